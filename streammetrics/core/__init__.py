@@ -1,0 +1,1 @@
+"""The machinery: knows no metric."""

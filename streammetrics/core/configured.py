@@ -1,0 +1,134 @@
+"""Parameters fixed at construction: what two objects must share to be merged."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from functools import cache
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+class Configured:
+    """An object whose annotated class attributes are its keyword-only parameters.
+
+    Subclasses become dataclasses. Parameters are brought to one canonical Python type, so that
+    ``threshold=1`` and ``threshold=np.float32(1.0)`` are one configuration; a `Literal` annotation
+    is enforced; setting a parameter after construction raises.
+    """
+
+    _names: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        dataclasses.dataclass(kw_only=True, eq=False, repr=False)(cls)
+        cls._names = tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]  # just made one
+
+    def __post_init__(self) -> None:
+        hints = _hints(type(self))
+        for name in self._names:
+            value = _canonical(getattr(self, name), hints[name], f"{type(self).__name__}({name}=")
+            self.__dict__[name] = value
+        self.__dict__["_ready"] = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._names and "_ready" in self.__dict__:
+            raise AttributeError(
+                f"{name} is fixed at construction: "
+                f"make another {type(self).__name__}({name}={value!r})"
+            )
+        object.__setattr__(self, name, value)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The parameters and their values, in the order of declaration."""
+        return {name: getattr(self, name) for name in self._names}
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What identifies the configuration: hashable, and equal where the parameters are."""
+        return (type(self), *map(_comparable, self.config.values()))
+
+    def _shown(self) -> str:
+        """Return the parameters that differ from their defaults, as they would be written."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}  # type: ignore[arg-type]  # subclasses are
+        return ", ".join(
+            f"{name}={_brief(value)}"
+            for name, value in self.config.items()
+            if _comparable(value) != _comparable(defaults[name])
+        )
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    # Annotations are strings in this package; resolving them is slow, so once a class.
+    return get_type_hints(cls)
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:40]}... ({len(value)} items)"
+
+
+def _comparable(value: Any) -> Any:
+    # nan differs from itself and 1 equals True; types make both comparable.
+    if isinstance(value, tuple):
+        return tuple(map(_comparable, value))
+    return (type(value), "nan" if value != value else value)  # noqa: PLR0124 - the test for nan
+
+
+def _canonical(value: Any, hint: Any, where: str) -> Any:
+    """Bring one parameter to its canonical Python type, or say what is wrong with it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    elif isinstance(value, np.ndarray):
+        value = _tupled(value.tolist())
+    elif isinstance(value, list | range):
+        value = _tupled(value)
+    options = get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
+    if any(_fits(value, option) for option in options):
+        # An integer is a float where a float is meant and an integer is not.
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return float(value) if whole and float in options and int not in options else value
+    raise ValueError(f"{where}{value!r}): expected {_expected(options)}")
+
+
+def _fits(value: Any, option: Any) -> bool:
+    if option is Any:
+        return True
+    if get_origin(option) is Literal:
+        return isinstance(value, str) and value in get_args(option)
+    if option in {int, float} and isinstance(value, bool):
+        return False
+    if option is float:
+        return isinstance(value, int | float)
+    return isinstance(value, get_origin(option) or option)
+
+
+def _tupled(value: Any) -> Any:
+    if isinstance(value, list | tuple | range):
+        return tuple(map(_tupled, value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _expected(options: tuple[Any, ...]) -> str:
+    words = []
+    for option in options:
+        if get_origin(option) is Literal:
+            words += [repr(choice) for choice in get_args(option)]
+        elif option is type(None):
+            words.append("None")
+        else:
+            words.append(f"a {getattr(get_origin(option) or option, '__name__', option)}")
+    return " or ".join(words)

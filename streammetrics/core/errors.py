@@ -1,0 +1,25 @@
+"""The errors and the warnings of the package, all under one base."""
+
+
+class StreamMetricsError(Exception):
+    """Base of every error raised on purpose by streammetrics."""
+
+
+class InvalidBatchError(StreamMetricsError, ValueError):
+    """A batch cannot be taken; the metric is as it was before the call."""
+
+
+class IncompatibleMetricsError(StreamMetricsError, ValueError):
+    """States of different metrics or configurations cannot be merged."""
+
+
+class StateFormatError(StreamMetricsError, ValueError):
+    """Bytes are not a state that this version can read."""
+
+
+class UndefinedMetricWarning(UserWarning):
+    """A metric is ``nan`` because the rows seen do not define it."""
+
+
+class EstimateWarning(UserWarning):
+    """A value is an estimate from a sample; ``bounds()`` gives what is certain."""

@@ -1,0 +1,177 @@
+"""Several metrics fed together: each distinct statistic is updated once a batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from streammetrics.core.accumulator import Accumulator, ReadOnly
+from streammetrics.core.batch import WEIGHT
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.metric import Interval, Mergeable, Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+
+class MetricSet(Mergeable):
+    """Metrics by name, fed with the same rows.
+
+    Metrics that read the same statistic with the same configuration share it, so a batch is
+    validated and counted once. A batch that any of them refuses changes none of them.
+
+    Args:
+        metrics: The metrics by the name under which `compute` reports them.
+        columns: The user's column for an input: ``{"y_true": "label"}``. Inputs not named here
+            keep their own name, and two inputs may name one column.
+
+    Raises:
+        InvalidBatchError: From `update`, where a column is missing or not what it should be.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> suite = sm.MetricSet(
+        ...     {"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC()},
+        ...     columns={"y_true": "label", "y_score": "score"},
+        ... )
+        >>> _ = suite.update({"label": [0, 1, 1, 0], "score": [0.1, 0.4, 0.9, 0.2]})
+        >>> suite.compute()
+        {'f1': 0.6666666666666666, 'auc': 1.0}
+        >>> suite["auc"].bounds()
+        Interval(low=1.0, high=1.0)
+    """
+
+    _accumulator: Accumulator
+
+    def __init__(
+        self, metrics: Mapping[str, Metric], *, columns: Mapping[str, str] | None = None
+    ) -> None:
+        for name, metric in metrics.items():
+            if not isinstance(metric, Metric):
+                raise TypeError(f"{name!r} is a {type(metric).__name__}, not a metric")
+            if metric.n_rows or metric.n_omitted:
+                raise ValueError(
+                    f"{name!r} has already seen {metric.n_rows:,} rows, and a set starts empty: "
+                    "reset() it or make a new one"
+                )
+        self.columns = dict(columns or {})
+        statistics = [s for metric in metrics.values() for s in metric.statistics()]
+        self._bind(metrics, Accumulator(statistics))
+        unknown = self.columns.keys() - {*self.inputs, WEIGHT}
+        if unknown:
+            raise ValueError(
+                f"columns renames {', '.join(map(repr, sorted(unknown)))}, but the inputs of these "
+                f"metrics are {', '.join(map(repr, (*self.inputs, WEIGHT)))}"
+            )
+
+    def _bind(self, metrics: Mapping[str, Metric], accumulator: Accumulator) -> None:
+        self._accumulator = accumulator
+        view = ReadOnly(accumulator)
+        self._metrics = {name: metric.over(view) for name, metric in metrics.items()}
+
+    def update(self, table: Any = None, /, **columns: Any) -> Self:
+        """Take a batch: one table, or its columns by name.
+
+        Args:
+            table: A mapping of arrays, a pandas or polars DataFrame, an Arrow Table or RecordBatch.
+            **columns: The columns by the user's names.
+
+        Raises:
+            InvalidBatchError: A column is missing or not what it should be; nothing has changed.
+        """
+        if table is None:
+            return self._update(self._known(columns), self.columns)
+        if columns:
+            raise InvalidBatchError("pass one table or columns by name, not both")
+        return self._update(self._chosen(table), self.columns)
+
+    def _titles(self, names: Iterable[str]) -> list[str]:
+        return [self.columns.get(name, name) for name in names]
+
+    def _known(self, columns: Mapping[str, Any]) -> Mapping[str, Any]:
+        titles = self._titles((*self._accumulator.required, *self._accumulator.optional))
+        unknown = sorted(columns.keys() - set(titles))
+        if unknown:
+            raise InvalidBatchError(
+                f"no input is called {', '.join(map(repr, unknown))}; "
+                f"the inputs are {', '.join(map(repr, titles))}"
+            )
+        return self._complete(columns, list(columns))
+
+    def _chosen(self, table: Any) -> Mapping[str, Any]:
+        names = table_columns(table)
+        there = set(names)
+        inputs = (*self._accumulator.required, *self._accumulator.optional)
+        titles = dict.fromkeys(self._titles(inputs))
+        return self._complete({title: table[title] for title in titles if title in there}, names)
+
+    def _complete(self, raw: Mapping[str, Any], names: list[str]) -> Mapping[str, Any]:
+        # An input that may be left out is needed all the same once `columns` has named it.
+        needed = self._titles((*self._accumulator.required, *self.columns))
+        missing = [title for title in dict.fromkeys(needed) if raw.get(title) is None]
+        if missing:
+            raise InvalidBatchError(
+                f"no column {', '.join(map(repr, missing))}; "
+                f"there are: {', '.join(map(repr, names)) or 'none'}"
+            )
+        return raw
+
+    def compute(self) -> dict[str, Any]:
+        """Return every metric's value by its name."""
+        return {name: metric.compute() for name, metric in self._metrics.items()}
+
+    def bounds(self) -> dict[str, Interval]:
+        """Return every metric's interval by its name."""
+        return {name: metric.bounds() for name, metric in self._metrics.items()}
+
+    @property
+    def exact(self) -> bool:
+        """Whether every value is the exact one."""
+        return all(metric.exact for metric in self._metrics.values())
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The canonical names of the columns that `update` takes, without the weight."""
+        return tuple(dict.fromkeys(name for m in self._metrics.values() for name in m.inputs))
+
+    def __getitem__(self, name: str) -> Metric:
+        return self._metrics[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._metrics)
+
+    def __len__(self) -> int:
+        return len(self._metrics)
+
+    def over(self, accumulator: Accumulator) -> Self:
+        """Return a set of the same configuration that feeds and reads `accumulator`."""
+        twin = object.__new__(type(self))
+        twin.columns = dict(self.columns)
+        twin._bind(self._metrics, accumulator)
+        return twin
+
+    def alone(self) -> Accumulator:
+        """Return an independent accumulator at the present state."""
+        return self._accumulator.part(self._accumulator.flush().statistics)
+
+    @property
+    def _identity(self) -> Any:
+        metrics = tuple((name, metric.key) for name, metric in self._metrics.items())
+        return metrics, sorted(self.columns.items())
+
+    def __repr__(self) -> str:
+        inside = ", ".join(
+            f"{name!r}: {repr(metric).partition(' <')[0]}" for name, metric in self._metrics.items()
+        )
+        return f"MetricSet({{{inside}}}) <{self.n_rows:,} rows>"
+
+
+def table_columns(table: Any) -> list[str]:
+    """Return the names of a table's columns, whatever kind of table it is."""
+    for attribute in ("column_names", "columns", "keys"):
+        names = getattr(table, attribute, None)
+        if names is not None:
+            return list(names() if callable(names) else names)
+    raise InvalidBatchError(
+        f"a {type(table).__name__} is not a table: pass a mapping of arrays, a pandas or polars "
+        "DataFrame, an Arrow Table or RecordBatch, or columns by name"
+    )

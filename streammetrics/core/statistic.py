@@ -1,0 +1,110 @@
+"""What every statistic must promise, and nothing about any one of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+from streammetrics.core.configured import Configured
+from streammetrics.core.errors import StateFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from streammetrics.core.batch import Schema
+
+
+class Statistic(Configured, ABC):
+    """What is remembered of the rows seen: a commutative monoid.
+
+    ``update(rows)`` equals ``merge(lift(rows))`` to the byte, where the lift is an empty statistic
+    updated with the rows; ``merge`` is associative and commutative to the byte.
+
+    State lives in attributes that are *rebound, never mutated*: an array once reachable from a
+    statistic is never written to. A `fork` is therefore a snapshot at the cost of a dictionary
+    copy, and whoever updates a fork and then puts it in place has all-or-nothing for free.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.clear()
+
+    @property
+    @abstractmethod
+    def schema(self) -> Schema:
+        """How the columns of a batch are named, validated and brought to this statistic."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Set the state of no rows."""
+
+    @abstractmethod
+    def update(self, *columns: Any, weight: NDArray[np.float64] | None) -> None:
+        """Take rows that the schema has validated; ``weight`` is positive, ``None`` means one."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> None:
+        """Take what another statistic of the same configuration has seen; it is untouched."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the canonical state: equal multisets of rows give equal bytes."""
+
+    @abstractmethod
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Set the state from `arrays`; raise `StateFormatError` where they are not one."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        return sum(array.nbytes for array in self.arrays().values())
+
+    def fork(self) -> Self:
+        """Return a snapshot that shares every array with this statistic."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    @classmethod
+    def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Build a statistic from its parameters and the arrays of another's `arrays`.
+
+        Raises `StateFormatError`, and no other exception, where they are not those of a state.
+        """
+        statistic = cls(**config)
+        try:
+            statistic.restore(arrays)
+        except StateFormatError:
+            raise
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+            raise StateFormatError(f"the arrays are not a {cls.__name__}: {error}") from error
+        return statistic
+
+
+def take_array(
+    arrays: Mapping[str, NDArray[Any]], name: str, dtype: str, ndim: int = 1
+) -> NDArray[Any]:
+    """Return one array of a state after checking its dtype and number of dimensions."""
+    if name not in arrays:
+        raise StateFormatError(f"the state lacks the array {name!r}")
+    array = arrays[name]
+    if array.dtype != dtype or array.ndim != ndim:
+        raise StateFormatError(
+            f"the array {name!r} is {array.dtype} with {array.ndim} dimensions, "
+            f"not {dtype} with {ndim}"
+        )
+    return array
+
+
+def nested(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a part of a state, as arrays of the whole: ``"name/key"``."""
+    return {f"{name}/{key}": array for key, array in arrays.items()}
+
+
+def part(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
+    """Return what `nested` made of a part of a state."""
+    prefix = f"{name}/"
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

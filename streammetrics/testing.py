@@ -1,0 +1,210 @@
+"""The law kit: what every metric promises, checked on rows of your choice.
+
+    >>> import numpy as np
+    >>> import streammetrics as sm
+    >>> from streammetrics.testing import check_laws
+    >>> rng = np.random.default_rng(0)
+    >>> rows = {"y_true": rng.integers(0, 2, 50), "y_pred": rng.integers(0, 2, 50)}
+    >>> check_laws(sm.F1(), rows)
+
+Give it rows that are hard for the metric: ties, repeated rows, huge and tiny numbers, rows that
+cancel. It raises `AssertionError` naming the law that does not hold.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from streammetrics.core.errors import EstimateWarning, StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.metric import Interval, Metric, merge
+from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.state import from_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["check_laws", "same_value", "split_rows"]
+
+M = TypeVar("M", Metric, MetricSet)
+Rows = dict[str, Any]
+
+
+def check_laws(metric: M, rows: Mapping[str, Any], *, seed: int = 0, trials: int = 4) -> None:
+    """Check that a metric keeps its promises on some rows.
+
+    Args:
+        metric: The metric or set; its rows, if it has any, are ignored.
+        rows: Columns by input name, ``sample_weight`` included where it is wanted.
+        seed: Of the random splits, orders and merge trees.
+        trials: How many of each are tried.
+
+    Raises:
+        AssertionError: A law does not hold; the message names it.
+    """
+    rng = np.random.default_rng(seed)
+    empty = metric.copy().reset()
+    whole = _fed(empty, [dict(rows)])
+    expected, n = whole.to_bytes(), _length(rows)
+    for _ in range(trials):
+        order = rng.permutation(n)
+        batches = split_rows(_taken(rows, order), rng)
+        _same(_fed(empty, batches), expected, "rows in another order and other batches")
+        shards = [_fed(empty, [batch]) for batch in batches]
+        before = [shard.to_bytes() for shard in shards]
+        _same(_tree(shards, rng), expected, "shards merged in a random tree")
+        after = [shard.to_bytes() for shard in shards]
+        _true(before == after, "merge leaves its arguments untouched")
+    _check_monoid(empty, whole, expected, rows, rng)
+    _check_readings(whole, expected)
+    _check_independence(empty, whole, expected, rows)
+    _check_refusals(empty, whole, expected, rows)
+
+
+def split_rows(rows: Mapping[str, Any], rng: np.random.Generator) -> list[Rows]:
+    """Return the rows as consecutive batches of random lengths, some of them empty."""
+    n = _length(rows)
+    cuts = np.sort(rng.integers(0, n + 1, size=int(rng.integers(1, 6))))
+    return [_taken(rows, np.arange(a, b)) for a, b in pairwise([0, *cuts.tolist(), n])]
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Whether two values of `compute` or `bounds` are the same to the bit, nan being itself."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return list(a) == list(b) and all(same_value(a[key], b[key]) for key in a)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(same_value, a, b))
+    left, right = np.asarray(a), np.asarray(b)
+    if left.dtype != right.dtype or left.shape != right.shape:
+        return False
+    return left.tolist() == right.tolist() if left.dtype == object else bytes(left) == bytes(right)
+
+
+def _check_monoid(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any], rng: Any) -> None:
+    _same(whole.copy().merge(empty), expected, "identity: merging an empty state changes nothing")
+    _same(empty.copy().merge(whole), expected, "identity: an empty state merged with another is it")
+    _same(merge([empty, whole, empty]), expected, "identity: sm.merge with empty states")
+    a, b, c = (_fed(empty, [part]) for part in _thirds(rows))
+    _same(merge([merge([a, b]), c]), expected, "associativity: (a + b) + c")
+    _same(merge([a, merge([b, c])]), expected, "associativity: a + (b + c)")
+    _same(merge([c, b, a]), expected, "commutativity: c + b + a")
+    twice = merge([whole, whole])
+    _same(_fed(whole, [dict(rows)]), twice.to_bytes(), "update is merge of the lifted batch")
+    order = rng.permutation(_length(rows))
+    _same(_fed(whole, [_taken(rows, order)]), twice.to_bytes(), "update after other rows")
+
+
+def _check_readings(whole: M, expected: bytes) -> None:
+    value, bounds = _computed(whole), whole.bounds()
+    _same(whole, expected, "reading changes nothing")
+    back = from_bytes(expected)
+    _true(type(back) is type(whole), "round trip: from_bytes builds the same class")
+    _same(back, expected, "round trip: from_bytes, then to_bytes")
+    _true(same_value(_computed(back), value), "round trip: the value is the same to the bit")
+    _true(same_value(back.bounds(), bounds), "round trip: the bounds are the same to the bit")
+    _true(pickle.loads(pickle.dumps(whole)) == whole, "round trip: pickle")
+    _true(back == whole and back.n_rows == whole.n_rows, "equal states are equal")
+    _true(whole.nbytes >= 0, "nbytes is a number of bytes")
+    pairs = bounds.values() if isinstance(bounds, dict) else [bounds]
+    values = value.values() if isinstance(bounds, dict) else [value]
+    for interval, one in zip(pairs, values, strict=True):
+        _true(_holds(interval, one), f"bounds {interval} hold the value {one}")
+
+
+def _check_independence(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any]) -> None:
+    copy = whole.copy()
+    _same(copy, expected, "a copy is equal")
+    copy.merge(whole)
+    _same(whole, expected, "a copy is independent")
+    _same(copy.reset(), empty.to_bytes(), "reset forgets everything")
+    _same(whole, expected, "resetting a copy leaves the original")
+    mine = {name: np.array(column) for name, column in rows.items()}
+    given = {name: column.copy() for name, column in mine.items()}
+    fed = _fed(empty, [mine])
+    _true(
+        all(same_value(mine[name], given[name]) for name in mine), "update leaves its columns alone"
+    )
+    for column in mine.values():
+        column[...] = column[0]
+    _same(fed, expected, "writing to a column after update changes nothing")
+
+
+def _check_refusals(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any]) -> None:
+    held = whole.copy()
+    nothing = _taken(rows, np.arange(0))
+    _same(_fed(held, [nothing]), expected, "an empty batch changes nothing")
+    if len(rows) > 1:
+        first = next(iter(rows))
+        uneven = {**rows, first: np.asarray(rows[first])[:-1]}
+        _true(_refused(lambda: held._update(uneven)), "columns of unequal length raise")
+        _same(held, expected, "a refused batch changes nothing")
+    other = MetricSet({"metric": empty}) if isinstance(empty, Metric) else MetricSet({})
+    refused = _refused(lambda: held.merge(whole, other))  # type: ignore[arg-type]  # wrong on purpose
+    _true(refused, "merging another type raises")
+    _same(held, expected, "a refused merge changes nothing")
+
+
+def _refused(call: Any) -> bool:
+    try:
+        call()
+    except StreamMetricsError:
+        return True
+    return False
+
+
+def _fed(metric: M, batches: Sequence[Rows]) -> M:
+    fed = metric.copy()
+    for batch in batches:
+        fed._update(batch, getattr(fed, "columns", None))
+    return fed
+
+
+def _tree(shards: list[M], rng: np.random.Generator) -> M:
+    shards = [shard.copy() for shard in shards]
+    while len(shards) > 1:
+        shard = shards.pop(int(rng.integers(len(shards))))
+        shards[int(rng.integers(len(shards)))].merge(shard)
+    return shards[0]
+
+
+def _computed(metric: Metric | MetricSet) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        warnings.simplefilter("ignore", EstimateWarning)
+        return metric.compute()
+
+
+def _holds(interval: Interval, value: Any) -> bool:
+    low, high = interval
+    if isinstance(value, dict):
+        return all(_holds(Interval(low[key], high[key]), value[key]) for key in value)
+    if isinstance(value, tuple):
+        return all(_holds(Interval(a, b), one) for a, b, one in zip(low, high, value, strict=True))
+    lows, highs, values = (np.asarray(x, dtype=np.float64) for x in (low, high, value))
+    undefined = np.isnan(values)
+    return bool((undefined | ((lows <= values) & (values <= highs))).all())
+
+
+def _length(rows: Mapping[str, Any]) -> int:
+    return len(next(iter(rows.values())))
+
+
+def _taken(rows: Mapping[str, Any], index: Any) -> Rows:
+    return {name: np.asarray(column)[index] for name, column in rows.items()}
+
+
+def _thirds(rows: Mapping[str, Any]) -> list[Rows]:
+    return [_taken(rows, index) for index in np.array_split(np.arange(_length(rows)), 3)]
+
+
+def _same(metric: Metric | MetricSet, expected: bytes, law: str) -> None:
+    _true(metric.to_bytes() == expected, law)
+
+
+def _true(holds: bool, law: str) -> None:
+    if not holds:
+        raise AssertionError(f"law broken: {law}")

@@ -1,0 +1,335 @@
+"""ExactSum against fractions.Fraction, with values chosen to break sums."""
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.exact import ExactSum
+
+HOSTILE = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(-10, 10),
+    st.integers(-3, 3).map(float),
+    st.sampled_from([5e-324, -5e-324, 2.2250738585072014e-308, 1e308, -1e308, -0.0, 1e16, -1e16]),
+    st.sampled_from([2.0**k for k in range(-1074, 1024, 97)]),
+)
+WEIGHT = HOSTILE.map(abs)
+
+
+def columns(k, elements=HOSTILE):
+    """Lists of k columns of equal length."""
+    rows = st.lists(st.tuples(*[elements] * k), max_size=12)
+    return rows.map(lambda r: np.array(r, float).reshape(len(r), k))
+
+
+def exact(values):
+    return [Fraction(v) for v in np.asarray(values, float).tolist()]
+
+
+def dot(*factors):
+    return sum((math.prod(row) for row in zip(*map(exact, factors), strict=True)), Fraction(0))
+
+
+def nearest(value):
+    """The correctly rounded float of a fraction: Python divides integers correctly."""
+    try:
+        return value.numerator / value.denominator
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def fractions(total):
+    integers, exponent = total.integers()
+    return [Fraction(n) * Fraction(2) ** exponent for n in np.ravel(integers).tolist()]
+
+
+def same_bytes(a, b):
+    left, right = a.arrays(), b.arrays()
+    return a.shape == b.shape and all(
+        left[k].shape == right[k].shape and left[k].tobytes() == right[k].tobytes() for k in left
+    )
+
+
+def check(total, expected):
+    """The value, its rounding, and the way back from its arrays."""
+    assert fractions(total) == expected
+    floats = np.atleast_1d(total.to_float()).ravel().tolist()
+    assert floats == [nearest(v) for v in expected]
+    assert same_bytes(ExactSum.from_arrays(total.shape, total.arrays()), total)
+
+
+@given(columns(2))
+def test_sums(x):
+    check(ExactSum.of(x[:, 0]), [dot(x[:, 0])])
+    check(ExactSum.of(x), [dot(x[:, 0]), dot(x[:, 1])])
+
+
+@given(columns(2), st.data())
+def test_weighted_sums(x, data):
+    w = data.draw(hnp.arrays(float, len(x), elements=WEIGHT))
+    check(ExactSum.of(x[:, 0], w), [dot(x[:, 0], w)])
+    check(ExactSum.of(x, w), [dot(x[:, 0], w), dot(x[:, 1], w)])
+
+
+@given(columns(4), st.data())
+def test_products(x, data):
+    w = data.draw(hnp.arrays(float, len(x), elements=WEIGHT))
+    a, b, c, d = x.T
+    check(ExactSum.product(a, b), [dot(a, b)])
+    check(ExactSum.product(a, a), [dot(a, a)])
+    check(ExactSum.product(a, b, w), [dot(a, b, w)])
+    check(ExactSum.product(x[:, :2], x[:, 2:]), [dot(a, c), dot(b, d)])
+    check(ExactSum.product(x[:, :2], x[:, 2:], w), [dot(a, c, w), dot(b, d, w)])
+
+
+@given(columns(3), st.booleans(), st.booleans(), st.data())
+def test_moments(x, weighted, wide, data):
+    w = data.draw(hnp.arrays(float, len(x), elements=WEIGHT)) if weighted else np.ones(len(x))
+    cols = [c[:, None] if wide else c for c in x.T]
+    first, second = ExactSum.moments(cols, w if weighted else None)
+    for i in range(3):
+        check(first[i], [dot(x[:, i], w)])
+        for j in range(i, 3):
+            check(second[i, j], [dot(x[:, i], x[:, j], w)])
+    assert len(second) == 6
+
+
+@given(columns(2), st.data())
+def test_groups(x, data):
+    values, w = x[:, 0], np.abs(x[:, 1])
+    index = data.draw(hnp.arrays(np.intp, len(x), elements=st.integers(0, 3)))
+    plain, weighted = ExactSum.grouped(index, 4, values), ExactSum.grouped(index, 4, values, w)
+    check(plain, [dot(values[index == g]) for g in range(4)])
+    check(weighted, [dot(values[index == g], w[index == g]) for g in range(4)])
+
+
+@given(hnp.arrays(np.int64, hnp.array_shapes(max_dims=3, min_side=0)))
+def test_counts(integers):
+    total = ExactSum.counts(integers)
+    assert total.shape == integers.shape
+    check(total, integers.ravel().tolist())
+
+
+@given(columns(2), st.data())
+def test_any_split_and_order_gives_the_same_bytes(x, data):
+    index = np.arange(len(x)) % 3
+    makers = [
+        lambda r: ExactSum.of(x[r, 0]),
+        lambda r: ExactSum.of(x[r], np.abs(x[r, 0])),
+        lambda r: ExactSum.product(x[r, 0], x[r, 1]),
+        lambda r: ExactSum.grouped(index[r], 3, x[r, 0]),
+    ]
+    order = np.array(data.draw(st.permutations(range(len(x)))), int)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(x)), max_size=4)))
+    for maker in makers:
+        whole = maker(np.arange(len(x)))
+        parts = [maker(order[a:b]) for a, b in pairwise([0, *cuts, len(x)])]
+        while len(parts) > 1:
+            at = data.draw(st.integers(0, len(parts) - 2))
+            parts[at : at + 2] = [parts[at] + parts[at + 1]]
+        assert same_bytes(parts[0], whole)
+
+
+@given(columns(3))
+def test_group_laws(x):
+    for make in (ExactSum.of, lambda c: ExactSum.of(np.stack([c, -c], axis=1))):
+        a, b, c = (make(col) for col in x.T)
+        zero = ExactSum.zero(a.shape)
+        assert same_bytes(a + b, b + a)
+        assert same_bytes((a + b) + c, a + (b + c))
+        assert same_bytes(a + zero, a)
+        assert same_bytes(a + b - b, a)
+        assert same_bytes(a + -a, zero)
+        assert a == a + zero
+        assert (a == b) == same_bytes(a, b)
+
+
+def test_large_blocks():
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal(70_001) * 2.0 ** rng.integers(-30, 30, 70_001)
+    y, w = rng.standard_normal((2, len(x)))
+    check(ExactSum.of(x), [dot(x)])
+    check(ExactSum.of(x, w), [dot(x, w)])
+    check(ExactSum.product(x, y, w), [dot(x, y, w)])
+    check(ExactSum.of(x[:70_000].reshape(-1, 7)), [dot(x[k:70_000:7]) for k in range(7)])
+    many = rng.integers(0, 40_000, len(x))
+    grouped = ExactSum.grouped(many, 40_000, x)
+    assert same_bytes(grouped.sum(), ExactSum.of(x))
+    assert grouped[int(many[0])].fraction() == dot(x[many == many[0]])
+
+
+def test_the_largest_folds_fill_the_block():
+    # All rows at the top of their binade: every fold and every sum is as large as it can be.
+    x = np.full(2**16, np.nextafter(1.0, 0.0))
+    assert ExactSum.of(x).fraction() == 2**16 * Fraction(x[0])
+    assert ExactSum.product(x, x).fraction() == 2**16 * Fraction(x[0]) ** 2
+    assert ExactSum.product(x, -x, x).fraction() == -(2**16) * Fraction(x[0]) ** 3
+
+
+def test_any_layout_and_dtype():
+    x = np.random.default_rng(1).standard_normal(50_000).astype(np.float32)
+    total = ExactSum.of(x)
+    for other in (x.astype(float), x.astype(">f8"), np.repeat(x, 2)[::2], x[::-1]):
+        assert same_bytes(ExactSum.of(other), total)
+    wide = np.asfortranarray(x.reshape(-1, 5).astype(float))
+    assert same_bytes(ExactSum.of(wide), ExactSum.of(x.reshape(-1, 5)))
+    assert same_bytes(ExactSum.of(x.reshape(-1, 5, 2)).sum(), total)
+    assert ExactSum.of(np.array([True, True, False])).to_float() == 2.0
+
+
+def test_inputs_are_left_alone():
+    x = np.array([1e300, 1e-300, 5e-324, 0.0, -3.0])
+    w = np.array([1e-300, 1e300, 1.0, 0.0, 2.0])
+    for array in (x, w):
+        array.flags.writeable = False
+    before = ExactSum.of(x)
+    ExactSum.moments([x, x], w)
+    assert before == ExactSum.of(x)
+    with pytest.raises(ValueError, match="read-only"):
+        before.digits[0, 0] = 1
+
+
+def test_cancellation_and_overflow():
+    assert ExactSum.of(np.array([1e308, 1e308, -1e308])).to_float() == 1e308
+    assert ExactSum.of(np.array([1e16, 1.0, -1e16])).to_float() == 1.0
+    assert ExactSum.of(np.array([1e308, 1e308])).to_float() == math.inf
+    assert ExactSum.of(np.array([[-1e308, 1.0]] * 2)).to_float().tolist() == [-math.inf, 2.0]
+    zero = ExactSum.of(np.array([-0.0, 5e-324, -5e-324]))
+    assert math.copysign(1.0, zero.to_float()) == 1.0
+    assert same_bytes(zero, ExactSum.zero())
+
+
+def from_integers(integers, exponent):
+    """Sums of any integers in units of 2**exponent, a multiple of 32, built digit by digit."""
+    width = max(n.bit_length() for n in integers) // 32 + 2
+    table = [[n >> 32 * k & 0xFFFFFFFF for k in range(width)] + [-(n < 0)] for n in integers]
+    raw = ExactSum((len(integers),), np.array(table, np.int64), exponent)
+    return raw + ExactSum.zero((len(integers),))
+
+
+@given(st.lists(st.tuples(HOSTILE, st.sampled_from([-1, 0, 1])), min_size=1, max_size=5))
+def test_rounding_halfway_between_two_doubles(cases):
+    values = []
+    for low, nudge in cases:
+        high = math.nextafter(low, math.inf)
+        # Beyond the largest double, the middle of the step is where infinity begins.
+        step = Fraction(2) ** 971 if math.isinf(high) else Fraction(high) - Fraction(low)
+        values.append(Fraction(low) + step / 2 + nudge * Fraction(2) ** -1600)
+    table = from_integers([int(v * 2**1600) for v in values], -1600)
+    check(table, values)
+    for position, value in enumerate(values):
+        check(table[position], [value])
+
+
+def test_indexing_sums_and_regrouping():
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((50, 3, 4)) * 1e10
+    total = ExactSum.of(x)
+    assert same_bytes(total.sum(axis=0), ExactSum.of(x.reshape(-1, 4)))
+    assert same_bytes(total.sum(axis=-1), ExactSum.of(x.transpose(0, 2, 1).reshape(-1, 3)))
+    assert same_bytes(total.sum(), ExactSum.of(x.ravel()))
+    assert same_bytes(total.sum(axis=(0, 1)), total.sum())
+    assert same_bytes(total[1], ExactSum.of(x[:, 1]))
+    assert same_bytes(total[[2, 0, 0]], ExactSum.of(x[:, [2, 0, 0]]))
+    assert same_bytes(total[[0, 1, 2], [0, 1, 2]], ExactSum.of(x[:, [0, 1, 2], [0, 1, 2]]))
+    assert same_bytes(total[1, 2], ExactSum.of(x[:, 1, 2]))
+    merged = total.regroup(np.array([4, 0, 4]), 5)
+    assert merged.shape == (5, 4)
+    assert same_bytes(merged[4], total[0] + total[2])
+    assert same_bytes(merged[1:4], ExactSum.zero((3, 4)))
+    assert ExactSum.zero((0, 4)).regroup(np.array([], np.intp), 2) == ExactSum.zero((2, 4))
+    assert ExactSum.zero((0, 4)).sum(axis=0) == ExactSum.zero((4,))
+    assert total.nbytes == total.arrays()["digits"].nbytes
+
+
+def test_empty_input():
+    assert ExactSum.of(np.empty(0)) == ExactSum.zero()
+    assert ExactSum.of(np.empty((0, 3)), np.empty(0)) == ExactSum.zero((3,))
+    assert ExactSum.of(np.empty((7, 0))) == ExactSum.zero((0,))
+    assert ExactSum.product(np.empty(0), np.empty(0)) == ExactSum.zero()
+    assert ExactSum.grouped(np.empty(0, np.intp), 2, np.empty(0)) == ExactSum.zero((2,))
+    assert ExactSum.grouped(np.empty(0, np.intp), 0, np.empty(0)) == ExactSum.zero((0,))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_values_that_are_not_finite(bad):
+    x = np.array([1.0, bad])
+    good = np.ones(2)
+    for call in (
+        lambda: ExactSum.of(x),
+        lambda: ExactSum.of(good, x),
+        lambda: ExactSum.product(good, x),
+        lambda: ExactSum.moments([good], x),
+        lambda: ExactSum.grouped(np.zeros(2, np.intp), 1, x),
+    ):
+        with pytest.raises(InvalidBatchError, match="finite"):
+            call()
+    assert ExactSum.of(good).to_float() == 2.0
+
+
+def test_misuse():
+    with pytest.raises(ValueError, match="cannot be added"):
+        ExactSum.zero() + ExactSum.zero((2,))
+    with pytest.raises(ValueError, match="fraction"):
+        ExactSum.zero((2,)).fraction()
+    with pytest.raises(IndexError):
+        ExactSum.grouped(np.array([2]), 2, np.array([1.0]))
+    with pytest.raises(ValueError, match="differ"):
+        ExactSum.product(np.ones(3), np.ones(2))
+    with pytest.raises(ValueError, match="rows"):
+        ExactSum.of(np.ones(3), np.ones(1))
+    with pytest.raises(TypeError):
+        ExactSum.zero() + 1  # type: ignore[operator]
+    assert ExactSum.zero() != 0
+
+
+def digits(*rows):
+    return np.array(rows, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("shape", "table", "exponent"),
+    [
+        ((), digits([1]), 1),  # not a multiple of 32
+        ((), digits([1]), 2**40),
+        ((), digits([1]), -(2**40)),
+        ((), digits([1] * 500), -3200),
+        ((), digits([0, 1]), 0),  # a zero digit at the bottom
+        ((), digits([1, 0]), 0),  # at the top
+        ((), digits([2**32 - 1, -1]), 0),  # fits one signed digit
+        ((), digits([2**32, 1]), 0),
+        ((), digits([-1, 1]), 0),
+        ((), digits([2**31]), 0),
+        ((), digits([-(2**31) - 1]), 0),
+        ((), digits([-(2**63)]), 0),
+        ((), digits([0]), 0),
+        ((), np.zeros((1, 0), np.int64), 32),
+        ((2,), digits([1]), 0),
+        ((), digits([1], [2]), 0),
+        ((), np.array([1]), 0),
+        ((), np.array([[1.0]]), 0),
+        ((), np.array([[1]], np.int32), 0),
+    ],
+)
+def test_hostile_arrays(shape, table, exponent):
+    with pytest.raises(StateFormatError):
+        ExactSum.from_arrays(shape, {"digits": table, "exponent": np.array(exponent)})
+
+
+def test_hostile_names_and_exponents():
+    good = ExactSum.of(np.array([1.5])).arrays()
+    for arrays in (
+        {"digits": good["digits"]},
+        {**good, "more": good["digits"]},
+        {**good, "exponent": np.array([-32])},
+        {**good, "exponent": np.array(-32.0)},
+    ):
+        with pytest.raises(StateFormatError):
+            ExactSum.from_arrays((), arrays)

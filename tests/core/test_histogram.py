@@ -1,0 +1,547 @@
+"""DyadicHistogram: one state for every history, against its definition in plain Python."""
+
+import math
+import struct
+from collections import defaultdict
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from streammetrics.core import cell_index, cells, histogram, keys
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    InvalidBatchError,
+    StateFormatError,
+)
+from streammetrics.core.histogram import DyadicHistogram
+
+HOSTILE = [
+    *(0.0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e-300, -1e-300),
+    *(0.5, math.nextafter(0.5, 0), math.nextafter(0.5, 1), 0.75, 0.1, 0.9),
+    *(1.0, 1 - 2**-53, 1 - 2**-52, math.nextafter(1, 2), 1.5, 2.0, 3.7),
+    *(-0.5, -1.0, -2.0, 1e308, -1e308, math.inf, -math.inf),
+]
+SCORES = st.one_of(
+    st.sampled_from(HOSTILE),
+    st.floats(0, 1),
+    st.floats(0, 1, width=16),
+    st.floats(-20, 20),
+    st.floats(allow_nan=False),
+)
+WEIGHTS = st.sampled_from([1.0, 2.0, 0.5, 0.1, 3.0, 5e-324, 1e16, 1e308])
+ROWS = st.lists(st.tuples(SCORES, st.integers(0, 1)), max_size=60)
+WEIGHTED = st.lists(st.tuples(SCORES, st.integers(0, 1), WEIGHTS), max_size=30)
+BUDGETS = st.sampled_from([2, 3, 4, 7, 16, 40])
+
+
+@pytest.fixture(scope="module", params=["as it is", "every part small"], autouse=True)
+def sizes(request):
+    """The constants that cut the work into parts, also so small that the parts meet."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "every part small":
+            patch.setattr(histogram, "_FEWEST", 6)
+            patch.setattr(histogram, "_SLICE", 8)
+            patch.setattr(histogram, "_SMALL", 2)
+            patch.setattr(histogram, "READ", 3)
+            patch.setattr(cells, "READ", 3)
+            patch.setattr(keys, "BLOCK", 4)
+            patch.setattr(cell_index, "BLOCK", 4)
+            patch.setattr(cell_index, "_FEWEST_COUNTED", 4)
+        yield
+
+
+# --- the definition ------------------------------------------------------------------------------
+
+
+def bits(x):
+    return struct.unpack("<q", struct.pack("<d", x))[0]
+
+
+def warped(s):
+    """W(s) of the module's docstring, in unbounded integers."""
+    u = bits(s) if s >= 0 else -bits(-s)
+    if s <= 0.5:
+        return u
+    if s <= 1:
+        return 2 * bits(0.5) - max(bits(1 - s), bits(2.0**-54))
+    return u + 52 * 2**52
+
+
+def cell_of(s, level):
+    return s if level == 0 else (warped(s) >> 1) >> (level - 1)
+
+
+def state_of(rows, max_cells):
+    """Level and {cell: (score or None, exact weight of each class)} by definition."""
+    rows = [(s + 0.0, code, Fraction(weight)) for s, code, weight in rows]
+    level = next(k for k in range(65) if len({cell_of(s, k) for s, _, _ in rows}) <= max_cells)
+    table = defaultdict(lambda: (set(), [Fraction(0), Fraction(0)]))
+    for s, code, weight in rows:
+        scores, mass = table[cell_of(s, level)]
+        scores.add(s)
+        mass[code] += weight
+    return level, dict(sorted(table.items()))
+
+
+def check_against(h, rows):
+    level, table = state_of(rows, h.max_cells)
+    assert h.level == level
+    assert h.exact == all(len(scores) == 1 for scores, _ in table.values())
+    blocks = list(h.cells())
+    low = [x for b in blocks for x in b.low.tolist()]
+    high = [x for b in blocks for x in b.high.tolist()]
+    single = [x for b in blocks for x in b.single.tolist()]
+    counts = [x for b in blocks for x in b.counts.T.tolist()]
+    assert len(low) == len(table)
+    total = [Fraction(0)] * h.classes
+    integral = all(b.counts.dtype == np.int64 for b in blocks)
+    for k, (cell, (scores, mass)) in enumerate(table.items()):
+        assert single[k] == (len(scores) == 1)
+        if single[k]:
+            assert {low[k], high[k]} == scores
+        else:
+            assert low[k] <= min(scores) < max(scores) <= high[k]
+            assert cell_of(low[k], level) == cell_of(high[k], level) == cell
+            below, above = math.nextafter(low[k], -math.inf), math.nextafter(high[k], math.inf)
+            assert below == low[k] or cell_of(below, level) < cell
+            assert above == high[k] or cell_of(above, level) > cell
+        assert counts[k] == [rounded(m) for m in mass[: h.classes]]
+        total = [a + b for a, b in zip(total, mass, strict=False)]
+    assert all(a < b for a, b in pairwise(low))
+    assert h.totals() == tuple(rounded(t) for t in total)
+    masses = [m for _, mass in table.values() for m in mass]
+    assert integral == (all(m.denominator == 1 for m in masses) and sum(masses) < 2**53)
+    h.check()
+
+
+def rounded(exact):
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf
+
+
+# --- histories -----------------------------------------------------------------------------------
+
+
+def columns(rows, classes=2):
+    scores = np.array([row[0] for row in rows], np.float64)
+    codes = np.array([row[1] for row in rows], np.uint8) if classes == 2 else None
+    weight = np.array([row[2] for row in rows]) if rows and len(rows[0]) == 3 else None
+    return scores, codes, weight
+
+
+def built(rows, max_cells, classes=2):
+    h = DyadicHistogram(max_cells, classes)
+    h.add(*columns(rows, classes))
+    return h
+
+
+def image(h):
+    return [(name, a.dtype, a.shape, a.tobytes()) for name, a in sorted(h.arrays().items())]
+
+
+def history(rows, max_cells, data, classes=2):
+    """A histogram of the rows by a drawn history: order, batches, shards, reads, merge tree."""
+    rows = data.draw(st.permutations(rows))
+    shards = [DyadicHistogram(max_cells, classes) for _ in range(data.draw(st.integers(1, 3)))]
+    while rows:
+        size = data.draw(st.integers(1, len(rows)))
+        part, rows = rows[:size], rows[size:]
+        h = data.draw(st.sampled_from(shards))
+        h.add(*columns(part, classes))
+        if data.draw(st.booleans()):
+            h.check()
+    while len(shards) > 1:
+        one = shards.pop(data.draw(st.integers(0, len(shards) - 1)))
+        before = image(one.fork())
+        data.draw(st.sampled_from(shards)).merge(one)
+        assert image(one) == before
+    return shards[0]
+
+
+@given(rows=ROWS, max_cells=BUDGETS, data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_state_is_its_definition_whatever_the_history(rows, max_cells, data):
+    h = history(rows, max_cells, data)
+    assert image(h) == image(built(rows, max_cells))
+    check_against(h, [(s, code, 1) for s, code in rows])
+    again = DyadicHistogram.from_arrays(max_cells, 2, h.arrays())
+    assert image(again) == image(h)
+
+
+@given(rows=WEIGHTED, max_cells=BUDGETS, data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_weighted_state_is_its_definition_whatever_the_history(rows, max_cells, data):
+    h = history(rows, max_cells, data)
+    assert image(h) == image(built(rows, max_cells))
+    check_against(h, rows)
+    again = DyadicHistogram.from_arrays(max_cells, 2, h.arrays())
+    assert image(again) == image(h)
+
+
+@given(rows=ROWS, max_cells=BUDGETS, data=st.data())
+@settings(max_examples=50, deadline=None)
+def test_plain_values_have_one_class(rows, max_cells, data):
+    h = history(rows, max_cells, data, classes=1)
+    assert image(h) == image(built(rows, max_cells, classes=1))
+    check_against(h, [(s, 0, 1) for s, _ in rows])
+
+
+@given(rows=ROWS, max_cells=BUDGETS, weights=st.data())
+@settings(max_examples=50, deadline=None)
+def test_whole_weights_are_repeated_rows(rows, max_cells, weights):
+    times = [weights.draw(st.integers(1, 3)) for _ in rows]
+    repeated = [row for row, k in zip(rows, times, strict=True) for _ in range(k)]
+    weighted = [(*row, float(k)) for row, k in zip(rows, times, strict=True)]
+    assert image(built(weighted, max_cells)) == image(built(repeated, max_cells))
+    ones = built([(*row, 1.0) for row in rows], max_cells)
+    assert image(ones) == image(built(rows, max_cells))
+
+
+def test_fractions_that_add_up_to_integers_are_counts_again():
+    h = built([(0.5, 1, 0.5), (0.7, 0, 0.25)], 4)
+    assert next(h.cells()).counts.dtype == np.float64
+    h.merge(built([(0.5, 1, 0.5), (0.7, 0, 0.75)], 4))
+    assert image(h) == image(built([(0.5, 1), (0.7, 0)], 4))
+
+
+@given(rows=ROWS, max_cells=BUDGETS, more=ROWS)
+def test_fork_is_a_snapshot(rows, max_cells, more):
+    h = built(rows, max_cells)
+    h.check()
+    snapshot = h.fork()
+    held = {name: a.copy() for name, a in h.arrays().items()}
+    shown = h.arrays()
+    h.add(*columns(more))
+    h.check()
+    h.merge(snapshot)
+    assert image(snapshot) == image(built(rows, max_cells))
+    assert all(np.array_equal(held[name], a, equal_nan=True) for name, a in shown.items())
+    assert image(h) == image(built([*rows, *rows, *more], max_cells))
+
+
+def test_merging_with_itself_doubles_the_rows():
+    h = built([(0.1, 0), (0.2, 1)], 8)
+    h.merge(h)
+    assert image(h) == image(built([(0.1, 0), (0.2, 1)] * 2, 8))
+
+
+def test_arguments_are_neither_kept_nor_changed():
+    scores, codes = np.array([-0.0, 0.3, 0.9]), np.array([0, 1, 1], np.uint8)
+    for rows in (3, 100_000):
+        s, c = np.resize(scores, rows), np.resize(codes, rows)
+        h = DyadicHistogram(4, 2)
+        h.add(s, c)
+        assert s.tobytes() == np.resize(scores, rows).tobytes()
+        assert c.tobytes() == np.resize(codes, rows).tobytes()
+        s[:], c[:] = 0.7, 0
+        other = DyadicHistogram(4, 2)
+        other.add(np.resize(scores, rows), np.resize(codes, rows))
+        assert image(h) == image(other)
+
+
+# --- large ---------------------------------------------------------------------------------------
+
+SHAPES = {
+    "uniform": lambda rng, n: rng.random(n),
+    "crowded ends": lambda rng, n: rng.beta(0.05, 0.05, n),
+    "logits": lambda rng, n: rng.normal(0, 3, n),
+    "few": lambda rng, n: rng.integers(0, 50, n) / 50,
+    "one half": lambda rng, n: np.where(rng.random(n) < 0.5, 0.25, rng.random(n)),
+    "wide": lambda rng, n: np.exp(rng.normal(0, 200, n)) * rng.choice([-1, 1], n),
+    "with infinities": lambda rng, n: np.where(
+        rng.random(n) < 0.01, np.inf, rng.standard_cauchy(n)
+    ),
+    "sorted": lambda rng, n: np.sort(rng.random(n)),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("max_cells", [64, 5000, 1 << 20])
+def test_many_rows_in_any_batches(shape, max_cells, sizes):
+    rng = np.random.default_rng(3)
+    n = 300_000
+    scores = SHAPES[shape](rng, n)
+    codes = rng.integers(0, 2, n).astype(np.uint8)
+    if histogram._SLICE < 100:
+        scores, codes = scores[:3000], codes[:3000]
+        n = 3000
+    whole = DyadicHistogram(max_cells, 2)
+    whole.add(scores, codes)
+    whole.check()
+    order = rng.permutation(n)
+    shards = [DyadicHistogram(max_cells, 2) for _ in range(2)]
+    for k, part in enumerate(np.array_split(order, 11)):
+        shards[k % 2].add(scores[part], codes[part])
+        if k % 3 == 0:
+            shards[k % 2].check()
+    shards[0].merge(shards[1])
+    assert image(whole) == image(shards[0])
+    distinct = np.unique(scores).size
+    assert (whole.level == 0) == (distinct <= max_cells)
+    assert whole.totals() == (n - int(codes.sum()), int(codes.sum()))
+    # Minimality: one level less would not fit.
+    if whole.level > 1:
+        assert np.unique(keys.cell_ids(scores, whole.level - 1)).size > max_cells
+    if whole.level:
+        ids, counts = np.unique(keys.cell_ids(scores, whole.level), return_counts=True)
+        assert np.array_equal(whole.arrays()["cells"], ids)
+        assert np.array_equal(whole.arrays()["counts"].sum(axis=1), counts)
+
+
+@given(scores=st.lists(SCORES, min_size=1, max_size=30), level=st.integers(1, 64))
+def test_keys_and_edges(scores, level):
+    ids = keys.cell_ids(np.array(scores), level)
+    assert ids.tolist() == [cell_of(s, level) for s in scores]
+    low, high = keys.cell_edges(ids, level)
+    for s, first, last, cell in zip(scores, low.tolist(), high.tolist(), ids.tolist(), strict=True):
+        assert first <= s <= last
+        assert cell_of(first, level) == cell_of(last, level) == cell
+        if first > -math.inf:
+            assert cell_of(math.nextafter(first, -math.inf), level) < cell
+        if last < math.inf:
+            assert cell_of(math.nextafter(last, math.inf), level) > cell
+
+
+def test_the_warp_has_no_jump():
+    for s in (0.5, 1.0, 0.0, 2.0, 0.75):
+        around = [math.nextafter(s, -math.inf), s, math.nextafter(s, math.inf)]
+        values = [warped(x) for x in around]
+        assert values == sorted(set(values))
+    assert warped(1.0) == bits(1.0) + 52 * 2**52
+    assert keys.cell_id_range(1) == (warped(-math.inf) >> 1, warped(math.inf) >> 1)
+
+
+def test_resolution_near_one_is_that_near_zero():
+    rng = np.random.default_rng(0)
+    near = np.exp(-rng.exponential(8, 50_000)) / 2
+    widths = []
+    for scores in (near, 1 - near):
+        h = DyadicHistogram(1024, 1)
+        h.add(scores)
+        widths.append(max(float((b.high - b.low).max()) for b in h.cells()))
+    assert widths[1] == pytest.approx(widths[0], rel=0.2)
+
+
+@given(
+    rows=st.lists(st.tuples(SCORES, st.integers(0, 1)), min_size=1, max_size=60),
+    cut=st.integers(1, 59),
+)
+def test_sorted_rows_keep_their_codes(rows, cut):
+    scores, codes, _ = columns(rows)
+    chunks = [
+        keys.Rows(scores[part], codes[part], None)
+        for part in (slice(None, cut), slice(cut, None))
+        if scores[part].size
+    ]
+    run = keys.sorted_rows(chunks)
+    assert run.codes is not None
+    found = sorted(zip(run.scores.tolist(), run.codes.tolist(), strict=True))
+    assert run.scores.tolist() == [s for s, _ in found]
+    assert found == sorted((s + 0.0, c) for s, c in rows)
+    assert not (np.signbit(run.scores) & (run.scores == 0)).any()
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        (np.array([0.5, np.nan]), np.array([0, 1], np.uint8)),
+        (np.array([0.5, 0.1], np.float32), np.array([0, 1], np.uint8)),
+        (np.array([[0.5, 0.1]]), np.array([[0, 1]], np.uint8)),
+        (np.array([0.5, 0.1]), np.array([0, 2], np.uint8)),
+        (np.array([0.5, 0.1]), np.array([0, 1])),
+        (np.array([0.5, 0.1]), np.array([0], np.uint8)),
+        (np.array([0.5, 0.1]), None),
+        (np.array([0.5, 0.1]), np.array([0, 1], np.uint8), np.array([1.0, 0.0])),
+        (np.array([0.5, 0.1]), np.array([0, 1], np.uint8), np.array([1.0, np.nan])),
+        (np.array([0.5, 0.1]), np.array([0, 1], np.uint8), np.array([1.0, np.inf])),
+        (np.array([0.5, 0.1]), np.array([0, 1], np.uint8), np.array([1.0])),
+    ],
+)
+def test_a_bad_batch_raises_and_changes_nothing(bad):
+    h = built([(0.1, 0), (0.2, 1), (0.3, 1)], 2)
+    before = image(h.fork())
+    with pytest.raises(InvalidBatchError):
+        h.add(*bad)
+    assert image(h) == before
+
+
+@pytest.mark.parametrize(
+    "place", ["sorted_rows", "counted", "filled", "joined", "CellIndex.of", "Cells.union"]
+)
+def test_a_failure_on_the_way_changes_nothing(place, monkeypatch):
+    rng = np.random.default_rng(1)
+    scores, codes = rng.random(200_000), rng.integers(0, 2, 200_000).astype(np.uint8)
+    h = DyadicHistogram(100, 2)
+    h.add(scores[:100_000], codes[:100_000])
+    h.check()
+    h.add(scores[:10], codes[:10])
+    before = image(h.fork())
+
+    def fail(*args, **kwargs):
+        raise MemoryError
+
+    owner, _, name = place.rpartition(".")
+    monkeypatch.setattr(getattr(histogram, owner) if owner else histogram, name or place, fail)
+    try:
+        h.add(scores[100_000:], codes[100_000:])
+    except MemoryError:
+        monkeypatch.undo()
+        assert image(h) == before
+    else:
+        pytest.fail(f"{place} was not reached")
+
+
+def test_configurations():
+    for max_cells, classes in ((1, 2), (2**29 + 1, 2), (4, 0), (4, 3)):
+        with pytest.raises(ValueError, match="must be"):
+            DyadicHistogram(max_cells, classes)
+    h = DyadicHistogram(4, 2)
+    for other in (DyadicHistogram(5, 2), DyadicHistogram(4, 1)):
+        with pytest.raises(IncompatibleMetricsError, match="max_cells"):
+            h.merge(other)
+
+
+def test_empty():
+    h = DyadicHistogram(4, 2)
+    h.add(np.empty(0), np.empty(0, np.uint8))
+    h.merge(DyadicHistogram(4, 2))
+    assert h.level == 0
+    assert h.exact
+    assert h.nbytes == 0
+    assert list(h.cells()) == []
+    assert h.totals() == (0, 0)
+    assert image(DyadicHistogram.from_arrays(4, 2, h.arrays())) == image(h)
+
+
+def test_nbytes_counts_rows_and_cells():
+    h = DyadicHistogram(4, 2)
+    h.add(np.array([0.1, 0.2]), np.array([0, 1], np.uint8))
+    assert h.nbytes == 2 * 9
+    h = built([(k / 8, k % 2) for k in range(9)], 4)
+    h.check()
+    assert 0 < h.nbytes <= 4 * 32
+
+
+# --- hostile states ------------------------------------------------------------------------------
+
+
+def collapsed():
+    rows = [(k / 37 + 0.001, k % 2) for k in range(30)]
+    return built(rows, 8).arrays()
+
+
+def weighted():
+    return built([(k / 37, k % 2, 0.1) for k in range(30)], 8).arrays()
+
+
+def exact():
+    return built([(0.1, 0), (0.2, 1), (0.9, 1)], 8).arrays()
+
+
+def changed(arrays, name, place, value):
+    array = arrays[name].copy()
+    array[place] = value
+    return arrays | {name: array}
+
+
+def test_the_hostile_states_are_made_of_good_ones():
+    for arrays in (collapsed(), weighted(), exact()):
+        DyadicHistogram.from_arrays(8, 2, arrays).check()
+    assert collapsed()["level"][0] > 1
+    assert np.isnan(collapsed()["scores"]).any()
+    assert not np.isnan(collapsed()["scores"]).all()
+
+
+def single_place():
+    return int(np.flatnonzero(~np.isnan(collapsed()["scores"]))[0])
+
+
+def mixed_place():
+    return int(np.flatnonzero(np.isnan(collapsed()["scores"]))[0])
+
+
+OTHER_NAN = np.array([0x7FF8000000000001]).view(np.float64)[0]
+STATES = {
+    "nothing": dict,
+    "no level": lambda: {k: v for k, v in exact().items() if k != "level"},
+    "more arrays": lambda: exact() | {"more": np.zeros(1)},
+    "counts and mass": lambda: exact() | {"mass.digits": np.zeros((6, 1), np.int64)},
+    "two levels": lambda: exact() | {"level": np.array([0, 0])},
+    "negative level": lambda: exact() | {"level": np.array([-1])},
+    "high level": lambda: collapsed() | {"level": np.array([65])},
+    "small level": lambda: changed(collapsed(), "level", 0, collapsed()["level"][0] - 1),
+    "large level": lambda: changed(collapsed(), "level", 0, collapsed()["level"][0] + 1),
+    "level 0 with nan": lambda: collapsed() | {"level": np.array([0]), "cells": np.empty(0, int)},
+    "level without cells": lambda: exact() | {"level": np.array([1])},
+    "float32 scores": lambda: exact() | {"scores": exact()["scores"].astype(np.float32)},
+    "big-endian scores": lambda: exact() | {"scores": exact()["scores"].astype(">f8")},
+    "scores in a matrix": lambda: exact() | {"scores": exact()["scores"][None]},
+    "descending scores": lambda: exact() | {"scores": exact()["scores"][::-1]},
+    "equal scores": lambda: changed(exact(), "scores", 1, 0.1),
+    "negative zero": lambda: changed(exact(), "scores", 0, -0.0),
+    "nan at level 0": lambda: changed(exact(), "scores", 2, np.nan),
+    "another nan": lambda: changed(collapsed(), "scores", mixed_place(), OTHER_NAN),
+    "score of another cell": lambda: changed(collapsed(), "scores", single_place(), 1e300),
+    "equal cells": lambda: changed(collapsed(), "cells", 1, collapsed()["cells"][0]),
+    "cell too low": lambda: changed(collapsed(), "cells", 0, -(2**62)),
+    "cell too high": lambda: changed(collapsed(), "cells", -1, 2**62),
+    "negative count": lambda: changed(exact(), "counts", (0, 1), -1),
+    "empty cell": lambda: changed(exact(), "counts", 0, 0),
+    "huge counts": lambda: exact() | {"counts": np.full((3, 2), 2**62)},
+    "too many counts": lambda: exact() | {"counts": np.ones((4, 2), np.int64)},
+    "one class": lambda: exact() | {"counts": np.ones((3, 1), np.int64)},
+    "float counts": lambda: exact() | {"counts": np.ones((3, 2))},
+    "uint8 codes": lambda: exact() | {"counts": np.ones((3, 2), np.uint8)},
+    "too many cells": lambda: built([(k / 37, 0) for k in range(9)], 9).arrays(),
+    "level not needed": lambda: built([(k / 37, 0) for k in range(20)], 4).arrays(),
+    "negative weight": lambda: changed(weighted(), "mass.digits", (0, -1), -1),
+    "weightless cell": lambda: changed(weighted(), "mass.digits", slice(0, 2), 0),
+    "digit out of range": lambda: changed(weighted(), "mass.digits", (0, 0), 2**40),
+    "integers as weights": lambda: changed(weighted(), "mass.exponent", (), 0),
+    "too few weights": lambda: weighted() | {"mass.digits": weighted()["mass.digits"][1:]},
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_hostile_states_are_refused(name):
+    with pytest.raises(StateFormatError):
+        DyadicHistogram.from_arrays(8, 2, STATES[name]())
+
+
+def test_a_cell_of_one_double_cannot_hold_several_scores():
+    # Near 1 the doubles are further apart than the keys, so that level 1 has cells of one double.
+    top = [1 - k * 2.0**-53 for k in range(4, 9)]
+    arrays = built([(s, 0) for s in [*top, 0.1, math.nextafter(0.1, 1)]], 6).arrays()
+    assert arrays["level"][0] == 1
+    scores = arrays["scores"].copy()
+    scores[-1] = np.nan
+    assert np.isnan(scores).sum() <= 2
+    with pytest.raises(StateFormatError, match="single double"):
+        DyadicHistogram.from_arrays(6, 2, arrays | {"scores": scores})
+
+
+@given(data=st.data(), name=st.sampled_from(["collapsed", "weighted", "exact"]))
+@settings(max_examples=200)
+def test_a_flipped_bit_is_refused_or_gives_a_valid_state(data, name):
+    arrays = {"collapsed": collapsed, "weighted": weighted, "exact": exact}[name]()
+    which = data.draw(st.sampled_from([k for k, v in arrays.items() if v.size]))
+    raw = bytearray(arrays[which].tobytes())
+    raw[data.draw(st.integers(0, len(raw) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    array = np.frombuffer(bytes(raw), arrays[which].dtype).reshape(arrays[which].shape)
+    try:
+        h = DyadicHistogram.from_arrays(8, 2, arrays | {which: array})
+    except StateFormatError:
+        assume(False)
+    assert image(h) == image(DyadicHistogram.from_arrays(8, 2, h.arrays()))
+    assert {k: v.tobytes() for k, v in h.arrays().items()} == {
+        k: v.tobytes() for k, v in (arrays | {which: array}).items()
+    }

@@ -1,0 +1,128 @@
+"""The state format: round trips, and every way a file can be broken."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from oracles.table import ORACLES
+
+import streammetrics as sm
+from streammetrics.core import state
+
+
+def example():
+    metrics = {"f1": sm.F1(threshold=0.5), "acc": sm.Accuracy()}
+    return sm.MetricSet(metrics).update(y_true=[0, 1], y_score=[0.2, 0.7], y_pred=[1, 1])
+
+
+def test_every_flipped_bit_is_noticed():
+    blob = example().to_bytes()
+    for place in range(len(blob)):
+        for bit in (1, 0x80) if place % 3 else (1 << (place % 8),):
+            broken = bytearray(blob)
+            broken[place] ^= bit
+            with pytest.raises(sm.StateFormatError):
+                sm.from_bytes(bytes(broken))
+
+
+def test_every_cut_is_noticed():
+    blob = example().to_bytes()
+    for length in range(len(blob)):
+        with pytest.raises(sm.StateFormatError):
+            sm.from_bytes(blob[:length])
+    with pytest.raises(sm.StateFormatError):
+        sm.from_bytes(blob + b"\0")
+
+
+@pytest.mark.parametrize("blob", [b"", b"hello world, this is no state", b"\xff" * 100, bytes(64)])
+def test_other_bytes(blob):
+    with pytest.raises(sm.StateFormatError):
+        sm.from_bytes(blob)
+
+
+def forged(metric, change):
+    """Return a state whose metadata was changed and whose checksum was made to fit again."""
+    blob = metric.to_bytes()
+    size = struct.unpack("<Q", blob[:8])[0]
+    header = json.loads(blob[8 : 8 + size])
+    meta = json.loads(header["__metadata__"]["streammetrics"])
+    change(header, meta)
+    meta["checksum"] = "0" * 64
+    header["__metadata__"]["streammetrics"] = json.dumps(meta, separators=(",", ":"))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    body = bytearray(struct.pack("<Q", len(text)) + text + blob[8 + size :])
+    place = state._checksum_at(body)
+    body[place : place + 64] = state.hashlib.sha256(body).hexdigest().encode()
+    return bytes(body)
+
+
+def test_the_forger_can_write_a_good_state():
+    assert sm.from_bytes(forged(example(), lambda header, meta: None)) == example()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header, meta: meta.update(format=99),
+        lambda header, meta: meta.update(format="1"),
+        lambda header, meta: meta.pop("format"),
+        lambda header, meta: meta.update({"class": "os.system"}),
+        lambda header, meta: meta.pop("class"),
+        lambda header, meta: meta.update(feeds=[]),
+        lambda header, meta: meta["feeds"][0].__setitem__(1, -5),
+        lambda header, meta: meta["feeds"][0].__setitem__(1, "many"),
+        lambda header, meta: meta["metrics"][0]["parameters"].update(threshold="high"),
+        lambda header, meta: meta["metrics"][0]["parameters"].update(speed=1),
+        lambda header, meta: meta["metrics"][0].update({"class": "Metric"}),
+        lambda header, meta: meta.update(metrics=None),
+        lambda header, meta: meta["columns"].update(y_tru="label"),
+        lambda header, meta: header["0/digits"].update(dtype="U64"),
+        lambda header, meta: header["0/digits"].update(shape=[2, 2]),
+        lambda header, meta: header["0/digits"].update(shape=[1, 4]),
+        lambda header, meta: header.update({"9/digits": header.pop("0/digits")}),
+        lambda header, meta: header.update({"0/more": header.pop("0/digits")}),
+    ],
+)
+def test_forged_metadata(change):
+    with pytest.raises(sm.StateFormatError):
+        sm.from_bytes(forged(example(), change))
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.id)
+def test_no_array_of_any_metric_can_be_lost_or_spoiled(oracle):
+    metric = oracle.metric.copy().update(**oracle.rows(np.random.default_rng(0), 50))
+    statistics = metric.alone().flush().statistics
+    for statistic in statistics:
+        arrays = statistic.arrays()
+        for name in arrays:
+            rest = {key: value for key, value in arrays.items() if key != name}
+            assert refuses(statistic, rest), f"{name} lost"
+            flipped = {"f": np.int64, "i": np.float64, "u": np.float64}[arrays[name].dtype.kind]
+            assert refuses(statistic, {**arrays, name: arrays[name].astype(flipped)}), (
+                f"{name} cast"
+            )
+            longer = np.concatenate([arrays[name].reshape(-1), arrays[name].reshape(-1)[:1]])
+            if longer.size > arrays[name].size:
+                assert refuses(statistic, {**arrays, name: longer}), f"{name} longer"
+
+
+def refuses(statistic, arrays):
+    try:
+        type(statistic).from_arrays(statistic.config, arrays)
+    except sm.StateFormatError:
+        return True
+    return False
+
+
+def test_a_users_metric_must_be_defined_to_be_read():
+    class Mine(sm.Accuracy):
+        """A metric of the user's."""
+
+    blob = Mine().update([1], [1]).to_bytes()
+    assert type(sm.from_bytes(blob)) is Mine
+    del sm.Metric.registry[state.registered_name(Mine)]
+    with pytest.raises(sm.StateFormatError, match="import its module first"):
+        sm.from_bytes(blob)

@@ -1,0 +1,200 @@
+"""Classification against scikit-learn."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import sklearn.metrics as sk
+
+import streammetrics as sm
+from oracles.base import Oracle
+
+NAN = math.nan
+
+
+def three_classes(rng, n):
+    return {"y_true": rng.integers(0, 3, n), "y_pred": rng.integers(0, 3, n)}
+
+
+def three_weighted(rng, n):
+    return {**three_classes(rng, n), "sample_weight": rng.exponential(size=n)}
+
+
+def two_classes(rng, n):
+    return {"y_true": rng.random(n) < 0.3, "y_pred": rng.random(n) < 0.4}
+
+
+def words(rng, n):
+    animals = np.array(["cat", "dog", "eel", "ox"])
+    return {"y_true": rng.choice(animals, n), "y_pred": rng.choice(animals[:3], n)}
+
+
+def scores(rng, n):
+    return {"y_true": rng.integers(0, 2, n), "y_score": rng.random(n).round(2)}
+
+
+def scores_weighted(rng, n):
+    return {**scores(rng, n), "sample_weight": rng.exponential(size=n)}
+
+
+def matrix(rng, n):
+    return {"y_true": rng.integers(0, 4, n), "y_pred": rng.random((n, 4)).round(1)}
+
+
+def far_labels(rng, n):
+    labels = np.array([-(2**62), 7, 2**40, 2**62])
+    return {"y_true": rng.choice(labels, n), "y_pred": rng.choice(labels, n)}
+
+
+def cut(function, **options):
+    """Return the reference for scores cut at 0.5."""
+
+    def reference(y_true, y_score, sample_weight=None):
+        return function(y_true, y_score >= 0.5, sample_weight=sample_weight, **options)
+
+    return reference
+
+
+def of(function, **options):
+    """Return the reference with options bound."""
+
+    def reference(y_true, y_pred, sample_weight=None):
+        if np.ndim(y_pred) > 1:
+            y_pred = np.argmax(y_pred, axis=1)
+        return function(y_true, y_pred, sample_weight=sample_weight, **options)
+
+    return reference
+
+
+def one_vs_rest(ratio):
+    """Return the reference of a ratio of tp, fp, fn, tn, for each class."""
+
+    def reference(y_true, y_pred, sample_weight=None):
+        tables = sk.multilabel_confusion_matrix(y_true, y_pred, sample_weight=sample_weight)
+        return np.array([ratio(tp, fp, fn, tn) for (tn, fp), (fn, tp) in tables])
+
+    return reference
+
+
+def top(k, **options):
+    """Return the reference of top-k accuracy."""
+
+    def reference(y_true, y_score, sample_weight=None):
+        return sk.top_k_accuracy_score(
+            y_true, y_score, k=k, sample_weight=sample_weight, labels=range(5), **options
+        )
+
+    return reference
+
+
+def score_matrix(rng, n):
+    return {"y_true": rng.integers(0, 5, n), "y_score": rng.random((n, 5)).round(1)}
+
+
+def score_matrix_weighted(rng, n):
+    return {**score_matrix(rng, n), "sample_weight": rng.exponential(size=n)}
+
+
+AVERAGES = ("micro", "macro", "weighted", None)
+
+ORACLES = [
+    Oracle(sm.ConfusionMatrix(), three_classes, of(sk.confusion_matrix)),
+    Oracle(sm.ConfusionMatrix(), three_weighted, of(sk.confusion_matrix)),
+    Oracle(sm.ConfusionMatrix(), words, of(sk.confusion_matrix)),
+    Oracle(sm.ConfusionMatrix(), far_labels, of(sk.confusion_matrix)),
+    Oracle(sm.ConfusionMatrix(), matrix, of(sk.confusion_matrix)),
+    Oracle(sm.ConfusionMatrix(threshold=0.5), scores, cut(sk.confusion_matrix)),
+    Oracle(
+        sm.ConfusionMatrix(labels=[2, 0, 1]),
+        three_classes,
+        of(sk.confusion_matrix, labels=[2, 0, 1]),
+    ),
+    *(
+        Oracle(
+            sm.ConfusionMatrix(normalize=how), three_classes, of(sk.confusion_matrix, normalize=how)
+        )
+        for how in ("true", "pred", "all")
+    ),
+    Oracle(sm.Accuracy(), three_weighted, of(sk.accuracy_score)),
+    Oracle(sm.Accuracy(), words, of(sk.accuracy_score)),
+    Oracle(sm.Accuracy(threshold=0.5), scores_weighted, cut(sk.accuracy_score)),
+    Oracle(sm.BalancedAccuracy(), three_weighted, of(sk.balanced_accuracy_score)),
+    Oracle(
+        sm.BalancedAccuracy(adjusted=True),
+        three_classes,
+        of(sk.balanced_accuracy_score, adjusted=True),
+    ),
+    *(
+        Oracle(metric(average=average), rows, of(function, average=average, zero_division=NAN))
+        for metric, function in (
+            (sm.Precision, sk.precision_score),
+            (sm.Recall, sk.recall_score),
+            (sm.F1, sk.f1_score),
+        )
+        for average in AVERAGES
+        for rows in (three_weighted, words)
+    ),
+    *(
+        Oracle(sm.Jaccard(average=average), three_weighted, of(sk.jaccard_score, average=average))
+        for average in AVERAGES
+    ),
+    *(
+        Oracle(
+            sm.FBeta(beta=beta, average=average),
+            three_weighted,
+            of(sk.fbeta_score, beta=beta, average=average, zero_division=NAN),
+        )
+        for beta in (0.5, 2.0)
+        for average in ("macro", None)
+    ),
+    Oracle(sm.FBeta(beta=2.0), two_classes, of(sk.fbeta_score, beta=2.0)),
+    Oracle(sm.Precision(), two_classes, of(sk.precision_score)),
+    Oracle(sm.F1(threshold=0.5), scores_weighted, cut(sk.f1_score)),
+    Oracle(
+        sm.Recall(threshold=0.5, pos_label=0),
+        scores,
+        lambda y_true, y_score: sk.recall_score(y_true == 0, y_score >= 0.5),
+    ),
+    Oracle(sm.Specificity(), two_classes, of(sk.recall_score, pos_label=0)),
+    Oracle(
+        sm.Specificity(average=None),
+        three_weighted,
+        one_vs_rest(lambda tp, fp, fn, tn: tn / (tn + fp)),
+    ),
+    Oracle(
+        sm.FalsePositiveRate(average=None),
+        words,
+        one_vs_rest(lambda tp, fp, fn, tn: fp / (tn + fp)),
+    ),
+    Oracle(
+        sm.FalseNegativeRate(average=None),
+        three_classes,
+        one_vs_rest(lambda tp, fp, fn, tn: fn / (tp + fn)),
+    ),
+    Oracle(
+        sm.NegativePredictiveValue(average=None),
+        three_weighted,
+        one_vs_rest(lambda tp, fp, fn, tn: tn / (tn + fn)),
+    ),
+    Oracle(sm.MatthewsCorrcoef(), three_weighted, of(sk.matthews_corrcoef)),
+    Oracle(sm.MatthewsCorrcoef(), words, of(sk.matthews_corrcoef)),
+    Oracle(sm.MatthewsCorrcoef(threshold=0.5), scores, cut(sk.matthews_corrcoef)),
+    *(
+        Oracle(sm.CohenKappa(weights=weights), rows, of(sk.cohen_kappa_score, weights=weights))
+        for weights in (None, "linear", "quadratic")
+        for rows in (three_classes, three_weighted, words)
+    ),
+    Oracle(
+        sm.ClassificationReport(),
+        three_weighted,
+        of(sk.classification_report, output_dict=True, zero_division=NAN),
+    ),
+    Oracle(
+        sm.ClassificationReport(),
+        words,
+        of(sk.classification_report, output_dict=True, zero_division=NAN),
+    ),
+    Oracle(sm.TopKAccuracy(k=2), score_matrix, top(2)),
+    Oracle(sm.TopKAccuracy(k=3), score_matrix_weighted, top(3)),
+]

@@ -1,0 +1,75 @@
+"""A fault at any step of update or merge leaves the old state, and the call can be repeated."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles.table import ORACLES
+
+import streammetrics as sm
+
+PACKAGE = str(Path(sm.__file__).parent)
+
+
+class Fault(MemoryError):
+    """What a full memory would raise."""
+
+
+def run_until(step, call):
+    """Call, raising `Fault` at one of the package's lines; return whether the call got there."""
+    left = step
+
+    def tracer(frame, event, arg):
+        nonlocal left
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        if event == "line":
+            left -= 1
+            if left < 0:
+                raise Fault
+        return tracer
+
+    before = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        call()
+    except Fault:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize("n", [40, 20_000], ids=["staged", "at once"])
+@pytest.mark.parametrize("oracle", ORACLES[::4], ids=lambda oracle: oracle.id)
+def test_fault_in_update_changes_nothing(oracle, n):
+    rng = np.random.default_rng(3)
+    metric = oracle.metric.copy().update(**oracle.rows(rng, 50))
+    before = metric.to_bytes()
+    more = oracle.rows(rng, n)
+    step, steps = 0, 0
+    while run_until(step, lambda: metric.update(**more)):
+        assert metric.to_bytes() == before, f"after a fault at step {step}"
+        steps += 1
+        step += 1 + step // 12
+    assert steps > 5
+    again = oracle.metric.copy().merge(sm.from_bytes(before)).update(**more)
+    assert metric == again
+
+
+@pytest.mark.parametrize("oracle", ORACLES[::4], ids=lambda oracle: oracle.id)
+def test_fault_in_merge_changes_nothing(oracle):
+    rng = np.random.default_rng(4)
+    metric = oracle.metric.copy().update(**oracle.rows(rng, 50))
+    other = oracle.metric.copy().update(**oracle.rows(rng, 30))
+    before, theirs = metric.to_bytes(), other.to_bytes()
+    step = 0
+    while run_until(step, lambda: metric.merge(other)):
+        assert metric.to_bytes() == before, f"after a fault at step {step}"
+        assert other.to_bytes() == theirs
+        step += 1 + step // 12
+    assert step > 3
+    assert metric == sm.merge([sm.from_bytes(before), sm.from_bytes(theirs)])

@@ -1,0 +1,31 @@
+"""Every metric against its reference and against the laws, over random splits and shards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.base import assert_close
+from oracles.table import ORACLES
+
+import streammetrics as sm
+from streammetrics.testing import check_laws, split_rows
+
+
+# Random splits of few rows may leave a metric undefined, which its reference then says too.
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.id)
+def test_value_is_the_references(oracle, seed):
+    rng = np.random.default_rng(seed)
+    rows = oracle.rows(rng, oracle.n)
+    shards = [oracle.metric.copy() for _ in range(3)]
+    for batch in split_rows(rows, rng):
+        shards[int(rng.integers(3))].update(**batch)
+    value = sm.merge(shards).compute()
+    assert_close(value, oracle.reference(**rows), oracle.rel, oracle.abs)
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.id)
+def test_laws_hold(oracle):
+    rows = oracle.rows(np.random.default_rng(99), min(oracle.n, 60))
+    check_laws(oracle.metric, rows, seed=5)
