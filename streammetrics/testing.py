@@ -140,7 +140,7 @@ def _check_refusals(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any]
     if len(rows) > 1:
         first = next(iter(rows))
         uneven = {**rows, first: np.asarray(rows[first])[:-1]}
-        _true(_refused(lambda: held._update(uneven)), "columns of unequal length raise")
+        _true(_refused(lambda: held.feed(uneven)), "columns of unequal length raise")
         _same(held, expected, "a refused batch changes nothing")
     other = MetricSet({"metric": empty}) if isinstance(empty, Metric) else MetricSet({})
     refused = _refused(lambda: held.merge(whole, other))  # type: ignore[arg-type]  # wrong on purpose
@@ -159,7 +159,7 @@ def _refused(call: Any) -> bool:
 def _fed(metric: M, batches: Sequence[Rows]) -> M:
     fed = metric.copy()
     for batch in batches:
-        fed._update(batch, getattr(fed, "columns", None))
+        fed.feed(batch, getattr(fed, "columns", None))
     return fed
 
 

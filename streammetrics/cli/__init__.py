@@ -16,8 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing = [name for name in ("pyarrow", "typer", "rich") if find_spec(name) is None]
     if missing:
         print(
-            f"error: the command line needs {', '.join(missing)}: "
-            "pip install 'streammetrics[cli]'",
+            f"error: the command line needs {', '.join(missing)}: pip install 'streammetrics[cli]'",
             file=sys.stderr,
         )
         return 2

@@ -35,8 +35,10 @@ class Feed(NamedTuple):
 
     def grown(self, facts: Facts, n_rows: int, n_omitted: int) -> Feed:
         """Return the feed after more rows."""
-        known = self.facts if facts == self.facts else joined(self.facts, facts)
-        return Feed(known, self.n_rows + n_rows, self.n_omitted + n_omitted)
+        known, n, omitted = self
+        return Feed(
+            known if facts == known else joined(known, facts), n + n_rows, omitted + n_omitted
+        )
 
 
 class State(NamedTuple):
@@ -79,8 +81,8 @@ class Accumulator:
         rows = [schema.read(batch) for schema in self.schemas]
         feeds, statistics, staged = self._state
         feeds = _grown(feeds, rows)
-        if n > STAGED:
-            self._state = State(feeds, self._fed(statistics, rows), [])
+        if n > STAGED or any(map(_urgent, statistics, (rows[i] for i in self.sources))):
+            self._state = State(feeds, self._fed(statistics, rows), staged)
         else:
             self._pending += max(n, STAGED >> 9)  # a list of 512 single rows is long enough
             self._state = State(feeds, statistics, [*staged, [_owned(read) for read in rows]])
@@ -122,7 +124,7 @@ class Accumulator:
             self._pending = 0
         return self._state
 
-    def merge(self, others: Sequence[Accumulator]) -> None:
+    def merge(self, others: Sequence[Accumulator | ReadOnly]) -> None:
         """Take what the others have seen, or raise and be as before."""
         feeds, statistics, _ = self.flush()
         for other in others:
@@ -181,6 +183,10 @@ def _grown(feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
             for feed, (_, _, n, omitted, facts) in zip(feeds, rows, strict=True)
         ]
     )
+
+
+def _urgent(statistic: Statistic, rows: Rows) -> bool:
+    return statistic.urgent(rows)
 
 
 def _owned(rows: Rows) -> Rows:

@@ -114,9 +114,9 @@ def _to_float(column: Column, title: str) -> NDArray[np.float64]:
 
 
 def has_nan(values: NDArray[np.float64]) -> bool:
-    """Whether a value is nan: squares add up to nan only then, faster than a look at each."""
-    flat = values.reshape(-1)
-    return math.isnan(flat.dot(flat))
+    """Whether a value is nan; infinities are none."""
+    flat = values if values.ndim == 1 else values.reshape(-1)
+    return flat.size > 0 and math.isnan(np.minimum.reduce(flat))
 
 
 def extent(values: NDArray[np.float64]) -> tuple[float, float]:

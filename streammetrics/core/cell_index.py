@@ -8,12 +8,14 @@ import numpy as np
 
 from streammetrics.core.cells import Cells, narrow_counts
 from streammetrics.core.exact import ExactSum
-from streammetrics.core.keys import BLOCK, Rows, write_cell_ids
+from streammetrics.core.keys import BLOCK, Rows, blocks, joined, write_cell_ids
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-_MISSING = np.iinfo(np.int32).min
+_NOWHERE = np.iinfo(np.int32).max
 _PAGE_BITS = (6, 8, 10, 12)
 _FEWEST_COUNTED = 1 << 17  # rows worth a pass over the counts
 
@@ -27,27 +29,24 @@ class CellIndex:
     """
 
     def __init__(self, cells: Cells, bits: int) -> None:
-        entries = np.arange(0, cells.classes * cells.ids.size, cells.classes, dtype=np.int32)
-        np.invert(entries, out=entries, where=~np.isnan(cells.scores))
         self.ids = cells.ids
         self._bits = bits
-        places = cells.ids.astype(np.int64)
+        # The table begins and ends with an empty page, or entry, to which other ids are clipped.
+        self._base = (int(cells.ids[0]) >> bits) - 1
+        pages = cells.ids >> bits
+        size = int(pages[-1]) - self._base + 2
         if bits:
-            pages = places >> bits
-            slots = np.cumsum(np.diff(pages, prepend=pages[0] - 1) != 0) << bits
-            # Page 0 is empty; what is outside the range is clipped to one that points to it.
-            self._base = int(pages[0]) - 1
-            self._pages = np.zeros(int(pages[-1]) - self._base + 2, np.int64)
-            self._pages[pages - self._base] = slots
-            places &= (1 << bits) - 1
-            places += slots
-            size = int(slots[-1]) + (1 << bits)
-        else:
-            self._base = int(places[0]) - 1
-            places -= self._base
-            size = int(places[-1]) + 2
-        self._entries = np.full(size, _MISSING, np.int32)
-        self._entries[places] = entries
+            pages = pages[np.flatnonzero(np.diff(pages, prepend=self._base))]
+            self._pages = np.zeros(size, np.int64)
+            self._pages[pages - self._base] = np.arange(1, pages.size + 1) << bits
+            size = (pages.size + 1) << bits
+        self._entries = np.full(size, ~_NOWHERE, np.int32)
+        for start in range(0, cells.ids.size, BLOCK):
+            ids = cells.ids[start : start + BLOCK].astype(np.int64)
+            self._locate(ids, np.empty_like(ids))
+            entries = np.arange(start, start + ids.size, dtype=np.int32) * cells.classes
+            mixed = np.isnan(cells.scores[start : start + BLOCK])
+            self._entries[ids] = np.where(mixed, entries, ~entries)
 
     @classmethod
     def of(cls, cells: Cells) -> CellIndex | None:
@@ -55,7 +54,7 @@ class CellIndex:
         size = cells.ids.size
         span = int(cells.ids[-1]) - int(cells.ids[0])
         room = 4 * size + BLOCK
-        if span < room:
+        if span < 2 * size + BLOCK:
             return cls(cells, 0)
         for bits in _PAGE_BITS:
             if span >> bits <= max(size, BLOCK):
@@ -67,67 +66,71 @@ class CellIndex:
 
     def find(self, ids: NDArray[np.int64], spare: NDArray[np.int64], out: NDArray[Any]) -> None:
         """Write the entries of ids (m,) to ``out`` (m,) int32; ids and spare are scratch."""
-        if self._bits:
-            np.right_shift(ids, self._bits, out=spare)
-            spare -= self._base
-            ids &= (1 << self._bits) - 1
-            ids += np.take(self._pages, spare, mode="clip")
-        else:
-            ids -= self._base
+        self._locate(ids, spare)
         np.take(self._entries, ids, out=out, mode="clip")
 
+    def _locate(self, ids: NDArray[np.int64], spare: NDArray[np.int64]) -> None:
+        """Turn ids into places in the table of entries; outside it means in its ends."""
+        if not self._bits:
+            ids -= self._base
+            return
+        np.right_shift(ids, self._bits, out=spare)
+        spare -= self._base
+        ids &= (1 << self._bits) - 1
+        ids += np.take(self._pages, spare, mode="clip")
 
-def filled(cells: Cells, index: CellIndex, rows: Rows) -> tuple[Cells, NDArray[np.intp]]:
-    """Cells with unweighted rows counted in, and the positions of rows that have no cell yet."""
-    tally, unsure, entries = _tallied(cells, index, rows)
-    known = entries != _MISSING
-    missed, entries = unsure[~known], ~entries[known]
-    scores, cell = cells.scores, entries // cells.classes
-    mixed = cell[scores[cell] != rows.scores[unsure[known]]]
+
+def filled(cells: Cells, index: CellIndex, chunks: Sequence[Rows]) -> tuple[Cells, Rows]:
+    """Cells with unweighted rows counted in, and the rows that have no cell yet."""
+    counts, unsure, entries = _tallied(cells, index, chunks)
+    absent = entries == _NOWHERE
+    known = ~absent
+    scores, cell = cells.scores, entries[known] // cells.classes
+    mixed = cell[scores[cell] != unsure.scores[known]]
     if mixed.size:
         scores = scores.copy()
         scores[mixed] = np.nan
-    if rows.codes is not None:
-        entries += rows.codes[unsure[known]]
-    tally += np.bincount(entries, minlength=tally.size)
-    counts = tally.reshape(cells.ids.size, cells.classes)
+    late = unsure.part(absent)
     if isinstance(cells.mass, ExactSum):
-        return cells._replace(scores=scores, mass=cells.mass + ExactSum.counts(counts)), missed
+        return cells._replace(scores=scores, mass=cells.mass + ExactSum.counts(counts)), late
     counts += cells.mass
-    return cells._replace(scores=scores, mass=narrow_counts(counts)), missed
+    return cells._replace(scores=scores, mass=narrow_counts(counts)), late
 
 
 def _tallied(
-    cells: Cells, index: CellIndex, rows: Rows
-) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.int32]]:
-    """Counts of the rows of cells of several scores; positions and entries of all other rows."""
+    cells: Cells, index: CellIndex, chunks: Sequence[Rows]
+) -> tuple[NDArray[np.int64], Rows, NDArray[np.int32]]:
+    """Counts (n, classes), and the rows of no cell or of a single-score cell.
+
+    Of the latter also the entries: ``classes * position`` of the cell, or ``_NOWHERE``.
+    """
     size = cells.ids.size * cells.classes
-    tally = np.zeros(size + cells.classes, np.int64)  # with a cell more for all other rows
-    places = np.empty(min(max(size, _FEWEST_COUNTED), rows.scores.size) + BLOCK, np.int64)
+    left = sum(rows.scores.size for rows in chunks)
+    tally = np.zeros(0, np.int64)  # has a cell more, for the rows of no cell
+    places = np.empty(min(max(size, _FEWEST_COUNTED), left) + BLOCK, np.int64)
     scratch = np.empty((2, BLOCK), np.int64)
     found = np.empty(BLOCK, np.int32)
-    positions, entries = [np.empty(0, np.intp)], [np.empty(0, np.int32)]
+    unsure, entries = [chunks[0].part(slice(0))], [np.empty(0, np.int32)]
     waiting = 0
-    for start in range(0, rows.scores.size, BLOCK):
-        scores = rows.scores[start : start + BLOCK]
-        ids, spare = scratch[:, : scores.size]
-        block = found[: scores.size]
-        write_cell_ids(scores, cells.level, ids, spare)
+    for rows in blocks(chunks):
+        ids, spare = scratch[:, : rows.scores.size]
+        block = found[: rows.scores.size]
+        write_cell_ids(rows.scores, cells.level, ids, spare)
         index.find(ids, spare, block)
         if block.min() < 0:
-            unsure = np.flatnonzero(block < 0)
-            entries.append(block[unsure])
-            block[unsure] = size
-            unsure += start
-            positions.append(unsure)
-        place = places[waiting : waiting + scores.size]
+            which = np.flatnonzero(block < 0)
+            unsure.append(rows.part(which))
+            entries.append(~block[which])
+            block[which] = np.minimum(entries[-1], size)
+        place = places[waiting : waiting + rows.scores.size]
         if rows.codes is None:
             place[:] = block
         else:
-            np.add(block, rows.codes[start : start + BLOCK], out=place)
-        waiting += scores.size
-        if waiting > places.size - BLOCK:
-            tally += np.bincount(places[:waiting], minlength=tally.size)
+            np.add(block, rows.codes, out=place)
+        waiting += rows.scores.size
+        left -= rows.scores.size
+        if waiting > places.size - BLOCK or not left:
+            more = np.bincount(places[:waiting], minlength=size + cells.classes)
+            tally = np.add(tally, more, out=more) if tally.size else more
             waiting = 0
-    tally += np.bincount(places[:waiting], minlength=tally.size)
-    return tally[:size], np.concatenate(positions), np.concatenate(entries)
+    return tally[:size].reshape(-1, cells.classes), joined(unsure), np.concatenate(entries)

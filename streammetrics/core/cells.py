@@ -10,6 +10,7 @@ import numpy as np
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact import ExactSum
 from streammetrics.core.keys import (
+    BLOCK,
     INT32_LEVEL,
     MAX_LEVEL,
     Rows,
@@ -76,23 +77,16 @@ class Cells(NamedTuple):
             index = np.repeat(np.arange(starts.size), np.diff(starts, append=ids.size))
             mass = self.mass.regroup(index, starts.size)
             return Cells(level, first, scores, mass, self.classes)
-        counts = np.zeros((0, self.classes), np.int64)
+        counts = self.mass
         if starts.size:
-            counts = np.add.reduceat(self.mass, starts, axis=0, dtype=np.int64)
-        return Cells(level, first, scores, narrow_counts(counts), self.classes)
+            counts = np.add.reduceat(counts, starts, axis=0, dtype=counts.dtype)
+        return Cells(level, first, scores, counts, self.classes)
 
     def fitted(self, max_cells: int) -> Cells:
         """The same rows at the lowest level that needs at most ``max_cells`` cells."""
         if self.ids.size <= max_cells:
             return self
-        ids = self.ids.astype(np.int64) if self.level else cell_ids(self.scores, 1)
-        # Neighbours part at every shift below the length of what differs between them. Clearing
-        # the second highest bit keeps the conversion to float64 from rounding up.
-        differs = (ids[1:] ^ ids[:-1]).view(np.uint64)
-        length = np.frexp((differs & ~(differs >> 1)).astype(np.float64))[1]
-        parting = np.bincount(length, minlength=MAX_LEVEL + 1)
-        remaining = ids.size - np.cumsum(parting)
-        return self.at_level(max(self.level, 1) + int(np.argmax(remaining <= max_cells)))
+        return self.at_level(fitting_level(self.ids, self.level, max_cells))
 
     def union(self, other: Cells) -> Cells:
         """The rows of both; levels may differ."""
@@ -106,8 +100,9 @@ class Cells(NamedTuple):
         found = many.ids[np.minimum(near, many.ids.size - 1)] == few.ids
         place = near + np.cumsum(~found) - ~found
         size = many.ids.size + few.ids.size - int(np.count_nonzero(found))
-        inserted = np.bincount(near[~found], minlength=many.ids.size + 1)[:-1]
-        kept = np.cumsum(inserted) + np.arange(many.ids.size)
+        kept = np.bincount(near[~found], minlength=many.ids.size + 1)[:-1]
+        kept[1:] += 1
+        np.cumsum(kept, out=kept)
         scores = np.empty(size)
         scores[kept] = many.scores
         shared = place[found]
@@ -118,15 +113,15 @@ class Cells(NamedTuple):
         if level:
             ids = np.empty(size, many.ids.dtype)
             ids[kept], ids[place] = many.ids, few.ids
-        mass: NDArray[Any] | ExactSum
-        if isinstance(many.mass, ExactSum) or isinstance(few.mass, ExactSum):
+        dtype = _count_dtype(many.mass, few.mass)
+        if dtype is None or isinstance(many.mass, ExactSum) or isinstance(few.mass, ExactSum):
             mass = _exact(many.mass).regroup(kept, size) + _exact(few.mass).regroup(place, size)
-        else:
-            counts = np.zeros((size, self.classes), np.int64)
-            counts[kept] = many.mass
-            counts[place] += few.mass
-            mass = narrow_counts(counts)
-        return Cells(level, ids, scores, mass, self.classes)
+            return Cells(level, ids, scores, mass, self.classes)
+        counts = np.zeros((size, self.classes), dtype)
+        for column, more, less in zip(counts.T, many.mass.T, few.mass.T, strict=True):
+            column[kept] = more
+            column[place] += less
+        return Cells(level, ids, scores, counts, self.classes)
 
     def normal(self) -> Cells:
         """The same cells with the mass in its canonical form."""
@@ -181,9 +176,18 @@ def _narrow_ids(ids: NDArray[Any], level: int) -> NDArray[Any]:
 
 def narrow_counts(counts: NDArray[np.int64]) -> NDArray[Any] | ExactSum:
     """Counts in half the memory where they fit, or exact sums past what int64 is safe for."""
-    if int(counts.sum()) >= _INTEGER_LIMIT:
-        return ExactSum.counts(counts)
-    return counts.astype(np.int32 if counts.max(initial=0) < 1 << 31 else np.int64)
+    dtype = _count_dtype(counts)
+    return ExactSum.counts(counts) if dtype is None else counts.astype(dtype)
+
+
+def _count_dtype(*masses: NDArray[Any] | ExactSum) -> type[np.integer[Any]] | None:
+    """Integers that hold the sum of all counts, hence every sum of some; None where none do."""
+    total = 0
+    for mass in masses:
+        if isinstance(mass, ExactSum):
+            return None
+        total += int(mass.sum(dtype=np.int64))
+    return np.int32 if total < 1 << 31 else np.int64 if total < _INTEGER_LIMIT else None
 
 
 def _normal_mass(mass: ExactSum) -> NDArray[Any] | ExactSum:
@@ -198,6 +202,23 @@ def _normal_mass(mass: ExactSum) -> NDArray[Any] | ExactSum:
 
 def _exact(mass: NDArray[Any] | ExactSum) -> ExactSum:
     return mass if isinstance(mass, ExactSum) else ExactSum.counts(mass.astype(np.int64))
+
+
+def fitting_level(ids: NDArray[Any], level: int, max_cells: int) -> int:
+    """The lowest level at which ascending ids of a level, or scores at 0, fit ``max_cells``."""
+    if 1 + np.count_nonzero(ids[1:] != ids[:-1]) <= max_cells:
+        return level
+    lengths = np.zeros(MAX_LEVEL + 1, np.int64)
+    for start in range(0, ids.size - 1, BLOCK):
+        block = ids[start : start + BLOCK + 1]
+        block = block.astype(np.int64) if level else cell_ids(block, 1)
+        # Neighbours part at every shift below the length of what differs between them. Clearing
+        # the second highest bit keeps the conversion to float64 from rounding up.
+        differs = (block[1:] ^ block[:-1]).view(np.uint64)
+        length = np.frexp((differs & ~(differs >> 1)).astype(np.float64))[1]
+        lengths += np.bincount(length, minlength=MAX_LEVEL + 1)
+    remaining = ids.size - np.cumsum(lengths)
+    return max(level, 1) + int(np.argmax(remaining <= max_cells))
 
 
 def _runs(
@@ -217,8 +238,34 @@ def _runs(
     return starts, ids[starts], np.where(first == last, first, np.nan)
 
 
+def counted_parts(rows: Rows, level: int, classes: int) -> Iterator[Cells]:
+    """Ascending parts of the cells of rows that ``sorted_rows`` has sorted.
+
+    The temporaries of a part stay in the cache.
+    """
+    start, size = 0, rows.scores.size
+    while start < size:
+        stop = start + READ
+        if stop < size:  # do not cut through a cell
+            edge = rows.scores[stop - 1 : stop]
+            if level:
+                edge = cell_edges(cell_ids(edge, level), level)[1]
+            stop = int(np.searchsorted(rows.scores, edge[0], side="right"))
+        yield _counted(rows.part(slice(start, stop)), level, classes)
+        start = stop
+
+
 def counted(rows: Rows, level: int, classes: int) -> Cells:
     """Cells of rows that :func:`~streammetrics.core.keys.sorted_rows` has sorted."""
+    if rows.weight is not None:
+        return _counted(rows, level, classes)
+    _, ids, scores, masses, _ = zip(*counted_parts(rows, level, classes), strict=True)
+    single = np.concatenate(scores)
+    first = np.concatenate(ids) if level else single
+    return Cells(level, first, single, np.concatenate(masses), classes)
+
+
+def _counted(rows: Rows, level: int, classes: int) -> Cells:
     scores, size = rows.scores, rows.scores.size
     ids = _narrow_ids(cell_ids(scores, level), level) if level else scores
     starts, first, single = _runs(ids, scores)

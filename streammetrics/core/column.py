@@ -27,7 +27,7 @@ REFUSED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # never changed, but a frozen one is three times as slow to make
 class Column:
     """One column of a batch: ``(n,)``, or ``(n, d)`` for a matrix.
 

@@ -36,7 +36,8 @@ class Configured:
         cls._names = tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]  # just made one
 
     def __post_init__(self) -> None:
-        hints = _hints(type(self))
+        cls: Any = type(self)
+        hints = _hints(cls)
         for name in self._names:
             value = _canonical(getattr(self, name), hints[name], f"{type(self).__name__}({name}=")
             self.__dict__[name] = value

@@ -44,7 +44,8 @@ class ExactSum:
     Values and weights must be finite, else ``InvalidBatchError``; a weight is one float64 a row.
 
     Memory: 8 bytes for each 32 bits between the highest and the lowest bit in use, mostly 16 to 40
-    bytes a sum. Cost: 2 to 3 ns for each value, about 5 ns for each product.
+    bytes a sum. Cost, for a long column of ordinary doubles: about five times ``np.sum``, fifteen
+    times for its squares, less for those of values of few bits, such as integers.
 
     References: see :mod:`streammetrics.core.folds`.
 

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streammetrics.core.cell_index import CellIndex, filled
-from streammetrics.core.cells import READ, CellBlock, Cells, counted, read_cells
+from streammetrics.core.cells import (
+    CellBlock,
+    Cells,
+    counted,
+    counted_parts,
+    fitting_level,
+    read_cells,
+)
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.keys import Rows, joined, sorted_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,10 +48,11 @@ class DyadicHistogram:
         1 for plain values, 2 for scores with a label.
 
     Rows wait in raw form and are sorted or counted together, when enough of them have gathered
-    or when the state is read. Memory: 8 + 1 bytes per waiting row, of which there are at most
-    ``max_cells`` while exact; then 16 to 32 bytes per cell (more with fractional weights), twice
-    that and some 30 MB of scratch during an add. Cost: a sort per row while exact, then about
-    6 ns per row.
+    or when the state is read. Memory: 9 bytes per waiting row, of which there are at most
+    ``max_cells`` or 2**20, whichever is more; then 16 to 32 bytes per cell (more with
+    fractional weights). An add takes about as much again, and some 30 bytes per row that it
+    counts at a time, a million at most for budgets up to that. Cost: a vectorised sort while
+    exact, then about twenty passes over blocks in the cache; weights cost a sort of positions.
 
     >>> import numpy as np
     >>> histogram = DyadicHistogram(max_cells=4, classes=2)
@@ -127,10 +135,11 @@ class DyadicHistogram:
         Counts are int64 where every one is an integer up to 2**53, as they are without weights;
         otherwise float64, correctly rounded.
         """
-        cells = self._settled()
-        if not self._is_run:
-            return cells.blocks()
-        return _run_blocks(self._waiting[0])
+        parts: Iterable[Cells] = [self._settled()]
+        if self._is_run:
+            parts = counted_parts(self._waiting[0], 0, self.classes)
+        for cells in parts:
+            yield from cells.blocks()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Canonical state: ``level`` (1,), ``cells``, ``scores`` and ``counts`` or ``mass.*``.
@@ -156,7 +165,7 @@ class DyadicHistogram:
     @property
     def _batch(self) -> int:
         """Rows that may wait, and that are then counted at a time."""
-        return max(_FEWEST, min(4 * self.max_cells, _SLICE), self.max_cells)
+        return max(_FEWEST, min(16 * self.max_cells, _SLICE), self.max_cells)
 
     def _checked(self, scores: Floats, codes: Codes | None, weight: Floats | None) -> Rows:
         if scores.dtype != np.float64 or scores.ndim != 1:
@@ -185,11 +194,11 @@ class DyadicHistogram:
         ``borrowed`` is the last of the rows where its arrays are the caller's.
         """
         is_run = False
-        if sum(rows.scores.size for rows in waiting) > self._batch:
+        if _size(waiting) > self._batch:
             cells, waiting = self._counted(cells, waiting, leave_few=True)
         elif borrowed is not None:
             is_run = len(waiting) == 1 and not cells.ids.size and borrowed.weight is None
-            is_run = is_run and borrowed.scores.size >= _FEWEST
+            is_run = is_run and _FEWEST <= borrowed.scores.size <= self.max_cells
             waiting = (sorted_rows(waiting),) if is_run else _gathered(waiting)
         self._cells, self._waiting, self._is_run = cells, waiting, is_run
 
@@ -198,7 +207,7 @@ class DyadicHistogram:
         if self._is_run or not self._waiting:
             return self._cells
         cells, waiting, is_run = self._cells, self._waiting, False
-        size = sum(rows.scores.size for rows in waiting)
+        size = _size(waiting)
         if cells.ids.size or size > self.max_cells or any(r.weight is not None for r in waiting):
             cells, waiting = self._counted(cells, waiting, leave_few=False)
         else:
@@ -215,25 +224,49 @@ class DyadicHistogram:
         """Cells with the waiting rows counted in, and the few rows not worth new cells yet."""
         index: CellIndex | None = None
         late: list[Rows] = []  # rows of cells that do not exist yet
-        for rows in _slices(waiting, self._batch):
-            if cells.level and rows.weight is None and 4 * rows.scores.size >= cells.ids.size:
+        # Twice the budget shows the level in one sort; later rows mostly have their cells.
+        first = self._batch if cells.level else max(_FEWEST, 2 * self.max_cells)
+        for chunks in _slices(waiting, first, self._batch):
+            if cells.level and chunks[0].weight is None and 4 * _size(chunks) >= cells.ids.size:
                 index = index if index and index.ids is cells.ids else CellIndex.of(cells)
                 if index:
-                    cells, missed = filled(cells, index, rows)
-                    if missed.size:
-                        late.append(rows.part(missed))
-                    if 8 * sum(r.scores.size for r in late) >= cells.ids.size:
+                    cells, more = filled(cells, index, chunks)
+                    if more.scores.size:
+                        late.append(more)
+                    if 8 * _size(late) >= cells.ids.size:
+                        index = None
                         cells, late = self._inserted(cells, late), []
                     continue
-            cells = self._inserted(cells, [rows])
+            cells = self._inserted(cells, chunks)
         if late and not leave_few:
             cells, late = self._inserted(cells, late), []
         return cells.normal(), tuple(late)
 
     def _inserted(self, cells: Cells, chunks: Sequence[Rows]) -> Cells:
         """Cells with rows counted in by sorting them."""
-        more = counted(sorted_rows(chunks), cells.level, self.classes)
-        return cells.union(more).fitted(self.max_cells)
+        rows = sorted_rows(chunks)
+        # A part never needs a higher level than the whole, so that cells which the budget cannot
+        # hold are not even made.
+        level = cells.level or fitting_level(rows.scores, 0, self.max_cells)
+        return cells.union(counted(rows, level, self.classes)).fitted(self.max_cells)
+
+
+def _slices(waiting: Sequence[Rows], first: int, size: int) -> Iterator[list[Rows]]:
+    """All rows in parts that bound the scratch memory, those of weight 1 first."""
+    for weighted in (False, True):
+        part: list[Rows] = []
+        room = max(size, _SLICE) if weighted else first
+        for rows in waiting:
+            start = 0 if (rows.weight is not None) == weighted else rows.scores.size
+            while start < rows.scores.size:
+                part.append(rows.part(slice(start, start + room)))
+                start += room
+                room -= part[-1].scores.size
+                if not room:
+                    yield part
+                    part, room = [], size
+        if part:
+            yield part
 
 
 def _gathered(waiting: tuple[Rows, ...]) -> tuple[Rows, ...]:
@@ -250,23 +283,5 @@ def _gathered(waiting: tuple[Rows, ...]) -> tuple[Rows, ...]:
     return (*chunks, last)
 
 
-def _slices(waiting: Sequence[Rows], size: int) -> Iterator[Rows]:
-    """All rows in parts of at most ``size``, those of weight 1 first."""
-    for weighted in (False, True):
-        chunks = [rows for rows in waiting if (rows.weight is not None) == weighted]
-        small = [rows for rows in chunks if rows.scores.size < size]
-        large = [rows for rows in chunks if rows.scores.size >= size]
-        for rows in [*([joined(small)] if small else []), *large]:
-            for start in range(0, rows.scores.size, size):
-                yield rows.part(slice(start, start + size))
-
-
-def _run_blocks(run: Rows) -> Iterator[CellBlock]:
-    """Cells of sorted rows with few repeated scores."""
-    start = 0
-    while start < run.scores.size:
-        stop = start + READ
-        if stop < run.scores.size:  # do not cut through a cell
-            stop = int(np.searchsorted(run.scores, run.scores[stop - 1], side="right"))
-        yield from counted(run.part(slice(start, stop)), 0, 1 + (run.codes is not None)).blocks()
-        start = stop
+def _size(chunks: Sequence[Rows]) -> int:
+    return sum(rows.scores.size for rows in chunks)

@@ -14,12 +14,12 @@ little more than 64 bits, so cells are cut from its half: ``cell = (W >> 1) >> (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -129,8 +129,8 @@ class Rows(NamedTuple):
     codes: Codes | None
     weight: Floats | None
 
-    def part(self, index: slice | Ints) -> Rows:
-        """Rows picked by a slice or by positions."""
+    def part(self, index: slice | NDArray[Any]) -> Rows:
+        """Rows picked by a slice, by positions or by a mask."""
         return Rows(
             self.scores[index],
             None if self.codes is None else self.codes[index],
@@ -149,6 +149,13 @@ class Rows(NamedTuple):
     def nbytes(self) -> int:
         """Bytes of the columns."""
         return sum(column.nbytes for column in self if column is not None)
+
+
+def blocks(chunks: Sequence[Rows]) -> Iterator[Rows]:
+    """All rows in views small enough for the cache."""
+    for rows in chunks:
+        for start in range(0, rows.scores.size, BLOCK):
+            yield rows.part(slice(start, start + BLOCK))
 
 
 def joined(chunks: Sequence[Rows]) -> Rows:
@@ -183,19 +190,17 @@ def sorted_rows(chunks: Sequence[Rows]) -> Rows:
         return rows._replace(scores=rows.scores + 0.0)
     packed = np.empty(sum(rows.scores.size for rows in chunks), np.int64)
     start = 0
-    for rows in chunks:
-        for first in range(0, rows.scores.size, BLOCK):
-            scores = rows.scores[first : first + BLOCK]
-            keys = packed[start : start + scores.size]
-            np.add(scores, 0.0, out=keys.view(np.float64))
-            if keys.min() < 0:
-                _signed(keys)
-            if gap:
-                keys -= np.sign(keys) * gap
-            keys <<= 1
-            assert rows.codes is not None
-            keys += rows.codes[first : first + BLOCK]
-            start += scores.size
+    for block in blocks(chunks):
+        keys = packed[start : start + block.scores.size]
+        np.add(block.scores, 0.0, out=keys.view(np.float64))
+        if keys.min() < 0:
+            _signed(keys)
+        if gap:
+            keys -= np.sign(keys) * gap
+        keys <<= 1
+        assert block.codes is not None
+        keys += block.codes
+        start += keys.size
     packed.sort()
     codes = np.empty(packed.size, np.uint8)
     for first in range(0, packed.size, BLOCK):

@@ -23,7 +23,8 @@ KINDS = {"b": "booleans", "i": "integers", "u": "integers"}
 def label_column(batch: Batch, name: str, *, matrix: bool = False) -> tuple[Column, Any]:
     """Return a column of labels, whole floats as integers, and the mask of missing ones."""
     column = batch.column(name)
-    values, missing = column.values, column.nulls
+    values = column.values
+    missing: Any = column.nulls
     if values.ndim > 1:
         title = batch.title(name)
         if not matrix:
@@ -136,14 +137,14 @@ def binary_codes(
     if kind == "b" and pos_label in {0, 1}:
         codes = values.view(np.uint8)
         if not pos_label:
-            codes = codes ^ 1
+            codes = codes ^ np.uint8(1)
         negative: Any = 1 - int(pos_label)
     elif (
         pos_label == 1
         and kind == "i"
         and column.vocabulary is None
         # Every bit but the lowest is clear in all labels: they are 0 and 1.
-        and np.bitwise_or.reduce(values) in {0, 1}
+        and 0 <= int(np.bitwise_or.reduce(values)) <= 1
     ):
         codes, negative = values.astype(np.uint8), 0
     else:
@@ -224,6 +225,7 @@ class ScoredLabels(Field):
         if rows is not None:
             column, scores = column[rows], scores[rows]
         width = 0 if scores.ndim == 1 else scores.shape[1]
+        codes: NDArray[Any]
         if scores.ndim == 1:
             codes, facts = binary_codes(
                 batch, self.truth, column, self.pos_label, self.labels, rows
@@ -266,12 +268,14 @@ def label_codes(column: Column, labels: tuple[Any, ...]) -> NDArray[np.intp]:
     """Return the place of each row's label among `labels`, which hold all of them."""
     if column.vocabulary is None:
         return places_among(column.values, labels)
-    return places_among(column.vocabulary, labels)[column.values]
+    codes: NDArray[np.intp] = places_among(column.vocabulary, labels)[column.values]
+    return codes
 
 
 def places_among(values: NDArray[Any], labels: tuple[Any, ...]) -> NDArray[np.intp]:
     """Return the place of each value among `labels`, in their order; 0 for one not among them."""
-    ordered = np.array(labels)
-    order = np.argsort(ordered)
+    ordered: NDArray[Any] = np.array(labels)
+    order: NDArray[np.intp] = np.argsort(ordered)
     found = np.searchsorted(ordered[order], values)
-    return order[np.minimum(found, len(labels) - 1)].astype(np.intp, copy=False)
+    places: NDArray[np.intp] = order[np.minimum(found, len(labels) - 1)]
+    return places

@@ -42,7 +42,8 @@ class Mergeable(ABC):
     def _identity(self) -> Any:
         """What must be equal in two mergeable objects."""
 
-    def _update(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
+    def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
+        """Take columns by name: what every `update` comes down to."""
         self._accumulator.update(Batch(columns, renamed))
         return self
 
@@ -85,7 +86,7 @@ class Mergeable(ABC):
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return self.to_bytes() == other.to_bytes()  # type: ignore[attr-defined]  # same type
+        return self.to_bytes() == other.to_bytes()
 
     __hash__ = None  # type: ignore[assignment]  # mutable
 
@@ -247,7 +248,7 @@ def merge(metrics: Iterable[M]) -> M:
         >>> sm.merge([sm.Mean().update([1.0, 2.0]), sm.Mean().update([6.0])]).compute()
         3.0
     """
-    first, *others = [*metrics] or [None]
-    if first is None:
+    every = list(metrics)
+    if not every:
         raise ValueError("there is nothing to merge: pass at least one metric")
-    return first.copy().merge(*others)  # type: ignore[arg-type]  # merge checks that they are alike
+    return every[0].copy().merge(*every[1:])

@@ -79,10 +79,10 @@ class MetricSet(Mergeable):
             InvalidBatchError: A column is missing or not what it should be; nothing has changed.
         """
         if table is None:
-            return self._update(self._known(columns), self.columns)
+            return self.feed(self._known(columns), self.columns)
         if columns:
             raise InvalidBatchError("pass one table or columns by name, not both")
-        return self._update(self._chosen(table), self.columns)
+        return self.feed(self._chosen(table), self.columns)
 
     def _titles(self, names: Iterable[str]) -> list[str]:
         return [self.columns.get(name, name) for name in names]

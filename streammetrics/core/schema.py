@@ -126,7 +126,7 @@ def _check_weight(batch: Batch, weight: NDArray[np.float64], missing: Any) -> No
     low, high = batch.extent(WEIGHT)
     if low >= 0 and high < math.inf:
         return
-    wrong = ~((weight >= 0) & (weight < math.inf))
+    wrong: Any = ~((weight >= 0) & (weight < math.inf))
     if missing is not None:
         wrong &= ~missing
     if wrong.any():
@@ -143,12 +143,11 @@ def reject(
     advice: str = "",
 ) -> NoReturn:
     """Raise `InvalidBatchError` naming the column, the count and the first offending row."""
-    if wrong.ndim > 1:
-        wrong = wrong.any(axis=tuple(range(1, wrong.ndim)))
-    first = int(np.argmax(wrong))
+    marked: Any = wrong.any(axis=tuple(range(1, wrong.ndim))) if wrong.ndim > 1 else wrong
+    first = int(np.argmax(marked))
     value = "" if values is None else f" ({shown(values[first])})"
     row = first if rows is None else int(rows[first])
-    count = int(np.count_nonzero(wrong))
+    count = int(np.count_nonzero(marked))
     raise InvalidBatchError(
         f"{title} {what} in {count} row{'s' * (count != 1)}, first in row {row}{value}"
         + (f"; {advice}" if advice else "")
@@ -200,7 +199,7 @@ class Numbers(Field):
             )
         if not has_nan(values):
             return (values,), None
-        missing = np.isnan(values)
+        missing: Any = np.isnan(values)
         return (values,), missing if missing.ndim == 1 else missing.any(axis=1)
 
     def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
@@ -211,7 +210,7 @@ class Numbers(Field):
         if self._inside(low) and self._inside(high):
             return
         (values,) = taken
-        wrong = ~self._inside(values)
+        wrong: Any = ~self._inside(values)
         if missing is not None:
             wrong &= ~missing.reshape(-1, *[1] * (wrong.ndim - 1))
         if wrong.any():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from streammetrics.core.batch import Schema
+    from streammetrics.core.schema import Rows, Schema
 
 
 class Statistic(Configured, ABC):
@@ -42,8 +42,11 @@ class Statistic(Configured, ABC):
         """Set the state of no rows."""
 
     @abstractmethod
-    def update(self, *columns: Any, weight: NDArray[np.float64] | None) -> None:
-        """Take rows that the schema has validated; ``weight`` is positive, ``None`` means one."""
+    def update(self, *columns: Any, **weight: Any) -> None:
+        """Take the columns that the schema has validated, and ``weight=``.
+
+        The weight is an array of positive numbers, or ``None`` where every row weighs one.
+        """
 
     @abstractmethod
     def merge(self, other: Self) -> None:
@@ -56,6 +59,10 @@ class Statistic(Configured, ABC):
     @abstractmethod
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set the state from `arrays`; raise `StateFormatError` where they are not one."""
+
+    def urgent(self, rows: Rows) -> bool:  # noqa: ARG002 - for those that do depend on them
+        """Whether rows must be taken at once, as they could contradict rows seen before."""
+        return False
 
     @property
     def nbytes(self) -> int:

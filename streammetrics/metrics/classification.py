@@ -76,8 +76,9 @@ class ConfusionMatrix(ContingencyMetric):
             "pred": table.predicted[None, :],
             "all": np.full((1, 1), table.total),
         }[self.normalize]
-        out = np.full_like(matrix, self.zero_division)
-        return np.divide(matrix, by, out=out, where=by != 0)
+        shares = np.full_like(matrix, self.zero_division)
+        np.divide(matrix, by, out=shares, where=by != 0)
+        return shares
 
     def nothing(self, table: Confusion) -> NDArray[Any]:
         """Return zeros, or nan where they would be divided by nothing."""
@@ -464,8 +465,9 @@ class ClassificationReport(ContingencyMetric):
         return {**{title: dict(entry) for title in titles}, "accuracy": math.nan}
 
     def _divided(self, numerator: Floats, denominator: Floats) -> Floats:
-        out = np.full(len(numerator), self.zero_division)
-        return np.divide(numerator, denominator, out=out, where=denominator != 0)
+        values = np.full(len(numerator), self.zero_division)
+        np.divide(numerator, denominator, out=values, where=denominator != 0)
+        return values
 
 
 def _mean(values: Floats, weight: Floats) -> float:
@@ -515,7 +517,7 @@ class TopKAccuracy(Metric):
 
     def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
         """Take rows: labels, and (n, K) scores."""
-        return self._update({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
+        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 
     def readout(self, counts: TopKHits) -> float:
         """Return hits over rows."""

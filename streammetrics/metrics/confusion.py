@@ -163,7 +163,7 @@ class ContingencyMetric(Metric):
                 f"y_score needs a threshold: {type(self).__name__}(threshold=0.5)"
             )
         name = "y_pred" if self.threshold is None else "y_score"
-        return self._update({"y_true": y_true, name: second, "sample_weight": sample_weight})
+        return self.feed({"y_true": y_true, name: second, "sample_weight": sample_weight})
 
     def confusion(self, table: ContingencyTable | ThresholdTable) -> Confusion:
         """Return the table as classes in order."""

@@ -68,7 +68,7 @@ class ContingencyTable(Statistic):
 
     def update(self, *columns: Column, weight: NDArray[np.float64] | None) -> None:
         """Count the pairs of the rows."""
-        (rows, row_labels), (cols, column_labels) = map(_coded, columns)
+        (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
         pair, width = rows * len(column_labels), len(column_labels)
         pair += cols
         size = len(row_labels) * width
@@ -89,8 +89,8 @@ class ContingencyTable(Statistic):
         if weights is not None:
             counts = np.zeros_like(counts)
         self._add(
-            _used(row_labels, places // width),
-            _used(column_labels, places % width),
+            used_labels(row_labels, places // width),
+            used_labels(column_labels, places % width),
             counts,
             weights,
         )
@@ -110,8 +110,8 @@ class ContingencyTable(Statistic):
         self, rows: Labelled, columns: Labelled, counts: NDArray[np.int64], weights: ExactSum | None
     ) -> None:
         width = len(self.column_labels)
-        row_labels, mine_row, their_row = _united(self.row_labels, rows[0])
-        column_labels, mine_column, their_column = _united(self.column_labels, columns[0])
+        row_labels, mine_row, their_row = united_labels(self.row_labels, rows[0])
+        column_labels, mine_column, their_column = united_labels(self.column_labels, columns[0])
         theirs = their_row[rows[1]] * len(column_labels) + their_column[columns[1]]
         mine = self.pairs
         if mine_row is not None or mine_column is not None:
@@ -159,28 +159,28 @@ class ContingencyTable(Statistic):
         """Return labels, pairs and exact amounts."""
         amount = self.cells().amount
         return {
-            "row_labels": _packed(self.row_labels),
-            "column_labels": _packed(self.column_labels),
+            "row_labels": packed_labels(self.row_labels),
+            "column_labels": packed_labels(self.column_labels),
             "pairs": self.pairs,
             **nested("amount", amount.arrays()),
         }
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set labels, pairs and amounts, all of which must be in order and in use."""
-        row_labels = _unpacked(arrays, "row_labels")
-        column_labels = _unpacked(arrays, "column_labels")
+        row_labels = unpacked_labels(arrays, "row_labels")
+        column_labels = unpacked_labels(arrays, "column_labels")
         pairs = take_array(arrays, "pairs", "int64")
         amount = ExactSum.from_arrays(pairs.shape, part(arrays, "amount"))
         width = len(column_labels)
         for values in (row_labels, column_labels, pairs):
-            if not bool((values[1:] > values[:-1]).all()):
+            if not bool(np.all(values[1:] > values[:-1])):
                 raise StateFormatError("labels or pairs of a contingency table are out of order")
         if pairs.size and not 0 <= pairs[0] <= pairs[-1] < len(row_labels) * width:
             raise StateFormatError("a pair of a contingency table names no label")
         rows, columns = np.divmod(pairs, max(width, 1))
         if len(np.unique(rows)) != len(row_labels) or len(np.unique(columns)) != width:
             raise StateFormatError("a label of a contingency table is in no pair")
-        if not bool((amount.to_float() > 0).all()):
+        if not bool(np.all(np.asarray(amount.to_float()) > 0)):
             raise StateFormatError("a pair of a contingency table has no positive count")
         self.row_labels, self.column_labels, self.pairs = row_labels, column_labels, pairs
         self.counts, self.weights = as_counts(amount)
@@ -195,7 +195,7 @@ def as_counts(amount: ExactSum) -> tuple[NDArray[np.int64], ExactSum | None]:
     return np.zeros(floats.shape, np.int64), amount
 
 
-def _coded(column: Column) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def coded_labels(column: Column) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return each row's place among labels, in order, some of which may not occur."""
     values = column.values
     if column.vocabulary is not None:
@@ -209,7 +209,7 @@ def _coded(column: Column) -> tuple[NDArray[np.int64], NDArray[Any]]:
     return places, labels
 
 
-def _used(labels: NDArray[Any], places: NDArray[np.intp]) -> Labelled:
+def used_labels(labels: NDArray[Any], places: NDArray[np.intp]) -> Labelled:
     seen = np.zeros(len(labels), np.bool_)
     seen[places] = True
     if seen.all():
@@ -217,7 +217,7 @@ def _used(labels: NDArray[Any], places: NDArray[np.intp]) -> Labelled:
     return labels[seen], (np.cumsum(seen) - 1)[places]
 
 
-def _united(mine: NDArray[Any], theirs: NDArray[Any]) -> tuple[NDArray[Any], Any, NDArray[np.intp]]:
+def united_labels(mine: NDArray[Any], theirs: NDArray[Any]) -> tuple[NDArray[Any], Any, NDArray[np.intp]]:
     """Return all labels, and for either side the place of each of its labels among them."""
     if np.array_equal(mine, theirs):
         return mine, None, np.arange(len(theirs))
@@ -227,14 +227,14 @@ def _united(mine: NDArray[Any], theirs: NDArray[Any]) -> tuple[NDArray[Any], Any
     return labels, np.searchsorted(labels, mine), np.searchsorted(labels, theirs)
 
 
-def _packed(labels: NDArray[Any]) -> NDArray[Any]:
+def packed_labels(labels: NDArray[Any]) -> NDArray[Any]:
     if labels.dtype.kind != "U":
         return labels
     text = json.dumps(labels.tolist(), ensure_ascii=False, separators=(",", ":"))
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
 
 
-def _unpacked(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
+def unpacked_labels(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
     if name in arrays and arrays[name].dtype == np.uint8:
         packed = take_array(arrays, name, "uint8").tobytes()
         texts = json.loads(packed.decode("utf-8", "surrogatepass"))

@@ -46,7 +46,6 @@ def sizes(request):
             patch.setattr(histogram, "_FEWEST", 6)
             patch.setattr(histogram, "_SLICE", 8)
             patch.setattr(histogram, "_SMALL", 2)
-            patch.setattr(histogram, "READ", 3)
             patch.setattr(cells, "READ", 3)
             patch.setattr(keys, "BLOCK", 4)
             patch.setattr(cell_index, "BLOCK", 4)
@@ -63,6 +62,7 @@ def bits(x):
 
 def warped(s):
     """W(s) of the module's docstring, in unbounded integers."""
+    s += 0.0  # -0.0 counts as 0.0
     u = bits(s) if s >= 0 else -bits(-s)
     if s <= 0.5:
         return u
@@ -211,6 +211,7 @@ def test_fractions_that_add_up_to_integers_are_counts_again():
 
 
 @given(rows=ROWS, max_cells=BUDGETS, more=ROWS)
+@settings(deadline=None)
 def test_fork_is_a_snapshot(rows, max_cells, more):
     h = built(rows, max_cells)
     h.check()
@@ -233,7 +234,7 @@ def test_merging_with_itself_doubles_the_rows():
 
 def test_arguments_are_neither_kept_nor_changed():
     scores, codes = np.array([-0.0, 0.3, 0.9]), np.array([0, 1, 1], np.uint8)
-    for rows in (3, 100_000):
+    for rows in (3, histogram._FEWEST + 50):
         s, c = np.resize(scores, rows), np.resize(codes, rows)
         h = DyadicHistogram(4, 2)
         h.add(s, c)
@@ -253,7 +254,7 @@ SHAPES = {
     "logits": lambda rng, n: rng.normal(0, 3, n),
     "few": lambda rng, n: rng.integers(0, 50, n) / 50,
     "one half": lambda rng, n: np.where(rng.random(n) < 0.5, 0.25, rng.random(n)),
-    "wide": lambda rng, n: np.exp(rng.normal(0, 200, n)) * rng.choice([-1, 1], n),
+    "wide": lambda rng, n: np.exp(rng.uniform(-700, 700, n)) * rng.choice([-1, 1], n),
     "with infinities": lambda rng, n: np.where(
         rng.random(n) < 0.01, np.inf, rng.standard_cauchy(n)
     ),
@@ -295,6 +296,7 @@ def test_many_rows_in_any_batches(shape, max_cells, sizes):
 
 
 @given(scores=st.lists(SCORES, min_size=1, max_size=30), level=st.integers(1, 64))
+@settings(deadline=None)
 def test_keys_and_edges(scores, level):
     ids = keys.cell_ids(np.array(scores), level)
     assert ids.tolist() == [cell_of(s, level) for s in scores]
@@ -325,13 +327,14 @@ def test_resolution_near_one_is_that_near_zero():
         h = DyadicHistogram(1024, 1)
         h.add(scores)
         widths.append(max(float((b.high - b.low).max()) for b in h.cells()))
-    assert widths[1] == pytest.approx(widths[0], rel=0.2)
+    assert widths[1] <= 2 * widths[0]
 
 
 @given(
     rows=st.lists(st.tuples(SCORES, st.integers(0, 1)), min_size=1, max_size=60),
     cut=st.integers(1, 59),
 )
+@settings(deadline=None)
 def test_sorted_rows_keep_their_codes(rows, cut):
     scores, codes, _ = columns(rows)
     chunks = [
@@ -375,7 +378,7 @@ def test_a_bad_batch_raises_and_changes_nothing(bad):
 
 
 @pytest.mark.parametrize(
-    "place", ["sorted_rows", "counted", "filled", "joined", "CellIndex.of", "Cells.union"]
+    "place", ["sorted_rows", "counted", "filled", "CellIndex.of", "Cells.union"]
 )
 def test_a_failure_on_the_way_changes_nothing(place, monkeypatch):
     rng = np.random.default_rng(1)
@@ -392,7 +395,7 @@ def test_a_failure_on_the_way_changes_nothing(place, monkeypatch):
     owner, _, name = place.rpartition(".")
     monkeypatch.setattr(getattr(histogram, owner) if owner else histogram, name or place, fail)
     try:
-        h.add(scores[100_000:], codes[100_000:])
+        h.add(1000 * scores[100_000:], codes[100_000:])
     except MemoryError:
         monkeypatch.undo()
         assert image(h) == before
@@ -469,6 +472,12 @@ def mixed_place():
     return int(np.flatnonzero(np.isnan(collapsed()["scores"]))[0])
 
 
+def integers_as_weights():
+    arrays = exact()
+    mass = {"mass.digits": arrays.pop("counts").reshape(6, 1), "mass.exponent": np.array(0)}
+    return arrays | mass
+
+
 OTHER_NAN = np.array([0x7FF8000000000001]).view(np.float64)[0]
 STATES = {
     "nothing": dict,
@@ -506,7 +515,7 @@ STATES = {
     "negative weight": lambda: changed(weighted(), "mass.digits", (0, -1), -1),
     "weightless cell": lambda: changed(weighted(), "mass.digits", slice(0, 2), 0),
     "digit out of range": lambda: changed(weighted(), "mass.digits", (0, 0), 2**40),
-    "integers as weights": lambda: changed(weighted(), "mass.exponent", (), 0),
+    "integers as weights": integers_as_weights,
     "too few weights": lambda: weighted() | {"mass.digits": weighted()["mass.digits"][1:]},
 }
 
@@ -530,7 +539,7 @@ def test_a_cell_of_one_double_cannot_hold_several_scores():
 
 
 @given(data=st.data(), name=st.sampled_from(["collapsed", "weighted", "exact"]))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_a_flipped_bit_is_refused_or_gives_a_valid_state(data, name):
     arrays = {"collapsed": collapsed, "weighted": weighted, "exact": exact}[name]()
     which = data.draw(st.sampled_from([k for k, v in arrays.items() if v.size]))

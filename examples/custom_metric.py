@@ -1,0 +1,50 @@
+"""A metric of ten lines: it merges, saves, shares statistics, and passes the law kit.
+
+Run: python examples/custom_metric.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import streammetrics as sm
+from streammetrics.metrics.confusion import Confusion, ContingencyMetric
+from streammetrics.testing import check_laws
+
+
+class ExpectedProfit(ContingencyMetric):
+    """Mean profit of a decision: what a hit earns less what a false alarm costs."""
+
+    earns: float = 10.0
+    costs: float = 1.0
+
+    def read(self, table: Confusion) -> float:
+        """Return the profit per row."""
+        hits, alarms = float(table.tp[1]), float(table.fp[1])
+        return (self.earns * hits - self.costs * alarms) / table.total
+
+
+def main() -> None:
+    """Check the laws, then use the metric next to others."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(10_000) < 0.1).astype(int)
+    score = np.clip(0.3 * y + rng.normal(0.3, 0.15, y.size), 0.0, 1.0)
+
+    check_laws(ExpectedProfit(threshold=0.5), {"y_true": y[:200], "y_score": score[:200]})
+    print("the laws hold")
+
+    suite = sm.MetricSet(
+        {
+            "profit, cut at 0.4": ExpectedProfit(threshold=0.4),
+            "profit, cut at 0.6": ExpectedProfit(threshold=0.6),
+            "recall, cut at 0.4": sm.Recall(threshold=0.4),
+        }
+    )
+    for rows in np.array_split(np.arange(y.size), 100):
+        suite.update(y_true=y[rows], y_score=score[rows])
+    for name, value in suite.compute().items():
+        print(f"{name}: {value:.3f}")
+
+
+if __name__ == "__main__":
+    main()

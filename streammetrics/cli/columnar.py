@@ -1,0 +1,151 @@
+"""Parquet and Arrow files: read by column, and in parts that stand on their own."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streammetrics.cli.reading import PIECE_ROWS, File, Piece, needed, numeric
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streammetrics.cli.columns import Column
+    from streammetrics.cli.sources import Source
+
+
+@dataclass(frozen=True)
+class ParquetPiece(Piece):
+    """Neighbouring row groups."""
+
+    groups: tuple[int, ...]
+    start: int
+    coded: tuple[str, ...]  # columns of text, which are read as the dictionaries they are stored as
+
+    def first_row(self) -> int:
+        """Return the rows of the groups before."""
+        return self.start
+
+    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:
+        """Decode the row groups, some pages at a time."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 - only for those who read Parquet
+
+        with pq.ParquetFile(
+            self.source.path, read_dictionary=list(self.coded), memory_map=True
+        ) as file:
+            yield from file.iter_batches(
+                batch_size=batch_rows,
+                row_groups=list(self.groups),
+                columns=needed(self.columns),
+                use_threads=threads,
+            )
+
+
+class Parquet(File):
+    """A Parquet file: names, types and sizes are in its footer."""
+
+    def read_names(self) -> Sequence[str]:
+        """Read the footer."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 - only for those who read Parquet
+
+        with pq.ParquetFile(self.source.path) as file:
+            self.schema, footer = file.schema_arrow, file.metadata
+        self.sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+        return self.schema.names
+
+    def split(self, columns: tuple[Column, ...]) -> list[Piece]:
+        """Join small row groups."""
+        numbers = numeric(columns)
+        texts = tuple(
+            name
+            for name in needed(columns)
+            if name not in numbers and _is_text(self.schema.field(name).type)
+        )
+        pieces: list[Piece] = []
+        groups: list[int] = []
+        start = rows = 0
+        for group, size in enumerate(self.sizes):
+            groups.append(group)
+            rows += size
+            if rows >= PIECE_ROWS or group == len(self.sizes) - 1:
+                pieces.append(ParquetPiece(self.source, columns, rows, tuple(groups), start, texts))
+                groups, start, rows = [], start + rows, 0
+        return pieces
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+@dataclass(frozen=True)
+class ArrowPiece(Piece):
+    """Neighbouring record batches of an Arrow file."""
+
+    first: int
+    stop: int
+
+    def first_row(self) -> int:
+        """Count the rows of the batches before: the format does not say where a batch begins."""
+        with _arrow_file(self.source, self.columns) as file:
+            return sum(file.get_batch(i).num_rows for i in range(self.first))
+
+    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
+        """Map the batches into memory."""
+        with _arrow_file(self.source, self.columns) as file:
+            for index in range(self.first, self.stop):
+                yield file.get_batch(index)
+
+
+@dataclass(frozen=True)
+class ArrowStreamPiece(Piece):
+    """A whole Arrow stream."""
+
+    reader: Any  # of a stream that is open already, else None
+
+    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
+        """Read to the end."""
+        if self.reader is not None:
+            yield from self.reader
+            return
+        with self.source.open() as stream, pa.ipc.open_stream(stream) as reader:
+            yield from reader
+
+
+class Arrow(File):
+    """An Arrow IPC file (Feather), or a stream."""
+
+    def read_names(self) -> Sequence[str]:
+        """Read the schema."""
+        self.reader = None
+        if self.source.once:
+            self.reader = pa.ipc.open_stream(self.source.open())
+            return list(self.reader.schema.names)
+        with self.source.open() as stream:
+            self.streamed = stream.peek(8)[:6] != b"ARROW1"
+            if self.streamed:
+                return list(pa.ipc.open_stream(stream).schema.names)
+        with _arrow_file(self.source, ()) as file:
+            self.count = file.num_record_batches
+            self.rows = file.get_batch(0).num_rows if self.count else 0
+            return list(file.schema.names)
+
+    def split(self, columns: tuple[Column, ...]) -> list[Piece]:
+        """Join small batches, as large as the first one promises."""
+        if self.reader is not None or self.streamed:
+            return [ArrowStreamPiece(self.source, columns, None, self.reader)]
+        step = max(1, PIECE_ROWS // max(1, self.rows))
+        return [
+            ArrowPiece(self.source, columns, None, first, min(first + step, self.count))
+            for first in range(0, self.count, step)
+        ]
+
+
+@contextlib.contextmanager
+def _arrow_file(source: Source, columns: Sequence[Column]) -> Iterator[Any]:
+    with pa.memory_map(source.path) as mapped:
+        names = pa.ipc.open_file(mapped).schema.names
+        fields = [names.index(name) for name in needed(columns)] or None
+        yield pa.ipc.open_file(mapped, options=pa.ipc.IpcReadOptions(included_fields=fields))

@@ -1,0 +1,124 @@
+"""TREC files as tables: judgments ("qrels") and runs, plain or gzipped, a batch at a time.
+
+A line of judgments is ``topic iteration document relevance``, a line of a run
+``topic Q0 document rank score tag``, in fields separated by blanks. As trec_eval does, scores are
+rounded to 32-bit floats and ranks are ignored.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    Table = dict[str, Any]
+
+BATCH_ROWS = 1 << 18
+
+_QRELS = ("topic", "iteration", "document", "relevance")
+_RUN = ("topic", "Q0", "document", "rank", "score", "tag")
+
+
+def read_qrels(path: str | Path, *, batch_rows: int = BATCH_ROWS) -> Iterator[Table]:
+    """Yield the judgments of a file as columns ``query``, ``doc`` and ``relevance``.
+
+    Raises:
+        InvalidBatchError: A line is not one of judgments, named with its file and number.
+        OSError: The file cannot be read.
+    """
+    for fields, start, lines in _batches(path, _QRELS, batch_rows):
+        relevance = _numbers(fields[3], int, "an integer relevance", path, lines, start)
+        yield {"query": list(fields[0]), "doc": list(fields[2]), "relevance": relevance}
+
+
+def read_run(path: str | Path, *, batch_rows: int = BATCH_ROWS) -> Iterator[Table]:
+    """Yield the results of a file as columns ``query``, ``doc`` and ``score``.
+
+    Raises:
+        InvalidBatchError: A line is not one of a run, named with its file and number.
+        OSError: The file cannot be read.
+    """
+    for fields, start, lines in _batches(path, _RUN, batch_rows):
+        score = _numbers(fields[4], float, "a number as score", path, lines, start)
+        with np.errstate(over="ignore", under="ignore"):
+            score = score.astype(np.float32).astype(np.float64)
+        yield {"query": list(fields[0]), "doc": list(fields[2]), "score": score}
+
+
+def _batches(
+    path: str | Path, names: tuple[str, ...], batch_rows: int
+) -> Iterator[tuple[list[tuple[str, ...]], int, list[list[str]]]]:
+    """Yield columns of text, the number of the first line, and the fields of each line."""
+    number = 1
+    opened: Any = gzip.open if str(path).endswith(".gz") else open
+    try:
+        with opened(path, "rt", encoding="utf-8") as file:
+            while lines := list(islice(file, batch_rows)):
+                rows = [line.split() for line in lines]
+                if set(map(len, rows)) != {len(names)}:
+                    _check_widths(path, rows, number, names)
+                    rows = [row or [""] * len(names) for row in rows]  # blank lines keep count
+                blank = [not row[0] for row in rows]
+                kept = [row for row, empty in zip(rows, blank, strict=True) if not empty]
+                if kept:
+                    yield list(zip(*kept, strict=True)), number, rows
+                number += len(lines)
+    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        kind = "text in UTF-8" if isinstance(error, UnicodeDecodeError) else "a whole gzip file"
+        raise InvalidBatchError(f"{path}, from line {number}: expected {kind} ({error})") from error
+
+
+def _check_widths(
+    path: str | Path, rows: Iterable[list[str]], number: int, names: tuple[str, ...]
+) -> None:
+    for line, row in enumerate(rows, number):
+        if row and len(row) != len(names):
+            raise InvalidBatchError(
+                f"{path}, line {line}: expected {len(names)} fields ({' '.join(names)}), "
+                f"found {len(row)}"
+            )
+
+
+def _numbers(
+    texts: tuple[str, ...],
+    kind: Callable[[str], float],
+    expected: str,
+    path: str | Path,
+    rows: list[list[str]],
+    start: int,
+) -> NDArray[np.float64]:
+    try:
+        values = np.array(list(map(kind, texts)), np.float64)
+    except (ValueError, OverflowError):
+        values = np.array([math.nan])
+    if np.isnan(values).any():
+        _refuse_number(kind, expected, path, rows, start)
+    return values
+
+
+def _refuse_number(
+    kind: Callable[[str], float], expected: str, path: str | Path, rows: list[list[str]], start: int
+) -> NoReturn:
+    column = 3 if kind is int else 4
+    for line, row in enumerate(rows, start):
+        try:
+            wrong = bool(row[0]) and math.isnan(kind(row[column]))
+        except (ValueError, OverflowError):
+            wrong = True
+        if wrong:
+            raise InvalidBatchError(
+                f"{path}, line {line}: expected {expected}, found {row[column]!r}"
+            )
+    raise AssertionError("only called where some number is wrong")

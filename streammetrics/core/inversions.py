@@ -1,0 +1,149 @@
+"""Counting inversions: the pairs in an order that a second order turns round."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+_GRID = 1 << 17  # entries of a grid worked on at a time, so that they stay in the cache
+_BLOCK = 32  # entries compared each with each: quicker than sorting so few
+
+
+def inversions(ranks: NDArray[np.integer[Any]], counts: Ints | None = None) -> int:
+    """Sum of ``counts[i] * counts[j]`` over i < j with ``ranks[i] > ranks[j]``.
+
+    Ranks (m,) are integers from 0 to below 2**29, counts (m,) positive, 1 each where ``None``.
+    Bottom-up: within blocks by comparison, between neighbouring blocks by sorting both together.
+    About 100 ns an entry for a million, four times that with counts.
+
+    Reference: W. R. Knight, A computer method for calculating Kendall's tau with ungrouped
+    data, JASA 61 (1966), 436-439; here each merge is a vectorised sort of many rows.
+
+    >>> inversions(np.array([2, 0, 1])), inversions(np.array([1, 0]), np.array([3, 5]))
+    (2, 15)
+    """
+    blocks = 1
+    while blocks * _BLOCK < ranks.size:
+        blocks *= 2
+    shape = blocks, -(-ranks.size // blocks)
+    # Behind all others and larger than they, what fills the last block is in no inversion.
+    table = _filled(ranks, shape, 1 << 29, np.int32)
+    if counts is None:
+        return _within(table) + _between(table)
+    weights = _filled(counts, shape, 0, np.int64)
+    return _within_weighted(table, weights) + _between_weighted(table, weights)
+
+
+def grid_inversions(
+    rows: NDArray[np.integer[Any]], columns: NDArray[np.integer[Any]], counts: Ints, width: int
+) -> int:
+    """Sum of ``counts[i] * counts[j]`` over ``rows[i] < rows[j]`` with ``columns[i] > columns[j]``.
+
+    The entries (m,) are ascending by row and distinct, columns are below ``width``. About 5 ns
+    for each place of the grid, so quicker than `inversions` where it is well filled.
+    """
+    total = 0
+    above = np.zeros(width, np.int64)  # what earlier rows hold to the right of each column
+    step = max(1, _GRID // max(width, 1))
+    for first in range(0, int(rows[-1]) + 1 if rows.size else 0, step):
+        start, stop = np.searchsorted(rows, [first, first + step])
+        at = rows[start:stop] - first, columns[start:stop]
+        held = np.zeros((step + 1, width), np.int64)
+        # One row down and one column to the left: sums do not include their own place.
+        inner = at[1] > 0
+        held[at[0][inner] + 1, at[1][inner] - 1] = counts[start:stop][inner]
+        held[:, ::-1].cumsum(axis=1, out=held[:, ::-1])
+        held[0] = above
+        held.cumsum(axis=0, out=held)
+        total += exact_dot(counts[start:stop], held[at])
+        above = held[-1]
+    return total
+
+
+def exact_dot(a: Ints, b: Ints) -> int:
+    """Sum of ``a * b`` for integers whose magnitudes add up to less than 2**60 in ``a``."""
+    if not a.size:
+        return 0
+    largest_a, largest_b = (max(int(part.max()), -int(part.min())) for part in (a, b))
+    if a.size * largest_a * largest_b < 1 << 63:
+        return int(a @ b)
+    # So few bits of b at a time that no sum overflows; the highest part has the sign.
+    bits = 62 - int(np.abs(a).sum()).bit_length()
+    total = 0
+    for shift in range(0, largest_b.bit_length() + 1, bits):
+        part = b >> shift
+        if shift + bits <= largest_b.bit_length():
+            part &= (1 << bits) - 1
+        total += int(a @ part) << shift
+    return total
+
+
+def _filled(
+    values: NDArray[Any], shape: tuple[int, int], filler: int, dtype: type[np.integer[Any]]
+) -> NDArray[Any]:
+    table = np.full(shape, filler, dtype)
+    table.reshape(-1)[: values.size] = values
+    return table
+
+
+def _within(table: NDArray[np.int32]) -> int:
+    """Count inversions of each row."""
+    columns = np.ascontiguousarray(table.T)
+    return sum(
+        int(np.count_nonzero(columns[place] > columns[place + 1 :]))
+        for place in range(len(columns) - 1)
+    )
+
+
+def _between(table: NDArray[np.int32]) -> int:
+    """Count inversions of entries of different rows; the table is scratch."""
+    table.sort(axis=1)
+    total = 0
+    while len(table) > 1:
+        rows, half = table.shape
+        table <<= 1
+        table[1::2] |= 1  # after equal entries of the left row
+        table = table.reshape(rows // 2, 2 * half)
+        table.sort(axis=1)
+        # The place of an entry of the right row is its place there plus those of the left row
+        # before it, which are not larger.
+        behind = np.add.reduce(table & 1, axis=0, dtype=np.int32)
+        places = int(behind.astype(np.int64) @ np.arange(2 * half))
+        not_larger = places - rows // 2 * (half * (half - 1) // 2)
+        total += rows // 2 * half * half - not_larger
+        table >>= 1
+    return total
+
+
+def _within_weighted(table: NDArray[np.int32], weights: Ints) -> int:
+    columns, mass = np.ascontiguousarray(table.T), np.ascontiguousarray(weights.T)
+    total = 0
+    for place in range(len(columns) - 1):
+        smaller = columns[place] > columns[place + 1 :]
+        total += exact_dot(mass[place], (smaller * mass[place + 1 :]).sum(axis=0))
+    return total
+
+
+def _between_weighted(table: NDArray[np.int32], weights: Ints) -> int:
+    keys = table.astype(np.int64)
+    total = 0
+    order = np.argsort(keys, axis=1)
+    keys, weights = (np.take_along_axis(array, order, 1) for array in (keys, weights))
+    while len(keys) > 1:
+        rows, half = keys.shape
+        bits = (2 * half).bit_length()
+        keys = keys.reshape(rows // 2, 2 * half) << bits
+        keys |= np.arange(2 * half)
+        keys.sort(axis=1)
+        places = keys & ((1 << bits) - 1)
+        keys >>= bits
+        weights = np.take_along_axis(weights.reshape(places.shape), places, 1)
+        behind = np.where(places < half, 0, weights)
+        total += exact_dot((weights - behind).reshape(-1), np.cumsum(behind, axis=1).reshape(-1))
+    return total

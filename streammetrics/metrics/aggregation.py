@@ -1,0 +1,255 @@
+"""Aggregation of plain values: how many, how much, how spread, from where to where."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from streammetrics.core.metric import Interval, Metric
+from streammetrics.metrics.outputs import nearest, require, within
+from streammetrics.statistics.extremes import Extremes
+from streammetrics.statistics.moments import Moments
+from streammetrics.statistics.values import Estimate, QuantileMethod, ValueHistogram
+
+if TYPE_CHECKING:
+    from streammetrics.core.statistic import Statistic
+
+__all__ = ["Count", "Maximum", "Mean", "Minimum", "Quantile", "Sum", "Variance"]
+
+
+class Aggregate(Metric):
+    """A metric of one column of values, (n,).
+
+    Args:
+        nan_policy: ``"omit"`` leaves rows with a missing value out; `n_omitted` counts them.
+    """
+
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    def update(self, values: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows.
+
+        Args:
+            values: Numbers, (n,).
+            sample_weight: Non-negative weights, (n,).
+
+        Raises:
+            InvalidBatchError: A column is not what it should be; nothing has changed.
+        """
+        return self.feed({"values": values, "sample_weight": sample_weight})
+
+
+class Count(Aggregate):
+    """Number of rows, Σ w: an int where the weights add up to one, 0 without rows.
+
+    Args: see `Aggregate`.
+    Memory and cost: some 10 bytes, no time that depends on the rows.
+    Reference: ``len``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Count().update([1.5, 2.5, 4.0]).compute()
+        3
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the total weight."""
+        return (Moments(of="values", order="count", nan_policy=self.nan_policy),)
+
+    def readout(self, moments: Moments) -> float:
+        """Return the total weight."""
+        total = moments.total
+        return int(total) if total.denominator == 1 else nearest(total)
+
+
+class Sum(Aggregate):
+    """Sum of the values, Σ w x, correctly rounded.
+
+    Args: see `Aggregate`.
+
+    Raises:
+        InvalidBatchError: From `update`, where a value is infinite.
+
+    Memory and cost: some 30 bytes; about 2 ns a row.
+    Reference: ``math.fsum``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Sum().update([1e16, 1.0, -1e16]).compute()
+        1.0
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum."""
+        return (Moments(of="values", order="first", nan_policy=self.nan_policy),)
+
+    def readout(self, moments: Moments) -> float:
+        """Return the sum."""
+        return nearest(moments.exact("x")[0]) if moments.width else math.nan
+
+
+class Mean(Aggregate):
+    """Mean of the values, Σ w x / Σ w, correctly rounded.
+
+    Args: see `Aggregate`.
+
+    Raises:
+        InvalidBatchError: From `update`, where a value is infinite.
+
+    Memory and cost: as `Sum`, with which it shares its state in a set.
+    Reference: ``numpy.average``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Mean().update([1.0, 2.0], sample_weight=[1, 3]).compute()
+        1.75
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum."""
+        return (Moments(of="values", order="first", nan_policy=self.nan_policy),)
+
+    def readout(self, moments: Moments) -> float:
+        """Return the mean."""
+        return nearest(moments.means("x")[0]) if moments.width else math.nan
+
+
+class Variance(Aggregate):
+    """Variance of the values, Σ w (x - x̄)² / (Σ w - ddof), correctly rounded.
+
+    A weight counts as that many equal rows. Undefined unless Σ w is above `ddof`.
+
+    Args:
+        ddof: 0 for the variance of these values, 1 for an unbiased estimate from a sample.
+        nan_policy: See `Aggregate`.
+
+    Raises:
+        InvalidBatchError: From `update`, where a value is infinite.
+
+    Memory and cost: some 60 bytes; about 5 ns a row.
+    Reference: ``numpy.var``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Variance(ddof=1).update([1e9, 1e9 + 1, 1e9 + 2]).compute()
+        1.0
+    """
+
+    ddof: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, "ddof", 0 <= self.ddof < math.inf, "a finite number, 0 or above")
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the moments."""
+        return (Moments(of="values", nan_policy=self.nan_policy),)
+
+    def readout(self, moments: Moments) -> float:
+        """Return the variance."""
+        if moments.total <= self.ddof:
+            return math.nan
+        return nearest(moments.centred("x", "x")[0] / (moments.total - Fraction(self.ddof)))
+
+
+class Minimum(Aggregate):
+    """Smallest value; infinities are values, and -0.0 counts as 0.0.
+
+    Args: see `Aggregate`.
+    Memory and cost: 16 bytes; about 1 ns a row.
+    Reference: ``numpy.min``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Minimum().update([2.0, -1.0, 4.0]).compute()
+        -1.0
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return both extremes."""
+        return (Extremes(of="values", nan_policy=self.nan_policy),)
+
+    def readout(self, extremes: Extremes) -> float:
+        """Return the lower one."""
+        return float(extremes.low[0]) if extremes.low.size else math.nan
+
+
+class Maximum(Aggregate):
+    """Largest value; infinities are values, and -0.0 counts as 0.0.
+
+    Args: see `Aggregate`.
+    Memory and cost: as `Minimum`, with which it shares its state in a set.
+    Reference: ``numpy.max``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Maximum().update([2.0, -1.0, 4.0]).compute()
+        4.0
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return both extremes."""
+        return (Extremes(of="values", nan_policy=self.nan_policy),)
+
+    def readout(self, extremes: Extremes) -> float:
+        """Return the upper one."""
+        return float(extremes.high[0]) if extremes.high.size else math.nan
+
+
+class Quantile(Aggregate):
+    """Quantile of the values, certain to lie in `bounds`; infinities are values.
+
+    Args:
+        q: The level, from 0 to 1, read as the decimal it prints as.
+        method: ``"linear"`` interpolates between order statistics; a weight is that many equal
+            rows, and a total weight below 1 leaves it undefined. ``"averaged_inverted_cdf"``, the
+            value at which a share `q` of the weight is passed or the mean of its two neighbours
+            where it is met exactly, does not depend on the scale of the weights.
+        max_bins: Distinct values up to which the quantile is exact.
+        nan_policy: See `Aggregate`.
+
+    Memory and cost: 16 bytes for each distinct value, up to `max_bins`; about 8 ns a row.
+    Reference: ``numpy.quantile`` with the same `method`; with weights ``wtd.quantile`` of
+    Harrell's Hmisc for the linear one.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Quantile(q=0.25).update([1.0, 2.0, 3.0, 4.0]).compute()
+        1.75
+        >>> rough = sm.Quantile(q=0.25, max_bins=2).update([1.0, 2.0, 3.0, 4.0])
+        >>> rough.exact
+        False
+    """
+
+    q: float
+    method: QuantileMethod = "linear"
+    max_bins: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        require(self, "q", within(self.q, 0, 1), "a number from 0 to 1")
+        require(self, "max_bins", within(self.max_bins, 2, 1 << 29), "an int from 2 to 2**29")
+        super().__post_init__()
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the histogram."""
+        return (ValueHistogram(of="values", max_bins=self.max_bins, nan_policy=self.nan_policy),)
+
+    def _estimate(self, values: ValueHistogram) -> Estimate:
+        for estimate in values.quantiles(self.q, self.method):
+            return estimate
+        return Estimate(math.nan, math.nan, math.nan)
+
+    def readout(self, values: ValueHistogram) -> float:
+        """Return the quantile, or the middle of the interval it lies in."""
+        return self._estimate(values).value
+
+    def interval(self, values: ValueHistogram) -> Interval:
+        """Return what the quantile certainly lies in."""
+        _, low, high = self._estimate(values)
+        return Interval(low, high)
+
+    def is_exact(self, values: ValueHistogram) -> bool:
+        """Whether the cells that the quantile lies in hold a single value."""
+        _, low, high = self._estimate(values)
+        return not low < high

@@ -1,0 +1,157 @@
+"""Mutual information of two labelings, and what of it chance alone would give.
+
+Everything is made of deviances ``D(x, m) = x log(x / m) - x + m``, which are never negative: with
+margins a_i, b_j and m_ij = a_i b_j / n, both sums of n_ij and of m_ij are n, so
+
+    MI = (1 / n) Σ n_ij log(n_ij / m_ij) = (1 / n) Σ D(n_ij, m_ij),
+
+and a small mutual information is not the difference of large terms.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_TERMS = 1 << 18  # of expectations at a time, so that a dozen arrays of them stay small
+_SERIES = 2.0 / np.arange(3, 23, 2)  # 2 / (2 j + 1), in powers of v**2 <= 0.01
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
+_FACTORIALS = np.array([math.lgamma(k + 1.0) for k in range(16)])
+
+
+def deviance(x: Any, m: Any) -> Floats:
+    """Return x log(x / m) - x + m for x >= 0 and m > 0, to full relative accuracy.
+
+    Where x is near m it is (x - m) v + 2 x (v**3 / 3 + v**5 / 5 + ...) with
+    v = (x - m) / (x + m) (Loader, "Fast and accurate computation of binomial probabilities",
+    2000).
+    """
+    x, m = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(m, np.float64))
+    apart = x - m
+    v = apart / (x + m)
+    near = np.abs(v) < 0.1
+    square = np.where(near, v, 0.0) ** 2
+    series = np.zeros_like(square)
+    for factor in _SERIES[::-1]:
+        series = (series + factor) * square
+    ratio = np.where(near | (x == 0.0), 1.0, x) / np.where(near | (x == 0.0), 1.0, m)
+    return np.asarray(np.where(near, apart * v + x * v * series, x * np.log(ratio) - apart))
+
+
+def entropy(sizes: NDArray[np.int64]) -> float:
+    """Return the entropy of a labeling with clusters of these sizes, in nats."""
+    if len(sizes) < 2:
+        return 0.0
+    share = sizes / sizes.sum()
+    return float(-(share * np.log(share)).sum())
+
+
+def expected_information(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> float:
+    """Return the mean mutual information of random labelings with clusters of these sizes.
+
+    The count of a pair is hypergeometric, and the mean wanted that of D(count, m). It depends on
+    the two sizes only, so each pair of *different* sizes is worked out once: at up to a few
+    hundred counts around m, however large n is (see `_mean_deviance`).
+    """
+    n = int(rows.sum())
+    sizes_a, times_a = np.unique(rows, return_counts=True)
+    sizes_b, times_b = np.unique(columns, return_counts=True)
+    total = 0.0
+    step = max(1, _TERMS // (256 * len(sizes_b)))
+    for start in range(0, len(sizes_a), step):
+        part = slice(start, start + step)
+        a = np.repeat(sizes_a[part], len(sizes_b))
+        b = np.tile(sizes_b, len(sizes_a[part]))
+        times = np.multiply.outer(times_a[part].astype(float), times_b.astype(float)).ravel()
+        total += float((times * _mean_deviance(a, b, n)).sum())
+    return total / n
+
+
+def _mean_deviance(a: NDArray[np.int64], b: NDArray[np.int64], n: int) -> Floats:
+    """Return the mean of D(x, a b / n) for hypergeometric x, for each pair of sizes.
+
+    x is a sum of independent binary variables (Pitman 1997), so by Bennett's inequality what lies
+    beyond t of its mean has a probability below 2 exp(-D(v + t, v)), here 1e-23, v being its
+    variance. Of the counts between, every h-th will do with h <= sqrt(v) / 3: such a sum is off
+    by the characteristic function at multiples of 2 pi / h, at most
+    exp(-v (1 - cos(2 pi / h))) < 1e-31.
+    """
+    m = a.astype(np.float64) * b / n
+    variance = m * (1.0 - a / n) * (n - b) / max(n - 1, 1)
+    reach = _reach(variance)
+    step = np.maximum(np.floor(np.sqrt(variance) / 3.0), 1.0)
+    lowest, highest = np.maximum(0, a + b - n), np.minimum(a, b)
+    low = np.maximum(np.floor(m) - reach, lowest)
+    counts = np.floor((np.minimum(np.ceil(m) + reach, highest) - low) / step) + 1.0
+    means = np.empty(len(m))
+    # Alike in length, so that little is padded, and those with every count apart.
+    order = np.lexsort((counts, step > 1.0))
+    for start in range(0, len(order), 256):
+        part = order[start : start + 256]
+        steps = np.arange(int(counts[part[-1]]))
+        each = [column[part, None] for column in (a, b, m, low, step, counts)]
+        means[part] = _summed(steps, n, *each)
+    return means
+
+
+def _reach(variance: Floats) -> Floats:
+    """Return a t with D(v + t, v) >= 53, by bisection for the next larger one of some v."""
+    some = 2.0 ** np.arange(-40.0, 81.0)
+    low, high = np.zeros_like(some), 40.0 + 12.0 * np.sqrt(some)
+    for _ in range(40):
+        middle = (low + high) / 2
+        enough = deviance(some + middle, some) >= 53.0
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    place = np.searchsorted(some, variance)
+    return np.ceil(high[np.minimum(place, len(some) - 1)])
+
+
+def _summed(
+    steps: NDArray[np.intp], n: int, a: Any, b: Any, m: Any, low: Any, step: Any, counts: Any
+) -> Floats:
+    inside = steps < counts
+    x = low + step * np.where(inside, steps, 0)
+    found = _of_counts(x, m)
+    if (step == 1.0).all():
+        # Each count's probability is a simple multiple of the one before.
+        before = x[:, :-1]
+        odds = (a - before) * (b - before) / ((before + 1.0) * (n - a - b + before + 1.0))
+        exponent = np.zeros_like(x)
+        np.cumsum(np.log(np.where(inside[:, 1:], odds, 1.0)), axis=1, out=exponent[:, 1:])
+    else:
+        # The probability of a 2 x 2 table with given margins, up to a factor: that of its four
+        # counts, each with its expectation.
+        rest = ((a - x, a - m), (b - x, b - m), (n - a - b + x, n - a - b + m))
+        exponent = -found - _stirling(x)
+        for count, mean in rest:
+            exponent -= _of_counts(count, mean) + _stirling(count)
+    exponent = np.where(inside, exponent, -np.inf)
+    chance = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+    return np.asarray((chance * found).sum(axis=1) / chance.sum(axis=1))
+
+
+def _of_counts(count: Floats, mean: Floats) -> Floats:
+    # A mean of 0 has the count 0, and deviates by 0.
+    return deviance(count, np.where(mean > 0.0, mean, 1.0)) * (mean > 0.0)
+
+
+def _stirling(count: Floats) -> Floats:
+    """Return log(count!) - (count log count - count), 0 for 0."""
+    large = np.maximum(count, 16.0)
+    inverse = 1.0 / large
+    square = inverse * inverse
+    tail = inverse * np.polynomial.polynomial.polyval(square, _STIRLING)
+    small = np.minimum(count, 15.0)
+    logged = small * np.log(np.maximum(small, 1.0)) - small
+    return np.where(
+        count < 16.0,
+        _FACTORIALS[small.astype(np.intp)] - logged,
+        0.5 * np.log(2.0 * math.pi * large) + tail,
+    )

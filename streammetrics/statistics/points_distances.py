@@ -1,0 +1,294 @@
+"""Distances between many points in tiles that stay in cache, never as one n x n matrix.
+
+Squared distances come from a matrix product, |x|^2 + |y|^2 - 2 x.y, after the origin was moved
+into the block of rows at hand, and where one is small against |x|^2 + |y|^2, so that the formula
+would lose digits, it is computed again from the differences of coordinates.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Codes = NDArray[np.intp]
+
+_ROWS = 256  # of a block, so that a tile of two has 512 KB
+_ALONE = (
+    1 << 18
+)  # multiplications up to which BLAS does not start threads, which wait for each other
+_THIN = 8  # rows below which such a small product is slow
+_MEANS = 1 << 23  # entries of the table of mean distances held at a time
+_CLOSE = 1e-9  # relative; squared distances in a tile are nearer than that to the true ones
+_LOST = 2.0**-10  # part of |x|^2 + |y|^2 below which a squared distance has lost ten bits
+
+
+class Cloud(NamedTuple):
+    """Points in the order of their clusters, times a power of two: coordinates are within one."""
+
+    points: Floats
+    codes: Codes
+    copies: Floats
+    order: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, points: Floats, codes: Codes, copies: NDArray[np.int64]) -> Cloud:
+        """Return the points by cluster; a power of two is exact and saves squares' overflow."""
+        order = np.argsort(codes, kind="stable")
+        exponent = int(np.frexp(np.abs(points).max(initial=0.0))[1])
+        scaled = np.ldexp(points[order], -exponent)
+        return cls(scaled, codes[order], copies[order].astype(np.float64), order)
+
+
+def lengths(vectors: Floats) -> Floats:
+    """Return the Euclidean length of each row, without overflow or underflow on the way."""
+    exponents = np.frexp(np.abs(vectors).max(axis=1, initial=0.0))[1]
+    scaled = np.ldexp(vectors, -exponents[:, None])
+    return np.asarray(np.ldexp(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)), exponents))
+
+
+class _Block:
+    """Some points of a cloud, from which tiles of squared distances to other blocks are made."""
+
+    def __init__(self, points: Floats, rows: slice) -> None:
+        self.rows = rows
+        self.points = points[rows]
+        self._origin = self.points.mean(axis=0)
+        centred = self.points - self._origin
+        self._norms = np.einsum("ij,ij->i", centred, centred)
+        width = centred.shape[1] + 2
+        left = np.zeros((_ROWS, width))
+        left[: len(centred), :-2] = -2.0 * centred
+        left[: len(centred), -2] = self._norms
+        left[: len(centred), -1] = 1.0
+        # A product so small that threads cost more than they save is made of smaller ones.
+        alone = 1 << (max(_ALONE // (_ROWS * width), 1).bit_length() - 1)
+        self._left = left.reshape(-1, min(alone, _ROWS) if alone >= _THIN else _ROWS, width)
+
+    def squared(self, other: _Block, out: Floats) -> Floats:
+        """Return the squared distances from these points to those of another block."""
+        theirs = other.points - self._origin
+        norms = np.einsum("ij,ij->i", theirs, theirs)
+        right = np.column_stack([theirs, np.ones(len(theirs)), norms])
+        parts = out[: _ROWS * len(theirs)].reshape(*self._left.shape[:2], len(theirs))
+        np.matmul(self._left, right.T, out=parts)
+        tile = parts.reshape(_ROWS, len(theirs))[: len(self.points)]
+        if other is self:
+            np.fill_diagonal(tile, np.inf)  # until the others are refined
+        if tile.min() < _LOST * (self._norms.max() + norms.max()):
+            self._refine(tile, other, norms)
+        if other is self:
+            np.fill_diagonal(tile, 0.0)
+        return tile
+
+    def _refine(self, tile: Floats, other: _Block, norms: Floats) -> None:
+        rows, places = np.nonzero(tile < np.add.outer(_LOST * self._norms, _LOST * norms))
+        step = max(1, tile.size // self.points.shape[1])
+        for start in range(0, rows.size, step):
+            row, place = rows[start : start + step], places[start : start + step]
+            apart = self.points[row] - other.points[place]
+            tile[row, place] = np.einsum("ij,ij->i", apart, apart)
+
+
+def _runs(codes: Codes) -> list[tuple[int, int]]:
+    """Return consecutive clusters, small ones joined up to the rows of a block, as ranges."""
+    bounds = np.flatnonzero(np.diff(codes, prepend=-1, append=-1)).tolist()
+    runs = [(0, 0)]
+    for start, stop in pairwise(bounds):
+        if stop - runs[-1][0] <= _ROWS:
+            runs[-1] = (runs[-1][0], stop)
+        else:
+            runs.append((start, stop))
+    return [run for run in runs if run[1]]
+
+
+class _Members(_Block):
+    """A block that adds distances up by the clusters of its points."""
+
+    def __init__(self, cloud: Cloud, rows: slice) -> None:
+        super().__init__(cloud.points, rows)
+        codes, copies = cloud.codes[rows], cloud.copies[rows]
+        self._starts = np.flatnonzero(np.diff(codes, prepend=-1))
+        self.clusters = slice(int(codes[0]), int(codes[-1]) + 1)
+        self._copies = copies if (copies > 1.0).any() else None
+
+    def added(self, distances: Floats) -> Floats:
+        """Return the sums by cluster of distances (n, points of this block)."""
+        if self._copies is not None:
+            distances = distances * self._copies
+        if len(self._starts) == 1:
+            return np.asarray(distances.sum(axis=1, keepdims=True))
+        return np.add.reduceat(distances, self._starts, axis=1)
+
+
+def silhouettes(cloud: Cloud, size: int, *, squared: bool) -> Floats:
+    """Return the silhouette of each point of the cloud, 0 for the only one of its cluster.
+
+    ``(b - a) / max(a, b)``, with a the mean distance to the others of its cluster (a copy of the
+    point is one of them) and b the smallest of the mean distances to another of the `size`
+    clusters, all of which have points. The table of means by point and cluster is made for so
+    many points at a time that it stays below 64 MB.
+    """
+    amounts = np.bincount(cloud.codes, cloud.copies, size)
+    blocks = [
+        _Members(cloud, slice(first, min(first + _ROWS, stop)))
+        for start, stop in _runs(cloud.codes)
+        for first in range(start, stop, _ROWS)
+    ]
+    at_once = max(1, _MEANS // (size * _ROWS))
+    values = []
+    for first in range(0, len(blocks), at_once):
+        sums = _distance_sums(
+            blocks, range(first, min(first + at_once, len(blocks))), size, squared
+        )
+        start = blocks[first].rows.start
+        values.append(_silhouettes(sums, cloud.codes[start : start + len(sums)], amounts))
+    return np.concatenate(values)
+
+
+def _distance_sums(blocks: list[_Members], chosen: range, size: int, squared: bool) -> Floats:
+    """Return the sums of distances from the points of the chosen blocks to each cluster."""
+    base = blocks[chosen.start].rows.start
+    sums = np.zeros((blocks[chosen.stop - 1].rows.stop - base, size))
+    buffer = np.empty(_ROWS * _ROWS)
+    for place in chosen:
+        block = blocks[place]
+        mine = sums[block.rows.start - base : block.rows.stop - base]
+        for index, other in enumerate(blocks):
+            both = index in chosen  # then one tile serves the points on both its sides
+            if both and index < place:
+                continue
+            tile = block.squared(other, buffer)
+            if not squared:
+                np.sqrt(tile, out=tile)
+            mine[:, other.clusters] += other.added(tile)
+            if both and index > place:
+                theirs = sums[other.rows.start - base : other.rows.stop - base]
+                theirs[:, block.clusters] += block.added(tile.T)
+    return sums
+
+
+def _silhouettes(sums: Floats, own: Codes, amounts: NDArray[Any]) -> Floats:
+    each = np.arange(len(own))
+    others = amounts[own] - 1.0
+    a = sums[each, own] / np.maximum(others, 1.0)
+    sums /= amounts
+    sums[each, own] = np.inf
+    b = sums.min(axis=1)
+    larger = np.maximum(a, b)
+    defined = (others > 0.0) & (larger > 0.0)
+    return np.where(defined, (b - a) / np.where(defined, larger, 1.0), 0.0)
+
+
+def nearest_and_farthest(cloud: Cloud) -> tuple[float, float]:
+    """Return the smallest distance between clusters and the largest within one.
+
+    Points are grouped in balls of neighbours; pairs of balls are visited from the most promising
+    on, until no other can hold a closer, or a farther, pair. Both are in the scale of the cloud;
+    without two clusters the first is infinite.
+    """
+    balls = _Balls(cloud)
+    near, far = np.inf, 0.0
+    for left, right, gap in balls.by_gap():
+        if gap > near or near == 0.0:
+            break
+        near = balls.nearest(left, right, near)
+    for left, right, span in balls.by_span():
+        if span < far:
+            break
+        far = balls.farthest(left, right, far)
+    return near, far
+
+
+class _Balls:
+    """Neighbouring points in groups, with what their distances can be."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        order, self._slices = _neighbours(cloud)
+        points, self._codes = cloud.points[order], cloud.codes[order]
+        self._blocks = [_Block(points, rows) for rows in self._slices]
+        starts = [rows.start for rows in self._slices]
+        sizes = np.diff([*starts, len(order)])
+        centres = np.add.reduceat(points, starts, axis=0) / sizes[:, None]
+        radii = np.maximum.reduceat(lengths(points - centres.repeat(sizes, axis=0)), starts)
+        left, right = np.triu_indices(len(starts))
+        apart, reach = lengths(centres[left] - centres[right]), radii[left] + radii[right]
+        # Coordinates are at most one, so this covers the rounding of centres and lengths.
+        slack = 2.0**-48 * np.sqrt(points.shape[1])
+        self._left, self._right = left, right
+        self._gaps, self._spans = apart - reach - slack, apart + reach + slack
+        self._first = self._codes[starts]
+        self._last = self._codes[np.add(starts, sizes) - 1]
+        self._buffer = np.empty(_ROWS * _ROWS)
+
+    def by_gap(self) -> Iterator[tuple[int, int, float]]:
+        """Yield the pairs of balls with points of two clusters, those that may be closest first."""
+        pure = self._first == self._last
+        alike = pure[self._left] & pure[self._right]
+        alike &= self._first[self._left] == self._first[self._right]
+        return self._pairs(~alike, self._gaps, 1.0)
+
+    def by_span(self) -> Iterator[tuple[int, int, float]]:
+        """Yield the pairs of balls with points of one cluster, those that may be widest first."""
+        return self._pairs(self._last[self._left] >= self._first[self._right], self._spans, -1.0)
+
+    def _pairs(
+        self, kept: NDArray[np.bool_], keys: Floats, sign: float
+    ) -> Iterator[tuple[int, int, float]]:
+        places = np.flatnonzero(kept)
+        places = places[np.argsort(sign * keys[places], kind="stable")]
+        columns = (self._left[places], self._right[places], keys[places])
+        yield from zip(*(column.tolist() for column in columns), strict=True)
+
+    def nearest(self, left: int, right: int, best: float) -> float:
+        """Return the smallest distance between points of different clusters, or `best`."""
+        tile, same = self._tile(left, right)
+        tile[same] = np.inf
+        value = tile.min()
+        if value >= best**2:
+            return best
+        return min(best, float(self._measured(left, right, tile <= value * (1 + _CLOSE)).min()))
+
+    def farthest(self, left: int, right: int, best: float) -> float:
+        """Return the largest distance between points of the same cluster, or `best`."""
+        tile, same = self._tile(left, right)
+        tile[~same] = 0.0
+        value = tile.max()
+        if value <= best**2:
+            return best
+        return max(best, float(self._measured(left, right, tile >= value * (1 - _CLOSE)).max()))
+
+    def _tile(self, left: int, right: int) -> tuple[Floats, NDArray[np.bool_]]:
+        rows, columns = self._slices[left], self._slices[right]
+        tile = self._blocks[left].squared(self._blocks[right], self._buffer)
+        return tile, self._codes[rows][:, None] == self._codes[columns]
+
+    def _measured(self, left: int, right: int, chosen: NDArray[np.bool_]) -> Floats:
+        """Return the distances of some pairs from the differences of their coordinates."""
+        rows, columns = (places[:_ROWS] for places in np.nonzero(chosen))
+        return lengths(self._blocks[left].points[rows] - self._blocks[right].points[columns])
+
+
+def _neighbours(cloud: Cloud) -> tuple[NDArray[np.intp], list[slice]]:
+    """Return an order of points by cluster, and runs of it whose points lie close together."""
+    order = np.arange(len(cloud.codes))
+    todo, done = _runs(cloud.codes), []
+    while todo:
+        start, stop = todo.pop()
+        if stop - start <= _ROWS:
+            done.append(slice(start, stop))
+            continue
+        rows = order[start:stop]
+        points = cloud.points[rows]
+        half = (stop - start) // 2
+        axis = int(np.argmax(np.ptp(points, axis=0)))
+        order[start:stop] = rows[np.argpartition(points[:, axis], half)]
+        todo += [(start, start + half), (start + half, stop)]
+    return order, sorted(done, key=lambda rows: rows.start)

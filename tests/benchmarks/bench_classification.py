@@ -1,0 +1,81 @@
+"""Confusion counts: large batches and the small ones of a training loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import sklearn.metrics as sk
+import torch
+import torcheval.metrics as te
+import torchmetrics.classification as tc
+from run import Case
+
+import streammetrics as sm
+
+
+def once(metric, *columns):
+    """Return a call that makes a peer's metric, feeds it once and reads it."""
+
+    def call():
+        fresh = metric()
+        fresh.update(*columns)
+        return fresh.compute()
+
+    return call
+
+
+def f1(scale):
+    """F1 at a threshold."""
+    rng, n = np.random.default_rng(0), int(10_000_000 * scale)
+    y, s = rng.integers(0, 2, n), rng.random(n)
+    return Case(
+        f"F1 at a threshold, {n:,} rows",
+        lambda: sm.F1(threshold=0.5).update(y, s).compute(),
+        {
+            "scikit-learn": lambda: sk.f1_score(y, s >= 0.5),
+            "torchmetrics": once(tc.BinaryF1Score, torch.from_numpy(s), torch.from_numpy(y)),
+        },
+        {"scikit-learn": 40, "torchmetrics": 15},
+        (y, s),
+    )
+
+
+def confusion(scale):
+    """10-class confusion matrix."""
+    rng, n = np.random.default_rng(1), int(10_000_000 * scale)
+    y, p = rng.integers(0, 10, n), rng.integers(0, 10, n)
+    return Case(
+        f"10-class confusion matrix, {n:,} rows",
+        lambda: sm.ConfusionMatrix().update(y, p).compute(),
+        {
+            "scikit-learn": lambda: sk.confusion_matrix(y, p),
+            "torchmetrics": once(
+                lambda: tc.MulticlassConfusionMatrix(num_classes=10),
+                torch.from_numpy(p),
+                torch.from_numpy(y),
+            ),
+        },
+        {"scikit-learn": 20, "torchmetrics": 12},
+        (y, p),
+    )
+
+
+def small(scale):
+    """F1 update with a batch of 64 rows."""
+    rng = np.random.default_rng(2)
+    y, s = rng.integers(0, 2, 64), rng.random(64)
+    ty, ts = torch.from_numpy(y), torch.from_numpy(s)
+    ours, theirs, evals = sm.F1(threshold=0.5), tc.BinaryF1Score(), te.BinaryF1Score()
+    return Case(
+        "F1 update, batch of 64 rows",
+        lambda: ours.update(y, s),
+        {
+            "torchmetrics": lambda: theirs.update(ts, ty),
+            "torcheval": lambda: evals.update(ts, ty),
+        },
+        {"torchmetrics": 6, "torcheval": 1.5},
+        repeats=20,
+        calls=max(int(1000 * scale), 200),
+    )
+
+
+BENCHMARKS = {"F1 at a threshold": f1, "confusion matrix": confusion, "F1 small batch": small}

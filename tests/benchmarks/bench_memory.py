@@ -1,0 +1,77 @@
+"""Growth of the resident set over 100 million rows, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from run import Figure
+
+WORK = """
+import json, sys, threading, time
+import numpy as np, psutil
+import streammetrics as sm
+
+rows, batch = int(sys.argv[1]), 1_000_000
+rng = np.random.default_rng(0)
+y = rng.integers(0, 2, batch)
+s = np.empty(batch)
+suite = sm.MetricSet(
+    {
+        "auc": sm.ROCAUC(),
+        "ap": sm.AveragePrecision(),
+        "f1": sm.F1(threshold=0.5),
+        "brier": sm.BrierScore(),
+        "median error": sm.MedianAbsoluteError(),
+    },
+    columns={"y_pred": "y_score"},
+)
+warm = suite.copy().update(y_true=y[:1000], y_score=rng.random(1000))
+warm.compute()
+process = psutil.Process()
+before = peak = process.memory_info().rss
+done = False
+
+def watch():
+    global peak
+    while not done:
+        peak = max(peak, process.memory_info().rss)
+        time.sleep(0.001)
+
+watcher = threading.Thread(target=watch)
+watcher.start()
+start = time.perf_counter()
+for _ in range(rows // batch):
+    rng.random(out=s)
+    np.sqrt(s, out=s, where=y.astype(bool))
+    suite.update(y_true=y, y_score=s)
+seconds = time.perf_counter() - start
+suite.compute()
+low, high = suite["auc"].bounds()
+done = True
+watcher.join()
+print(json.dumps({
+    "growth": peak - before, "width": high - low, "seconds": seconds, "state": suite.nbytes
+}))
+"""
+
+
+def hundred_million(scale):
+    """100 M rows through ROCAUC, AP, F1, Brier and the median error."""
+    rows = int(100_000_000 * scale)
+    output = subprocess.run(
+        [sys.executable, "-c", WORK, str(rows)], check=True, capture_output=True, text=True
+    ).stdout
+    found = json.loads(output)
+    growth, width = found["growth"] / 1e6, found["width"]
+    title = f"memory, {rows:,} rows: AUC, AP, F1, Brier, median"
+    return [
+        Figure(title, f"{growth:.0f} MB peak growth", "128 MB", growth < 128),
+        Figure("  width of the AUC's interval", f"{width:.1e}", "1e-4", width < 1e-4),
+        Figure("  state", f"{found['state'] / 1e6:.0f} MB", "", None),
+        Figure("  time, making the rows included", f"{found['seconds']:.1f} s", "", None),
+    ]
+
+
+BENCHMARKS = {"memory of 100 M rows": hundred_million}

@@ -1,0 +1,54 @@
+"""ROC AUC, exact and certified."""
+
+from __future__ import annotations
+
+import numpy as np
+import sklearn.metrics as sk
+import torch
+import torchmetrics.classification as tc
+from bench_classification import once
+from run import Case
+
+import streammetrics as sm
+
+
+def columns(scale):
+    """Return labels and distinct scores that know something of them."""
+    rng, n = np.random.default_rng(3), int(10_000_000 * scale)
+    y = rng.integers(0, 2, n)
+    return y, 1 / (1 + np.exp(-rng.normal(y - 0.5, 1.0)))
+
+
+def exact(scale):
+    """ROC AUC, exact."""
+    y, s = columns(scale)
+    return Case(
+        f"ROC AUC, exact, {len(y):,} distinct scores",
+        lambda: sm.ROCAUC(max_bins=2**24).update(y, s).compute(),
+        {
+            "scikit-learn": lambda: sk.roc_auc_score(y, s),
+            "torchmetrics": once(tc.BinaryAUROC, torch.from_numpy(s), torch.from_numpy(y)),
+        },
+        {"scikit-learn": 8, "torchmetrics": 5},
+        (y, s),
+        repeats=2,
+    )
+
+
+def certified(scale):
+    """ROC AUC, certified."""
+    y, s = columns(scale)
+    return Case(
+        f"ROC AUC, 2^16 bins, certified, {len(y):,} rows",
+        lambda: sm.ROCAUC(max_bins=2**16).update(y, s).compute(),
+        {
+            "scikit-learn": lambda: sk.roc_auc_score(y, s),
+            "torchmetrics": once(tc.BinaryAUROC, torch.from_numpy(s), torch.from_numpy(y)),
+        },
+        {"scikit-learn": 40, "torchmetrics": 25},
+        (y, s),
+        repeats=2,
+    )
+
+
+BENCHMARKS = {"ROC AUC exact": exact, "ROC AUC certified": certified}

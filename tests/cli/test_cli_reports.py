@@ -1,0 +1,185 @@
+"""What is printed, on a terminal and in a pipe, and what is written."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from prediction_files import store
+
+import streammetrics as sm
+from streammetrics.cli.report import Row, as_json, plain, report, write
+from streammetrics.cli.report import _cells as cells
+
+BINARY = ("--task", "binary", "--y-true", "label", "--y-score", "score")
+
+
+@pytest.fixture
+def path(tmp_path, binary):
+    return store(binary, tmp_path / "t.parquet")
+
+
+def test_a_pipe_gets_plain_text(path):
+    run = [sys.executable, "-m", "streammetrics.cli", "evaluate", path, *BINARY]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[0] == "task=binary  y_true=label  y_score=score  threshold=0.5"
+    assert lines[1].split() == ["Metric", "Value", "Rows", "Omitted"]
+    assert [line.split()[0] for line in lines[2:-1]] == [
+        "ROCAUC", "AveragePrecision", "LogLoss", "BrierScore", "CalibrationError",
+        "KolmogorovSmirnov", "Accuracy", "Precision", "Recall", "F1", "MatthewsCorrcoef",
+    ]  # fmt: skip
+    assert lines[-1] == "every value is exact"
+
+
+def test_a_terminal_gets_a_table_and_a_bar(command, path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    result = command("evaluate", path, *BINARY)
+    assert "\x1b[1m" in result.out
+    assert "ROCAUC" in result.out
+    assert "3,000 rows" in result.err
+    assert "rows/s" in result.err
+
+
+def test_json_has_every_bit_and_no_nan(command, tmp_path, path, binary):
+    metrics = "ROCAUC,ROCCurve,ConfusionMatrix,ClassificationReport,FBeta(beta=2)"
+    base = ("evaluate", path, *BINARY, "--metrics", metrics)
+    result = command(*base, "--json", tmp_path / "r.json")
+    assert "points, see --json" in result.out
+    text = (tmp_path / "r.json").read_text()
+    assert command(*base, "--json", "-").out == text
+    found = json.loads(text, parse_constant=pytest.fail)
+    label, score = binary["label"].to_numpy(), binary["score"].to_numpy()
+    auc = found["metrics"]["ROCAUC"]
+    assert auc["value"] == auc["low"] == auc["high"] == sm.ROCAUC().update(label, score).compute()
+    assert (auc["exact"], auc["n_rows"], auc["n_omitted"]) == (True, 3000, 0)
+    assert found["metrics"]["FBeta(beta=2)"]["parameters"]["beta"] == 2.0
+    matrix = sm.ConfusionMatrix(threshold=0.5).update(label, score).compute()
+    assert found["metrics"]["ConfusionMatrix"]["value"] == matrix.tolist()
+    curve = found["metrics"]["ROCCurve"]["value"]
+    assert curve["thresholds"][0] == "Infinity"
+    assert len(curve["fpr"]) == len(curve["tpr"]) == len(curve["thresholds"])
+
+
+def test_undefined_is_a_note_and_null(command, tmp_path):
+    path = store(pa.table({"label": [1, 1], "score": [0.5, 0.7]}), tmp_path / "t.parquet")
+    result = command("evaluate", path, *BINARY, "--metrics", "ROCAUC", "--json", tmp_path / "j")
+    assert (result.code, result.err) == (0, "")
+    assert "undefined" in result.out
+    assert result.out.splitlines()[-1] == "note: ROCAUC is nan: the rows seen do not define it"
+    assert json.loads((tmp_path / "j").read_text())["metrics"]["ROCAUC"]["value"] is None
+
+
+def test_an_interval_is_shown_so_that_it_still_holds(command, path):
+    result = command("evaluate", path, *BINARY, "--metrics", "ROCAUC,F1", "--max-bins", 16)
+    assert "Certainly within" in result.out
+    assert "exact" in result.out
+    rng = np.random.default_rng(3)
+    for width in (1e-15, 1e-9, 3e-4, 0.2, 40.0):
+        low = float(rng.normal())
+        high = low + width
+        _, text = cells(Row("x", {}, (low + high) / 2, low, high, False, 1, 0))
+        shown = [float(part) for part in text.partition("  (")[0].split(" .. ")]
+        assert shown[0] <= low
+        assert high <= shown[1]
+        assert shown[1] - shown[0] <= 1.3 * width + 1e-15
+    assert cells(Row("x", {}, 1.0, -math.inf, math.inf, False, 1, 0))[1] == "-inf .. inf"
+
+
+def test_plain_values():
+    value = {"a": np.float64("nan"), 1: (np.inf, -np.inf), "b": np.array([[1, 2]]), "c": None}
+    assert plain(value) == {"a": None, "1": ["Infinity", "-Infinity"], "b": [[1, 2]], "c": None}
+    assert json.loads(as_json(report(sm.Accuracy().update([1], [1]), {})))["n_rows"] == 1
+
+
+def test_states_are_shown_and_merged(command, mistake, tmp_path, path, binary):
+    halves = [store(binary.slice(i * 1500, 1500), tmp_path / f"{i}.csv") for i in (0, 1)]
+    for half in halves:
+        assert command("evaluate", half, *BINARY, "--save", f"{half}.state").code == 0
+    whole = command("evaluate", path, *BINARY, "--save", tmp_path / "whole")
+    result = command("merge", *(f"{half}.state" for half in halves), "-o", tmp_path / "merged")
+    assert result.out == f"merged 2 states of 3,000 rows into {tmp_path / 'merged'}\n"
+    assert (tmp_path / "merged").read_bytes() == (tmp_path / "whole").read_bytes()
+    shown = command("show", tmp_path / "merged")
+    assert shown.out.splitlines()[1:] == whole.out.splitlines()[1:]
+    values = json.loads(command("show", tmp_path / "merged", "--json", "-").out)
+    assert values["columns"] == {"y_true": "label", "y_score": "score"}
+
+    other = command("evaluate", path, *BINARY, "--metrics", "F1", "--save", tmp_path / "other")
+    assert other.code == 0
+    line = mistake("merge", tmp_path / "whole", tmp_path / "other", "-o", tmp_path / "merged")
+    assert line.startswith(f"{tmp_path / 'other'} does not go with {tmp_path / 'whole'}: ")
+    cut = tmp_path / "cut"
+    cut.write_bytes((tmp_path / "whole").read_bytes()[:-7])
+    assert mistake("show", cut).startswith(f"{cut}: ")
+    (tmp_path / "mean").write_bytes(sm.Accuracy().update([1, 0], [1, 1]).to_bytes())
+    assert "0.500000" in command("show", tmp_path / "mean").out
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    target = tmp_path / "state"
+    write(str(target), b"old")
+    assert os.stat(target).st_mode & 0o777 == 0o666 & ~_umask()
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(sm.StreamMetricsError, match="state: cannot be written: No space left"):
+        write(str(target), b"new")
+    assert target.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["state"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+def test_a_pipe_can_be_written_to(command, path):
+    reader, writer = os.pipe()
+    args = ("evaluate", path, *BINARY, "--metrics", "F1", "--json", f"/dev/fd/{writer}")
+    result = command(*args)
+    os.close(writer)
+    with open(reader) as pipe:
+        assert json.load(pipe)["n_rows"] == 3000
+    assert result.code == 0
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_labels_averages_and_thresholds(command, path, tmp_path, binary):
+    words = pa.array(np.where(binary["label"].to_numpy() == 1, "yes", "no"))
+    table = binary.set_column(0, "label", words).append_column("pred", words)
+    named = store(table, tmp_path / "n.parquet")
+    args = ("--task", "binary", "--y-true", "label", "--y-pred", "pred", "--pos-label", "yes")
+    assert "1.000000" in command("evaluate", named, *args, "--labels", "no,yes").out
+    args = (named, "--task", "multiclass", "--y-true", "label", "--y-pred", "pred")
+    result = command("evaluate", *args, "--average", "none", "--metrics", "F1")
+    assert "1.000000  1.000000" in result.out
+    result = command(
+        "evaluate", path, *BINARY, "--threshold", 0.8, "--metrics", "Recall", "--json", "-"
+    )
+    found = json.loads(result.out)["metrics"]["Recall"]["value"]
+    recall = sm.Recall(threshold=0.8)
+    assert found == recall.update(binary["label"], binary["score"]).compute()
+
+
+def test_regression(command, tmp_path):
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=500)
+    path = store(pa.table({"y": y, "p": y + rng.normal(size=500)}), tmp_path / "t.parquet")
+    result = command("evaluate", path, "--task", "regression", "--y-true", "y", "--y-pred", "p")
+    names = [line.split()[0] for line in result.out.splitlines()[2:-1]]
+    assert names == [
+        "MAE", "RMSE", "R2", "ExplainedVariance", "MedianAbsoluteError", "MaxError", "MeanError",
+    ]  # fmt: skip

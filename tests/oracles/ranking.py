@@ -1,0 +1,292 @@
+"""Ranking metrics against plain formulas over every order of tied results, and scikit-learn."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import groupby, permutations, product
+
+import numpy as np
+import sklearn.metrics as sk
+
+import streammetrics as sm
+from oracles.base import Oracle
+
+
+def _some(rng, n, **columns):
+    """Return columns of n rows; those of lists of objects may hold nulls."""
+    queries = rng.permutation(np.repeat(np.arange(-(-n // 6)), 6)[:n])
+    return {"query": queries, **{name: make(rng, queries) for name, make in columns.items()}}
+
+
+def _scores(rng, queries):
+    return rng.integers(0, 4, len(queries)) / 4
+
+
+def _grades(rng, queries):
+    return rng.integers(-1, 4, len(queries)) * (rng.random(len(queries)) < 0.7)
+
+
+def _docs(rng, queries):
+    """Return documents that differ within a query and recur in others."""
+    order = np.argsort(queries, kind="stable")
+    docs = np.empty(len(queries), np.int64)
+    docs[order] = np.arange(len(queries)) % 7
+    return docs
+
+
+def _nulls(values, absent):
+    column = np.array(values.tolist(), dtype=object)
+    column[absent] = None
+    return column
+
+
+def graded(rng, n):
+    return _some(rng, n, relevance=_grades, score=_scores)
+
+
+def named(rng, n):
+    """Return rows whose relevance and score follow from query and document: no call contradicts."""
+    rows = _some(rng, n, doc=_docs)
+    mixed = (rows["query"] * 7919 + rows["doc"] * 104729) % 1009
+    relevance = (mixed % 5 - 1) * (mixed % 10 < 7)
+    return {**rows, "relevance": relevance, "score": mixed // 5 % 4 / 4}
+
+
+def words(rng, n):
+    rows = named(rng, n)
+    names = np.array(["é", "zz", "a", "ab", "Z", "日本", "b"])
+    return {**rows, "query": np.char.add("q", rows["query"].astype(str)), "doc": names[rows["doc"]]}
+
+
+def in_parts(rng, n):
+    """Return rows of which some are judgments, some results and some both, and some come twice."""
+    rows = named(rng, n - n // 3)
+    twice = rng.choice(n - n // 3, n // 3)
+    rows = {name: np.concatenate([column, column[twice]]) for name, column in rows.items()}
+    kind = rng.integers(0, 3, n)
+    relevance, score = _nulls(rows["relevance"], kind == 1), _nulls(rows["score"], kind == 2)
+    order = rng.permutation(n)
+    rows |= {"relevance": relevance, "score": score}
+    return {name: column[order] for name, column in rows.items()}
+
+
+def unnamed_in_parts(rng, n):
+    rows = graded(rng, n)
+    kind = rng.integers(0, 4, n)
+    return {
+        **rows,
+        "relevance": _nulls(rows["relevance"], kind == 1),
+        "score": _nulls(rows["score"], kind == 2),
+    }
+
+
+def queries(query, relevance=None, score=None, doc=None):
+    """Yield each judged query's results, as (score, relevance, doc), and its judgments."""
+    n = len(query)
+    relevance = [None] * n if relevance is None else relevance
+    score = [None] * n if score is None else score
+    doc = [None] * n if doc is None else doc
+    table = {}
+    for row, (q, r, s, d) in enumerate(zip(query, relevance, score, doc, strict=True)):
+        held = table.setdefault(q, {}).setdefault(("row", row) if d is None else d, [None, None])
+        held[0] = held[0] if r is None else r
+        held[1] = held[1] if s is None else s
+    for q in sorted(table):
+        docs = table[q]
+        judgments = [r for r, _ in docs.values() if r is not None]
+        if judgments:
+            yield [(s, r, d) for d, (r, s) in docs.items() if s is not None], judgments
+
+
+def orders(results, ties):
+    """Return every order of the results that their scores allow, as lists of relevances."""
+    results = sorted(results, key=lambda row: row[0], reverse=True)
+    groups = [list(group) for _, group in groupby(results, key=lambda row: row[0])]
+    if ties == "doc":
+        groups = [sorted(group, key=lambda row: row[2], reverse=True) for group in groups]
+        return [[r for group in groups for _, r, _ in group]]
+    each = [[[r for _, r, _ in p] for p in permutations(group)] for group in groups]
+    return [[r for group in chosen for r in group] for chosen in product(*each)]
+
+
+def mean_of(value, ties="average", no_relevant="zero", unretrieved="zero", level=1):
+    """Return the reference: `value(ranking, judgments)` in expectation, mean over queries."""
+
+    def reference(**rows):
+        values = []
+        for results, judgments in queries(**rows):
+            if no_relevant == "skip" and not any(r >= level for r in judgments):
+                continue
+            if unretrieved == "skip" and not results:
+                continue
+            each = [value(ranking, judgments) for ranking in orders(results, ties)]
+            values.append(math.fsum(each) / len(each))
+        return math.fsum(values) / len(values) if values else math.nan
+
+    return reference
+
+
+def flags(ranking, level=1):
+    return [r is not None and r >= level for r in ranking]
+
+
+def precision(k, level=1):
+    return lambda ranking, _: sum(flags(ranking, level)[:k]) / k
+
+
+def recall(k, level=1):
+    def value(ranking, judgments):
+        n = sum(flags(judgments, level))
+        return sum(flags(ranking, level)[:k]) / n if n else 0.0
+
+    return value
+
+
+def hit_rate(k):
+    return lambda ranking, _: float(any(flags(ranking)[:k]))
+
+
+def fbeta(k, beta):
+    def value(ranking, judgments):
+        p, r = Fraction(sum(flags(ranking)[:k]), k), Fraction(sum(flags(judgments)) or 1)
+        r = sum(flags(ranking)[:k]) / r
+        weight = Fraction(beta) ** 2
+        return float((1 + weight) * p * r / (weight * p + r)) if p else 0.0
+
+    return value
+
+
+def r_precision(ranking, judgments):
+    n = sum(flags(judgments))
+    return sum(flags(ranking)[:n]) / n if n else 0.0
+
+
+def reciprocal_rank(k=None):
+    def value(ranking, _):
+        return next((1 / i for i, hit in enumerate(flags(ranking)[:k], 1) if hit), 0.0)
+
+    return value
+
+
+def average_precision(k=None, denominator="relevant"):
+    def value(ranking, judgments):
+        hits, n = flags(ranking)[:k], sum(flags(judgments))
+        total = math.fsum(sum(hits[:i]) / i for i, hit in enumerate(hits, 1) if hit)
+        by = {"relevant": n, "min": min(n, k or n), "hits": sum(hits)}[denominator]
+        return total / by if by else 0.0
+
+    return value
+
+
+def gained(relevances, k, gain):
+    positive = [max(r or 0, 0) for r in relevances[:k]]
+    gains = positive if gain == "linear" else [2.0**r - 1 for r in positive]
+    return math.fsum(g / math.log2(i + 1) for i, g in enumerate(gains, 1))
+
+
+def dcg(k=None, gain="linear"):
+    return lambda ranking, _: gained(ranking, k, gain)
+
+
+def ndcg(k=None, gain="linear"):
+    def value(ranking, judgments):
+        ideal = gained(sorted(judgments, reverse=True), k, gain)
+        return gained(ranking, k, gain) / ideal if ideal else 0.0
+
+    return value
+
+
+def rank_biased(p):
+    return lambda ranking, _: math.fsum(
+        (1 - p) * p**i for i, hit in enumerate(flags(ranking)) if hit
+    )
+
+
+def err(k=None, top=3):
+    def value(ranking, _):
+        total, reading = 0.0, 1.0
+        for i, r in enumerate(ranking[:k], 1):
+            stop = (2.0 ** max(r or 0, 0) - 1) / 2.0**top
+            total, reading = total + reading * stop / i, reading * (1 - stop)
+        return total
+
+    return value
+
+
+def err_of_highest(**rows):
+    top = max(r for _, judgments in queries(**rows) for r in judgments)
+    return mean_of(err(None, max(top, 0)))(**rows)
+
+
+def bpref(ranking, judgments):
+    n, wrong = sum(flags(judgments)), sum(r < 1 for r in judgments)
+    total, above = 0.0, 0
+    for r in ranking:
+        if r is not None and r < 1:
+            above += 1
+        elif r is not None:
+            total += 1 - min(above, n) / min(wrong, n) if above else 1.0
+    return total / n if n else 0.0
+
+
+def with_sklearn(function, k=None):
+    """Return the mean of a scikit-learn function over queries of two or more rows."""
+
+    def reference(query, relevance, score):
+        values = []
+        for q in np.unique(query):
+            rows = query == q
+            truth = np.maximum(relevance[rows], 0)
+            values.append(function(truth[None], score[rows][None], k=k))
+        return math.fsum(values) / len(values)
+
+    return reference
+
+
+DOC = {"ties": "doc"}
+SKIP = {"no_relevant": "skip", "unretrieved": "skip"}
+TREC = sm.ranking_preset("trec_eval")
+SKLEARN = sm.ranking_preset("sklearn")
+
+ORACLES = [
+    Oracle(sm.PrecisionAtK(k=3), graded, mean_of(precision(3))),
+    Oracle(sm.PrecisionAtK(k=2, relevant_at=2), in_parts, mean_of(precision(2, 2))),
+    Oracle(sm.PrecisionAtK(k=2, **SKIP), in_parts, mean_of(precision(2), **SKIP)),
+    Oracle(sm.RecallAtK(k=3), in_parts, mean_of(recall(3))),
+    Oracle(sm.RecallAtK(k=2, relevant_at=1.5), unnamed_in_parts, mean_of(recall(2, 1.5))),
+    Oracle(sm.RecallAtK(k=2, **DOC), words, mean_of(recall(2), **DOC)),
+    Oracle(sm.HitRateAtK(k=2), graded, mean_of(hit_rate(2))),
+    Oracle(sm.HitRateAtK(k=1), in_parts, mean_of(hit_rate(1))),
+    Oracle(sm.HitRateAtK(k=2, **DOC), named, mean_of(hit_rate(2), **DOC)),
+    Oracle(sm.FBetaAtK(k=3), graded, mean_of(fbeta(3, 1))),
+    Oracle(sm.FBetaAtK(k=3, beta=0.5), in_parts, mean_of(fbeta(3, 0.5))),
+    Oracle(sm.RPrecision(), in_parts, mean_of(r_precision)),
+    Oracle(sm.RPrecision(**TREC), words, mean_of(r_precision, **DOC, unretrieved="skip")),
+    Oracle(sm.MRR(), graded, mean_of(reciprocal_rank())),
+    Oracle(sm.MRR(), in_parts, mean_of(reciprocal_rank())),
+    Oracle(sm.MRR(k=2), unnamed_in_parts, mean_of(reciprocal_rank(2))),
+    Oracle(sm.MRR(**DOC), in_parts, mean_of(reciprocal_rank(), **DOC)),
+    Oracle(sm.MAP(), graded, mean_of(average_precision())),
+    Oracle(sm.MAP(**DOC), words, mean_of(average_precision(), **DOC)),
+    Oracle(sm.MAP(k=3), in_parts, mean_of(average_precision(3))),
+    Oracle(sm.MAP(k=2, denominator="min"), graded, mean_of(average_precision(2, "min"))),
+    Oracle(sm.MAP(k=2, denominator="hits"), graded, mean_of(average_precision(2, "hits"))),
+    Oracle(sm.MAP(k=3, denominator="hits"), in_parts, mean_of(average_precision(3, "hits"))),
+    Oracle(sm.MAP(denominator="hits"), in_parts, mean_of(average_precision(None, "hits"))),
+    Oracle(sm.DCG(**SKLEARN), graded, with_sklearn(sk.dcg_score)),
+    Oracle(sm.DCG(k=2, **SKLEARN), graded, with_sklearn(sk.dcg_score, 2)),
+    Oracle(sm.DCG(k=3, gain="exponential"), in_parts, mean_of(dcg(3, "exponential"))),
+    Oracle(sm.NDCG(k=3), in_parts, mean_of(ndcg(3))),
+    Oracle(sm.NDCG(k=2, gain="exponential"), unnamed_in_parts, mean_of(ndcg(2, "exponential"))),
+    Oracle(sm.NDCG(**DOC), words, mean_of(ndcg(), **DOC)),
+    Oracle(sm.NDCG(k=3, **TREC), in_parts, mean_of(ndcg(3), **DOC, unretrieved="skip")),
+    Oracle(sm.NDCG(no_relevant="skip"), graded, mean_of(ndcg(), no_relevant="skip")),
+    Oracle(sm.RankBiasedPrecision(p=0.8), in_parts, mean_of(rank_biased(0.8))),
+    Oracle(sm.ExpectedReciprocalRank(), in_parts, err_of_highest),
+    Oracle(sm.ExpectedReciprocalRank(k=2, max_grade=4), graded, mean_of(err(2, 4))),
+    Oracle(sm.ExpectedReciprocalRank(max_grade=3, **DOC), words, mean_of(err(), **DOC)),
+    Oracle(sm.BPref(), in_parts, mean_of(bpref)),
+    Oracle(sm.BPref(), graded, mean_of(bpref)),
+    Oracle(sm.BPref(**DOC), words, mean_of(bpref, **DOC)),
+]

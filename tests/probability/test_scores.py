@@ -1,0 +1,322 @@
+"""Score metrics beyond the oracle table: real data, weights, extremes, refusals, sharing."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sklearn.metrics as sk
+from oracles.probability import pr_area
+
+import streammetrics as sm
+from streammetrics.statistics.probability_losses import ProbabilityLossSum
+from streammetrics.statistics.scores import ScoreHistogram
+from streammetrics.testing import check_laws
+
+SCALARS = [
+    sm.ROCAUC(),
+    sm.ROCAUC(max_fpr=0.4),
+    sm.AveragePrecision(),
+    sm.PRAUC(),
+    sm.KolmogorovSmirnov(),
+    sm.RecallAtPrecision(p=0.5),
+    sm.PrecisionAtRecall(r=0.5),
+    sm.SensitivityAtSpecificity(s=0.5),
+]
+CALIBRATION = [sm.CalibrationError(), sm.CalibrationError(norm="max"), sm.CalibrationCurve()]
+CURVES = [sm.ROCCurve(), sm.PrecisionRecallCurve()]
+LOSSES = [sm.LogLoss(), sm.LogLoss(from_logits=True), sm.BrierScore()]
+EVERY = [*SCALARS, *CALIBRATION, *CURVES, *LOSSES]
+
+
+def names(metric):
+    return repr(metric).partition(" <")[0]
+
+
+def made(metric, **options):
+    """Return an empty metric like this one with other parameters."""
+    return type(metric)(**{**metric.config, **options})
+
+
+@pytest.fixture(scope="module")
+def adult():
+    folder = Path(__file__).parents[2] / "examples" / "data"
+    pd = pytest.importorskip("pandas")
+    path = folder / "adult_income_predictions.parquet"
+    if not path.exists():
+        pytest.skip("the adult income predictions are not among the examples")
+    return pd.read_parquet(path)
+
+
+def test_adult_income_to_the_last_digits(adult):
+    auc = sm.ROCAUC().update(adult.label, adult.score).compute()
+    assert auc == pytest.approx(0.9287288086187685, abs=2e-16)
+    auc = sm.ROCAUC().update(adult.label, adult.baseline_score).compute()
+    assert auc == pytest.approx(0.9065411816952464, abs=2e-16)
+    ap = sm.AveragePrecision().update(adult.label, adult.score).compute()
+    assert ap == pytest.approx(0.8288894106150219, abs=1e-15)
+
+
+def test_adult_income_with_census_weights(adult):
+    options = {"sample_weight": adult.weight / 3}
+    for metric, reference in (
+        (sm.ROCAUC(), sk.roc_auc_score),
+        (sm.AveragePrecision(), sk.average_precision_score),
+        (sm.PRAUC(), pr_area),
+        (sm.LogLoss(), sk.log_loss),
+        (sm.BrierScore(), sk.brier_score_loss),
+    ):
+        value = metric.update(adult.label, adult.score, **options).compute()
+        assert value == pytest.approx(reference(adult.label, adult.score, **options), rel=1e-12)
+
+
+def test_small_budgets_hold_the_value_of_adult_income(adult):
+    widths = []
+    for max_bins in (50, 500, 5000):
+        metric = sm.ROCAUC(max_bins=max_bins).update(adult.label, adult.score)
+        low, high = metric.bounds()
+        assert not metric.exact
+        assert low < 0.9287288086187685 < high
+        widths.append(high - low)
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] < 5e-4
+
+
+def test_area_is_correctly_rounded():
+    rng = np.random.default_rng(1)
+    label, score = rng.random(300) < 0.3, rng.integers(0, 40, 300)
+    positive, negative = score[label][:, None], score[~label][None]
+    pairs = 2 * np.sum(positive > negative) + np.sum(positive == negative)
+    expected = Fraction(int(pairs), 2 * positive.size * negative.size)
+    assert sm.ROCAUC().update(label, score).compute() == float(expected)
+
+
+@pytest.mark.parametrize("metric", EVERY, ids=names)
+def test_weights_are_repeated_rows(metric):
+    rng = np.random.default_rng(2)
+    label, score = rng.integers(0, 2, 50), rng.random(50).round(1)
+    times = rng.integers(0, 4, 50)
+    weighted = made(metric).update(label, score, sample_weight=times)
+    repeated = made(metric).update(np.repeat(label, times), np.repeat(score, times))
+    weighted_state, repeated_state = (m._read()[0].arrays() for m in (weighted, repeated))
+    assert weighted_state.keys() == repeated_state.keys()
+    for key, array in weighted_state.items():
+        assert array.tobytes() == repeated_state[key].tobytes()
+
+
+@pytest.mark.parametrize("weight", [None, 0.1], ids=["", "weighted"])
+@pytest.mark.parametrize("metric", [*SCALARS, *CALIBRATION, *CURVES], ids=names)
+def test_laws_hold_past_the_budget(metric, weight):
+    rng = np.random.default_rng(3)
+    score = rng.random(60) ** 4
+    rows = {"y_true": rng.random(60) < score, "y_score": score}
+    if weight:
+        rows["sample_weight"] = rng.integers(1, 5, 60) * weight
+    check_laws(made(metric, max_bins=7), rows, seed=4)
+    classes = {**rows, "y_true": rng.integers(0, 3, 60), "y_score": rng.random((60, 3))}
+    check_laws(made(metric, max_bins=7), classes, seed=4, trials=2)
+
+
+@pytest.mark.parametrize("metric", EVERY, ids=names)
+def test_no_rows_are_undefined(metric):
+    with pytest.warns(sm.UndefinedMetricWarning, match="no rows"):
+        value = made(metric).compute()
+    values = value if isinstance(value, tuple) else (value,)
+    assert any(np.isnan(one).all() for one in values)
+
+
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("metric", SCALARS, ids=names)
+def test_one_class_only(metric, label):
+    metric = made(metric).update([label] * 3, [0.1, 0.2, 0.3])
+    precision = type(metric).__name__ in {
+        "AveragePrecision", "PRAUC", "RecallAtPrecision", "PrecisionAtRecall"
+    }  # fmt: skip
+    if label == 1 and precision:
+        assert metric.compute() == 1.0
+        return
+    with pytest.warns(sm.UndefinedMetricWarning, match="do not define it"):
+        assert math.isnan(metric.compute())
+    assert math.isnan(metric.bounds().low)
+
+
+def test_a_class_without_rows_leaves_macro_undefined_and_weighted_not():
+    rows = ([0, 1, 0, 1], [[0.6, 0.4, 0.0], [0.3, 0.5, 0.2], [0.2, 0.7, 0.1], [0.1, 0.8, 0.1]])
+    with pytest.warns(sm.UndefinedMetricWarning):
+        assert math.isnan(sm.ROCAUC().update(*rows).compute())
+    assert sm.ROCAUC(average="weighted").update(*rows).compute() == 0.75
+    with pytest.warns(sm.UndefinedMetricWarning):
+        values = sm.ROCAUC(average=None).update(*rows).compute()
+    assert np.isnan(values).tolist() == [False, False, True]
+
+
+def test_labels_name_the_columns():
+    labels = ("cat", "dog", "eel")
+    y_true = np.array(["eel", "cat", "dog", "cat", "eel", "dog"])
+    y_score = np.random.default_rng(0).dirichlet([1, 1, 1], 6)
+    for metric in (sm.ROCAUC, sm.LogLoss, sm.BrierScore):
+        named = metric(labels=labels).update(y_true, y_score).compute()
+        codes = np.searchsorted(labels, y_true)
+        assert named == metric().update(codes, y_score).compute()
+
+
+@pytest.mark.parametrize("metric", [sm.ROCAUC(), sm.AveragePrecision(), sm.PRAUC()], ids=names)
+@pytest.mark.parametrize("scale", [2.0**31, 1e-300, 1e300, 5e-324 * 2**60])
+def test_weights_of_any_scale(metric, scale):
+    rng = np.random.default_rng(5)
+    label, score = rng.integers(0, 2, 40), rng.random(40).round(1)
+    weight = rng.integers(1, 9, 40)
+    expected = made(metric).update(label, score, sample_weight=weight).compute()
+    scaled = made(metric).update(label, score, sample_weight=weight * scale)
+    assert scaled.compute() == pytest.approx(expected, rel=1e-14)
+    coarse = made(metric, max_bins=4).update(label, score, sample_weight=weight * scale)
+    assert coarse.bounds().low < expected < coarse.bounds().high
+
+
+def test_unequal_weights_keep_their_digits():
+    """Tiny weights above and huge ones below: the sums from the top do not lose the tiny ones."""
+    label = np.tile([1, 0], 50)
+    score = np.linspace(1, 0, 100)
+    weight = np.geomspace(1e-12, 1e12, 100)
+    exact = [Fraction(w) for w in weight.tolist()]
+    tp = fp = area = Fraction(0)
+    for w, positive in zip(exact, label, strict=True):
+        if positive:
+            tp += w
+            area += w * tp / (tp + fp)
+        else:
+            fp += w
+    value = sm.AveragePrecision().update(label, score, sample_weight=weight).compute()
+    assert value == pytest.approx(float(area / tp), rel=4e-16)
+
+
+@pytest.mark.parametrize("bad", [-0.01, 1.01, math.inf, math.nan])
+@pytest.mark.parametrize("metric", [*CALIBRATION, sm.LogLoss(), sm.BrierScore()], ids=names)
+def test_scores_that_are_no_probabilities(metric, bad):
+    metric = made(metric).update([0, 1], [0.5, 0.75])
+    before = metric.to_bytes()
+    with pytest.raises(sm.InvalidBatchError, match=r"y_score .* 1 row, first in row 1"):
+        metric.update([0, 1, 1], [0.1, bad, 0.3])
+    assert metric.to_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (([0, 1], [0.5, math.nan]), "y_score is missing"),
+        (([0, 1, 2], [0.1, 0.2, 0.3]), "third label"),
+        (([0, 1], [0.1, 0.2, 0.3]), "differ in length"),
+        (([0, 1], ["a", "b"]), "numbers are needed"),
+        ((["no", "yes"], [0.1, 0.2]), "pos_label"),
+        (([0, 3], [[0.1, 0.9], [0.2, 0.8]]), "not the number of one of the 2 columns"),
+        (([0, 1], [[0.1, 0.9], [0.2, 0.8]]), "columns of scores"),
+        (([0, 1], [[0.1], [0.2]]), "one column of scores"),
+        (([0, 1], [0.1, 0.2], [1.0, -1.0]), "negative"),
+    ],
+)
+@pytest.mark.parametrize("metric", EVERY, ids=names)
+def test_bad_rows_change_nothing(metric, columns, message):
+    metric = made(metric).update([0, 1], [0.25, 0.5])
+    before = metric.to_bytes()
+    y_true, y_score, *weight = columns
+    with pytest.raises(sm.InvalidBatchError, match=message):
+        metric.update(y_true, y_score, sample_weight=weight[0] if weight else None)
+    assert metric.to_bytes() == before
+
+
+def test_infinite_logits_are_refused_and_large_ones_not():
+    metric = sm.LogLoss(from_logits=True)
+    with pytest.raises(sm.InvalidBatchError, match="infinite"):
+        metric.update([0, 1], [0.0, math.inf])
+    with pytest.raises(sm.InvalidBatchError, match="outside"):
+        metric.update([0, 1], [0.0, -1.7e308])
+    assert metric.update([1, 0], [8e307, -8e307]).compute() == 0.0
+    assert metric.copy().update([0, 0], [8e307, 8e307]).compute() == 4e307
+    rows = ([0, 1], [[8e307, -8e307], [8e307, -8e307]])
+    assert sm.LogLoss(from_logits=True).update(*rows).compute() == 8e307
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sm.ROCAUC(max_fpr=0.0), "max_fpr=0.0"),
+        (lambda: sm.ROCAUC(max_fpr=1.5), "max_fpr=1.5"),
+        (lambda: sm.ROCAUC(max_bins=1), "1"),
+        (lambda: sm.ROCAUC(average="micro"), "average='micro'"),
+        (lambda: sm.RecallAtPrecision(p=1.1), "p=1.1"),
+        (lambda: sm.PrecisionAtRecall(r=-0.1), "r=-0.1"),
+        (lambda: sm.SensitivityAtSpecificity(s=math.nan), "s=nan"),
+        (lambda: sm.CalibrationError(n_bins=0), "n_bins=0"),
+        (lambda: sm.CalibrationError(norm="l3"), "norm='l3'"),
+        (lambda: sm.CalibrationCurve(n_bins=-1), "n_bins=-1"),
+        (lambda: sm.BrierScore(scale_by_half="yes"), "scale_by_half='yes'"),
+        (lambda: sm.LogLoss(labels=("a", 1)), "labels="),
+    ],
+)
+def test_bad_parameters(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_one_histogram_serves_all():
+    rng = np.random.default_rng(6)
+    label, score = rng.integers(0, 2, 1000), rng.random(1000)
+    suite = sm.MetricSet({str(k): made(m) for k, m in enumerate([*SCALARS, *CALIBRATION, *CURVES])})
+    suite.update(y_true=label, y_score=score)
+    alone = sm.ROCAUC().update(label, score)
+    suite.compute()
+    alone.compute()
+    assert suite.nbytes == alone.nbytes
+
+
+def test_points_of_curves_past_the_budget_are_on_the_exact_curve():
+    rng = np.random.default_rng(7)
+    label, score = rng.integers(0, 2, 500), rng.random(500)
+    coarse = sm.ROCCurve(max_bins=40).update(label, score)
+    assert not coarse.exact
+    fpr, tpr, thresholds = coarse.compute()
+    assert len(fpr) <= 41
+    for x, y, threshold in zip(fpr, tpr, thresholds, strict=True):
+        assert x == np.mean(score[label == 0] >= threshold)
+        assert y == np.mean(score[label == 1] >= threshold)
+    precision, recall, thresholds = (
+        sm.PrecisionRecallCurve(max_bins=40).update(label, score).compute()
+    )
+    for x, y, threshold in zip(precision[:-1], recall[:-1], thresholds, strict=True):
+        assert x == np.mean(label[score >= threshold])
+        assert y == np.mean(score[label == 1] >= threshold)
+
+
+def test_nan_policy_omit():
+    metric = sm.ROCAUC(nan_policy="omit").update([0, 1, 1, 0], [0.1, 0.4, math.nan, 0.35])
+    assert (metric.compute(), metric.n_rows, metric.n_omitted) == (1.0, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "name", "value"),
+    [
+        (ScoreHistogram(), "form", np.array([2, 1])),
+        (ScoreHistogram(), "form", np.array([-1, 1])),
+        (ScoreHistogram(), "form", np.array([1, 2])),
+        (ScoreHistogram(), "form", np.array([1.0, 1.0])),
+        (ScoreHistogram(), "form", np.array([2**62, 1])),
+        (ScoreHistogram(), "other", np.array([1])),
+        (ProbabilityLossSum(loss="log"), "columns", np.array([0])),
+        (ProbabilityLossSum(loss="log"), "columns", np.array([-1])),
+        (ProbabilityLossSum(loss="log"), "columns", np.array([1, 1])),
+        (ProbabilityLossSum(loss="log"), "total/digits", np.array([[-1]])),
+    ],
+)
+def test_hostile_states(statistic, name, value):
+    codes, scores = np.array([0, 1], np.uint8), np.array([0.25, 0.5])
+    statistic = statistic.fork()
+    statistic.clear()
+    statistic.update(codes, scores, weight=None)
+    arrays = statistic.arrays()
+    back = type(statistic).from_arrays(statistic.config, arrays)
+    assert back.arrays().keys() == arrays.keys()
+    with pytest.raises(sm.StateFormatError):
+        type(statistic).from_arrays(statistic.config, {**arrays, name: value})

@@ -1,0 +1,210 @@
+"""The buffer: the same bytes for every history, only what the top k needs, nothing hostile in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streammetrics as sm
+from streammetrics.core.errors import StateFormatError
+from streammetrics.statistics import rankings, rankings_order
+from streammetrics.statistics.rankings import RankingBuffer
+from streammetrics.testing import check_laws
+
+METRICS = [sm.NDCG(k=2), sm.MRR(), sm.MAP(), sm.MRR(k=1), sm.NDCG(k=2, ties="doc"), sm.BPref()]
+SCORES = [0.5, -0.5, 0.0, -0.0, 5e-324, 1e308, -np.inf, np.inf, 0.5 + 2**-53]
+
+
+@st.composite
+def pieces(draw):
+    """Draw rows of a few documents, each whole, in parts or repeated, never contradicting."""
+    text = draw(st.booleans())
+    rows = []
+    for query in range(draw(st.integers(1, 3))):
+        for doc in range(draw(st.integers(1, 5))):
+            relevance = draw(st.sampled_from([None, -1.0, 0.0, 1.0, 2.5]))
+            score = draw(st.sampled_from([None, *SCORES]))
+            for form in draw(st.lists(st.sampled_from(["whole", "judged", "scored"]), max_size=3)):
+                r = None if form == "scored" else relevance
+                s = None if form == "judged" else score
+                if r is not None or s is not None:
+                    rows.append((query, doc, r, s))
+    if not rows:
+        rows = [(0, 0, 1.0, 1.0)]
+    rows = draw(st.permutations(rows))
+    query, doc, relevance, score = (np.array(c, dtype=object) for c in zip(*rows, strict=True))
+    if text:
+        query, doc = (np.array([f"{'é' * v}{v}" for v in c], object) for c in (query, doc))
+    return {"query": query, "doc": doc, "relevance": relevance, "score": score}
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+@settings(max_examples=25, deadline=None)
+@given(rows=pieces(), pending=st.sampled_from([1, 5, 1 << 20]), block=st.sampled_from([2, 1 << 20]))
+def test_laws_hold_whenever_rows_are_put_in_order(metric, rows, pending, block):
+    before = rankings._PENDING, rankings_order._BLOCK
+    try:
+        rankings._PENDING, rankings_order._BLOCK = pending, block
+        check_laws(metric, rows, trials=2)
+    finally:
+        rankings._PENDING, rankings_order._BLOCK = before
+
+
+def large(n_queries, each, seed=0, named=False):
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(n_queries * each)
+    rows = {
+        "query": np.repeat(np.arange(n_queries), each)[order],
+        "relevance": rng.integers(-1, 4, n_queries * each),
+        "score": rng.integers(0, 200, n_queries * each) / 7,
+    }
+    return {**rows, "doc": np.tile(np.arange(each), n_queries)[order]} if named else rows
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("metric", [sm.NDCG(k=3), sm.MRR(), sm.MAP()], ids=repr)
+def test_large_batches_in_any_order_give_the_same_bytes(metric, named, monkeypatch):
+    monkeypatch.setattr(rankings, "_PENDING", 40_000)
+    rows = large(900, 200, named=named)
+    expected = metric.copy().update(**rows)
+    n = len(rows["query"])
+    order = np.random.default_rng(1).permutation(n)
+    parts = [{k: v[rows_] for k, v in rows.items()} for rows_ in np.array_split(order, 7)]
+    shards = [metric.copy().update(**part) for part in parts]
+    assert sm.merge(shards).to_bytes() == expected.to_bytes()
+    fed = metric.copy()
+    for part in reversed(parts):
+        fed.update(**part)
+    assert fed.to_bytes() == expected.to_bytes()
+    assert fed.compute() == expected.compute()
+    again = sm.from_bytes(expected.to_bytes()).update(**parts[0])
+    if named:  # documents seen before change nothing but the count of rows
+        assert again.compute() == expected.compute()
+        assert again.nbytes == expected.nbytes
+
+
+def test_only_the_top_and_its_ties_are_kept():
+    rows = {"query": [1] * 6, "score": [5, 4, 3, 3, 2, 1], "relevance": [0, 0, 1, 0, 3, 0]}
+    table = sm.NDCG(k=3).update(**rows)._read()[0].table
+    assert table.results.score.tolist() == [5, 4, 3, 3]
+    assert table.levels[table.grades.grade].tolist() == [0, 1, 3]
+    assert table.grades.times.tolist() == [4, 1, 1]
+    table = sm.MRR().update(**rows)._read()[0].table
+    assert table.results.score.tolist() == [5, 4, 3, 3]
+    assert len(sm.MAP().update(**rows)._read()[0].table.results.score) == 6
+
+
+def test_of_named_documents_the_relevant_and_the_unplaced_are_kept():
+    rows = {"query": [1] * 6, "doc": [1, 2, 3, 4, 5, 6], "score": [5, 4, 3, 2, 1, None]}
+    metric = sm.NDCG(k=2).update(**rows, relevance=[0, 0, 0, 1, 0, 0])
+    table = metric._read()[0].table
+    assert table.results.doc.tolist() == [0, 1]
+    assert table.docs.tolist() == [1, 2, 4, 6]
+    assert table.docs[table.judgments.doc].tolist() == [4, 6]
+
+
+@pytest.mark.parametrize("k", [1, 2, None])
+def test_judgments_may_come_before_or_after_results_are_cut(k):
+    judged = {"query": [1] * 4, "doc": [1, 2, 3, 4], "relevance": [1, 0, 2, 3]}
+    scored = {"query": [1] * 5, "doc": [1, 2, 3, 4, 5], "score": [1, 2, 3, 4, 5]}
+    metric = sm.NDCG(k=k)
+    states = set()
+    for first, second in ((judged, scored), (scored, judged)):
+        fed = metric.copy().update(**first)
+        fed.to_bytes()  # puts the rows in order, and cuts
+        states.add(fed.update(**second).to_bytes())
+    assert len(states) == 1
+
+
+def test_state_of_the_top_k_is_a_fraction_of_the_rows():
+    rows = large(10_000, 100)
+    metric = sm.NDCG(k=10).update(**rows)
+    metric.compute()
+    assert metric.nbytes < 3_500_000  # 1 M rows; 100 bytes for each 40 rows at the end
+    first = sm.MRR().update(**rows)
+    first.compute()
+    assert first.nbytes < 1_500_000
+    named = sm.NDCG(k=10).update(**large(10_000, 100, named=True))
+    named.compute()
+    assert named.nbytes < 8_500_000
+
+
+def test_small_batches_do_not_pile_up():
+    metric = sm.NDCG(k=2)
+    for i in range(3000):
+        metric.update(query=i % 7, relevance=i % 3, score=float(i), doc=i)
+    assert len(metric._read()[0]._held.pending) < 130
+    rows = {"query": np.arange(3000) % 7, "relevance": np.arange(3000) % 3}
+    whole = sm.NDCG(k=2).update(**rows, score=np.arange(3000.0), doc=np.arange(3000))
+    assert metric == whole
+
+
+def state():
+    rows = large(4, 6, named=True) | {"doc": np.array([*"abcdef"] * 4)}
+    rows["doc"] = np.array([f"{d}{q}" for q, d in enumerate(rows["doc"])])
+    buffer = sm.NDCG(k=2).update(**rows)._read()[0]
+    return {name: array.copy() for name, array in buffer.arrays().items()}
+
+
+def test_a_state_is_read_back():
+    again = RankingBuffer.from_arrays({"k": 2}, state()).arrays()
+    assert all(again[name].tobytes() == array.tobytes() for name, array in state().items())
+
+
+@pytest.mark.parametrize("name", state())
+def test_altered_arrays_are_refused(name):
+    arrays = state()
+    original = arrays[name]
+    changes = [
+        original[:-1],
+        original.astype(np.complex64),
+        original[::-1].copy(),
+        original[:, None],
+    ]
+    for value in (-1, 0, 77, 2**31 - 1, np.nan, np.inf):
+        for place in (0, -1) if original.size else ():
+            with np.errstate(invalid="ignore"):
+                changed = original.copy()
+                changed.reshape(-1)[place] = np.array(value).astype(original.dtype)
+                changes.append(changed)
+    for changed in changes:
+        if changed.dtype == original.dtype and np.array_equal(changed, original):
+            continue
+        try:
+            table = RankingBuffer.from_arrays({"k": 2}, {**arrays, name: changed}).table
+        except StateFormatError:
+            continue
+        # What is accepted is a state: canonical, and readable.
+        fixed = RankingBuffer.from_arrays({"k": 2}, table.arrays()).table.arrays()
+        assert all(fixed[key].tobytes() == array.tobytes() for key, array in table.arrays().items())
+
+
+def test_missing_arrays_and_other_parameters_are_refused():
+    for name in state():
+        arrays = state()
+        del arrays[name]
+        with pytest.raises(StateFormatError):
+            RankingBuffer.from_arrays({"k": 2}, arrays)
+    with pytest.raises(StateFormatError, match="not canonical"):
+        RankingBuffer.from_arrays({"k": 1}, state())
+    with pytest.raises(StateFormatError, match="above max_grade"):
+        RankingBuffer.from_arrays({"k": 2, "highest": 1.0}, state())
+    unnamed = sm.NDCG(k=2).update(**large(2, 3))._read()[0].arrays()
+    with pytest.raises(StateFormatError, match="no document"):
+        RankingBuffer.from_arrays({"k": 2, "named": True}, unnamed)
+
+
+def test_ids_far_apart_and_many_levels():
+    far = np.array([-(2**62), 2**62, 0, 5])
+    rng = np.random.default_rng(0)
+    rows = {
+        "query": far[rng.integers(0, 4, 2000)],
+        "relevance": rng.random(2000),
+        "score": rng.normal(size=2000),
+    }
+    metric = sm.NDCG(k=5).update(**rows)
+    assert list(metric.per_query()) == sorted(far.tolist())
+    check_laws(metric, {name: column[:300] for name, column in rows.items()})

@@ -1,0 +1,54 @@
+"""No public name without its example, its oracle, its laws and its entry in the docs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+from oracles.table import ORACLES
+
+import streammetrics as sm
+
+ENTRIES = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text()
+PUBLIC = {name: getattr(sm, name) for name in sm.__all__}
+METRICS = {
+    name: thing
+    for name, thing in PUBLIC.items()
+    if inspect.isclass(thing) and issubclass(thing, sm.Metric) and thing is not sm.Metric
+}
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(sm.__path__, "streammetrics.")
+    if module.name != "streammetrics.cli.__main__"
+]
+
+
+def test_names_are_sorted_out():
+    assert len(set(sm.__all__)) == len(sm.__all__)
+    assert all(thing.__doc__ for thing in PUBLIC.values() if callable(thing))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_metric_is_documented_and_tested(name):
+    doc = inspect.getdoc(METRICS[name])
+    for part in ("Example:", ">>> ", "Memory and cost:", "Reference:"):
+        assert part in doc, f"the docstring of {name} lacks {part!r}"
+    assert f"### {name}\n" in ENTRIES, f"docs/metrics.md lacks {name}"
+    assert any(type(oracle.metric) is METRICS[name] for oracle in ORACLES), f"{name}: no oracle"
+
+
+def test_every_public_metric_is_exported():
+    for metric in sm.Metric.registry.values():
+        if metric.__module__.startswith("streammetrics.") and not inspect.isabstract(metric):
+            assert METRICS.get(metric.__name__) is metric
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_docstring_examples(module):
+    tests = doctest.DocTestFinder().find(importlib.import_module(module))
+    runner = doctest.DocTestRunner()
+    assert sum(runner.run(test).failed for test in tests) == 0

@@ -1,0 +1,30 @@
+"""States written by every released version are read, and give the value they gave then."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+import streammetrics as sm
+
+STATES = sorted((Path(__file__).parent / "states").glob("*/*.state"))
+
+
+@pytest.mark.parametrize("path", STATES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_golden_state(path):
+    blob = path.read_bytes()
+    metric = sm.from_bytes(blob)
+    assert metric.to_bytes() == blob
+    expected = json.loads((path.parent / "values.json").read_text())[path.stem]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sm.UndefinedMetricWarning)
+        assert repr(metric.compute()) == expected
+
+
+def test_there_are_states_of_this_version():
+    names = {path.stem for path in STATES if path.parent.name == sm.__version__}
+    public = {name for name in sm.__all__ if name in sm.Metric.registry}
+    assert names == public
