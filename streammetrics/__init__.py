@@ -38,6 +38,7 @@ from streammetrics.core.state import from_bytes
 from streammetrics.metrics import (
     aggregation,
     calibration,
+    class_ratios,
     classification,
     clustering,
     clustering_entropy,
@@ -55,6 +56,7 @@ from streammetrics.metrics import (
 )
 from streammetrics.metrics.aggregation import *  # noqa: F403 - each module lists its public names
 from streammetrics.metrics.calibration import *  # noqa: F403
+from streammetrics.metrics.class_ratios import *  # noqa: F403
 from streammetrics.metrics.classification import *  # noqa: F403
 from streammetrics.metrics.clustering import *  # noqa: F403
 from streammetrics.metrics.clustering_entropy import *  # noqa: F403
@@ -87,6 +89,7 @@ __all__ = [
 ]
 __all__ += aggregation.__all__
 __all__ += calibration.__all__
+__all__ += class_ratios.__all__
 __all__ += classification.__all__
 __all__ += clustering.__all__
 __all__ += clustering_entropy.__all__

@@ -88,6 +88,9 @@ def _check_monoid(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any], 
     _same(whole.copy().merge(empty), expected, "identity: merging an empty state changes nothing")
     _same(empty.copy().merge(whole), expected, "identity: an empty state merged with another is it")
     _same(merge([empty, whole, empty]), expected, "identity: sm.merge with empty states")
+    nothing = empty.to_bytes()
+    _same(from_bytes(nothing), nothing, "round trip of an empty state")
+    _same(from_bytes(nothing).merge(whole), expected, "identity: an empty state read from bytes")  # type: ignore[arg-type]  # of one class
     a, b, c = (_fed(empty, [part]) for part in _thirds(rows))
     _same(merge([merge([a, b]), c]), expected, "associativity: (a + b) + c")
     _same(merge([a, merge([b, c])]), expected, "associativity: a + (b + c)")

@@ -6,7 +6,15 @@ class StreamMetricsError(Exception):
 
 
 class InvalidBatchError(StreamMetricsError, ValueError):
-    """A batch cannot be taken; the metric is as it was before the call."""
+    """A batch cannot be taken; the metric is as it was before the call.
+
+    Where single rows are to blame, `column` is the user's name of theirs and `row` the first one,
+    counted from 0 in the batch; else both are ``None``.
+    """
+
+    def __init__(self, message: str, column: str | None = None, row: int | None = None) -> None:
+        super().__init__(message)
+        self.column, self.row = column, row
 
 
 class IncompatibleMetricsError(StreamMetricsError, ValueError):

@@ -15,6 +15,7 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.core.arrays import Column
     from streammetrics.core.batch import Batch
 
 Facts = dict[str, Any]  # what all rows of one metric must agree on: kind of labels, width, ...
@@ -77,12 +78,12 @@ class Schema:
             columns, absent = field.take(batch)
             taken.append(columns)
             if absent is not None:
-                missing = self._missing("/".join(map(batch.title, field.names)), absent, missing)
+                missing = self._missing(batch, field.names, absent, missing)
         weight = batch.weight()
         if batch.n_rows == 0:
             return NO_ROWS
         if weight is not None and math.isnan(batch.extent(WEIGHT)[0]):
-            missing = self._missing(batch.title(WEIGHT), np.isnan(weight), missing)
+            missing = self._missing(batch, (WEIGHT,), np.isnan(weight), missing)
         for field, columns in zip(self.fields, taken, strict=True):
             field.validate(batch, columns, missing)
         rows, n, omitted = None, batch.n_rows, 0
@@ -105,11 +106,22 @@ class Schema:
             facts = joined(facts, more)
         return Rows(tuple(every), weight, n, omitted, facts)
 
-    def _missing(self, title: str, absent: NDArray[np.bool_], before: Any) -> NDArray[np.bool_]:
+    def _missing(
+        self, batch: Batch, names: tuple[str, ...], absent: NDArray[np.bool_], before: Any
+    ) -> NDArray[np.bool_]:
         if self.nan_policy != "omit":
-            advice = 'nan_policy="omit" leaves such rows out'
-            reject(title, "is missing (NaN or null)", absent, advice=advice)
+            for name in names:
+                if batch.has(name) and (mask := _absent(batch.column(name))) is not None:
+                    advice = 'nan_policy="omit" leaves such rows out'
+                    reject(batch.title(name), "is missing (NaN or null)", mask, advice=advice)
         return absent if before is None else absent | before
+
+
+def _absent(column: Column) -> Any:
+    mask: Any = np.isnan(column.values) if column.values.dtype.kind == "f" else None
+    if column.nulls is not None:
+        mask = column.nulls if mask is None else mask | column.nulls
+    return mask if mask is not None and mask.any() else None
 
 
 def _kept(batch: Batch, weight: Any, missing: Any) -> NDArray[np.intp] | None:
@@ -148,10 +160,8 @@ def reject(
     value = "" if values is None else f" ({shown(values[first])})"
     row = first if rows is None else int(rows[first])
     count = int(np.count_nonzero(marked))
-    raise InvalidBatchError(
-        f"{title} {what} in {count} row{'s' * (count != 1)}, first in row {row}{value}"
-        + (f"; {advice}" if advice else "")
-    )
+    message = f"{title} {what} in {count} row{'s' * (count != 1)}, first in row {row}{value}"
+    raise InvalidBatchError(f"{message}; {advice}" if advice else message, title, row)
 
 
 def shown(value: Any) -> str:

@@ -11,7 +11,6 @@ from streammetrics.core.errors import StateFormatError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from streammetrics.core.schema import Rows, Schema

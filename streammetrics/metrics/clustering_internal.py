@@ -201,7 +201,7 @@ class DaviesBouldin(SampledMetric):
         0.5
     """
 
-    centroids: tuple[Any, ...] | None = None
+    centroids: Any = None
 
     def __post_init__(self) -> None:
         self.centroids = as_centroids(self.centroids)
@@ -287,7 +287,7 @@ class Silhouette(SampledMetric):
     """
 
     metric: Literal["euclidean", "sqeuclidean"] = "euclidean"
-    centroids: tuple[Any, ...] | None = None
+    centroids: Any = None
 
     def __post_init__(self) -> None:
         self.centroids = as_centroids(self.centroids)

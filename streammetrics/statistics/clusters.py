@@ -14,8 +14,8 @@ from streammetrics.core.labels import Labels
 from streammetrics.core.schema import Facts, Field, Numbers, Schema
 from streammetrics.core.statistic import Statistic, nested, part, take_array
 from streammetrics.statistics.clusters_sums import cluster_sums
-from streammetrics.statistics.contingency import (
-    ContingencyTable,
+from streammetrics.statistics.contingency import ContingencyTable
+from streammetrics.statistics.label_sets import (
     coded_labels,
     packed_labels,
     united_labels,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,6 +11,13 @@ from streammetrics.core.exact import ExactSum
 from streammetrics.core.labels import Labels
 from streammetrics.core.schema import Schema
 from streammetrics.core.statistic import Statistic, nested, part, take_array
+from streammetrics.statistics.label_sets import (
+    coded_labels,
+    packed_labels,
+    united_labels,
+    unpacked_labels,
+    used_labels,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,8 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.arrays import Column
-
-    Labelled = tuple[NDArray[Any], NDArray[np.intp]]  # sorted labels, and each pair's place in them
+    from streammetrics.statistics.label_sets import Labelled
 
 _DENSE = 1 << 16  # pairs counted by direct address: 512 KB of counts stay in cache
 
@@ -193,52 +198,3 @@ def as_counts(amount: ExactSum) -> tuple[NDArray[np.int64], ExactSum | None]:
     if ExactSum.counts(counts) == amount:
         return counts, None
     return np.zeros(floats.shape, np.int64), amount
-
-
-def coded_labels(column: Column) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return each row's place among labels, in order, some of which may not occur."""
-    values = column.values
-    if column.vocabulary is not None:
-        return values.astype(np.int64, copy=False), column.vocabulary
-    low, high = int(values.min()), int(values.max())
-    if high - low < _DENSE:
-        # Subtracting low first in the values' own type could overflow it.
-        places = values.astype(np.int64, copy=False) if low == 0 else values.astype(np.int64) - low
-        return places, np.arange(low, high + 1, dtype=np.int64)
-    labels, places = np.unique(values.astype(np.int64, copy=False), return_inverse=True)
-    return places, labels
-
-
-def used_labels(labels: NDArray[Any], places: NDArray[np.intp]) -> Labelled:
-    seen = np.zeros(len(labels), np.bool_)
-    seen[places] = True
-    if seen.all():
-        return labels, places
-    return labels[seen], (np.cumsum(seen) - 1)[places]
-
-
-def united_labels(mine: NDArray[Any], theirs: NDArray[Any]) -> tuple[NDArray[Any], Any, NDArray[np.intp]]:
-    """Return all labels, and for either side the place of each of its labels among them."""
-    if np.array_equal(mine, theirs):
-        return mine, None, np.arange(len(theirs))
-    if not len(mine):
-        return theirs, None, np.arange(len(theirs))
-    labels = np.union1d(mine, theirs)
-    return labels, np.searchsorted(labels, mine), np.searchsorted(labels, theirs)
-
-
-def packed_labels(labels: NDArray[Any]) -> NDArray[Any]:
-    if labels.dtype.kind != "U":
-        return labels
-    text = json.dumps(labels.tolist(), ensure_ascii=False, separators=(",", ":"))
-    return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
-
-
-def unpacked_labels(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
-    if name in arrays and arrays[name].dtype == np.uint8:
-        packed = take_array(arrays, name, "uint8").tobytes()
-        texts = json.loads(packed.decode("utf-8", "surrogatepass"))
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise StateFormatError("labels of a contingency table are neither integers nor text")
-        return np.array(texts, dtype=np.str_)
-    return take_array(arrays, name, "int64")

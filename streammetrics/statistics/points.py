@@ -11,7 +11,12 @@ from streammetrics.core.labels import Labels
 from streammetrics.core.schema import Schema
 from streammetrics.core.statistic import Statistic, take_array
 from streammetrics.statistics.clusters import Points, Unweighted, take_clusters
-from streammetrics.statistics.contingency import coded_labels, packed_labels, united_labels, used_labels
+from streammetrics.statistics.label_sets import (
+    coded_labels,
+    packed_labels,
+    united_labels,
+    used_labels,
+)
 from streammetrics.statistics.points_rows import (
     Rows,
     canonical,

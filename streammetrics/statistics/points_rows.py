@@ -54,7 +54,7 @@ def point_hashes(points: NDArray[np.float64]) -> NDArray[np.uint64]:
     n, width = points.shape
     factors = _factors(0, width)
     hashes = np.empty(n, np.uint64)
-    step = max(1, _BLOCK // width)
+    step = max(1, _BLOCK // max(width, 1))
     for start in range(0, n, step):
         words = np.ascontiguousarray(points[start : start + step]).view(np.uint64)
         # Round numbers have all their bits on top, where a product modulo 2**64 forgets them.

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
-from run import Figure
+from run import Figure, growth_of
 
 WORK = """
-import json, sys, threading, time
-import numpy as np, psutil
-import streammetrics as sm
-
-rows, batch = int(sys.argv[1]), 1_000_000
+batch = 1_000_000
 rng = np.random.default_rng(0)
 y = rng.integers(0, 2, batch)
 s = np.empty(batch)
@@ -29,41 +21,23 @@ suite = sm.MetricSet(
 )
 warm = suite.copy().update(y_true=y[:1000], y_score=rng.random(1000))
 warm.compute()
-process = psutil.Process()
-before = peak = process.memory_info().rss
-done = False
-
-def watch():
-    global peak
-    while not done:
-        peak = max(peak, process.memory_info().rss)
-        time.sleep(0.001)
-
-watcher = threading.Thread(target=watch)
-watcher.start()
+begin()
 start = time.perf_counter()
 for _ in range(rows // batch):
     rng.random(out=s)
     np.sqrt(s, out=s, where=y.astype(bool))
     suite.update(y_true=y, y_score=s)
-seconds = time.perf_counter() - start
+found["seconds"] = time.perf_counter() - start
 suite.compute()
 low, high = suite["auc"].bounds()
-done = True
-watcher.join()
-print(json.dumps({
-    "growth": peak - before, "width": high - low, "seconds": seconds, "state": suite.nbytes
-}))
+found["width"], found["state"] = high - low, suite.nbytes
 """
 
 
 def hundred_million(scale):
     """100 M rows through ROCAUC, AP, F1, Brier and the median error."""
     rows = int(100_000_000 * scale)
-    output = subprocess.run(
-        [sys.executable, "-c", WORK, str(rows)], check=True, capture_output=True, text=True
-    ).stdout
-    found = json.loads(output)
+    found = growth_of(WORK, rows)
     growth, width = found["growth"] / 1e6, found["width"]
     title = f"memory, {rows:,} rows: AUC, AP, F1, Brier, median"
     return [

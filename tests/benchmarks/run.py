@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import platform
+import subprocess
 import sys
 import time
 import warnings
@@ -26,7 +28,15 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-MODULES = ("classification", "scores", "regression", "memory", "files")
+MODULES = (
+    "classification",
+    "scores",
+    "regression",
+    "ranking",
+    "clustering",
+    "memory",
+    "files",
+)
 
 
 @dataclass
@@ -51,6 +61,40 @@ class Figure:
     measured: str
     goal: str
     met: bool | None
+
+
+WATCHED = """
+import json, sys, threading, time
+import numpy as np, psutil
+import streammetrics as sm
+
+rows, found = int(sys.argv[1]), {}
+process, before, peak, done = psutil.Process(), 0, 0, False
+
+def begin():
+    global before, peak
+    before = peak = process.memory_info().rss
+
+def watch():
+    global peak
+    while not done:
+        peak = max(peak, process.memory_info().rss)
+        time.sleep(0.001)
+
+threading.Thread(target=watch, daemon=True).start()
+"""
+
+
+def growth_of(work: str, rows: int) -> dict[str, Any]:
+    """Run work in a process of its own; return the growth of its resident set after `begin()`.
+
+    The work knows `rows`, and what it puts into `found` is returned as well.
+    """
+    script = f"{WATCHED}{work}\ndone = True\nprint(json.dumps(found | dict(growth=peak - before)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(rows)], check=True, capture_output=True, text=True
+    )
+    return json.loads(done.stdout)
 
 
 def best(call: Callable[[], Any], calls: int) -> float:

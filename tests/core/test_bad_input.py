@@ -37,7 +37,7 @@ CASES = [
     ),
     (FIXED, (["a"], ["a"]), "y_true holds strings; the labels given are numbers"),
     (FIXED, ([0], np.ones((1, 2))), "2 columns for 3 labels"),
-    (CUT, ([0, 1], [0.5, NAN]), r"y_true/y_score is missing .* in 1 row, first in row 1"),
+    (CUT, ([0, 1], [0.5, NAN]), r"y_score is missing .* in 1 row, first in row 1"),
     (CUT, ([0, 1], ["a", "b"]), "y_score holds text"),
     (CUT, ([0, 1], [[0.5], [0.5]]), "y_score has shape"),
     (
@@ -104,8 +104,9 @@ def test_error_of_a_long_batch_counts_all_of_it():
     s = np.zeros(200_000)
     s[[70_001, 150_000, 199_999]] = NAN
     metric = CUT.copy()
-    with pytest.raises(sm.InvalidBatchError, match="in 3 rows, first in row 70001"):
+    with pytest.raises(sm.InvalidBatchError, match="in 3 rows, first in row 70001") as caught:
         metric.update(y, s)
+    assert (caught.value.column, caught.value.row) == ("y_score", 70_001)
     assert metric == CUT
 
 
