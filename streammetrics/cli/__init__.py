@@ -20,6 +20,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    from streammetrics.cli.app import run  # noqa: PLC0415 - needs the extra
+    from streammetrics.cli.app import run_command  # noqa: PLC0415 - needs the extra
 
-    return run(arguments)
+    return run_command(arguments)

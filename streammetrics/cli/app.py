@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streammetrics.cli import columns as wanted
+from streammetrics.cli import trec
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.evaluation import evaluate as evaluate_pieces
-from streammetrics.cli.readers import opened
+from streammetrics.cli.planning import plan
 from streammetrics.cli.reading import BATCH_ROWS
-from streammetrics.cli.report import Report, as_json, check_writable, console, report, show, write
+from streammetrics.cli.report import console
+from streammetrics.cli.running import (
+    advice,
+    finish,
+    left_out,
+    pieces_of,
+    progress_bar,
+    state_of,
+)
 from streammetrics.cli.sources import FORMATS, STDIN, find
-from streammetrics.cli.specs import literal, literals, parse
-from streammetrics.cli.tasks import PROBABILITIES, TASKS, Plan, plan
-from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError, StreamMetricsError
+from streammetrics.cli.specs import depths, literal, literals, parse
+from streammetrics.cli.tasks import TASKS, flag
+from streammetrics.cli.writing import check_writable, write
+from streammetrics.core.errors import IncompatibleMetricsError, StreamMetricsError
 from streammetrics.core.metric import Metric
-from streammetrics.core.state import from_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from streammetrics.cli.reading import Piece
-    from streammetrics.cli.sources import Source
-    from streammetrics.core.metric_set import MetricSet
+    from collections.abc import Sequence
 
 app = typer.Typer(
     help="Exact metrics of prediction files of any size.",
@@ -36,12 +39,18 @@ app = typer.Typer(
 
 _INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
 
+
+def _option(text: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=text, **more)
+
+
 JsonOption = Annotated[
-    str | None, typer.Option("--json", metavar="FILE|-", help="Write the results as JSON.")
+    str | None, _option("Write the results as JSON.", "--json", metavar="FILE|-")
 ]
+PerQueryOption = Annotated[bool, _option("Show the value of each query too.", "--per-query")]
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run a command; every mistake is one line on standard error and exit code 2."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
@@ -69,106 +78,185 @@ def _mistake(message: str) -> int:
 
 @app.command()
 def evaluate(
+    task: Annotated[
+        str, _option("What is predicted.", metavar="|".join(TASKS), show_default=False)
+    ],
     paths: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="PATH...",
             help="Parquet, Arrow, CSV or JSON lines: files, folders, globs; - is standard input.",
         ),
-    ],
-    task: Annotated[
-        str, typer.Option(metavar="|".join(TASKS), help="What is predicted.", show_default=False)
-    ],
-    y_true: Annotated[str | None, typer.Option(help="The column of true labels or values.")] = None,
+    ] = None,
+    y_true: Annotated[str | None, _option("The column of true labels or values.")] = None,
     y_score: Annotated[
         str | None,
-        typer.Option(
-            help="The column of scores; for several classes a list p0,p1,p2 or a glob 'p*'."
-        ),
+        _option("The column of scores; for several classes a list p0,p1,p2 or a glob 'p*'."),
     ] = None,
-    y_pred: Annotated[
-        str | None, typer.Option(help="The column of predicted labels or values.")
+    y_pred: Annotated[str | None, _option("The column of predicted labels or values.")] = None,
+    weight: Annotated[str | None, _option("The column of row weights.")] = None,
+    query: Annotated[str | None, _option("ranking: the column of query ids.")] = None,
+    relevance: Annotated[
+        str | None, _option("ranking: the column of relevances; null where not judged.")
     ] = None,
-    weight: Annotated[str | None, typer.Option(help="The column of row weights.")] = None,
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            help="What to compute, such as 'F1,FBeta(beta=2),ROCAUC', instead of the default."
-        ),
+    score: Annotated[
+        str | None, _option("ranking: the column of scores; null where not retrieved.")
     ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(help="Scores from here on are positive; 0.5 if there is no --y-pred."),
+    doc: Annotated[str | None, _option("ranking: the column of document ids.")] = None,
+    qrels: Annotated[
+        str | None, _option("ranking: a TREC file of judgments, instead of PATH.", metavar="FILE")
     ] = None,
-    max_bins: Annotated[
-        int | None,
-        typer.Option(help="Distinct scores kept apart; past them values are certified intervals."),
+    run: Annotated[
+        str | None, _option("ranking: a TREC file of results, with --qrels.", metavar="FILE")
     ] = None,
-    nan_policy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="raise|omit", help="What to do with rows that lack a value; raise by default."
-        ),
+    labels_true: Annotated[str | None, _option("clustering: the column of true labels.")] = None,
+    labels_pred: Annotated[
+        str | None, _option("clustering: the column of predicted clusters.")
+    ] = None,
+    features: Annotated[
+        str | None, _option("clustering: the columns of coordinates, a list or a glob 'x*'.")
     ] = None,
     labels: Annotated[
         str | None,
-        typer.Option(help="The classes, as 0,1,2 or cat,dog: any other label is a mistake."),
-    ] = None,
-    pos_label: Annotated[str | None, typer.Option(help="The positive class; 1 by default.")] = None,
-    average: Annotated[
-        str | None,
-        typer.Option(metavar="binary|micro|macro|weighted|none", help="How classes are averaged."),
-    ] = None,
-    format: Annotated[  # noqa: A002 - the option's name
-        str | None,
-        typer.Option(
-            metavar="|".join(FORMATS), help="The files' format, where their endings do not say it."
+        _option(
+            "The classes, as 0,1,2 or cat,dog: any other label is a mistake; clustering: the "
+            "column of the clusters of --features."
         ),
     ] = None,
-    batch_rows: Annotated[int, typer.Option(min=1, help="Rows read at a time.")] = BATCH_ROWS,
+    metrics: Annotated[
+        str | None,
+        _option("What to compute, such as 'F1,FBeta(beta=2),ROCAUC', instead of the default."),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        _option("Scores from here on are positive; 0.5 if there is no --y-pred."),
+    ] = None,
+    max_bins: Annotated[
+        int | None,
+        _option("Distinct scores kept apart; past them values are certified intervals."),
+    ] = None,
+    nan_policy: Annotated[
+        str | None,
+        _option("What to do with rows that lack a value; raise by default.", metavar="raise|omit"),
+    ] = None,
+    pos_label: Annotated[str | None, _option("The positive class; 1 by default.")] = None,
+    average: Annotated[
+        str | None,
+        _option(
+            "How classes are averaged; metrics that lack an average (ROCAUC has no micro) keep "
+            "their own default, which --json shows.",
+            metavar="binary|micro|macro|weighted|none",
+        ),
+    ] = None,
+    k: Annotated[
+        str | None,
+        _option(
+            "ranking: how many results count, such as 5,10,100, in every metric that takes k and "
+            "does not say its own; 10 by default in the default metrics."
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        _option(
+            "ranking: another tool's conventions; trec_eval by default with --qrels.",
+            metavar="trec_eval|sklearn",
+        ),
+    ] = None,
+    ties: Annotated[
+        str | None,
+        _option(
+            "ranking: equal scores in expectation, or by descending document.",
+            metavar="average|doc",
+        ),
+    ] = None,
+    relevant_at: Annotated[
+        float | None, _option("ranking: the least relevance that is one.")
+    ] = None,
+    no_relevant: Annotated[
+        str | None,
+        _option("ranking: queries without a relevant document.", metavar="zero|skip"),
+    ] = None,
+    unretrieved: Annotated[
+        str | None,
+        _option(
+            "ranking: judged queries without results; zero is trec_eval's -c.", metavar="zero|skip"
+        ),
+    ] = None,
+    per_query: PerQueryOption = False,
+    format: Annotated[  # noqa: A002 - the option's name
+        str | None,
+        _option("The files' format, where their endings do not say it.", metavar="|".join(FORMATS)),
+    ] = None,
+    batch_rows: Annotated[int, _option("Rows read at a time.", min=1)] = BATCH_ROWS,
     workers: Annotated[
-        int,
-        typer.Option(min=1, help="Processes that read; the result is the same to the last bit."),
+        int, _option("Processes that read; the result is the same to the last bit.", min=1)
     ] = 1,
     json: JsonOption = None,
     save: Annotated[
-        str | None, typer.Option(metavar="STATE", help="Save the state, for show, merge or Python.")
+        str | None, _option("Save the state, for show, merge or Python.", metavar="STATE")
     ] = None,
 ) -> None:
     """Compute metrics of files of predictions."""
-    given = {"y_true": y_true, "y_score": y_score, "y_pred": y_pred, "sample_weight": weight}
+    columns = {
+        "y_true": y_true, "y_score": y_score, "y_pred": y_pred, "sample_weight": weight,
+        "query": query, "relevance": relevance, "score": score, "doc": doc,
+        "labels_true": labels_true, "labels_pred": labels_pred, "X": features,
+    }  # fmt: skip
     options = {
         "threshold": threshold,
         "max_bins": max_bins,
         "nan_policy": nan_policy,
-        "labels": None if labels is None else literals(labels),
         "pos_label": None if pos_label is None else literal(pos_label),
         "average": average,
+        "k": None if k is None else depths(k),
+        "preset": preset,
+        "ties": ties,
+        "relevant_at": relevant_at,
+        "no_relevant": no_relevant,
+        "unretrieved": unretrieved,
     }
-    what = plan(
-        task,
-        {key: text for key, text in given.items() if text is not None},
-        {key: value for key, value in options.items() if value is not None},
-        None if metrics is None else parse(metrics),
-    )
+    if task in TASKS and "labels" in TASKS[task].inputs:
+        columns["labels"] = labels
+    else:
+        options["labels"] = None if labels is None else literals(labels)
+    given = {key: text for key, text in columns.items() if text is not None}
+    options = {key: value for key, value in options.items() if value is not None}
+    specs = None if metrics is None else parse(metrics)
     for path in (save, json):
         if path not in {None, STDIN}:
             check_writable(str(path))
-    found = find(paths, format)
-    columns, pieces = _planned(found.sources, what)
-    with _progress(pieces) as progress, _advice(what):
+    if qrels is not None or run is not None:
+        _check_trec(task, [*(paths or ()), *map(flag, given)], qrels, run)
+        options = {"preset": "trec_eval", **options}
+        what = plan(task, trec.INPUTS, options, specs, trec.DEFAULTS)
+        pieces = trec.pieces(str(qrels), str(run))
+        about: dict[str, Any] = {"qrels": qrels, "run": run}
+        notes: list[str] = []
+    else:
+        what = plan(task, given, options, specs)
+        if not paths:
+            raise CommandError("which files are to be read? PATH... is missing")
+        found = find(paths, format)
+        names, pieces = pieces_of(found.sources, what)
+        about = {"columns": names, "files": [str(source) for source in found.sources]}
+        notes = left_out(found.ignored)
+    if per_query and task != "ranking":
+        raise CommandError(f"--per-query is not for --task {task}")
+    with progress_bar(pieces) as progress, advice(what):
         evaluate_pieces(
             what.suite, pieces, batch_rows=batch_rows, workers=workers, progress=progress
         )
-    about = {
-        "task": what.task,
-        "columns": {
-            key: list(c.names) if len(c.names) > 1 else c.names[0] for key, c in columns.items()
-        },
-        "options": dict(what.parameters),
-        "files": [str(source) for source in found.sources],
-    }
-    _finish(what.suite, about, _ignored(found.ignored), json, save)
+    about = {"task": task, **about, "options": dict(what.options)}
+    finish(what.suite, about, notes, json, save=save, per_query=per_query)
+
+
+def _check_trec(task: str, others: Sequence[str], qrels: str | None, run: str | None) -> None:
+    if task != "ranking":
+        raise CommandError(f"--qrels and --run are not for --task {task}")
+    if qrels is None or run is None:
+        raise CommandError("--qrels and --run need each other")
+    if others:
+        raise CommandError(f"--qrels and --run are all that is read: leave out {others[0]}")
 
 
 @app.command()
@@ -181,10 +269,10 @@ def merge(
     """Merge saved states into one: as if one worker had seen all their rows."""
     check_writable(output)
     first, *others = states
-    merged: Any = _state(first)
+    merged: Any = state_of(first)
     for path in others:
         try:
-            merged.merge(_state(path))
+            merged.merge(state_of(path))
         except IncompatibleMetricsError as error:
             raise CommandError(f"{path} does not go with {first}: {error}") from error
     write(output, merged.to_bytes())
@@ -196,98 +284,11 @@ def merge(
 def show_state(
     state: Annotated[str, typer.Argument(metavar="STATE", help="A saved state.")],
     json: JsonOption = None,
+    per_query: PerQueryOption = False,
 ) -> None:
     """Show the values of a saved state."""
     if json not in {None, STDIN}:
         check_writable(str(json))
-    what = _state(state)
+    what = state_of(state)
     columns = {} if isinstance(what, Metric) else {"columns": what.columns}
-    _finish(what, {"state": state, **columns}, [], json, None)
-
-
-def _planned(sources: Sequence[Source], what: Plan) -> tuple[dict[str, wanted.Column], list[Piece]]:
-    """Open every file, so that a mistake in the last one is told before the first is read."""
-    columns: dict[str, wanted.Column] = {}
-    pieces: list[Piece] = []
-    for source in sources:
-        file = opened(source)
-        columns = columns or wanted.resolve(what.asked, what.numeric, file.names, source)
-        pieces += file.pieces(tuple({c.title: c for c in columns.values()}.values()))
-    return columns, pieces
-
-
-@contextmanager
-def _advice(what: Plan) -> Iterator[None]:
-    """Add to an error what can be done about it on the command line."""
-    try:
-        yield
-    except StreamMetricsError as error:
-        message = str(error).replace('nan_policy="omit"', "--nan-policy omit")
-        members = {name: type(what.suite[name]).__name__ for name in what.suite}
-        strict = [name for name, kind in members.items() if kind in PROBABILITIES]
-        if "outside [0, 1]" in message and strict:
-            rest = ",".join(name for name in members if name not in strict)
-            message += f"; {', '.join(strict)} need{'s' * (len(strict) == 1)} probabilities"
-            message += f": leave out with --metrics '{rest}'" if rest else ""
-        if what.task == "multiclass" and "third label" in message:
-            message += "; --y-score needs a column for each class"
-        raise CommandError(message) from error
-
-
-@contextmanager
-def _progress(pieces: Sequence[Piece]) -> Iterator[Callable[[int], None] | None]:
-    """Show a bar with rows a second on a terminal, nothing elsewhere."""
-    err = console(stderr=True)
-    if not err.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
-    sizes = [piece.rows for piece in pieces]
-    total = None if None in sizes else sum(size or 0 for size in sizes)
-    columns = (BarColumn(), TextColumn("{task.fields[rows]}"), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
-        job = bar.add_task("", total=total, rows="")
-
-        def advance(rows: int) -> None:
-            now = bar.tasks[0]
-            done = int(now.completed) + rows
-            speed = done / max(now.elapsed or 0, 1e-9)
-            bar.update(job, advance=rows, rows=f"{done:,} rows  {speed:,.0f} rows/s")
-
-        yield advance
-
-
-def _ignored(files: Sequence[str]) -> list[str]:
-    if not files:
-        return []
-    shown = ", ".join(files[:3]) + (", ..." if len(files) > 3 else "")
-    return [f"{len(files)} file{'s' * (len(files) != 1)} of other kinds left out: {shown}"]
-
-
-def _state(path: str) -> Metric | MetricSet:
-    try:
-        with open(path, "rb") as file:
-            return from_bytes(file.read())
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from error
-    except StateFormatError as error:
-        raise CommandError(f"{path}: {error}") from error
-
-
-def _finish(
-    what: Metric | MetricSet,
-    about: dict[str, Any],
-    notes: Sequence[str],
-    json_path: str | None,
-    save: str | None,
-) -> None:
-    if save is not None:
-        write(save, what.to_bytes())
-    result: Report = report(what, about, notes)
-    if json_path == STDIN:
-        sys.stdout.write(as_json(result))
-        return
-    if json_path is not None:
-        write(json_path, as_json(result).encode())
-    show(result, console())
+    finish(what, {"state": state, **columns}, [], json, per_query=per_query)

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streammetrics.cli.reading import PIECE_ROWS, File, Piece, needed, numeric
+from streammetrics.cli.columns import needed, of_kind
+from streammetrics.cli.reading import PIECE_ROWS, File, Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streammetrics.cli.columns import Column
     from streammetrics.cli.sources import Source
+
+_MANY = 5  # columns of a batch that are worth a thread each
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class ParquetPiece(Piece):
 
     groups: tuple[int, ...]
     start: int
-    coded: tuple[str, ...]  # columns of text, which are read as the dictionaries they are stored as
+    coded: tuple[str, ...]  # labels of text, which are read as the dictionaries they are stored as
 
     def first_row(self) -> int:
         """Return the rows of the groups before."""
@@ -33,14 +36,15 @@ class ParquetPiece(Piece):
         """Decode the row groups, some pages at a time."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - only for those who read Parquet
 
+        names = needed(self.columns)
         with pq.ParquetFile(
             self.source.path, read_dictionary=list(self.coded), memory_map=True
         ) as file:
             yield from file.iter_batches(
                 batch_size=batch_rows,
                 row_groups=list(self.groups),
-                columns=needed(self.columns),
-                use_threads=threads,
+                columns=names,
+                use_threads=threads and len(names) >= _MANY,
             )
 
 
@@ -58,11 +62,10 @@ class Parquet(File):
 
     def split(self, columns: tuple[Column, ...]) -> list[Piece]:
         """Join small row groups."""
-        numbers = numeric(columns)
         texts = tuple(
             name
             for name in needed(columns)
-            if name not in numbers and _is_text(self.schema.field(name).type)
+            if name in of_kind(columns, "label") and _is_text(self.schema.field(name).type)
         )
         pieces: list[Piece] = []
         groups: list[int] = []

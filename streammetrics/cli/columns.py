@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
 
 from streammetrics.cli.errors import CommandError, near
 from streammetrics.cli.sources import natural
@@ -12,35 +15,44 @@ from streammetrics.cli.sources import natural
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
+    Kind = Literal["label", "id", "number"]
+
+# A column that several inputs name is of the last of their kinds: whole numbers are labels too.
+_KINDS: tuple[Kind, ...] = ("label", "id", "number")
 
 
 @dataclass(frozen=True)
 class Column:
-    """What one input of the metrics is read from: a column, or several as a matrix."""
+    """What one input of the metrics is read from: a column, or several as a matrix.
+
+    How text is read depends on the kind: a label may spell an integer or a boolean, an id is the
+    text that it is, so that 007 and 7 are two.
+    """
 
     title: str  # what the user wrote, and messages say
     names: tuple[str, ...]
-    numeric: bool  # numbers, not labels: how text is read
+    kind: Kind
 
 
 def resolve(
-    asked: Mapping[str, str], numeric: frozenset[str], names: Sequence[str], where: object
+    asked: Mapping[str, str], kinds: Mapping[str, Kind], names: Sequence[str], where: object
 ) -> dict[str, Column]:
     """Return for each input the columns that the text asked for it names.
 
     Args:
         asked: For each input, a column's name, a list ``"a,b,c"`` or a glob ``"p*"``. A glob takes
             no column that another input names, and the natural order: p2 before p10.
-        numeric: The inputs that are numbers.
+        kinds: The inputs that are not labels.
         names: The columns there are.
         where: The file they are in, for messages.
     """
     taken = {text for text in asked.values() if text in names}
     chosen = {key: _names(text, names, taken, where) for key, text in asked.items()}
-    # A column that is read as a label and as a number is a number; whole numbers are labels too.
-    numbers = {asked[key] for key in asked if key in numeric or len(chosen[key]) > 1}
-    return {key: Column(text, chosen[key], text in numbers) for key, text in asked.items()}
+    found: dict[str, Kind] = {}
+    for key, text in asked.items():
+        kind = "number" if len(chosen[key]) > 1 else kinds.get(key, "label")
+        found[text] = max(kind, found.get(text, "label"), key=_KINDS.index)
+    return {key: Column(text, chosen[key], found[text]) for key, text in asked.items()}
 
 
 def _names(text: str, names: Sequence[str], taken: set[str], where: object) -> tuple[str, ...]:
@@ -60,21 +72,50 @@ def _names(text: str, names: Sequence[str], taken: set[str], where: object) -> t
 
 def check(columns: Sequence[Column], names: Sequence[str], where: object) -> tuple[str, ...]:
     """Return the distinct names that `columns` need, all of them in `names` and there once."""
-    needed = tuple(dict.fromkeys(name for column in columns for name in column.names))
     present = set(names)
-    for name in needed:
+    wanted = needed(columns)
+    for name in wanted:
         if name not in present:
             raise CommandError(f"{where}: no column {name!r}{near(name, names)}")
         if names.count(name) > 1:
             raise CommandError(f"{where}: {names.count(name)} columns are called {name!r}")
-    return needed
+    return tuple(wanted)
+
+
+def needed(columns: Sequence[Column]) -> list[str]:
+    """Return the distinct names that columns are read from."""
+    return list(dict.fromkeys(name for column in columns for name in column.names))
+
+
+def of_kind(columns: Sequence[Column], kind: Kind) -> set[str]:
+    """Return the names of those of a kind."""
+    return {name for column in columns if column.kind == kind for name in column.names}
 
 
 def table(batch: pa.RecordBatch, columns: Sequence[Column]) -> dict[str, Any]:
     """Return the batch by the titles of `columns`, several columns as one matrix."""
     return {
-        column.title: batch.select(list(column.names))
+        column.title: _matrix(batch, column.names)
         if len(column.names) > 1
-        else batch.column(column.names[0])
+        else _array(batch.column(column.names[0]))
         for column in columns
     }
+
+
+def _matrix(batch: pa.RecordBatch, names: Sequence[str]) -> Any:
+    parts = [_array(batch.column(name)) for name in names]
+    if all(isinstance(part, np.ndarray) and part.dtype == np.float64 for part in parts):
+        return np.column_stack(parts)
+    return batch.select(list(names))
+
+
+def _array(column: Any) -> Any:
+    """Return a column of numbers as it lies in memory; anything else as it is.
+
+    Arrow's own conversion imports pandas where that is installed, which takes longer than to read
+    ten million rows.
+    """
+    kind = column.type
+    if not column.null_count and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return np.from_dlpack(column)
+    return column

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import re
+import os
 import signal
 import threading
 import time
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Protocol
 
+from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
 from streammetrics.core.metric_set import MetricSet
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int], None]
 
 _TICK = 0.1  # seconds between two messages of a worker on how far it is
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Piece(Protocol):
@@ -31,6 +33,10 @@ class Piece(Protocol):
     @property
     def once(self) -> bool:
         """Whether it can only be read in this process."""
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows it has, where that is known."""
 
     def first_row(self) -> int:
         """Return the number of rows before it in its file."""
@@ -105,12 +111,12 @@ class _Task:
 
 def _located(error: InvalidBatchError, piece: Piece, row: int) -> InvalidBatchError:
     """Return the error with the file and, for the row in the batch, the one in the file."""
-    found = re.search(r"\bin row (\d+)", str(error))
-    text = str(error)
-    if found:
-        absolute = piece.first_row() + row + int(found[1])
-        text = f"{text[: found.start(1)]}{absolute} of the file{text[found.end(1) :]}"
-    return InvalidBatchError(f"{piece}: {text}")
+    text, found = str(error), error.row
+    if found is not None:
+        at = piece.first_row() + row + found
+        text = text.replace(f"in row {found}", f"in row {at} of the file", 1)
+        found = at
+    return InvalidBatchError(f"{piece}: {text}", error.column, found)
 
 
 class _Turns:
@@ -143,7 +149,7 @@ def _shared(task: _Task, workers: int, progress: Progress) -> list[MetricSet]:
         for _ in range(workers - 1):
             receiver, sender = context.Pipe(duplex=False)
             process = context.Process(target=_help, args=(task, turns, sender), daemon=True)
-            with _uninterrupted():
+            with _uninterrupted(), _one_thread():
                 process.start()
             sender.close()
             helpers[receiver] = process
@@ -166,6 +172,18 @@ def _uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let a process started meanwhile have no threads for linear algebra: cores are taken."""
+    missing = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(missing, "1"))
+    try:
+        yield
+    finally:
+        for name in missing:
+            del os.environ[name]
 
 
 class _Boss:
@@ -218,8 +236,8 @@ class _Boss:
             match message:
                 case int(rows):
                     self.progress(rows)
-                case MetricSet():
-                    self.results.append(message)
+                case Accumulator():
+                    self.results.append(self.task.suite().over(message))
                     self.open.remove(receiver)
                 case (index, error):
                     self._failed(index, error)
@@ -250,6 +268,7 @@ def _help(task: _Task, turns: _Turns, sender: Connection) -> None:
         for index in turns:
             task.read(index, suite, progress, threads=False)
         sender.send(unsaid)
-        sender.send(suite)
+        # The statistics as they are: bytes would be checked, summed and sorted for nobody.
+        sender.send(suite.alone())
     except Exception as error:
         sender.send((index, error))

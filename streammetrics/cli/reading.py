@@ -101,13 +101,3 @@ def reading(source: Source) -> Iterator[None]:
             f"{source}: cannot be read as {kind.get(source.format, 'JSON lines')}: "
             f"{why[0].rstrip('. ')}"
         ) from error
-
-
-def needed(columns: Sequence[Column]) -> list[str]:
-    """Return the distinct names that columns are read from."""
-    return list(dict.fromkeys(name for column in columns for name in column.names))
-
-
-def numeric(columns: Sequence[Column]) -> set[str]:
-    """Return the names of those read as numbers."""
-    return {name for column in columns if column.numeric for name in column.names}

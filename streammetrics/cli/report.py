@@ -1,10 +1,9 @@
-"""Results out: a table for people, JSON for machines, files written whole or not at all."""
+"""Results out: a table for people, JSON for machines."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 import warnings
 from dataclasses import dataclass, field
@@ -19,9 +18,10 @@ from rich.table import Table
 from streammetrics.cli.errors import CommandError
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric import Metric
+from streammetrics.metrics.ranking_base import RankingMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.metric_set import MetricSet
 
@@ -41,6 +41,7 @@ class Row:
     exact: bool
     n_rows: int
     n_omitted: int
+    per_query: Mapping[Any, float] | None = None  # where it was asked for
 
 
 @dataclass
@@ -54,34 +55,63 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
 
-def report(what: Metric | MetricSet, about: Mapping[str, Any], notes: Iterable[str] = ()) -> Report:
+def report(
+    what: Metric | MetricSet,
+    about: Mapping[str, Any],
+    notes: Iterable[str] = (),
+    *,
+    per_query: bool = False,
+) -> Report:
     """Read every metric; warnings become notes.
 
     Raises:
-        CommandError: A metric cannot be read from the rows seen.
+        CommandError: A metric cannot be read from the rows seen, or none has values by query.
     """
     members = (
         {type(what).__name__: what} if isinstance(what, Metric) else {n: what[n] for n in what}
     )
+    if per_query and not any(isinstance(metric, RankingMetric) for metric in members.values()):
+        raise CommandError(
+            f"--per-query: none of the metrics is of rankings ({', '.join(members)})"
+        )
     said = list(notes)
     rows = []
     for name, metric in members.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                rows.append(_row(name, metric))
+                rows.append(_row(name, metric, per_query=per_query))
             except StreamMetricsError as error:
                 raise CommandError(f"{name}: {error}") from error
         said += [_note(name, type(metric).__name__, str(warning.message)) for warning in caught]
+    said += _queries(members)
     return Report(dict(about), rows, what.n_rows, what.n_omitted, list(dict.fromkeys(said)))
 
 
-def _row(name: str, metric: Metric) -> Row:
+def _row(name: str, metric: Metric, *, per_query: bool) -> Row:
     value, exact = metric.compute(), metric.exact
     low, high = (value, value) if exact else metric.bounds()
-    return Row(
-        name, metric.config, value, low, high, exact, metric.n_rows, metric.n_omitted
-    )  # fmt: skip
+    each = metric.per_query() if per_query and isinstance(metric, RankingMetric) else None
+    counts = metric.n_rows, metric.n_omitted
+    return Row(name, metric.config, value, low, high, exact, *counts, per_query=each)
+
+
+def _queries(members: Mapping[str, Metric]) -> list[str]:
+    """Say how many queries the means of rankings are of."""
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    ranked = {name: m for name, m in members.items() if isinstance(m, RankingMetric)}
+    for name, metric in ranked.items():
+        which = metric.relevant_at, metric.no_relevant, metric.unretrieved, metric.nan_policy
+        groups.setdefault(which, []).append(name)
+    notes = []
+    for names in groups.values():
+        metric = ranked[names[0]]  # the others of the group count the same queries
+        of = f" ({', '.join(names)})" if len(groups) > 1 else ""
+        notes.append(
+            f"means over {metric.n_queries:,} queries; {metric.n_unjudged:,} without any judgment "
+            f"left out{of}"
+        )
+    return notes
 
 
 def _note(name: str, kind: str, message: str) -> str:
@@ -122,6 +152,25 @@ def show(result: Report, out: Console) -> None:
         out.print("every value is exact", style="dim")
     for note in result.notes:
         out.print(f"note: {note}", style="yellow")
+    _show_queries([row for row in result.rows if row.per_query is not None], out)
+
+
+def _show_queries(rows: Sequence[Row], out: Console) -> None:
+    """Print the value of each query, a line each: there may be a million."""
+    queries = sorted({query for row in rows for query in row.per_query or ()})
+    if not queries:
+        return
+    texts = list(map(str, queries))
+    width = max(len("Query"), *map(len, texts))
+    widths = [max(len(row.name), 9) for row in rows]
+    titles = [f"{row.name:>{wide}}" for row, wide in zip(rows, widths, strict=True)]
+    lines = [f"{'Query':<{width}}  {'  '.join(titles)}"]
+    for query, text in zip(queries, texts, strict=True):
+        values = [row.per_query.get(query) for row in rows if row.per_query is not None]
+        shown = ["-" if value is None else number(value) for value in values]
+        cells = [f"{cell:>{wide}}" for cell, wide in zip(shown, widths, strict=True)]
+        lines.append(f"{text:<{width}}  {'  '.join(cells)}")
+    out.file.write("\n" + "\n".join(lines) + "\n")
 
 
 def _flat(about: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
@@ -197,6 +246,8 @@ def as_json(result: Report) -> str:
             "n_omitted": row.n_omitted,
             "parameters": plain(dict(row.parameters)),
         }
+        if row.per_query is not None:
+            metrics[row.name]["per_query"] = plain(dict(row.per_query))
     document = {
         **plain(result.about),
         "n_rows": result.n_rows,
@@ -220,43 +271,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value
-
-
-# --- files ---------------------------------------------------------------------------------------
-
-
-def check_writable(path: str) -> None:
-    """Raise before the work is done where its result could not be written after it."""
-    folder = os.path.dirname(path) or "."
-    if _is_stream(path):
-        return
-    if not os.path.isdir(folder):
-        raise CommandError(f"{path}: cannot be written, there is no folder {folder!r}")
-    if os.path.isdir(path):
-        raise CommandError(f"{path}: cannot be written, it is a folder")
-    if not os.access(folder, os.W_OK):
-        raise CommandError(f"{path}: cannot be written, {folder!r} is read-only")
-
-
-def write(path: str, data: bytes) -> None:
-    """Write a file so that at any moment it is the old one or the new one."""
-    if _is_stream(path):
-        with open(path, "wb") as stream:
-            stream.write(data)
-        return
-    temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be written: {error.strerror}") from error
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-
-
-def _is_stream(path: str) -> bool:
-    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)

@@ -91,7 +91,7 @@ def find(paths: Sequence[str], fmt: str | None = None) -> Found:
         if path == STDIN:
             sources.append(_standard_input(fmt, spools))
             continue
-        for name in _matches(path):
+        for name in matching(path):
             if os.path.isdir(name):
                 files = list(_walk(name))
                 known = [(file, fmt or _format(file)) for file in files]
@@ -112,7 +112,8 @@ def natural(text: str) -> list[Any]:
     return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", text)]
 
 
-def _matches(path: str) -> list[str]:
+def matching(path: str) -> list[str]:
+    """Return the path if it is there, or the files that match it in natural order."""
     if os.path.exists(path):
         return [path]
     if glob.has_magic(path):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli.errors import CommandError, near
@@ -62,6 +64,14 @@ def literal(text: str) -> Any:
     return value if isinstance(value, bool | int | str) else text.strip()
 
 
+def depths(text: str) -> tuple[int, ...]:
+    """Read numbers of results, 5,10,100."""
+    values = tuple(map(literal, text.split(",")))
+    if not all(type(value) is int and value > 0 for value in values):
+        raise CommandError(f"--k {text}: expected whole numbers from 1 up, such as 5,10,100")
+    return values
+
+
 def literals(text: str) -> tuple[Any, ...]:
     """Read labels with commas between them; one that is text makes all of them text."""
     parts = [part for part in text.split(",") if part.strip()]
@@ -73,6 +83,7 @@ def literals(text: str) -> tuple[Any, ...]:
     return values
 
 
+@cache
 def catalogue() -> dict[str, type[Metric]]:
     """Return the public metrics of the package by name."""
     import streammetrics  # noqa: PLC0415 - the package imports no command line, nor this the whole of it early
@@ -82,6 +93,23 @@ def catalogue() -> dict[str, type[Metric]]:
         for name, value in vars(streammetrics).items()
         if inspect.isclass(value) and issubclass(value, Metric) and not inspect.isabstract(value)
     }
+
+
+def at_each(specs: Sequence[Spec], depths: Sequence[Any], *, strict: bool) -> list[Spec]:
+    """Return the metrics with one for each of `depths` where it takes `k` and does not say it.
+
+    Raises:
+        CommandError: There is no such metric, or (with `strict`) none that `depths` are for.
+    """
+    found: list[Spec] = []
+    for spec in specs:
+        open_k = "k" in _parameters(spec) and "k" not in spec.parameters
+        each = [Spec(spec.name, {**spec.parameters, "k": k}) for k in depths]
+        found += each if open_k else [spec]
+    if strict and found == list(specs):
+        shown = ", ".join(map(str, specs))
+        raise CommandError(f"--k: none of the metrics takes it and leaves it open ({shown})")
+    return found
 
 
 def construct(
@@ -97,15 +125,13 @@ def construct(
     Raises:
         CommandError: There is no such metric or parameter, or a value is not allowed.
     """
-    known = catalogue()
     built: dict[str, Metric] = {}
     unused = set(strict)
     for spec in specs:
-        if spec.name not in known:
-            raise CommandError(f"no metric {spec.name!r}{near(spec.name, sorted(known))}")
+        names = _parameters(spec)
         if str(spec) in built:
             raise CommandError(f"the metric {spec} is asked for twice")
-        metric, taken = _built(known[spec.name], spec, shared)
+        metric, taken = _built(catalogue()[spec.name], spec, names, shared)
         built[str(spec)] = metric
         unused -= taken
     for name in sorted(unused):
@@ -116,22 +142,43 @@ def construct(
     return built
 
 
-def _built(cls: type[Metric], spec: Spec, shared: Mapping[str, Any]) -> tuple[Metric, set[str]]:
-    names = tuple(inspect.signature(cls).parameters)
+def _parameters(spec: Spec) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a metric; raise where it has none of what is written."""
+    known = catalogue()
+    if spec.name not in known:
+        raise CommandError(f"no metric {spec.name!r}{near(spec.name, sorted(known))}")
+    parameters = inspect.signature(known[spec.name]).parameters
     for name in spec.parameters:
-        if name not in names:
-            raise CommandError(f"{spec.name} has no parameter {name!r}{near(name, names)}")
-    common = {n: v for n, v in shared.items() if n in names and n not in spec.parameters}
+        if name not in parameters:
+            raise CommandError(f"{spec.name} has no parameter {name!r}{near(name, parameters)}")
+    return parameters
+
+
+def _built(
+    cls: type[Metric],
+    spec: Spec,
+    known: Mapping[str, inspect.Parameter],
+    shared: Mapping[str, Any],
+) -> tuple[Metric, set[str]]:
+    common = {n: v for n, v in shared.items() if n in known and n not in spec.parameters}
+    given = {**common, **spec.parameters}
+    for name, parameter in known.items():
+        if parameter.default is parameter.empty and name not in given:
+            option = " or --k 10" if name == "k" else ""
+            raise CommandError(
+                f"{spec.name} needs {name} ({parameter.annotation}): "
+                f"{spec.name}({name}=...){option}"
+            )
     try:
-        return cls(**spec.parameters, **common), set(common)
-    except ValueError as error:
+        return cls(**given), set(common)
+    except (ValueError, TypeError) as error:
         # One average of all metrics need not be known to each: ROCAUC has no "micro".
-        own = common.pop("average", None)
-        if own is None:
-            raise CommandError(f"{spec}: {error}") from None
-        try:
-            return cls(**spec.parameters, **common), set(common)
-        except (ValueError, TypeError):
-            raise CommandError(f"{spec}: {error}") from None
-    except TypeError as error:
-        raise CommandError(f"{spec}: {error}") from None
+        if "average" in common:
+            rest = {n: v for n, v in given.items() if n != "average"}
+            with contextlib.suppress(ValueError, TypeError):
+                return cls(**rest), set(common) - {"average"}
+        why = str(error)
+        if isinstance(error, TypeError):  # a comparison of what the parameter cannot be
+            types = [f"{name} is {known[name].annotation}" for name in spec.parameters]
+            why = f"a parameter is of the wrong type: {', '.join(types) or error}"
+        raise CommandError(why if why.startswith(spec.name) else f"{spec}: {why}") from None

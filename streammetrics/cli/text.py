@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streammetrics.cli.columns import needed, of_kind
 from streammetrics.cli.errors import CommandError
-from streammetrics.cli.reading import File, Piece, needed, numeric
+from streammetrics.cli.reading import File, Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +27,11 @@ _HEAD = 1 << 16  # bytes of JSON lines whose keys are the names of the columns
 
 # --- CSV -----------------------------------------------------------------------------------------
 
-_CODED = pa.dictionary(pa.int32(), pa.string())
+_TEXT: dict[str, pa.DataType] = {
+    "number": pa.float64(),
+    "id": pa.string(),
+    "label": pa.dictionary(pa.int32(), pa.string()),
+}
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): .* error to \w+: invalid value '(.*)'")
 
 
@@ -40,7 +45,7 @@ class CsvPiece(Piece):
         """Parse block by block; the type of a column never hangs on what its first block holds."""
         import pyarrow.csv as pc  # noqa: PLC0415 - only for those who read CSV
 
-        numbers, names = numeric(self.columns), needed(self.columns)
+        types = {name: _TEXT[column.kind] for column in self.columns for name in column.names}
         with self.source.open() as stream:
             if not self.source.once:
                 _header(stream, self.source)
@@ -54,8 +59,8 @@ class CsvPiece(Piece):
                     ),
                     pc.ParseOptions(delimiter=_delimiter(self.source), newlines_in_values=True),
                     pc.ConvertOptions(
-                        include_columns=names,
-                        column_types={n: pa.float64() if n in numbers else _CODED for n in names},
+                        include_columns=needed(self.columns),
+                        column_types=types,
                         strings_can_be_null=True,
                         quoted_strings_can_be_null=False,
                     ),
@@ -141,7 +146,7 @@ class JsonPiece(Piece):
         """Parse some lines at a time."""
         import pyarrow.json as pj  # noqa: PLC0415 - only for those who read JSON
 
-        numbers, names = numeric(self.columns), needed(self.columns)
+        numbers, names = of_kind(self.columns, "number"), needed(self.columns)
         with self.source.open() as stream:
             lines, row = self.head or _lines(stream), 0
             while lines:

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
 import zlib
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from streammetrics.cli.errors import CommandError
+from streammetrics.cli.sources import matching
+from streammetrics.cli.specs import Spec
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -23,9 +28,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.cli.evaluation import Piece
+
     Table = dict[str, Any]
 
 BATCH_ROWS = 1 << 18
+INPUTS = {name: name for name in ("query", "relevance", "score", "doc")}
+
+# Metrics of whole rankings, which a file small enough to be read as text can have by default.
+DEFAULTS = tuple(map(Spec, ("MAP", "MRR", "NDCG", "RPrecision", "BPref")))
 
 _QRELS = ("topic", "iteration", "document", "relevance")
 _RUN = ("topic", "Q0", "document", "rank", "score", "tag")
@@ -122,3 +133,39 @@ def _refuse_number(
                 f"{path}, line {line}: expected {expected}, found {row[column]!r}"
             )
     raise AssertionError("only called where some number is wrong")
+
+
+@dataclass(frozen=True)
+class TrecPiece:
+    """A file of judgments or results, as `evaluation` reads it."""
+
+    path: str
+    judged: bool
+    rows = None  # how many is only known at the end
+    once = False
+
+    def __str__(self) -> str:
+        return self.path
+
+    def first_row(self) -> int:
+        """Return 0: it is read from the start."""
+        return 0
+
+    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Table]]:  # noqa: ARG002 - lines are split one by one
+        """Yield the number of rows and the columns of each batch."""
+        read = read_qrels if self.judged else read_run
+        try:
+            for table in read(self.path, batch_rows=batch_rows):
+                yield len(table["query"]), table
+        except OSError as error:
+            raise CommandError(f"{self.path}: cannot be read: {error.strerror or error}") from error
+
+
+def pieces(qrels: str, run: str) -> list[Piece]:
+    """Return the files of judgments and of results; each is a path or a glob."""
+    found = [TrecPiece(path, judged=True) for path in matching(qrels)]
+    found += [TrecPiece(path, judged=False) for path in matching(run)]
+    for piece in found:
+        if os.path.isdir(piece.path):
+            raise CommandError(f"{piece}: is a folder; a file is needed")
+    return list(found)

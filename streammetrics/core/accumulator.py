@@ -14,13 +14,13 @@ from streammetrics.core.errors import (
     StreamMetricsError,
 )
 from streammetrics.core.schema import NO_ROWS, Rows, joined
+from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from streammetrics.core.batch import Batch
     from streammetrics.core.schema import Facts, Schema
-    from streammetrics.core.statistic import Statistic
 
 SLICE = 1 << 16  # rows taken at a time: two columns of float64 stay in a 2 MB cache
 STAGED = 1 << 14  # rows kept until they are worth a call of every statistic
@@ -35,10 +35,7 @@ class Feed(NamedTuple):
 
     def grown(self, facts: Facts, n_rows: int, n_omitted: int) -> Feed:
         """Return the feed after more rows."""
-        known, n, omitted = self
-        return Feed(
-            known if facts == known else joined(known, facts), n + n_rows, omitted + n_omitted
-        )
+        return Feed(joined(self.facts, facts), self.n_rows + n_rows, self.n_omitted + n_omitted)
 
 
 class State(NamedTuple):
@@ -57,7 +54,7 @@ class Accumulator:
     seen, except in the time that a small update takes.
     """
 
-    __slots__ = ("_pending", "_state", "optional", "required", "schemas", "sources")
+    __slots__ = ("_pending", "_state", "_wary", "optional", "required", "schemas", "sources")
 
     def __init__(self, statistics: Iterable[Statistic]) -> None:
         distinct = tuple({statistic.key: statistic for statistic in statistics}.values())
@@ -69,6 +66,8 @@ class Accumulator:
         self.optional = tuple(name for name in (*inputs, WEIGHT) if name in optional)
         self._state = State(tuple(Feed({}, 0, 0) for _ in self.schemas), distinct, [])
         self._pending = 0
+        # Asking is cheap, but not next to a batch of 64 rows.
+        self._wary = any(type(s).urgent is not Statistic.urgent for s in distinct)
 
     def update(self, batch: Batch) -> None:
         """Take a batch, or raise and be as before."""
@@ -80,12 +79,16 @@ class Accumulator:
             return
         rows = [schema.read(batch) for schema in self.schemas]
         feeds, statistics, staged = self._state
-        feeds = _grown(feeds, rows)
-        if n > STAGED or any(map(_urgent, statistics, (rows[i] for i in self.sources))):
-            self._state = State(feeds, self._fed(statistics, rows), staged)
+        if n > STAGED or (self._wary and self._urgent(statistics, rows)):
+            self._state = State(_grown(feeds, rows), self._fed(statistics, rows), staged)
         else:
+            feeds = _agreed(feeds, rows)
             self._pending += max(n, STAGED >> 9)  # a list of 512 single rows is long enough
             self._state = State(feeds, statistics, [*staged, [_owned(read) for read in rows]])
+
+    def _urgent(self, statistics: tuple[Statistic, ...], rows: Sequence[Rows]) -> bool:
+        read = (rows[source] for source in self.sources)
+        return any(statistic.urgent(part) for statistic, part in zip(statistics, read, strict=True))
 
     def _take_slices(self, batch: Batch) -> None:
         for name in (*self.required, *self.optional):
@@ -120,7 +123,7 @@ class Accumulator:
         state = self._state
         if state.staged:
             rows = [_concatenated(batches) for batches in zip(*state.staged, strict=True)]
-            self._state = State(state.feeds, self._fed(state.statistics, rows), [])
+            self._state = State(_grown(state.feeds, rows), self._fed(state.statistics, rows), [])
             self._pending = 0
         return self._state
 
@@ -173,7 +176,7 @@ class Accumulator:
     @property
     def feeds(self) -> tuple[Feed, ...]:
         """What each schema has read."""
-        return self._state.feeds
+        return self.flush().feeds
 
 
 def _grown(feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
@@ -185,8 +188,11 @@ def _grown(feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
     )
 
 
-def _urgent(statistic: Statistic, rows: Rows) -> bool:
-    return statistic.urgent(rows)
+def _agreed(feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
+    """Return the feeds with the facts of rows whose number is counted when they are fed."""
+    if all(read.facts == feed.facts for feed, read in zip(feeds, rows, strict=True)):
+        return feeds
+    return tuple([feed.grown(read.facts, 0, 0) for feed, read in zip(feeds, rows, strict=True)])
 
 
 def _owned(rows: Rows) -> Rows:
@@ -195,10 +201,11 @@ def _owned(rows: Rows) -> Rows:
     return Rows(copies, None if weight is None else weight.copy(), n, omitted, facts)
 
 
-def _concatenated(parts: Sequence[Rows]) -> Rows:
-    parts = [rows for rows in parts if rows.n]
+def _concatenated(batches: Sequence[Rows]) -> Rows:
+    omitted = sum(rows.omitted for rows in batches)
+    parts = [rows for rows in batches if rows.n]
     if len(parts) <= 1:
-        return parts[0] if parts else NO_ROWS
+        return (parts[0] if parts else NO_ROWS)._replace(omitted=omitted)
     columns = tuple(
         concatenate(group) if isinstance(group[0], Column) else np.concatenate(group)
         for group in zip(*(rows.columns for rows in parts), strict=True)
@@ -206,7 +213,7 @@ def _concatenated(parts: Sequence[Rows]) -> Rows:
     weight: Any = None
     if any(rows.weight is not None for rows in parts):
         weight = np.concatenate([np.ones(r.n) if r.weight is None else r.weight for r in parts])
-    return Rows(columns, weight, sum(rows.n for rows in parts), 0, {})
+    return Rows(columns, weight, sum(rows.n for rows in parts), omitted, {})
 
 
 class ReadOnly:

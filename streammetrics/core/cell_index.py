@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import copy
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.cells import Cells, narrow_counts
+from streammetrics.core.cells import Cells, count_dtype, exact_mass
 from streammetrics.core.exact import ExactSum
 from streammetrics.core.keys import BLOCK, Rows, blocks, joined, write_cell_ids
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 _NOWHERE = np.iinfo(np.int32).max
 _PAGE_BITS = (6, 8, 10, 12)
-_FEWEST_COUNTED = 1 << 17  # rows worth a pass over the counts
+_NONE = np.empty(0, np.intp)
 
 
 class CellIndex:
@@ -26,10 +27,10 @@ class CellIndex:
     Ids may be spread over a wide range but crowd together, so the tables are small and a look-up
     is one or two gathers, whatever the number of cells. An entry is ``classes * position`` for a
     cell of several scores, its complement for a single-score cell, whose rows need a closer look.
+    It stays right for the same cells with more rows, which may only need fewer such looks.
     """
 
     def __init__(self, cells: Cells, bits: int) -> None:
-        self.ids = cells.ids
         self._bits = bits
         # The table begins and ends with an empty page, or entry, to which other ids are clipped.
         self._base = (int(cells.ids[0]) >> bits) - 1
@@ -54,7 +55,7 @@ class CellIndex:
         size = cells.ids.size
         span = int(cells.ids[-1]) - int(cells.ids[0])
         room = 4 * size + BLOCK
-        if span < 2 * size + BLOCK:
+        if span + 3 <= room:
             return cls(cells, 0)
         for bits in _PAGE_BITS:
             if span >> bits <= max(size, BLOCK):
@@ -64,10 +65,26 @@ class CellIndex:
                     return cls(cells, bits)
         return None
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tables."""
+        return self._entries.nbytes + (self._pages.nbytes if self._bits else 0)
+
     def find(self, ids: NDArray[np.int64], spare: NDArray[np.int64], out: NDArray[Any]) -> None:
         """Write the entries of ids (m,) to ``out`` (m,) int32; ids and spare are scratch."""
         self._locate(ids, spare)
         np.take(self._entries, ids, out=out, mode="clip")
+
+    def refreshed(self, cells: Cells, tally: Tally) -> CellIndex:
+        """Index of cells in which the tally found several scores."""
+        twin = copy.copy(self)
+        twin._entries = self._entries.copy()
+        for mixed in tally.mixed:
+            places = cells.ids[mixed].astype(np.int64)
+            self._locate(places, np.empty_like(places))
+            entries = twin._entries[places]
+            twin._entries[places] = np.maximum(entries, ~entries)
+        return twin
 
     def _locate(self, ids: NDArray[np.int64], spare: NDArray[np.int64]) -> None:
         """Turn ids into places in the table of entries; outside it means in its ends."""
@@ -80,57 +97,84 @@ class CellIndex:
         ids += np.take(self._pages, spare, mode="clip")
 
 
-def filled(cells: Cells, index: CellIndex, chunks: Sequence[Rows]) -> tuple[Cells, Rows]:
-    """Cells with unweighted rows counted in, and the rows that have no cell yet."""
-    counts, unsure, entries = _tallied(cells, index, chunks)
-    absent = entries == _NOWHERE
-    known = ~absent
-    scores, cell = cells.scores, entries[known] // cells.classes
-    mixed = cell[scores[cell] != unsure.scores[known]]
-    if mixed.size:
-        scores = scores.copy()
-        scores[mixed] = np.nan
-    late = unsure.part(absent)
-    if isinstance(cells.mass, ExactSum):
-        return cells._replace(scores=scores, mass=cells.mass + ExactSum.counts(counts)), late
-    counts += cells.mass
-    return cells._replace(scores=scores, mass=narrow_counts(counts)), late
+class Tally(NamedTuple):
+    """Rows that were found to belong to existing cells, not yet counted there.
 
-
-def _tallied(
-    cells: Cells, index: CellIndex, chunks: Sequence[Rows]
-) -> tuple[NDArray[np.int64], Rows, NDArray[np.int32]]:
-    """Counts (n, classes), and the rows of no cell or of a single-score cell.
-
-    Of the latter also the entries: ``classes * position`` of the cell, or ``_NOWHERE``.
+    ``places`` are chunks of ``classes * position + code``, 4 bytes a row, with a position past the
+    last for rows without a cell; ``mixed`` are positions
+    of single-score cells in which another score was found.
     """
-    size = cells.ids.size * cells.classes
-    left = sum(rows.scores.size for rows in chunks)
-    tally = np.zeros(0, np.int64)  # has a cell more, for the rows of no cell
-    places = np.empty(min(max(size, _FEWEST_COUNTED), left) + BLOCK, np.int64)
+
+    places: tuple[NDArray[np.int32], ...] = ()
+    mixed: tuple[NDArray[np.int32], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Rows that wait."""
+        return sum(chunk.size for chunk in self.places)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows that wait."""
+        return sum(chunk.nbytes for chunk in (*self.places, *self.mixed))
+
+
+def placed(
+    cells: Cells, index: CellIndex, chunks: Sequence[Rows], tally: Tally
+) -> tuple[Tally, Rows]:
+    """Tally with the unweighted rows that have a cell, and copies of those that have none."""
     scratch = np.empty((2, BLOCK), np.int64)
-    found = np.empty(BLOCK, np.int32)
-    unsure, entries = [chunks[0].part(slice(0))], [np.empty(0, np.int32)]
-    waiting = 0
+    places = np.empty(sum(rows.scores.size for rows in chunks), np.int32)
+    late, mixed, size = [chunks[0].part(_NONE)], [np.empty(0, np.int32)], 0
+    beyond = cells.ids.size * cells.classes
     for rows in blocks(chunks):
         ids, spare = scratch[:, : rows.scores.size]
-        block = found[: rows.scores.size]
+        place = places[size : size + rows.scores.size]
+        size += place.size
         write_cell_ids(rows.scores, cells.level, ids, spare)
-        index.find(ids, spare, block)
-        if block.min() < 0:
-            which = np.flatnonzero(block < 0)
-            unsure.append(rows.part(which))
-            entries.append(~block[which])
-            block[which] = np.minimum(entries[-1], size)
-        place = places[waiting : waiting + rows.scores.size]
-        if rows.codes is None:
-            place[:] = block
-        else:
-            np.add(block, rows.codes, out=place)
-        waiting += rows.scores.size
-        left -= rows.scores.size
-        if waiting > places.size - BLOCK or not left:
-            more = np.bincount(places[:waiting], minlength=size + cells.classes)
-            tally = np.add(tally, more, out=more) if tally.size else more
-            waiting = 0
-    return tally[:size].reshape(-1, cells.classes), joined(unsure), np.concatenate(entries)
+        index.find(ids, spare, place)
+        if place.min() < 0:
+            unsure = np.flatnonzero(place < 0)
+            entries = ~place.take(unsure, mode="clip")
+            absent = unsure[entries == _NOWHERE]
+            if absent.size:
+                late.append(rows.part(absent))
+                known = entries != _NOWHERE
+                np.minimum(entries, beyond, out=entries)
+                place[unsure] = entries
+                unsure, entries = unsure[known], entries[known]
+            else:
+                place[unsure] = entries
+            cell = entries >> 1 if cells.classes == 2 else entries
+            held = cells.scores.take(cell, mode="clip")
+            mixed.append(cell[held != rows.scores.take(unsure, mode="clip")])
+        if rows.codes is not None:
+            place += rows.codes
+    strays = np.concatenate(mixed)
+    return (
+        Tally((*tally.places, places), (*tally.mixed, strays) if strays.size else tally.mixed),
+        joined(late),
+    )
+
+
+def tallied(cells: Cells, tally: Tally) -> Cells:
+    """Cells with the rows of a tally counted in."""
+    if not tally.places:
+        return cells
+    scores = cells.scores
+    if tally.mixed:
+        scores = scores.copy()
+        for mixed in tally.mixed:
+            scores[mixed] = np.nan
+    size = cells.ids.size * cells.classes
+    dtype = count_dtype(cells.mass, more=tally.size)
+    counts = np.zeros(size + cells.classes, dtype or np.int64)
+    if dtype and not isinstance(cells.mass, ExactSum):
+        counts[:size] = cells.mass.ravel()
+    one = counts.dtype.type(1)  # an operand of another type would take a slower path
+    for places in tally.places:
+        for start in range(0, places.size, BLOCK):
+            np.add.at(counts, places[start : start + BLOCK].astype(np.intp), one)
+    table = counts[:size].reshape(-1, cells.classes)
+    mass = table if dtype else exact_mass(cells.mass) + ExactSum.counts(table)
+    return cells._replace(scores=scores, mass=mass)

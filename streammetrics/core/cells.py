@@ -1,34 +1,29 @@
-"""Cells of a dyadic histogram: counted from sorted rows, widened, united, read, checked."""
+"""Cells of a dyadic histogram: widened, united, read."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact import ExactSum
 from streammetrics.core.keys import (
     BLOCK,
     INT32_LEVEL,
     MAX_LEVEL,
-    Rows,
     cell_edges,
-    cell_id_range,
     cell_ids,
 )
-from streammetrics.core.statistic import take_array
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from streammetrics.core.keys import Floats
 
 READ = 1 << 16  # cells read at a time
-_INTEGER_LIMIT = 1 << 53  # integers with a sum below are counts, and doubles as well
+INTEGER_LIMIT = 1 << 53  # integers with a sum below are counts, and doubles as well
 
 
 class CellBlock(NamedTuple):
@@ -69,29 +64,34 @@ class Cells(NamedTuple):
         if level == self.level:
             return self
         if self.level == 0:
-            ids = _narrow_ids(cell_ids(self.scores, level), level)
+            ids = narrow_ids(cell_ids(self.scores, level), level)
         else:
-            ids = _narrow_ids(self.ids >> (level - self.level), level)
-        starts, first, scores = _runs(ids, self.scores)
+            ids = narrow_ids(self.ids >> (level - self.level), level)
+        starts, first, scores = runs_of(ids, self.scores)
         if isinstance(self.mass, ExactSum):
             index = np.repeat(np.arange(starts.size), np.diff(starts, append=ids.size))
             mass = self.mass.regroup(index, starts.size)
             return Cells(level, first, scores, mass, self.classes)
-        counts = self.mass
+        counts = np.empty((starts.size, self.classes), self.mass.dtype)
         if starts.size:
-            counts = np.add.reduceat(counts, starts, axis=0, dtype=counts.dtype)
+            columns = zip(
+                _columns(counts, counts.dtype), _columns(self.mass, counts.dtype), strict=True
+            )
+            for column, more in columns:
+                np.add.reduceat(more, starts, dtype=more.dtype, out=column)
         return Cells(level, first, scores, counts, self.classes)
 
-    def fitted(self, max_cells: int) -> Cells:
-        """The same rows at the lowest level that needs at most ``max_cells`` cells."""
-        if self.ids.size <= max_cells:
-            return self
-        return self.at_level(fitting_level(self.ids, self.level, max_cells))
-
-    def union(self, other: Cells) -> Cells:
-        """The rows of both; levels may differ."""
+    def union(self, other: Cells, max_cells: int) -> Cells:
+        """The rows of both at the lowest level that needs at most ``max_cells`` cells."""
         level = max(self.level, other.level)
         many, few = self.at_level(level), other.at_level(level)
+        if many.ids.size + few.ids.size > max_cells:
+            # Found from the ids alone, so that more cells than the budget are never made.
+            ids = np.concatenate([many.ids, few.ids])
+            ids.sort()
+            level = fitting_level(ids, level, max_cells)
+            del ids
+            many, few = many.at_level(level), few.at_level(level)
         if many.ids.size < few.ids.size:
             many, few = few, many
         if not few.ids.size:
@@ -113,12 +113,17 @@ class Cells(NamedTuple):
         if level:
             ids = np.empty(size, many.ids.dtype)
             ids[kept], ids[place] = many.ids, few.ids
-        dtype = _count_dtype(many.mass, few.mass)
+        dtype = count_dtype(many.mass, few.mass)
         if dtype is None or isinstance(many.mass, ExactSum) or isinstance(few.mass, ExactSum):
-            mass = _exact(many.mass).regroup(kept, size) + _exact(few.mass).regroup(place, size)
+            mass = exact_mass(many.mass).regroup(kept, size) + exact_mass(few.mass).regroup(
+                place, size
+            )
             return Cells(level, ids, scores, mass, self.classes)
         counts = np.zeros((size, self.classes), dtype)
-        for column, more, less in zip(counts.T, many.mass.T, few.mass.T, strict=True):
+        columns = zip(
+            *(_columns(table, dtype) for table in (counts, many.mass, few.mass)), strict=True
+        )
+        for column, more, less in columns:
             column[kept] = more
             column[place] += less
         return Cells(level, ids, scores, counts, self.classes)
@@ -127,7 +132,7 @@ class Cells(NamedTuple):
         """The same cells with the mass in its canonical form."""
         if not isinstance(self.mass, ExactSum):
             return self
-        return self._replace(mass=_normal_mass(self.mass))
+        return self._replace(mass=normal_mass(self.mass))
 
     def totals(self) -> tuple[float, ...]:
         """What each class weighs: integers where the mass is in integers."""
@@ -169,39 +174,50 @@ class Cells(NamedTuple):
         return ids + self.scores.nbytes + self.mass.nbytes
 
 
-def _narrow_ids(ids: NDArray[Any], level: int) -> NDArray[Any]:
+def narrow_ids(ids: NDArray[Any], level: int) -> NDArray[Any]:
     """Ids in half the memory from the level on where they fit."""
     return ids.astype(np.int32, copy=False) if level >= INT32_LEVEL else ids
 
 
 def narrow_counts(counts: NDArray[np.int64]) -> NDArray[Any] | ExactSum:
     """Counts in half the memory where they fit, or exact sums past what int64 is safe for."""
-    dtype = _count_dtype(counts)
+    dtype = count_dtype(counts)
     return ExactSum.counts(counts) if dtype is None else counts.astype(dtype)
 
 
-def _count_dtype(*masses: NDArray[Any] | ExactSum) -> type[np.integer[Any]] | None:
-    """Integers that hold the sum of all counts, hence every sum of some; None where none do."""
-    total = 0
+def count_dtype(*masses: NDArray[Any] | ExactSum, more: int = 0) -> type[np.integer[Any]] | None:
+    """Integers that hold the sum of all counts and ``more``, hence of some; None where none do."""
+    total = more
     for mass in masses:
         if isinstance(mass, ExactSum):
             return None
         total += int(mass.sum(dtype=np.int64))
-    return np.int32 if total < 1 << 31 else np.int64 if total < _INTEGER_LIMIT else None
+    return np.int32 if total < 1 << 31 else np.int64 if total < INTEGER_LIMIT else None
 
 
-def _normal_mass(mass: ExactSum) -> NDArray[Any] | ExactSum:
+def normal_mass(mass: ExactSum) -> NDArray[Any] | ExactSum:
     """The canonical form: integers where every weight is one and their sum is below 2**53."""
     if mass.exponent < 0:
         return mass
     near = np.asarray(mass.to_float())
     with np.errstate(over="ignore"):
-        integral = near.sum() < _INTEGER_LIMIT
+        integral = near.sum() < INTEGER_LIMIT
     return narrow_counts(near.astype(np.int64)) if integral else mass
 
 
-def _exact(mass: NDArray[Any] | ExactSum) -> ExactSum:
+def exact_mass(mass: NDArray[Any] | ExactSum) -> ExactSum:
+    """The mass as exact sums."""
     return mass if isinstance(mass, ExactSum) else ExactSum.counts(mass.astype(np.int64))
+
+
+def _columns(table: NDArray[Any], dtype: DTypeLike) -> Iterable[NDArray[Any]]:
+    """Columns of a table of counts, to be added up as integers of a type that holds the sums.
+
+    Two columns of int32 are one of int64, as their sums are too small to carry over.
+    """
+    if dtype == np.int32 and table.shape[1] == 2:
+        return [np.ascontiguousarray(table).view(np.int64).ravel()]
+    return table.T
 
 
 def fitting_level(ids: NDArray[Any], level: int, max_cells: int) -> int:
@@ -221,7 +237,7 @@ def fitting_level(ids: NDArray[Any], level: int, max_cells: int) -> int:
     return max(level, 1) + int(np.argmax(remaining <= max_cells))
 
 
-def _runs(
+def runs_of(
     ids: NDArray[Any], scores: Floats
 ) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[np.float64]]:
     """Starts of the runs of equal ids, their ids, and the score of those that hold only one.
@@ -234,124 +250,8 @@ def _runs(
     first = scores[starts]
     if ids is scores:
         return starts, first, first
-    last = scores[np.append(starts[1:], ids.size) - 1] if starts.size else first
-    return starts, ids[starts], np.where(first == last, first, np.nan)
-
-
-def counted_parts(rows: Rows, level: int, classes: int) -> Iterator[Cells]:
-    """Ascending parts of the cells of rows that ``sorted_rows`` has sorted.
-
-    The temporaries of a part stay in the cache.
-    """
-    start, size = 0, rows.scores.size
-    while start < size:
-        stop = start + READ
-        if stop < size:  # do not cut through a cell
-            edge = rows.scores[stop - 1 : stop]
-            if level:
-                edge = cell_edges(cell_ids(edge, level), level)[1]
-            stop = int(np.searchsorted(rows.scores, edge[0], side="right"))
-        yield _counted(rows.part(slice(start, stop)), level, classes)
-        start = stop
-
-
-def counted(rows: Rows, level: int, classes: int) -> Cells:
-    """Cells of rows that :func:`~streammetrics.core.keys.sorted_rows` has sorted."""
-    if rows.weight is not None:
-        return _counted(rows, level, classes)
-    _, ids, scores, masses, _ = zip(*counted_parts(rows, level, classes), strict=True)
-    single = np.concatenate(scores)
-    first = np.concatenate(ids) if level else single
-    return Cells(level, first, single, np.concatenate(masses), classes)
-
-
-def _counted(rows: Rows, level: int, classes: int) -> Cells:
-    scores, size = rows.scores, rows.scores.size
-    ids = _narrow_ids(cell_ids(scores, level), level) if level else scores
-    starts, first, single = _runs(ids, scores)
-    runs = np.diff(starts, append=size)
-    mass: NDArray[Any] | ExactSum
-    if rows.weight is not None:
-        entry = np.repeat(np.arange(starts.size) * classes, runs)
-        if rows.codes is not None:
-            entry += rows.codes
-        flat = ExactSum.grouped(entry, starts.size * classes, rows.weight)
-        mass = replace(flat, shape=(starts.size, classes))
-    elif rows.codes is None:
-        mass = narrow_counts(runs[:, None])
-    else:
-        counts = np.empty((starts.size, classes), np.int64)
-        if starts.size == size:
-            counts[:, 1] = rows.codes
-        else:
-            ones = np.cumsum(rows.codes, dtype=np.int64)
-            counts[:, 1] = np.diff(ones[starts + runs - 1], prepend=0)
-        np.subtract(runs, counts[:, 1], out=counts[:, 0])
-        mass = narrow_counts(counts)
-    return Cells(level, first, single, mass, classes)
-
-
-def read_cells(max_cells: int, classes: int, arrays: Mapping[str, NDArray[Any]]) -> Cells:
-    """Cells of the arrays of a state, after checking everything that can be."""
-    mass_names = {name for name in arrays if name.startswith("mass.")} or {"counts"}
-    if set(arrays) != {"level", "cells", "scores"} | mass_names:
-        raise StateFormatError(f"these are not the arrays of a histogram: {sorted(arrays)}")
-    levels, scores = take_array(arrays, "level", "int64"), take_array(arrays, "scores", "float64")
-    if levels.size != 1 or not 0 <= levels[0] <= MAX_LEVEL:
-        raise StateFormatError(f"the level of a histogram cannot be {levels.tolist()}")
-    level = int(levels[0])
-    ids = take_array(arrays, "cells", "int64")
-    if ids.size != (scores.size if level else 0) or scores.size > max_cells:
-        raise StateFormatError(f"{ids.size} cells and {scores.size} scores, of {max_cells} cells")
-    order = ids if level else scores
-    if not (order[1:] > order[:-1]).all():
-        raise StateFormatError("the cells of a histogram are not in ascending order")
-    mixed = np.isnan(scores)
-    plain = np.where(mixed, np.nan, scores + 0.0)
-    if plain.tobytes() != scores.tobytes():
-        raise StateFormatError("the scores of a histogram hold -0.0 or a nan that is not ours")
-    if level:
-        _check_ids(ids, scores, mixed, level)
-        # At the level below, a cell of several scores is at most two cells.
-        if scores.size + np.count_nonzero(mixed) <= max_cells:
-            raise StateFormatError(f"the cells fit a level below {level}")
-    elif mixed.any():
-        raise StateFormatError("a score of a histogram is nan at level 0")
-    mass = _read_mass(arrays, (scores.size, classes))
-    ids = _narrow_ids(ids.copy(), level) if level else plain
-    return Cells(level, ids, plain, mass, classes)
-
-
-def _check_ids(
-    ids: NDArray[np.int64], scores: Floats, mixed: NDArray[np.bool_], level: int
-) -> None:
-    low, high = cell_id_range(level)
-    if ids.size and not (low <= ids[0] and ids[-1] <= high):
-        raise StateFormatError("a cell of a histogram is beyond every score")
-    if (cell_ids(scores[~mixed], level) != ids[~mixed]).any():
-        raise StateFormatError("a score of a histogram is not in its cell")
-    first, last = cell_edges(ids[mixed], level)
-    if not (first < last).all():
-        raise StateFormatError("a cell of a single double is said to hold several scores")
-
-
-def _read_mass(
-    arrays: Mapping[str, NDArray[Any]], shape: tuple[int, int]
-) -> NDArray[Any] | ExactSum:
-    """Weights (n, classes), after checking that they are in our form and not negative."""
-    if "counts" in arrays:
-        mass = ExactSum.counts(take_array(arrays, "counts", "int64", 2))
-    else:
-        parts = {name[5:]: array for name, array in arrays.items() if name.startswith("mass.")}
-        mass = ExactSum.from_arrays(shape, parts)
-    if mass.shape != shape:
-        raise StateFormatError(f"the counts of a histogram are {mass.shape}, not {shape}")
-    # The highest digit has the sign.
-    if (mass.digits[:, -1:] < 0).any():
-        raise StateFormatError("a weight of a histogram is negative")
-    if not mass.digits.reshape(shape[0], shape[1] * mass.digits.shape[1]).any(axis=1).all():
-        raise StateFormatError("a cell of a histogram weighs nothing")
-    normal = _normal_mass(mass)
-    if isinstance(normal, ExactSum) == ("counts" in arrays):
-        raise StateFormatError("the weights of a histogram are not in our form")
-    return normal
+    if starts.size:
+        differs = first[:-1] != scores[starts[1:] - 1]
+        np.copyto(first[:-1], np.nan, where=differs)
+        first[-1] = first[-1] if first[-1] == scores[-1] else np.nan
+    return starts, ids[starts], first

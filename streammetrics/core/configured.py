@@ -41,7 +41,14 @@ class Configured:
         for name in self._names:
             value = _canonical(getattr(self, name), hints[name], f"{type(self).__name__}({name}=")
             self.__dict__[name] = value
+        self.check_parameters()
         self.__dict__["_ready"] = True
+
+    def check_parameters(self) -> None:
+        """Raise `ValueError` where a parameter, of the right type by now, has no sense.
+
+        Subclasses override it, and may bring a parameter to a canonical form.
+        """
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._names and "_ready" in self.__dict__:

@@ -8,7 +8,7 @@ function of the value alone. :mod:`~streammetrics.core.digits` has the integers,
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
@@ -30,7 +30,14 @@ from streammetrics.core.digits import (
     to_integer,
 )
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.reductions import add_groups, add_moments, add_sums, add_wide_moments
+from streammetrics.core.reductions import (
+    add_groups,
+    add_moments,
+    add_sums,
+    add_terms,
+    add_wide_moments,
+    tables,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -73,15 +80,35 @@ class ExactSum:
     def of(cls, values: NDArray[Any], weight: NDArray[Any] | None = None) -> Self:
         """Sums over axis 0 of ``values`` ``(n, *shape)``, times ``weight`` ``(n,)``."""
         totals = Totals(values.shape[1:])
-        (table,) = _tables([values], weight)
+        (table,) = tables([values], weight)
         add_sums(totals, table, weight)
+        return cls._from_totals(totals)
+
+    @classmethod
+    def of_terms(
+        cls,
+        terms: Callable[..., Floats],
+        columns: Sequence[NDArray[Any]],
+        weight: NDArray[Any] | None = None,
+    ) -> Self:
+        """Sums of ``terms(*columns)``, a new array; without weights computed in the cache.
+
+        The term of a row must not depend on other rows.
+
+        >>> ExactSum.of_terms(np.subtract, [np.array([3.0, 5.0]), np.array([1.0, 2.0])]).to_float()
+        5.0
+        """
+        if weight is not None or any(column.ndim > 1 for column in columns):
+            return cls.of(terms(*columns), weight)
+        totals = Totals(())
+        add_terms(totals, terms, columns)
         return cls._from_totals(totals)
 
     @classmethod
     def product(cls, x: NDArray[Any], y: NDArray[Any], weight: NDArray[Any] | None = None) -> Self:
         """Sums over axis 0 of ``x * y``, both ``(n, *shape)``, times ``weight`` ``(n,)``."""
         totals = Totals(x.shape[1:])
-        columns = _tables([x] if x is y else [x, y], weight)
+        columns = tables([x] if x is y else [x, y], weight)
         add = add_moments if x.ndim == 1 else add_wide_moments
         add([], {(0, len(columns) - 1): totals}, columns, weight)
         return cls._from_totals(totals)
@@ -103,7 +130,7 @@ class ExactSum:
         first = [Totals(shape) for _ in columns]
         second = {pair: Totals(shape) for pair in pairs}
         add = add_wide_moments if shape else add_moments
-        add(first, second, _tables(columns, weight), weight)
+        add(first, second, tables(columns, weight), weight)
         return (
             [cls._from_totals(totals) for totals in first],
             {pair: cls._from_totals(totals) for pair, totals in second.items()},
@@ -119,13 +146,15 @@ class ExactSum:
     ) -> Self:
         """Sums of ``values`` ``(n,)`` for each group ``0 <= index < size``, times ``weight``."""
         totals = Totals((size,))
-        _tables([values, index], weight)
+        tables([values, index], weight)
         add_groups(totals, index, values, weight)
         return cls._from_totals(totals)
 
     @classmethod
     def counts(cls, integers: NDArray[np.int64]) -> Self:
         """The integers themselves, of any shape."""
+        if integers.shape == ():
+            return cls((), *from_integer(int(integers), 0))
         flat = np.asarray(integers, np.int64).reshape(-1, 1)
         return cls(integers.shape, *canonical(flat, 0))
 
@@ -269,17 +298,3 @@ class ExactSum:
         if form.shape != digits.shape or position != low:
             raise StateFormatError("digits of exact sums are not in canonical form")
         return cls(shape, form, low)
-
-
-def _tables(
-    columns: Sequence[NDArray[Any]], weight: NDArray[Any] | None = None
-) -> list[NDArray[Any]]:
-    """Columns of rows ``(n, *shape)`` as ``(n,)`` or ``(n, d)``, once they fit together."""
-    shape = columns[0].shape
-    if any(column.shape != shape for column in columns):
-        raise ValueError(f"columns differ in shape: {[column.shape for column in columns]}")
-    if weight is not None and weight.shape != shape[:1]:
-        raise ValueError(f"{shape[0]} rows have a weight of shape {weight.shape}")
-    if len(shape) <= 2:
-        return list(columns)
-    return [column.reshape(shape[0], math.prod(shape[1:])) for column in columns]

@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streammetrics.core.cell_index import CellIndex, filled
-from streammetrics.core.cells import (
-    CellBlock,
-    Cells,
-    counted,
-    counted_parts,
-    fitting_level,
-    read_cells,
-)
-from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
-from streammetrics.core.keys import Rows, joined, sorted_rows
+from streammetrics.core.cell_counts import counted, counted_parts
+from streammetrics.core.cell_index import CellIndex, Tally, placed, tallied
+from streammetrics.core.cell_states import read_cells
+from streammetrics.core.cells import CellBlock, Cells, fitting_level
+from streammetrics.core.errors import IncompatibleMetricsError
+from streammetrics.core.keys import Rows, sorted_rows
+from streammetrics.core.waiting import SMALL, appended, checked, parts, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +23,6 @@ if TYPE_CHECKING:
 
 _SLICE = 1 << 20  # rows counted at a time: bounds the scratch memory of an add
 _FEWEST = 1 << 16  # rows worth a pass over the cells
-_SMALL = 1 << 14  # rows of a chunk worth joining to the next
 _TOO_MANY_CELLS = 1 << 29
 
 
@@ -47,11 +42,11 @@ class DyadicHistogram:
     classes
         1 for plain values, 2 for scores with a label.
 
-    Rows wait in raw form and are sorted or counted together, when enough of them have gathered
-    or when the state is read. Memory: 9 bytes per waiting row, of which there are at most
-    ``max_cells`` or 2**20, whichever is more; then 16 to 32 bytes per cell (more with
-    fractional weights). An add takes about as much again, and some 30 bytes per row that it
-    counts at a time, a million at most for budgets up to that. Cost: a vectorised sort while
+    Rows wait until enough of them have gathered or the state is read: as they are while there are
+    no wider cells, then as the place of their cell. Memory: 9 bytes per row that waits without a
+    cell, of which there are at most twice ``max_cells``, and 4 bytes per row with one, at most
+    twice the cells; then 16 to 32 bytes per cell (more with fractional weights) and up to 16 for
+    the table that finds it. An add takes about as much again. Cost: a vectorised sort while
     exact, then about twenty passes over blocks in the cache; weights cost a sort of positions.
 
     >>> import numpy as np
@@ -71,6 +66,11 @@ class DyadicHistogram:
         self.classes = classes
         self._cells = Cells.empty(classes)
         self._waiting: tuple[Rows, ...] = ()
+        self._late: tuple[Rows, ...] = ()  # rows that were found to have no cell yet
+        self._tally = Tally()
+        self._index: CellIndex | None = None
+        self._scattered = False  # whether the cells are known not to fit an index
+        self._settled = True
         # True while the state is one sorted run of at most max_cells unweighted rows: cells of
         # millions of scores that occur once would take three times its memory.
         self._is_run = False
@@ -81,9 +81,11 @@ class DyadicHistogram:
         ``codes`` are needed where there are two classes. Weights are positive and finite; None
         means 1 each. Raises ``InvalidBatchError`` and leaves the state as it was otherwise.
         """
-        rows = self._checked(scores, codes, weight)
+        rows = checked(self.classes, scores, codes, weight)
         if rows.scores.size:
-            self._take(self._cells, (*self._waiting, rows), borrowed=rows)
+            work = self.fork()
+            work._take(rows)
+            self.__dict__.update(work.__dict__)
 
     def merge(self, other: DyadicHistogram) -> None:
         """Add the rows of another histogram of the same configuration, which is not changed."""
@@ -92,8 +94,18 @@ class DyadicHistogram:
                 f"cannot merge histograms with max_cells={other.max_cells}, "
                 f"classes={other.classes} into max_cells={self.max_cells}, classes={self.classes}"
             )
-        cells = self._cells.union(other._cells).fitted(self.max_cells).normal()
-        self._take(cells, (*self._waiting, *other._waiting))
+        work, theirs = self.fork(), other.fork()
+        work._count_tally()
+        theirs._count_tally()
+        cells = work._cells.union(theirs._cells, self.max_cells)
+        waiting = (*work._waiting, *work._late, *theirs._waiting, *theirs._late)
+        merged = type(self)(self.max_cells, self.classes)
+        merged._cells, merged._settled = cells, False
+        if size_of(waiting) > merged._room:
+            merged._count(waiting)
+        else:
+            merged._waiting = waiting
+        self.__dict__.update(merged.__dict__)
 
     def fork(self) -> Self:
         """A snapshot that shares the arrays, none of which is ever written to again."""
@@ -104,25 +116,27 @@ class DyadicHistogram:
     @property
     def level(self) -> int:
         """0 with one cell per distinct score, else the binary logarithm of the cells' width."""
-        return self._settled().level
+        return self._read().level
 
     @property
     def exact(self) -> bool:
         """Whether no cell holds several distinct scores."""
-        cells = self._settled()
+        cells = self._read()
         return cells.level == 0 or not bool(np.isnan(cells.scores).any())
 
     @property
     def nbytes(self) -> int:
         """Bytes held now."""
-        return self._cells.nbytes + sum(rows.nbytes for rows in self._waiting)
+        waiting = sum(rows.nbytes for rows in (*self._waiting, *self._late))
+        index = self._index.nbytes if self._index else 0
+        return self._cells.nbytes + waiting + self._tally.nbytes + index
 
     def totals(self) -> tuple[float, ...]:
         """What each class weighs over all cells: Python integers where all weights add up to such.
 
         Fractional totals are correctly rounded.
         """
-        cells = self._settled()
+        cells = self._read()
         if self._is_run:
             rows = self._waiting[0]
             ones = 0 if rows.codes is None else int(np.count_nonzero(rows.codes))
@@ -135,7 +149,7 @@ class DyadicHistogram:
         Counts are int64 where every one is an integer up to 2**53, as they are without weights;
         otherwise float64, correctly rounded.
         """
-        parts: Iterable[Cells] = [self._settled()]
+        parts: Iterable[Cells] = [self._read()]
         if self._is_run:
             parts = counted_parts(self._waiting[0], 0, self.classes)
         for cells in parts:
@@ -146,7 +160,7 @@ class DyadicHistogram:
 
         ``cells`` is empty at level 0, where the scores say it; a cell of several scores has nan.
         """
-        cells = self._settled()
+        cells = self._read()
         if self._is_run:
             cells = counted(self._waiting[0], 0, self.classes)
         return cells.arrays()
@@ -162,126 +176,117 @@ class DyadicHistogram:
         """Verify every invariant of the state; ``StateFormatError`` names one that is broken."""
         read_cells(self.max_cells, self.classes, self.arrays())
 
+    # What follows changes the state step by step: on a fork, which then takes the place of `self`.
+
+    def _take(self, rows: Rows) -> None:
+        """Take rows whose arrays are the caller's: count them, or keep copies."""
+        size, fresh = rows.scores.size, not self._waiting and not self._cells.ids.size
+        self._settled = False
+        # Weighted rows are costly to count in small parts.
+        room = self._room if rows.weight is None else self._batch
+        if self._index and rows.weight is None and size >= SMALL:
+            self._place([rows])
+        elif fresh and rows.weight is None and _FEWEST <= size <= self.max_cells:
+            self._waiting, self._is_run = (sorted_rows([rows]),), True
+        elif size_of(self._waiting) + size > room:
+            waiting, self._waiting, self._is_run = (*self._waiting, rows), (), False
+            self._count(waiting)
+        else:
+            self._waiting, self._is_run = appended(self._waiting, rows.copy()), False
+
+    @property
+    def _room(self) -> int:
+        """Rows that may wait without having looked for their cells."""
+        if not self._cells.ids.size:
+            return max(_FEWEST, 2 * self.max_cells)
+        if self._cells.level and not self._scattered:
+            return max(_FEWEST, self._cells.ids.size // 4)
+        return self._batch
+
     @property
     def _batch(self) -> int:
-        """Rows that may wait, and that are then counted at a time."""
+        """Rows that are counted at a time."""
         return max(_FEWEST, min(16 * self.max_cells, _SLICE), self.max_cells)
 
-    def _checked(self, scores: Floats, codes: Codes | None, weight: Floats | None) -> Rows:
-        if scores.dtype != np.float64 or scores.ndim != 1:
-            raise InvalidBatchError(f"scores are {scores.dtype} {scores.shape}, not float64 (n,)")
-        if (codes is None) != (self.classes == 1):
-            raise InvalidBatchError(f"codes are for two classes, and there are {self.classes}")
-        if np.isnan(scores.max(initial=-np.inf)):
-            raise InvalidBatchError("a score is nan")
-        if codes is not None:
-            if codes.dtype != np.uint8 or codes.shape != scores.shape:
-                raise InvalidBatchError(f"codes are {codes.dtype} {codes.shape}, not uint8 (n,)")
-            if codes.max(initial=0) >= self.classes:
-                raise InvalidBatchError(f"a code is {codes.max()}: codes are 0 and 1")
-        if weight is not None:
-            if weight.dtype != np.float64 or weight.shape != scores.shape:
-                raise InvalidBatchError(f"weights are {weight.dtype}{weight.shape}, not float64")
-            if not (weight.min(initial=1.0) > 0 and weight.max(initial=1.0) < np.inf):
-                raise InvalidBatchError("a weight is not positive and finite")
-            if (weight == 1.0).all():
-                weight = None
-        return Rows(scores, codes, weight)
-
-    def _take(self, cells: Cells, waiting: tuple[Rows, ...], borrowed: Rows | None = None) -> None:
-        """Make cells and rows the state, counting the rows first if they are too many to wait.
-
-        ``borrowed`` is the last of the rows where its arrays are the caller's.
-        """
-        is_run = False
-        if _size(waiting) > self._batch:
-            cells, waiting = self._counted(cells, waiting, leave_few=True)
-        elif borrowed is not None:
-            is_run = len(waiting) == 1 and not cells.ids.size and borrowed.weight is None
-            is_run = is_run and _FEWEST <= borrowed.scores.size <= self.max_cells
-            waiting = (sorted_rows(waiting),) if is_run else _gathered(waiting)
-        self._cells, self._waiting, self._is_run = cells, waiting, is_run
-
-    def _settled(self) -> Cells:
+    def _read(self) -> Cells:
         """Cells of all rows, unless these are one sorted run."""
-        if self._is_run or not self._waiting:
-            return self._cells
-        cells, waiting, is_run = self._cells, self._waiting, False
-        size = _size(waiting)
-        if cells.ids.size or size > self.max_cells or any(r.weight is not None for r in waiting):
-            cells, waiting = self._counted(cells, waiting, leave_few=False)
-        else:
+        if not self._is_run and not self._settled:
+            work = self.fork()
+            work._settle()
+            self.__dict__.update(work.__dict__)
+        return self._cells
+
+    def _settle(self) -> None:
+        """Leave no row uncounted, or only those of one sorted run."""
+        waiting, self._waiting = self._waiting, ()
+        size = size_of(waiting)
+        plain = not any(rows.weight is not None for rows in waiting)
+        if plain and 0 < size <= self.max_cells and not self._cells.ids.size:
             run = sorted_rows(waiting)
             distinct = 1 + int(np.count_nonzero(run.scores[1:] != run.scores[:-1]))
-            is_run = 2 * distinct > size
-            cells, waiting = (cells, (run,)) if is_run else (counted(run, 0, self.classes), ())
-        self._cells, self._waiting, self._is_run = cells, waiting, is_run
-        return cells
+            self._is_run = 2 * distinct > size
+            if self._is_run:
+                self._waiting = (run,)
+            else:
+                self._cells = counted(run, 0, self.classes)
+        else:
+            self._count(waiting)
+            self._count_tally()
+            if self._late:
+                self._insert(())
+        self._cells = self._cells.normal()
+        self._settled = True
 
-    def _counted(
-        self, cells: Cells, waiting: Sequence[Rows], leave_few: bool
-    ) -> tuple[Cells, tuple[Rows, ...]]:
-        """Cells with the waiting rows counted in, and the few rows not worth new cells yet."""
-        index: CellIndex | None = None
-        late: list[Rows] = []  # rows of cells that do not exist yet
+    def _count(self, waiting: Sequence[Rows]) -> None:
+        """Find the cells of rows, or make them."""
         # Twice the budget shows the level in one sort; later rows mostly have their cells.
-        first = self._batch if cells.level else max(_FEWEST, 2 * self.max_cells)
-        for chunks in _slices(waiting, first, self._batch):
-            if cells.level and chunks[0].weight is None and 4 * _size(chunks) >= cells.ids.size:
-                index = index if index and index.ids is cells.ids else CellIndex.of(cells)
-                if index:
-                    cells, more = filled(cells, index, chunks)
-                    if more.scores.size:
-                        late.append(more)
-                    if 8 * _size(late) >= cells.ids.size:
-                        index = None
-                        cells, late = self._inserted(cells, late), []
-                    continue
-            cells = self._inserted(cells, chunks)
-        if late and not leave_few:
-            cells, late = self._inserted(cells, late), []
-        return cells.normal(), tuple(late)
+        first = self._batch if self._cells.level else max(_FEWEST, 2 * self.max_cells)
+        total = size_of(waiting)
+        first = total if total <= first + _FEWEST else first
+        for chunks in parts(waiting, first, self._batch):
+            plain = chunks[0].weight is None
+            worthwhile = 4 * size_of(chunks) >= self._cells.ids.size
+            if plain and self._cells.level and not self._index and worthwhile:
+                self._index = None if self._scattered else CellIndex.of(self._cells)
+                self._scattered = self._index is None
+            if plain and self._index:
+                self._place(chunks)
+            else:
+                self._insert(chunks)
 
-    def _inserted(self, cells: Cells, chunks: Sequence[Rows]) -> Cells:
-        """Cells with rows counted in by sorting them."""
+    def _place(self, chunks: Sequence[Rows]) -> None:
+        """Find the cells of unweighted rows."""
+        assert self._index is not None
+        self._tally, late = placed(self._cells, self._index, chunks, self._tally)
+        if late.scores.size:
+            self._late = appended(self._late, late)
+        if self._tally.size > max(8 * _FEWEST, self._cells.ids.size):
+            self._count_tally()
+        if size_of(self._late) > max(_FEWEST, self._cells.ids.size // 2):
+            self._insert(())
+
+    def _count_tally(self) -> None:
+        """Count the rows whose cells were found."""
+        tally, self._tally = self._tally, Tally()
+        self._cells = tallied(self._cells, tally)
+        strays = sum(mixed.size for mixed in tally.mixed)
+        if self._index and 16 * strays > min(tally.size, self._cells.ids.size):
+            self._index = self._index.refreshed(self._cells, tally)
+
+    def _insert(self, chunks: Sequence[Rows]) -> None:
+        """Count rows by sorting them, and with them those that had no cell."""
+        self._count_tally()
+        groups = [chunks, self._late]
+        if not chunks or (chunks[0].weight is None and self._late):
+            groups = [(*chunks, *self._late)]
+        self._late, self._index, self._scattered = (), None, False
+        for group in filter(None, groups):
+            more = self._cells_of(group)
+            self._cells = self._cells.union(more, self.max_cells)
+
+    def _cells_of(self, chunks: Sequence[Rows]) -> Cells:
         rows = sorted_rows(chunks)
         # A part never needs a higher level than the whole, so that cells which the budget cannot
         # hold are not even made.
-        level = cells.level or fitting_level(rows.scores, 0, self.max_cells)
-        return cells.union(counted(rows, level, self.classes)).fitted(self.max_cells)
-
-
-def _slices(waiting: Sequence[Rows], first: int, size: int) -> Iterator[list[Rows]]:
-    """All rows in parts that bound the scratch memory, those of weight 1 first."""
-    for weighted in (False, True):
-        part: list[Rows] = []
-        room = max(size, _SLICE) if weighted else first
-        for rows in waiting:
-            start = 0 if (rows.weight is not None) == weighted else rows.scores.size
-            while start < rows.scores.size:
-                part.append(rows.part(slice(start, start + room)))
-                start += room
-                room -= part[-1].scores.size
-                if not room:
-                    yield part
-                    part, room = [], size
-        if part:
-            yield part
-
-
-def _gathered(waiting: tuple[Rows, ...]) -> tuple[Rows, ...]:
-    """Rows that wait: the last chunk copied, and joined with the one before while both are small.
-
-    Joining only what is as small doubles the chunks, so that a row is copied a few times at most.
-    """
-    *chunks, last = waiting
-    last = last.copy()
-    while chunks and chunks[-1].scores.size <= min(last.scores.size, _SMALL):
-        if (chunks[-1].weight is None) != (last.weight is None):
-            break
-        last = joined([chunks.pop(), last])
-    return (*chunks, last)
-
-
-def _size(chunks: Sequence[Rows]) -> int:
-    return sum(rows.scores.size for rows in chunks)
+        level = self._cells.level or fitting_level(rows.scores, 0, self.max_cells)
+        return counted(rows, level, self.classes)

@@ -54,11 +54,13 @@ def write_cell_ids(scores: Floats, level: int, out: Ints, spare: Ints) -> None:
     if out.min() < 0:
         _signed(out)
     np.subtract(1.0, scores, out=piece)
+    lowest = spare.min()  # positive where every score is below 1
     np.minimum(piece, 0.5, out=piece)
-    np.maximum(piece, _CLOSEST, out=piece)
+    if lowest <= 0:
+        np.maximum(piece, _CLOSEST, out=piece)
     out -= spare
     out += _HALF
-    if scores.max() <= 1.0:
+    if lowest >= 0:
         out >>= level
         return
     out >>= 1

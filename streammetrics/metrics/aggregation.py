@@ -138,8 +138,9 @@ class Variance(Aggregate):
 
     ddof: float = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         require(self, "ddof", 0 <= self.ddof < math.inf, "a finite number, 0 or above")
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -226,10 +227,11 @@ class Quantile(Aggregate):
     method: QuantileMethod = "linear"
     max_bins: int = 1 << 20
 
-    def __post_init__(self) -> None:
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
         require(self, "q", within(self.q, 0, 1), "a number from 0 to 1")
         require(self, "max_bins", within(self.max_bins, 2, 1 << 29), "an int from 2 to 2**29")
-        super().__post_init__()
+        super().check_parameters()
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the histogram."""

@@ -61,8 +61,9 @@ class CalibrationError(ClassScoreMetric):
     n_bins: int = 15
     norm: Literal["l1", "l2", "max"] = "l1"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         _check_bins(self.n_bins)
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -142,8 +143,9 @@ class CalibrationCurve(ScoreMetric):
 
     n_bins: int = 5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         _check_bins(self.n_bins)
 
     def statistics(self) -> tuple[Statistic, ...]:

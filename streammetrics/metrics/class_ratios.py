@@ -176,10 +176,11 @@ class FBeta(AveragedMetric):
 
     beta: float = 1.0
 
-    def __post_init__(self) -> None:
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
         if not 0 <= self.beta < math.inf:
             raise ValueError(f"beta={self.beta!r}: expected a finite number that is not negative")
-        super().__post_init__()
+        super().check_parameters()
 
     def read(self, table: Confusion) -> float | Floats:
         """Return the weighted harmonic mean."""

@@ -287,12 +287,13 @@ class TopKAccuracy(Metric):
     labels: tuple[Any, ...] | None = None
     nan_policy: Literal["raise", "omit"] = "raise"
 
-    def __post_init__(self) -> None:
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
         if self.labels is not None:
             self.labels = one_kind(self.labels)
         if self.k < 1:
             raise ValueError(f"k={self.k!r}: expected a positive number of classes")
-        super().__post_init__()
+        super().check_parameters()
 
     def statistics(self) -> tuple[TopKHits]:
         """Return the hits."""

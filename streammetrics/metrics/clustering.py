@@ -232,8 +232,9 @@ class PairFBeta(PairMetric):
 
     beta: float = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         check_beta(self.beta)
 
     def of_pairs(self, pairs: Pairs) -> float:

@@ -209,8 +209,9 @@ class VMeasure(InformationMetric):
 
     beta: float = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         check_beta(self.beta)
 
     def of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - not the counts

@@ -203,9 +203,10 @@ class DaviesBouldin(SampledMetric):
 
     centroids: Any = None
 
-    def __post_init__(self) -> None:
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
         self.centroids = as_centroids(self.centroids)
-        super().__post_init__()
+        super().check_parameters()
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return sums by centroid, or sums of clusters and a sample of points."""
@@ -289,11 +290,12 @@ class Silhouette(SampledMetric):
     metric: Literal["euclidean", "sqeuclidean"] = "euclidean"
     centroids: Any = None
 
-    def __post_init__(self) -> None:
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
         self.centroids = as_centroids(self.centroids)
         if self.centroids is not None and len(self.centroids) < 2:
             raise ValueError("centroids has one row: a silhouette compares at least two")
-        super().__post_init__()
+        super().check_parameters()
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return sums by centroid, or a sample of points."""

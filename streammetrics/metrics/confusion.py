@@ -127,7 +127,8 @@ class ContingencyMetric(Metric):
     zero_division: float = math.nan
     nan_policy: Literal["raise", "omit"] = "raise"
 
-    def __post_init__(self) -> None:
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
         if self.labels is not None:
             self.labels = one_kind(self.labels)
             if self.threshold is not None and (
@@ -137,7 +138,7 @@ class ContingencyMetric(Metric):
                     f"labels={self.labels!r}: with a threshold there are two, "
                     f"and pos_label={self.pos_label!r} is one of them"
                 )
-        super().__post_init__()
+        super().check_parameters()
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the table of labels, or of scores at the threshold."""

@@ -141,8 +141,9 @@ class ROCAUC(ClassScoreMetric):
 
     max_fpr: float | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         if self.max_fpr is not None and not 0 < self.max_fpr <= 1:
             raise ValueError(f"max_fpr={self.max_fpr!r}: expected a rate in (0, 1] or None")
 

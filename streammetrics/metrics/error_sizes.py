@@ -47,9 +47,10 @@ class ErrorQuantile(OutputwiseMetric):
 
     max_bins: int = 1 << 20
 
-    def __post_init__(self) -> None:
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
         require(self, "max_bins", within(self.max_bins, 2, 1 << 29), "an int from 2 to 2**29")
-        super().__post_init__()
+        super().check_parameters()
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the histogram of absolute errors."""
@@ -123,9 +124,10 @@ class AbsoluteErrorQuantile(ErrorQuantile):
     q: float
     method: QuantileMethod = "linear"
 
-    def __post_init__(self) -> None:
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
         require(self, "q", within(self.q, 0, 1), "a number from 0 to 1")
-        super().__post_init__()
+        super().check_parameters()
 
     def _estimates(self, errors: ValueHistogram) -> list[Estimate]:
         return errors.quantiles(self.q, self.method)

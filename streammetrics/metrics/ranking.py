@@ -143,8 +143,9 @@ class FBetaAtK(AtK):
 
     beta: float = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         if not 0 <= self.beta < math.inf:
             raise ValueError(f"FBetaAtK(beta={self.beta!r}): expected a finite number from 0 up")
 
@@ -337,8 +338,9 @@ class RankBiasedPrecision(RankingMetric):
 
     p: float
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         if not 0 < self.p < 1:
             raise ValueError(f"RankBiasedPrecision(p={self.p!r}): expected a number inside (0, 1)")
 

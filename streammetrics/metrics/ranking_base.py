@@ -82,8 +82,9 @@ class RankingMetric(Metric):
     unretrieved: Literal["zero", "skip"] = "zero"
     nan_policy: Literal["raise", "omit"] = "raise"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         if self.depth is not None and self.depth < 1:
             raise ValueError(f"{type(self).__name__}(k={self.depth}): expected at least 1")
         if not 0 < self.relevant_at < math.inf:

@@ -122,8 +122,9 @@ class ExpectedReciprocalRank(UpToK):
 
     max_grade: float | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         if self.max_grade is not None and not 0 < self.max_grade < np.inf:
             raise ValueError(
                 f"ExpectedReciprocalRank(max_grade={self.max_grade!r}): expected a finite number "

@@ -265,9 +265,10 @@ class PinballLoss(MeanLoss):
 
     alpha: float = 0.5
 
-    def __post_init__(self) -> None:
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
         require(self, "alpha", within(self.alpha, 0, 1), "a number from 0 to 1")
-        super().__post_init__()
+        super().check_parameters()
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
@@ -293,10 +294,11 @@ class HuberLoss(MeanLoss):
 
     delta: float = 1.0
 
-    def __post_init__(self) -> None:
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
         fits = within(self.delta, 0, math.inf) and 0 < self.delta < math.inf
         require(self, "delta", fits, "a finite number above 0")
-        super().__post_init__()
+        super().check_parameters()
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
@@ -348,11 +350,12 @@ class TweedieDeviance(MeanLoss):
 
     power: float = 0.0
 
-    def __post_init__(self) -> None:
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
         fits = within(self.power, -math.inf, math.inf) and not 0 < self.power < 1
         fits = fits and abs(self.power) < math.inf
         require(self, "power", fits, "a finite number that is not between 0 and 1")
-        super().__post_init__()
+        super().check_parameters()
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of deviances."""

@@ -37,10 +37,11 @@ class ScoredMetric(Metric):
     labels: tuple[Any, ...] | None = None
     nan_policy: Literal["raise", "omit"] = "raise"
 
-    def __post_init__(self) -> None:
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
         if self.labels is not None:
             self.labels = one_kind(self.labels)
-        super().__post_init__()
+        super().check_parameters()
 
     def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
         """Take rows: labels (n,), and scores of the positive class (n,) or of K classes (n, K)."""

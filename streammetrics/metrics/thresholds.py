@@ -133,8 +133,9 @@ class RecallAtPrecision(BestThreshold):
 
     p: float
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         _check_rate("p", self.p)
 
     def reached(
@@ -174,8 +175,9 @@ class PrecisionAtRecall(BestThreshold):
 
     r: float
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         _check_rate("r", self.r)
 
     def reached(
@@ -214,8 +216,9 @@ class SensitivityAtSpecificity(BestThreshold):
 
     s: float
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         _check_rate("s", self.s)
 
     def reached(

@@ -210,16 +210,20 @@ class LossSum(ExactSums):
         """The one sum."""
         return ("loss",)
 
+    def _terms(self, y: Floats, p: Floats) -> Floats:
+        return LOSSES[self.loss].terms(y, p, self.parameter)
+
     def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
         """Return the sum of the losses of rows."""
         y, p = columns
-        with np.errstate(all="ignore"):
-            terms = LOSSES[self.loss].terms(y, p, self.parameter)
         try:
-            return {"loss": ExactSum.of(terms, weight)}
+            with np.errstate(all="ignore"):
+                return {"loss": ExactSum.of_terms(self._terms, columns, weight)}
         except InvalidBatchError:
             if self.loss != "squared":
                 raise
+        with np.errstate(all="ignore"):
+            terms = self._terms(y, p)
         far = np.isinf(terms)
         terms[far] = 0.0
         d = np.where(far, y - p, 0.0)

@@ -60,8 +60,9 @@ class PairHistogram(Statistic):
     max_pairs: int = MAX_PAIRS
     nan_policy: Literal["raise", "omit"] = "raise"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         if not 4 <= self.max_pairs <= 1 << 27:
             raise ValueError(f"max_pairs={self.max_pairs}: expected 4 to 2**27")
 

@@ -46,8 +46,9 @@ class PointSample(Statistic):
     seed: int = 0
     nan_policy: Literal["raise", "omit"] = "raise"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
         if self.max_points < 2:
             raise ValueError(f"max_points={self.max_points}: at least 2 points must be kept")
         if not 0 <= self.seed < 2**32:

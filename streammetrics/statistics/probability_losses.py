@@ -80,9 +80,11 @@ class ProbabilityLossSum(Statistic):
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add the losses of rows: codes (n,) and scores (n,) or (n, K)."""
         codes, scores = columns
-        loss = _LOSSES[self.loss][scores.ndim - 1](codes, scores)
-        self.total += ExactSum.of(loss, weight)
-        self.rows += ExactSum.counts(np.array(loss.size)) if weight is None else ExactSum.of(weight)
+        loss = ExactSum.of_terms(_LOSSES[self.loss][scores.ndim - 1], columns, weight)
+        self.total = self.total - loss if self.loss == "log" else self.total + loss
+        self.rows += (
+            ExactSum.counts(np.array(codes.size)) if weight is None else ExactSum.of(weight)
+        )
         self.columns = 1 if scores.ndim == 1 else scores.shape[1]
 
     def merge(self, other: ProbabilityLossSum) -> None:
@@ -123,18 +125,20 @@ class ProbabilityLossSum(Statistic):
 
 
 def _log_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
-    return _minus_log(np.abs(np.subtract(scores, codes ^ 1, dtype=np.float64)))
+    probability = (codes ^ 1).astype(np.float64)
+    np.subtract(scores, probability, out=probability)
+    return _log(np.abs(probability, out=probability))
 
 
 def _log_classes(codes: NDArray[np.intp], scores: Floats) -> Floats:
-    return _minus_log(scores[np.arange(codes.size), codes])
+    return _log(scores[np.arange(codes.size), codes])
 
 
-def _minus_log(probability: Floats) -> Floats:
-    """Return -log of the clipped probabilities, in their place."""
-    np.clip(probability, EPSILON, 1 - EPSILON, out=probability)
-    np.log(probability, out=probability)
-    return np.negative(probability, out=probability)
+def _log(probability: Floats) -> Floats:
+    """Return the log, which is the loss negated, of the clipped probabilities in their place."""
+    np.maximum(probability, EPSILON, out=probability)
+    np.minimum(probability, 1 - EPSILON, out=probability)
+    return np.log(probability, out=probability)
 
 
 def _logit_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
@@ -156,7 +160,8 @@ def _logit_classes(codes: NDArray[np.intp], scores: Floats) -> Floats:
 
 def _brier_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
     """Return the sum over both classes: twice the square, and doubling is exact."""
-    off = np.subtract(scores, codes, dtype=np.float64)
+    off = codes.astype(np.float64)
+    np.subtract(scores, off, out=off)
     off *= off
     off *= 2.0
     return off

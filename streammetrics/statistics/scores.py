@@ -37,9 +37,11 @@ class ScoreHistogram(Statistic):
     labels: tuple[Any, ...] | None = None
     nan_policy: Literal["raise", "omit"] = "raise"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        DyadicHistogram(self.max_bins, classes=2)  # checks the budget where it is given
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
+        if not 2 <= self.max_bins <= 1 << 29:
+            raise ValueError(f"max_bins={self.max_bins}: expected 2 to 2**29")
 
     @property
     def schema(self) -> Schema:

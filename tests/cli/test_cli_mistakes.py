@@ -31,7 +31,7 @@ def changed(binary, name, row, value):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("evaluate",), "Missing argument 'PATH...'"),
+        (("evaluate",), "Missing option '--task'"),
         (("evaluate", "{path}"), "Missing option '--task'"),
         (("evaluat", "{path}"), "No such command 'evaluat'"),
         (("evaluate", "{path}", "--nope"), "No such option"),
@@ -78,7 +78,7 @@ def changed(binary, name, row, value):
             "--max-bins 9: none of the metrics takes it (F1)",
         ),
         (("evaluate", "{path}", *BINARY, "--nan-policy", "skip"), "expected 'raise' or 'omit'"),
-        (("evaluate", "{path}", *BINARY, "--max-bins", "-1"), "must be from 2 to"),
+        (("evaluate", "{path}", *BINARY, "--max-bins", "-1"), "ROCAUC: max_bins=-1: expected 2 to"),
         (("evaluate", "{path}", *BINARY, "--format", "excel"), "no format 'excel'"),
         (("evaluate", "{path}", *BINARY, "--json", "{tmp}/no/x.json"), "there is no folder"),
         (("evaluate", "{path}", *BINARY, "--save", "{tmp}"), "it is a folder"),
@@ -126,8 +126,8 @@ def test_arguments(mistake, path, tmp_path, arguments, told):
 def test_a_null_is_told_with_file_and_row(mistake, tmp_path, binary, name, batch):
     path = store(changed(binary, "score", 2345, None), tmp_path / name)
     line = mistake("evaluate", path, *BINARY, "--batch-rows", batch)
-    assert line.startswith(f"{path}: ")
-    assert "score is missing (NaN or null) in 1 row, first in row 2345 of the file; " in line
+    told = "score is missing (NaN or null) in 1 row, first in row 2345 of the file; "
+    assert line.startswith(f"{path}: {told}")
     assert "--nan-policy omit" in line
 
 

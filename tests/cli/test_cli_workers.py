@@ -15,7 +15,7 @@ import pytest
 from prediction_files import store
 
 import streammetrics as sm
-from streammetrics.cli import columnar
+from streammetrics.cli import columnar, evaluation
 from streammetrics.cli.evaluation import evaluate
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
 
@@ -158,3 +158,24 @@ def started(*arguments):
         text=True,
         start_new_session=True,
     )
+
+
+def test_workers_have_no_threads_for_linear_algebra_unless_told(monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    with evaluation._one_thread():
+        assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+        assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert "OPENBLAS_NUM_THREADS" not in os.environ
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+
+
+def test_pandas_is_not_imported_to_read_numbers(tmp_path, binary):
+    path = store(binary.select(["label", "score"]), tmp_path / "t.parquet")
+    arguments = ["evaluate", str(path), *BINARY, "--json", str(tmp_path / "j")]
+    script = (
+        "import sys; from streammetrics.cli import main; "
+        f"assert main({arguments}) == 0; assert 'pandas' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

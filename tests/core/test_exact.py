@@ -165,6 +165,32 @@ def test_large_blocks():
     assert grouped[int(many[0])].fraction() == dot(x[many == many[0]])
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_columns_with_zeros_and_of_one_sign(sign):
+    rng = np.random.default_rng(6)
+    x = sign * np.abs(rng.standard_normal(40_000)) * 2.0 ** rng.integers(-60, 60, 40_000)
+    x[rng.random(len(x)) < 0.3] = 0.0
+    check(ExactSum.of(x), [dot(x)])
+    check(ExactSum.of_terms(np.multiply, [x, np.full(len(x), -2.0)]), [-2 * dot(x)])
+    check(ExactSum.product(x, x), [dot(x, x)])
+
+
+@pytest.mark.parametrize("unit", [2.0**-47, 2.0**-3, 1.0, 2.0**31, 2.0**39])
+def test_short_weights_are_as_exact_as_long_ones(unit):
+    rng = np.random.default_rng(7)
+    x, y = rng.standard_normal((2, 40_000)) * 2.0 ** rng.integers(-300, 450, 40_000)
+    for w in (rng.integers(0, 257, len(x)) * unit, np.full(len(x), 255 * unit)):
+        check(ExactSum.of(x, w), [dot(x, w)])
+        check(ExactSum.product(x, y, w), [dot(x, y, w)])
+        first, second = ExactSum.moments([x], w)
+        check(first[0], [dot(x, w)])
+        check(second[0, 0], [dot(x, x, w)])
+    top = np.full(2**15, np.nextafter(1.0, 0.0))
+    assert ExactSum.product(top, top, top * 0 + 255 * unit).fraction() == (
+        2**15 * Fraction(top[0]) ** 2 * 255 * Fraction(unit)
+    )
+
+
 def test_the_largest_folds_fill_the_block():
     # All rows at the top of their binade: every fold and every sum is as large as it can be.
     x = np.full(2**16, np.nextafter(1.0, 0.0))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from streammetrics.core import cell_index, cells, histogram, keys
+from streammetrics.core import cell_counts, cell_index, cells, histogram, keys, waiting
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
@@ -45,11 +45,13 @@ def sizes(request):
         if request.param == "every part small":
             patch.setattr(histogram, "_FEWEST", 6)
             patch.setattr(histogram, "_SLICE", 8)
-            patch.setattr(histogram, "_SMALL", 2)
+            patch.setattr(histogram, "SMALL", 2)
+            patch.setattr(waiting, "SMALL", 2)
+            patch.setattr(waiting, "WEIGHED", 8)
             patch.setattr(cells, "READ", 3)
+            patch.setattr(cell_counts, "READ", 3)
             patch.setattr(keys, "BLOCK", 4)
             patch.setattr(cell_index, "BLOCK", 4)
-            patch.setattr(cell_index, "_FEWEST_COUNTED", 4)
         yield
 
 
@@ -378,7 +380,7 @@ def test_a_bad_batch_raises_and_changes_nothing(bad):
 
 
 @pytest.mark.parametrize(
-    "place", ["sorted_rows", "counted", "filled", "CellIndex.of", "Cells.union"]
+    "place", ["sorted_rows", "counted", "placed", "tallied", "CellIndex.of", "Cells.union"]
 )
 def test_a_failure_on_the_way_changes_nothing(place, monkeypatch):
     rng = np.random.default_rng(1)

@@ -1,0 +1,143 @@
+"""What was asked for on the command line, checked for sense and made a set of metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.cli.errors import CommandError, near
+from streammetrics.cli.specs import Spec, at_each, construct
+from streammetrics.cli.tasks import TASKS, WEIGHT, Task, flag
+from streammetrics.core.metric_set import MetricSet
+from streammetrics.metrics.ranking_base import ranking_preset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_AHEAD = ("k", "preset")  # options that are no parameter of every metric, but become some
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A task with its columns and metrics chosen."""
+
+    task: str
+    asked: Mapping[str, str]  # for each input, what the user wrote
+    options: Mapping[str, Any]  # those set for all metrics at once
+    suite: MetricSet
+
+
+def plan(
+    name: str,
+    columns: Mapping[str, str],
+    options: Mapping[str, Any],
+    metrics: Sequence[Spec] | None,
+    besides: Sequence[Spec] = (),
+) -> Plan:
+    """Choose what to compute.
+
+    Args:
+        name: The task.
+        columns: For each input that was given, the columns.
+        options: Parameters that were given, for all metrics that take them.
+        metrics: What was asked for; ``None``: the task's default for these inputs.
+        besides: What comes before the default.
+
+    Raises:
+        CommandError: What was given contradicts itself or does not suffice.
+    """
+    task = _task(name)
+    _check_given(name, task, columns, options)
+    asked, chosen = dict(columns), {**task.parameters, **options}
+    if chosen.get("average") == "none":
+        chosen["average"] = None
+    if task.argmax and "y_score" in asked:
+        asked.setdefault(task.argmax, asked["y_score"])
+    if "threshold" in task.options and "y_pred" not in asked:
+        chosen.setdefault("threshold", 0.5)
+    parameters = {**_preset(chosen), **chosen}
+    if parameters.get("ties") == "doc" and "doc" not in asked:
+        raise CommandError("ties are broken by document, which needs --doc; or choose other --ties")
+    if metrics:
+        specs = at_each(metrics, options["k"], strict=True) if "k" in options else metrics
+    else:
+        depths = chosen.get("k", ())
+        specs = [*besides, *at_each(_defaults(task, asked, chosen), depths, strict=False)]
+    shared = {key: value for key, value in parameters.items() if key not in _AHEAD}
+    built = construct(specs, shared, strict=options.keys() & shared.keys())
+    read = _read(built, asked)
+    for key in columns:
+        if key not in read:
+            raise CommandError(
+                f"{flag(key)} is read by none of the metrics ({', '.join(built)}): leave it "
+                "out, or ask for one that reads it with --metrics"
+            )
+    if metrics and "k" not in options:
+        chosen.pop("k", None)
+    asked = {key: text for key, text in asked.items() if key in read}
+    renamed = {key: text for key, text in asked.items() if key != text}
+    return Plan(name, asked, chosen, MetricSet(built, columns=renamed))
+
+
+def _task(name: str) -> Task:
+    if name not in TASKS:
+        raise CommandError(f"no task {name!r}{near(name, TASKS)}")
+    return TASKS[name]
+
+
+def _check_given(
+    name: str, task: Task, columns: Mapping[str, str], options: Mapping[str, Any]
+) -> None:
+    strange = [
+        *(c for c in columns if c not in task.inputs),
+        *(o for o in options if o not in task.options),
+    ]
+    if strange:
+        raise CommandError(f"{flag(strange[0])} is not for --task {name}")
+    missing = [flag(key) for key in task.required if key not in columns]
+    if missing:
+        raise CommandError(f"--task {name} needs {' and '.join(missing)}")
+    for group in task.either:
+        given = [key for key in group if key in columns]
+        rest = [flag(key) for key in group if key not in columns]
+        if given and rest:
+            raise CommandError(f"{flag(given[0])} needs {' and '.join(rest)} beside it")
+    if not any(set(group) <= columns.keys() for group in task.either):
+        groups = " or ".join(" and ".join(map(flag, group)) for group in task.either)
+        raise CommandError(f"--task {name} needs {groups}{task.instead}")
+    if "threshold" in options and "y_pred" in columns:
+        raise CommandError(
+            "--threshold makes labels of scores, but --y-pred has the labels: give one of them"
+        )
+
+
+def _preset(options: Mapping[str, Any]) -> dict[str, Any]:
+    if "preset" not in options:
+        return {}
+    try:
+        return ranking_preset(options["preset"])
+    except ValueError as error:
+        raise CommandError(f"--preset {options['preset']}: {error}") from None
+
+
+def _defaults(task: Task, asked: Mapping[str, str], options: Mapping[str, Any]) -> list[Spec]:
+    cut = "threshold" in options  # scores make labels
+    return [
+        Spec(metric)
+        for key, names in task.defaults.items()
+        if key in asked or (key == "y_pred" and cut)
+        for metric in names
+    ]
+
+
+def _read(built: Mapping[str, Any], asked: Mapping[str, str]) -> set[str]:
+    """Return the inputs that the metrics read; raise where one that is needed was not given."""
+    read = {WEIGHT}
+    for title, metric in built.items():
+        schemas = [statistic.schema for statistic in metric.statistics()]
+        optional = frozenset().union(*(schema.optional for schema in schemas))
+        missing = [flag(i) for i in metric.inputs if i not in asked and i not in optional]
+        if missing:
+            raise CommandError(f"{title} needs {' and '.join(missing)}")
+        read.update(metric.inputs)
+    return read
