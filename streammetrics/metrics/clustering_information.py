@@ -27,7 +27,7 @@ _FACTORIALS = np.array([math.lgamma(k + 1.0) for k in range(16)])
 
 
 def deviance(x: Any, m: Any) -> Floats:
-    """Return x log(x / m) - x + m for x >= 0 and m > 0, to full relative accuracy.
+    """Return x log(x / m) - x + m, for m > 0 and x = 0 or x / m > 0, to full relative accuracy.
 
     Where x is near m it is (x - m) v + 2 x (v**3 / 3 + v**5 / 5 + ...) with
     v = (x - m) / (x + m) (Loader, "Fast and accurate computation of binomial probabilities",
