@@ -139,7 +139,6 @@ def _refuse(batch: Batch, name: str, what: str, wrong: Any, query: Column, doc: 
             value = column.values[first]
             text = value if column.vocabulary is None else column.vocabulary[value]
             shown.append(f"{title} {text.item()!r}")
-    raise InvalidBatchError(
-        f"{batch.title(name)} {what} in {count} row{'s' * (count != 1)}, "
-        f"first in {', '.join(shown)}"
-    )
+    title = batch.title(name)
+    message = f"{title} {what} in {count} row{'s' * (count != 1)}, first in {', '.join(shown)}"
+    raise InvalidBatchError(message, title, first)

@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
-from hypothesis import assume, strategies as st
+from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 import streammetrics as sm
