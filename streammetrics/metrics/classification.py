@@ -284,7 +284,7 @@ class TopKAccuracy(Metric):
     """
 
     k: int = 2
-    labels: tuple[Any, ...] | None = None
+    labels: Any = None
     nan_policy: Literal["raise", "omit"] = "raise"
 
     def check_parameters(self) -> None:

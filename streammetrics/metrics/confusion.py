@@ -122,7 +122,7 @@ class ContingencyMetric(Metric):
     """
 
     threshold: float | None = None
-    labels: tuple[Any, ...] | None = None
+    labels: Any = None
     pos_label: Any = 1
     zero_division: float = math.nan
     nan_policy: Literal["raise", "omit"] = "raise"
@@ -251,6 +251,8 @@ def _listed(labels: list[Any]) -> str:
 
 def one_kind(labels: Any) -> tuple[Any, ...]:
     """Return distinct labels of one kind as a tuple, booleans as the integers they are."""
+    if not isinstance(labels, tuple):  # lists, arrays and ranges are tuples by now
+        raise ValueError(f"labels={labels!r}: expected a sequence of labels")  # noqa: TRY004 - as for any parameter
     values = tuple(x.item() if isinstance(x, np.generic) else x for x in labels)
     values = tuple(int(x) if isinstance(x, bool) else x for x in values)
     if not values or len({type(x) for x in values}) > 1 or not isinstance(values[0], int | str):

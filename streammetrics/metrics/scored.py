@@ -34,7 +34,7 @@ class ScoredMetric(Metric):
     """
 
     pos_label: Any = 1
-    labels: tuple[Any, ...] | None = None
+    labels: Any = None
     nan_policy: Literal["raise", "omit"] = "raise"
 
     def check_parameters(self) -> None:

@@ -154,7 +154,7 @@ def test_binary_average_of_three_classes():
         sm.F1().update([2, 3], [2, 3]).compute()
 
 
-@pytest.mark.parametrize("labels", [[], [0, 0], [0, "a"], [0.5], [None]])
+@pytest.mark.parametrize("labels", [[], [0, 0], [0, "a"], [0.5], [None], "ab", 3])
 def test_bad_label_lists(labels):
     with pytest.raises(ValueError, match="labels="):
         sm.Accuracy(labels=labels)
