@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from streammetrics.core.metric import Metric
-from streammetrics.metrics.confusion import Confusion, ContingencyMetric, one_kind
+from streammetrics.metrics.confusion import (
+    Confusion,
+    ContingencyMetric,
+    mean_of_defined,
+    one_kind,
+)
 from streammetrics.statistics.topk import TopKHits
 
 if TYPE_CHECKING:
@@ -67,9 +72,7 @@ class ConfusionMatrix(ContingencyMetric):
             "pred": table.predicted[None, :],
             "all": np.full((1, 1), table.total),
         }[self.normalize]
-        shares = np.full_like(matrix, self.zero_division)
-        np.divide(matrix, by, out=shares, where=by != 0)
-        return shares
+        return self.ratios(matrix, by)
 
     def nothing(self, table: Confusion) -> NDArray[Any]:
         """Return zeros, or nan where they would be divided by nothing."""
@@ -223,9 +226,9 @@ class ClassificationReport(ContingencyMetric):
     def read(self, table: Confusion) -> dict[str, Any]:
         """Return the report."""
         columns = {
-            "precision": self._divided(table.tp, table.predicted),
-            "recall": self._divided(table.tp, table.actual),
-            "f1-score": self._divided(2 * table.tp, table.actual + table.predicted),
+            "precision": self.ratios(table.tp, table.predicted),
+            "recall": self.ratios(table.tp, table.actual),
+            "f1-score": self.ratios(2 * table.tp, table.actual + table.predicted),
             "support": table.actual,
         }
         report: dict[str, Any] = {
@@ -237,7 +240,9 @@ class ClassificationReport(ContingencyMetric):
             ("macro avg", np.ones(table.size)),
             ("weighted avg", table.actual),
         ):
-            report[title] = {name: _mean(column, weight) for name, column in columns.items()}
+            report[title] = {
+                name: mean_of_defined(column, weight) for name, column in columns.items()
+            }
             report[title]["support"] = table.total
         return report
 
@@ -246,17 +251,6 @@ class ClassificationReport(ContingencyMetric):
         entry = {"precision": math.nan, "recall": math.nan, "f1-score": math.nan, "support": 0.0}
         titles = [*map(str, table.labels), "macro avg", "weighted avg"]
         return {**{title: dict(entry) for title in titles}, "accuracy": math.nan}
-
-    def _divided(self, numerator: Floats, denominator: Floats) -> Floats:
-        values = np.full(len(numerator), self.zero_division)
-        np.divide(numerator, denominator, out=values, where=denominator != 0)
-        return values
-
-
-def _mean(values: Floats, weight: Floats) -> float:
-    defined = ~np.isnan(values)
-    total = float(weight[defined].sum())
-    return float((values[defined] * weight[defined]).sum()) / total if total else math.nan
 
 
 class TopKAccuracy(Metric):

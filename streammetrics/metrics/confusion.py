@@ -199,6 +199,12 @@ class ContingencyMetric(Metric):
         """Return a quotient of two sums, or what 0/0 gives."""
         return float(numerator) / float(denominator) if denominator else self.zero_division
 
+    def ratios(self, numerator: Floats, denominator: Floats) -> Floats:
+        """Return the `ratio` of every two elements; the denominator broadcasts."""
+        quotients = np.full(numerator.shape, self.zero_division)
+        np.divide(numerator, denominator, out=quotients, where=denominator != 0)
+        return quotients
+
 
 class AveragedMetric(ContingencyMetric):
     """A quotient of counts per class, and how classes are averaged.
@@ -221,14 +227,11 @@ class AveragedMetric(ContingencyMetric):
             return self.ratio(numerator[place], denominator[place])
         if self.average == "micro":
             return self.ratio(numerator.sum(), denominator.sum())
-        values = np.full(table.size, self.zero_division)
-        np.divide(numerator, denominator, out=values, where=denominator != 0)
+        values = self.ratios(numerator, denominator)
         if self.average is None:
             return values
-        defined = ~np.isnan(values)
-        weight = table.actual[defined] if self.average == "weighted" else np.ones(defined.sum())
-        total = float(weight.sum())
-        return float((values[defined] * weight).sum()) / total if total else math.nan
+        weight = table.actual if self.average == "weighted" else np.ones(table.size)
+        return mean_of_defined(values, weight)
 
     def _positive(self, table: Confusion) -> int | None:
         """Return the place of the positive class, ``None`` where it has not been seen."""
@@ -242,6 +245,13 @@ class AveragedMetric(ContingencyMetric):
     def nothing(self, table: Confusion) -> float | Floats:
         """Return nan, for each class that is known where none is averaged."""
         return np.full(table.size, math.nan) if self.average is None else math.nan
+
+
+def mean_of_defined(values: Floats, weight: Floats) -> float:
+    """Return the weighted mean of the values that are not nan."""
+    defined = ~np.isnan(values)
+    total = float(weight[defined].sum())
+    return float((values[defined] * weight[defined]).sum()) / total if total else math.nan
 
 
 def _listed(labels: list[Any]) -> str:

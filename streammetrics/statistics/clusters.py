@@ -72,6 +72,11 @@ class Points(Numbers):
         return (points,), facts
 
 
+def points_schema(nan_policy: str) -> Schema:
+    """Return the schema of points and the label of the cluster of each."""
+    return Schema((Points(), Labels("labels"), Unweighted()), nan_policy)
+
+
 class LabelPairs(ContingencyTable):
     """How many rows have each pair of labels of two labelings, which may differ in kind."""
 
@@ -102,7 +107,7 @@ class ClusterSums(Statistic):
     @property
     def schema(self) -> Schema:
         """Points and the label of the cluster of each."""
-        return Schema((Points(), Labels("labels"), Unweighted()), self.nan_policy)
+        return points_schema(self.nan_policy)
 
     def clear(self) -> None:
         """Forget all points."""

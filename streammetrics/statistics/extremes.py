@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.schema import Numbers, Schema
 from streammetrics.core.statistic import Statistic, take_array
-from streammetrics.statistics.targets import regression_schema
+from streammetrics.statistics.targets import values_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from streammetrics.core.schema import Schema
 
     Floats = NDArray[np.float64]
 
@@ -31,9 +32,7 @@ class Extremes(Statistic):
     @property
     def schema(self) -> Schema:
         """Values, or a target and a prediction."""
-        if self.of == "values":
-            return Schema((Numbers("values", ordered=True),), self.nan_policy)
-        return regression_schema(self.nan_policy)
+        return values_schema(self.of, self.nan_policy)
 
     def clear(self) -> None:
         """Forget all rows."""

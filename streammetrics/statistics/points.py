@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.labels import Labels
-from streammetrics.core.schema import Schema
 from streammetrics.core.statistic import Statistic, take_array
-from streammetrics.statistics.clusters import Points, Unweighted, take_clusters
+from streammetrics.statistics.clusters import points_schema, take_clusters
 from streammetrics.statistics.label_sets import (
     coded_labels,
     packed_labels,
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.arrays import Column
+    from streammetrics.core.schema import Schema
 
 
 class PointSample(Statistic):
@@ -57,7 +56,7 @@ class PointSample(Statistic):
     @property
     def schema(self) -> Schema:
         """Points and the label of the cluster of each."""
-        return Schema((Points(), Labels("labels"), Unweighted()), self.nan_policy)
+        return points_schema(self.nan_policy)
 
     def clear(self) -> None:
         """Forget all points."""

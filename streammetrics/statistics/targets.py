@@ -116,3 +116,10 @@ def regression_schema(
         finite or FiniteDifference(),
     )
     return Schema(fields, nan_policy)
+
+
+def values_schema(of: str, nan_policy: str) -> Schema:
+    """Return the schema of plain ``"values"``, or of the ``"errors"`` of predictions."""
+    if of == "values":
+        return Schema((Numbers("values", ordered=True),), nan_policy)
+    return regression_schema(nan_policy)

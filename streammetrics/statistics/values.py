@@ -12,14 +12,15 @@ import numpy as np
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact import ExactSum
 from streammetrics.core.histogram import DyadicHistogram
-from streammetrics.core.schema import Numbers, Schema
 from streammetrics.core.statistic import Statistic, nested, part, take_array
-from streammetrics.statistics.targets import regression_schema
+from streammetrics.statistics.targets import values_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from streammetrics.core.schema import Schema
 
     Floats = NDArray[np.float64]
 
@@ -42,9 +43,7 @@ class ValueHistogram(Statistic):
     @property
     def schema(self) -> Schema:
         """Values, or a target and a prediction."""
-        if self.of == "values":
-            return Schema((Numbers("values", ordered=True),), self.nan_policy)
-        return regression_schema(self.nan_policy)
+        return values_schema(self.of, self.nan_policy)
 
     def clear(self) -> None:
         """Forget all rows."""

@@ -19,36 +19,23 @@ def columns(scale):
     return y, 1 / (1 + np.exp(-rng.normal(y - 0.5, 1.0)))
 
 
-def exact(scale):
-    """ROC AUC, exact."""
+def auc(scale, title, power, goals):
+    """ROC AUC with a budget of 2**power bins."""
     y, s = columns(scale)
     return Case(
-        f"ROC AUC, exact, {len(y):,} distinct scores",
-        lambda: sm.ROCAUC(max_bins=2**24).update(y, s).compute(),
+        f"ROC AUC, {title}, {len(y):,} rows",
+        lambda: sm.ROCAUC(max_bins=2**power).update(y, s).compute(),
         {
             "scikit-learn": lambda: sk.roc_auc_score(y, s),
             "torchmetrics": once(tc.BinaryAUROC, torch.from_numpy(s), torch.from_numpy(y)),
         },
-        {"scikit-learn": 8, "torchmetrics": 5},
+        dict(zip(("scikit-learn", "torchmetrics"), goals, strict=True)),
         (y, s),
         repeats=2,
     )
 
 
-def certified(scale):
-    """ROC AUC, certified."""
-    y, s = columns(scale)
-    return Case(
-        f"ROC AUC, 2^16 bins, certified, {len(y):,} rows",
-        lambda: sm.ROCAUC(max_bins=2**16).update(y, s).compute(),
-        {
-            "scikit-learn": lambda: sk.roc_auc_score(y, s),
-            "torchmetrics": once(tc.BinaryAUROC, torch.from_numpy(s), torch.from_numpy(y)),
-        },
-        {"scikit-learn": 40, "torchmetrics": 25},
-        (y, s),
-        repeats=2,
-    )
-
-
-BENCHMARKS = {"ROC AUC exact": exact, "ROC AUC certified": certified}
+BENCHMARKS = {
+    "ROC AUC exact": lambda scale: auc(scale, "exact, distinct scores", 24, (8, 5)),
+    "ROC AUC certified": lambda scale: auc(scale, "2^16 bins, certified", 16, (40, 25)),
+}
