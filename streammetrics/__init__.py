@@ -35,6 +35,7 @@ from streammetrics.core.errors import (
 from streammetrics.core.metric import Interval, Metric, merge
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.state import from_bytes
+from streammetrics.engines.local import evaluate
 from streammetrics.metrics import (
     aggregation,
     calibration,
@@ -84,6 +85,7 @@ __all__ = [
     "StateFormatError",
     "StreamMetricsError",
     "UndefinedMetricWarning",
+    "evaluate",
     "from_bytes",
     "merge",
 ]

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streammetrics.cli import trec
 from streammetrics.cli.errors import CommandError
-from streammetrics.cli.evaluation import evaluate as evaluate_pieces
 from streammetrics.cli.planning import plan
-from streammetrics.cli.reading import BATCH_ROWS
 from streammetrics.cli.report import console
 from streammetrics.cli.running import (
     advice,
@@ -21,12 +18,15 @@ from streammetrics.cli.running import (
     progress_bar,
     state_of,
 )
-from streammetrics.cli.sources import FORMATS, STDIN, find
-from streammetrics.cli.specs import depths, literal, literals, parse
-from streammetrics.cli.tasks import TASKS, flag
+from streammetrics.cli.specs import Spec, depths, literal, literals, parse
+from streammetrics.cli.tasks import OF_TREC_FILES, TASKS, flag
 from streammetrics.cli.writing import check_writable, write
 from streammetrics.core.errors import IncompatibleMetricsError, StreamMetricsError
 from streammetrics.core.metric import Metric
+from streammetrics.engines.local import evaluate as evaluate_data
+from streammetrics.readers import trec
+from streammetrics.readers.pieces import BATCH_ROWS
+from streammetrics.readers.sources import FORMATS, STDIN, find
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -228,7 +228,7 @@ def evaluate(
     if qrels is not None or run is not None:
         _check_trec(task, [*(paths or ()), *map(flag, given)], qrels, run)
         options = {"preset": "trec_eval", **options}
-        what = plan(task, trec.INPUTS, options, specs, trec.DEFAULTS)
+        what = plan(task, trec.INPUTS, options, specs, tuple(map(Spec, OF_TREC_FILES)))
         pieces = trec.pieces(str(qrels), str(run))
         about: dict[str, Any] = {"qrels": qrels, "run": run}
         notes: list[str] = []
@@ -243,11 +243,11 @@ def evaluate(
     if per_query and task != "ranking":
         raise CommandError(f"--per-query is not for --task {task}")
     with progress_bar(pieces) as progress, advice(what):
-        evaluate_pieces(
-            what.suite, pieces, batch_rows=batch_rows, workers=workers, progress=progress
+        suite = evaluate_data(
+            what.suite, pieces, workers=workers, batch_rows=batch_rows, progress=progress
         )
     about = {"task": task, **about, "options": dict(what.options)}
-    finish(what.suite, about, notes, json, save=save, per_query=per_query)
+    finish(suite, about, notes, json, save=save, per_query=per_query)
 
 
 def _check_trec(task: str, others: Sequence[str], qrels: str | None, run: str | None) -> None:

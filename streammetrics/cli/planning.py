@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.cli.errors import CommandError, near
+from streammetrics.cli.errors import CommandError
 from streammetrics.cli.specs import Spec, at_each, construct
 from streammetrics.cli.tasks import TASKS, WEIGHT, Task, flag
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.metrics.ranking_base import ranking_preset
+from streammetrics.readers.errors import near
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,43 +6,33 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.cli import columns as wanted
 from streammetrics.cli.errors import CommandError
-from streammetrics.cli.readers import opened
 from streammetrics.cli.report import Report, as_json, console, report, show
-from streammetrics.cli.sources import STDIN
-from streammetrics.cli.tasks import PROBABILITIES, TASKS
+from streammetrics.cli.tasks import PROBABILITIES
 from streammetrics.cli.writing import write
 from streammetrics.core.errors import StateFormatError, StreamMetricsError
 from streammetrics.core.state import from_bytes
+from streammetrics.readers import formats
+from streammetrics.readers.sources import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from streammetrics.cli.evaluation import Piece
     from streammetrics.cli.planning import Plan
-    from streammetrics.cli.sources import Source
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
+    from streammetrics.readers.pieces import Piece
+    from streammetrics.readers.sources import Source
 
 
 def pieces_of(sources: Sequence[Source], what: Plan) -> tuple[dict[str, Any], list[Piece]]:
-    """Open every file, so that a mistake in the last one is told before the first is read.
-
-    Returns the names of the columns that each input is read from, and the pieces.
-    """
-    columns: dict[str, wanted.Column] = {}
-    pieces: list[Piece] = []
-    for source in sources:
-        file = opened(source)
-        kinds = TASKS[what.task].kinds
-        columns = columns or wanted.resolve(what.asked, kinds, file.names, source)
-        pieces += file.pieces(tuple({c.title: c for c in columns.values()}.values()))
+    """Open every file; return the names of the columns that each input is read from, and pieces."""
+    columns, pieces = formats.pieces_of(sources, lambda _: what.asked, what.suite.kinds)
     names = {
         key: list(column.names) if len(column.names) > 1 else column.names[0]
         for key, column in columns.items()
     }
-    return names, pieces
+    return names, list(pieces)
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.cli.errors import CommandError, near
+from streammetrics.cli.errors import CommandError
 from streammetrics.core.metric import Metric
+from streammetrics.readers.errors import near
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

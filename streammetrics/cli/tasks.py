@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streammetrics.cli.columns import Kind
-
 WEIGHT = "sample_weight"
 FLAGS = {WEIGHT: "--weight", "X": "--features"}  # where a flag is not the input's name
 
@@ -25,7 +23,6 @@ class Task:
         either: Groups of inputs of which it needs at least one whole.
         required: Inputs it cannot do without besides.
         extra: Inputs it can do without.
-        kinds: Those of its inputs that are not labels, and what they are.
         defaults: The metrics by default for every input they read, besides the required ones.
         options: The parameters of metrics that can be set for all of them at once.
         parameters: Those that are set where the user says nothing.
@@ -38,7 +35,6 @@ class Task:
     options: frozenset[str]
     required: tuple[str, ...] = ()
     extra: tuple[str, ...] = (WEIGHT,)
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     argmax: str = ""
     instead: str = ""
@@ -53,7 +49,6 @@ TASKS = {
     "binary": Task(
         required=("y_true",),
         either=(("y_score",), ("y_pred",)),
-        kinds={"y_score": "number", WEIGHT: "number"},
         defaults={
             "y_score": (
                 "ROCAUC", "AveragePrecision", "LogLoss", "BrierScore", "CalibrationError",
@@ -68,7 +63,6 @@ TASKS = {
     "multiclass": Task(
         required=("y_true",),
         either=(("y_score",), ("y_pred",)),
-        kinds={"y_score": "number", WEIGHT: "number"},
         defaults={
             "y_pred": ("Accuracy", "BalancedAccuracy", "F1", "MatthewsCorrcoef", "CohenKappa"),
             "y_score": ("ROCAUC", "LogLoss"),
@@ -79,7 +73,6 @@ TASKS = {
     ),
     "regression": Task(
         either=(("y_true", "y_pred"),),
-        kinds={"y_true": "number", "y_pred": "number", WEIGHT: "number"},
         defaults={
             "y_true": (
                 "MAE", "RMSE", "R2", "ExplainedVariance",
@@ -91,7 +84,6 @@ TASKS = {
     "ranking": Task(
         either=(("query", "relevance", "score"),),
         extra=("doc",),
-        kinds={"query": "id", "relevance": "number", "score": "number", "doc": "id"},
         defaults={
             "query": ("NDCG", "MAP", "MRR", "PrecisionAtK", "RecallAtK", "HitRateAtK")
         },
@@ -104,14 +96,12 @@ TASKS = {
     "correlation": Task(
         either=(("y_true", "y_pred"),),
         extra=(),
-        kinds={"y_true": "number", "y_pred": "number"},
         defaults={"y_true": ("KendallTau", "SpearmanRho", "PearsonCorrelation")},
         options=frozenset({"nan_policy"}),
     ),
     "clustering": Task(
         either=(("labels_true", "labels_pred"), ("X", "labels")),
         extra=(),
-        kinds={"X": "number"},
         defaults={
             "labels_true": (
                 "AdjustedRandIndex", "NormalizedMutualInfo", "AdjustedMutualInfo",
@@ -122,6 +112,9 @@ TASKS = {
         options=frozenset({"nan_policy"}),
     ),
 }  # fmt: skip
+
+# Metrics of whole rankings, which a TREC file, small enough to be text, has by default besides.
+OF_TREC_FILES = ("MAP", "MRR", "NDCG", "RPrecision", "BPref")
 
 # Metrics whose scores are probabilities; others only need their order.
 PROBABILITIES = frozenset({"LogLoss", "BrierScore", "CalibrationError", "CalibrationCurve"})

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.batch import Batch
+    from streammetrics.core.schema import Kind
 
 KINDS = {"b": "booleans", "i": "integers", "u": "integers"}
 
@@ -204,6 +205,11 @@ class ScoredLabels(Field):
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
         """The label and the score."""
         return (self.truth, self.scores.name)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """A label and a number."""
+        return {self.truth: "label", **self.scores.kinds}
 
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
         """Return the labels and the scores."""

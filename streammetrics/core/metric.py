@@ -93,7 +93,12 @@ class Mergeable(ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         from streammetrics.core.state import from_bytes  # noqa: PLC0415 - it builds metrics in turn
 
-        return _unpickled, (type(self), from_bytes, self.to_bytes())
+        return _unpickled, (self._types, from_bytes, self.to_bytes())
+
+    @property
+    def _types(self) -> tuple[type, ...]:
+        """The classes that must be defined where the state is read."""
+        return (type(self),)
 
     @property
     def n_rows(self) -> int:
@@ -115,9 +120,9 @@ class Mergeable(ABC):
         return self._accumulator.feeds
 
 
-def _unpickled(cls: type, from_bytes: Any, blob: bytes) -> Any:
-    # Naming `cls` makes pickle import it, so that a user's own class is registered by now.
-    del cls
+def _unpickled(classes: tuple[type, ...], from_bytes: Any, blob: bytes) -> Any:
+    # Naming the classes makes pickle import them, so that a user's own are registered by now.
+    del classes
     return from_bytes(blob)
 
 
@@ -221,9 +226,12 @@ class Metric(Configured, Mergeable):
 
 def registered_name(cls: type) -> str:
     """Return the name under which states name a class: short for the package's own."""
-    if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+    module = cls.__module__
+    if module.partition(".")[0] == __name__.partition(".")[0]:
         return cls.__name__
-    return f"{cls.__module__}.{cls.__qualname__}"
+    if module == "__mp_main__":  # a script, as processes that it spawns call it
+        module = "__main__"
+    return f"{module}.{cls.__qualname__}"
 
 
 def _undefined(value: Any) -> bool:

@@ -8,9 +8,12 @@ from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.batch import WEIGHT
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Interval, Mergeable, Metric
+from streammetrics.core.schema import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from streammetrics.core.schema import Kind
 
 
 class MetricSet(Mergeable):
@@ -82,38 +85,54 @@ class MetricSet(Mergeable):
             return self.feed(self._known(columns), self.columns)
         if columns:
             raise InvalidBatchError("pass one table or columns by name, not both")
-        return self.feed(self._chosen(table), self.columns)
+        names = table_columns(table)
+        raw = {title: table[title] for title in self.reads(names)}
+        self._check_there([title for title in raw if raw[title] is not None], names)
+        return self.feed(raw, self.columns)
 
-    def _titles(self, names: Iterable[str]) -> list[str]:
-        return [self.columns.get(name, name) for name in names]
+    def asked(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the column of each input that is needed, or is among the `names` of a table."""
+        there = set(names)
+        required, optional = self._accumulator.required, self._accumulator.optional
+        # An input that may be left out is needed all the same once `columns` has named it.
+        return {
+            name: title
+            for name, title in zip((*required, *optional), self._titles(), strict=True)
+            if name in required or name in self.columns or title in there
+        }
+
+    def reads(self, names: Iterable[str]) -> list[str]:
+        """Return those of a table's columns that `update` takes.
+
+        Raises:
+            InvalidBatchError: A column that it needs is not among them.
+        """
+        there = list(names)
+        self._check_there(there, there)
+        return list(dict.fromkeys(self.asked(there).values()))
+
+    def _titles(self) -> list[str]:
+        inputs = (*self._accumulator.required, *self._accumulator.optional)
+        return [self.columns.get(name, name) for name in inputs]
 
     def _known(self, columns: Mapping[str, Any]) -> Mapping[str, Any]:
-        titles = self._titles((*self._accumulator.required, *self._accumulator.optional))
+        titles = self._titles()
         unknown = sorted(columns.keys() - set(titles))
         if unknown:
             raise InvalidBatchError(
                 f"no input is called {', '.join(map(repr, unknown))}; "
                 f"the inputs are {', '.join(map(repr, titles))}"
             )
-        return self._complete(columns, list(columns))
+        self._check_there([k for k, v in columns.items() if v is not None], list(columns))
+        return columns
 
-    def _chosen(self, table: Any) -> Mapping[str, Any]:
-        names = table_columns(table)
-        there = set(names)
-        inputs = (*self._accumulator.required, *self._accumulator.optional)
-        titles = dict.fromkeys(self._titles(inputs))
-        return self._complete({title: table[title] for title in titles if title in there}, names)
-
-    def _complete(self, raw: Mapping[str, Any], names: list[str]) -> Mapping[str, Any]:
-        # An input that may be left out is needed all the same once `columns` has named it.
-        needed = self._titles((*self._accumulator.required, *self.columns))
-        missing = [title for title in dict.fromkeys(needed) if raw.get(title) is None]
+    def _check_there(self, given: Sequence[str], names: Sequence[str]) -> None:
+        missing = [title for title in self.asked(()).values() if title not in given]
         if missing:
             raise InvalidBatchError(
-                f"no column {', '.join(map(repr, missing))}; "
+                f"no column {', '.join(map(repr, dict.fromkeys(missing)))}; "
                 f"there are: {', '.join(map(repr, names)) or 'none'}"
             )
-        return raw
 
     def compute(self) -> dict[str, Any]:
         """Return every metric's value by its name."""
@@ -132,6 +151,15 @@ class MetricSet(Mergeable):
     def inputs(self) -> tuple[str, ...]:
         """The canonical names of the columns that `update` takes, without the weight."""
         return tuple(dict.fromkeys(name for m in self._metrics.values() for name in m.inputs))
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """What each input holds: labels, ids or numbers."""
+        found: dict[str, Kind] = {WEIGHT: "number"}
+        for schema in self._accumulator.schemas:
+            for name, kind in schema.kinds.items():
+                found[name] = max(kind, found.get(name, kind), key=KINDS.index)
+        return found
 
     def __getitem__(self, name: str) -> Metric:
         return self._metrics[name]
@@ -154,6 +182,11 @@ class MetricSet(Mergeable):
         return self._accumulator.part(self._accumulator.flush().statistics)
 
     @property
+    def _types(self) -> tuple[type, ...]:
+        """The classes that must be defined where the state is read."""
+        return tuple({type(metric): None for metric in self._metrics.values()})
+
+    @property
     def _identity(self) -> Any:
         metrics = tuple((name, metric.key) for name, metric in self._metrics.items())
         return metrics, sorted(self.columns.items())
@@ -165,9 +198,17 @@ class MetricSet(Mergeable):
         return f"MetricSet({{{inside}}}) <{self.n_rows:,} rows>"
 
 
+_NAMES = ("column_names", "columns", "keys")  # of Arrow tables, of data frames, of mappings
+
+
+def is_table(what: Any) -> bool:
+    """Whether it has columns by name."""
+    return any(hasattr(what, attribute) for attribute in _NAMES)
+
+
 def table_columns(table: Any) -> list[str]:
     """Return the names of a table's columns, whatever kind of table it is."""
-    for attribute in ("column_names", "columns", "keys"):
+    for attribute in _NAMES:
         names = getattr(table, attribute, None)
         if names is not None:
             return list(names() if callable(names) else names)

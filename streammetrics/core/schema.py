@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
     from streammetrics.core.arrays import Column
     from streammetrics.core.batch import Batch
+
+# What a column holds, which tells how text is read: a label may spell an integer or a boolean, an
+# id is the text that it is. A column read as several is of the last of its kinds.
+Kind = Literal["label", "id", "number"]
+KINDS: tuple[Kind, ...] = ("label", "id", "number")
 
 Facts = dict[str, Any]  # what all rows of one metric must agree on: kind of labels, width, ...
 
@@ -39,6 +44,11 @@ class Field(ABC):
 
     names: tuple[str, ...]
     optional: frozenset[str] = frozenset()  # those of the names that a batch may leave out
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """What each of the columns holds."""
+        return dict.fromkeys(self.names, "label")
 
     @abstractmethod
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
@@ -65,6 +75,11 @@ class Schema:
     def inputs(self) -> tuple[str, ...]:
         """The names of the columns, in the documented order."""
         return tuple(name for field in self.fields for name in field.names)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """What each of the columns holds."""
+        return {name: kind for field in self.fields for name, kind in field.kinds.items()}
 
     @property
     def optional(self) -> frozenset[str]:
@@ -199,6 +214,11 @@ class Numbers(Field):
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
         """The one column."""
         return (self.name,)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """A number."""
+        return {self.name: "number"}
 
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
         """Return the column as float64."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.batch import Batch
+    from streammetrics.core.schema import Kind
 
     Floats = NDArray[np.float64]
 
@@ -34,6 +35,11 @@ class RankingRows(Field):
 
     names = ("query", "relevance", "score", "doc")
     optional = frozenset({"relevance", "score", "doc"})
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """Ids and numbers."""
+        return {"query": "id", "relevance": "number", "score": "number", "doc": "id"}
 
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
         """Return ids as columns and numbers as float64, and where a number is nan."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from streammetrics.cli.trec import read_qrels, read_run
+from streammetrics.readers.trec import read_qrels, read_run
 
 DATA = Path(__file__).parents[1] / "data" / "trec"
 METRICS = {

@@ -7,30 +7,31 @@ import csv
 import zlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from streammetrics.cli import columns as wanted
-from streammetrics.cli.errors import CommandError
+from streammetrics.readers import columns as wanted
+from streammetrics.readers.errors import ReadError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streammetrics.cli.columns import Column
-    from streammetrics.cli.sources import Source
+    from streammetrics.readers.columns import Column
+    from streammetrics.readers.sources import Source
 
-BATCH_ROWS = 1 << 16  # two columns of float64 stay in a 2 MB cache from decoding to counting
 PIECE_ROWS = 1 << 20  # what a worker takes at a time: long enough that opening a file is nothing
 
 
 @dataclass(frozen=True)
-class Piece(ABC):
-    """What a worker reads at a time: a file, or a part of one. It can be sent to a process."""
+class FilePiece(ABC):
+    """A file, or a part of one. It can be sent to a process."""
 
     source: Source
     columns: tuple[Column, ...]
     rows: int | None  # how many, where it is known
+
+    unit: ClassVar[str] = "file"
 
     @property
     def once(self) -> bool:
@@ -54,7 +55,7 @@ class Piece(ABC):
 
     @abstractmethod
     def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:
-        """Yield the needed columns; `threads`: this process may use every core."""
+        """Yield the needed columns."""
 
 
 class File(ABC):
@@ -71,14 +72,14 @@ class File(ABC):
     def read_names(self) -> Sequence[str]:
         """Return the columns' names from what stands at the file's beginning or end."""
 
-    def pieces(self, columns: tuple[Column, ...]) -> list[Piece]:
+    def pieces(self, columns: tuple[Column, ...]) -> list[FilePiece]:
         """Return the parts that can be read on their own."""
         wanted.check(columns, self.names, self.source)
         with reading(self.source):
             return self.split(columns)
 
     @abstractmethod
-    def split(self, columns: tuple[Column, ...]) -> list[Piece]:
+    def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
         """Return the parts, of `PIECE_ROWS` rows or so where the format allows."""
 
 
@@ -97,7 +98,7 @@ def reading(source: Source) -> Iterator[None]:
     ) as error:
         kind = {"csv": "CSV", "tsv": "TSV", "arrow": "Arrow", "parquet": "Parquet"}
         why = str(getattr(error, "strerror", None) or error).splitlines() or [type(error).__name__]
-        raise CommandError(
+        raise ReadError(
             f"{source}: cannot be read as {kind.get(source.format, 'JSON lines')}: "
             f"{why[0].rstrip('. ')}"
         ) from error

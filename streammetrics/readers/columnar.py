@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streammetrics.cli.columns import needed, of_kind
-from streammetrics.cli.reading import PIECE_ROWS, File, Piece
+from streammetrics.readers.columns import needed, of_kind
+from streammetrics.readers.files import PIECE_ROWS, File, FilePiece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streammetrics.cli.columns import Column
-    from streammetrics.cli.sources import Source
+    from streammetrics.readers.columns import Column
+    from streammetrics.readers.sources import Source
 
 _MANY = 5  # columns of a batch that are worth a thread each
 
 
 @dataclass(frozen=True)
-class ParquetPiece(Piece):
+class ParquetPiece(FilePiece):
     """Neighbouring row groups."""
 
     groups: tuple[int, ...]
@@ -60,14 +60,14 @@ class Parquet(File):
         self.sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
         return self.schema.names
 
-    def split(self, columns: tuple[Column, ...]) -> list[Piece]:
+    def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
         """Join small row groups."""
         texts = tuple(
             name
             for name in needed(columns)
             if name in of_kind(columns, "label") and _is_text(self.schema.field(name).type)
         )
-        pieces: list[Piece] = []
+        pieces: list[FilePiece] = []
         groups: list[int] = []
         start = rows = 0
         for group, size in enumerate(self.sizes):
@@ -84,7 +84,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 @dataclass(frozen=True)
-class ArrowPiece(Piece):
+class ArrowPiece(FilePiece):
     """Neighbouring record batches of an Arrow file."""
 
     first: int
@@ -103,7 +103,7 @@ class ArrowPiece(Piece):
 
 
 @dataclass(frozen=True)
-class ArrowStreamPiece(Piece):
+class ArrowStreamPiece(FilePiece):
     """A whole Arrow stream."""
 
     reader: Any  # of a stream that is open already, else None
@@ -135,7 +135,7 @@ class Arrow(File):
             self.rows = file.get_batch(0).num_rows if self.count else 0
             return list(file.schema.names)
 
-    def split(self, columns: tuple[Column, ...]) -> list[Piece]:
+    def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
         """Join small batches, as large as the first one promises."""
         if self.reader is not None or self.streamed:
             return [ArrowStreamPiece(self.source, columns, None, self.reader)]

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streammetrics.cli.columns import needed, of_kind
-from streammetrics.cli.errors import CommandError
-from streammetrics.cli.reading import File, Piece
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.readers.columns import needed, of_kind
+from streammetrics.readers.files import File, FilePiece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streammetrics.cli.columns import Column
-    from streammetrics.cli.sources import Source
+    from streammetrics.readers.columns import Column
+    from streammetrics.readers.sources import Source
 
 _TEXT_BLOCK = 1 << 22  # bytes of text parsed at a time
 _HEAD = 1 << 16  # bytes of JSON lines whose keys are the names of the columns
@@ -36,7 +36,7 @@ _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): .* error to \w+: in
 
 
 @dataclass(frozen=True)
-class CsvPiece(Piece):
+class CsvPiece(FilePiece):
     """A whole file of comma- or tab-separated text."""
 
     names: tuple[str, ...]
@@ -73,7 +73,7 @@ class CsvPiece(Piece):
         found = _CONVERSION.match(message)
         if found:
             column, row, value = found.groups()
-            raise CommandError(
+            raise InvalidBatchError(
                 f"{self.source}: {self.names[int(column)]} holds {value!r} in row {int(row) - 1}; "
                 "numbers are needed"
             )
@@ -89,7 +89,7 @@ class Csv(File):
         with self.source.open() as stream:
             return _header(stream, self.source)
 
-    def split(self, columns: tuple[Column, ...]) -> list[Piece]:
+    def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
         """Text has to be read from the start."""
         return [CsvPiece(self.source, columns, None, self.names)]
 
@@ -106,7 +106,7 @@ def _header(stream: io.BufferedReader, source: Source) -> list[str]:
     text = io.StringIO(line.decode("utf-8-sig"), newline="")
     names = next(csv.reader(text, delimiter=_delimiter(source)), [])
     if not names:
-        raise CommandError(f"{source}: is empty; a line with the columns' names is expected")
+        raise InvalidBatchError(f"{source}: is empty; a line with the columns' names is expected")
     return names
 
 
@@ -137,7 +137,7 @@ _KINDS: dict[type, pa.DataType] = {
 
 
 @dataclass(frozen=True)
-class JsonPiece(Piece):
+class JsonPiece(FilePiece):
     """A whole file of JSON objects, one a line; a key that a line lacks is null."""
 
     head: bytes  # what has been read of a stream already
@@ -159,7 +159,7 @@ class JsonPiece(Piece):
                         pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
                     )
                 except pa.ArrowInvalid as error:
-                    raise CommandError(
+                    raise InvalidBatchError(
                         f"{self.source}: {_faulty(lines, row, schema, error)}"
                     ) from error
                 yield from read.select(names).to_batches()
@@ -181,14 +181,16 @@ class JsonLines(File):
             try:
                 names.update(dict.fromkeys(_object(line)))
             except ValueError as error:
-                raise CommandError(
+                raise InvalidBatchError(
                     f"{self.source}: row {row} is not a JSON object on one line ({error})"
                 ) from None
         if not names:
-            raise CommandError(f"{self.source}: is empty; JSON objects, one a line, are expected")
+            raise InvalidBatchError(
+                f"{self.source}: is empty; JSON objects, one a line, are expected"
+            )
         return list(names)
 
-    def split(self, columns: tuple[Column, ...]) -> list[Piece]:
+    def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
         """Text has to be read from the start."""
         return [JsonPiece(self.source, columns, None, self.head if self.source.once else b"")]
 

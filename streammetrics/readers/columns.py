@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from streammetrics.cli.errors import CommandError, near
-from streammetrics.cli.sources import natural
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.schema import KINDS
+from streammetrics.readers.errors import near
+from streammetrics.readers.sources import natural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    Kind = Literal["label", "id", "number"]
-
-# A column that several inputs name is of the last of their kinds: whole numbers are labels too.
-_KINDS: tuple[Kind, ...] = ("label", "id", "number")
+    from streammetrics.core.schema import Kind
 
 
 @dataclass(frozen=True)
 class Column:
-    """What one input of the metrics is read from: a column, or several as a matrix.
-
-    How text is read depends on the kind: a label may spell an integer or a boolean, an id is the
-    text that it is, so that 007 and 7 are two.
-    """
+    """What one input of the metrics is read from: a column, or several as a matrix."""
 
     title: str  # what the user wrote, and messages say
     names: tuple[str, ...]
@@ -42,7 +37,7 @@ def resolve(
     Args:
         asked: For each input, a column's name, a list ``"a,b,c"`` or a glob ``"p*"``. A glob takes
             no column that another input names, and the natural order: p2 before p10.
-        kinds: The inputs that are not labels.
+        kinds: What the inputs hold.
         names: The columns there are.
         where: The file they are in, for messages.
     """
@@ -50,8 +45,8 @@ def resolve(
     chosen = {key: _names(text, names, taken, where) for key, text in asked.items()}
     found: dict[str, Kind] = {}
     for key, text in asked.items():
-        kind = "number" if len(chosen[key]) > 1 else kinds.get(key, "label")
-        found[text] = max(kind, found.get(text, "label"), key=_KINDS.index)
+        kind: Kind = "number" if len(chosen[key]) > 1 else kinds[key]
+        found[text] = max(kind, found.get(text, kind), key=KINDS.index)
     return {key: Column(text, chosen[key], found[text]) for key, text in asked.items()}
 
 
@@ -61,12 +56,12 @@ def _names(text: str, names: Sequence[str], taken: set[str], where: object) -> t
     if any(sign in text for sign in "*?["):
         found = [name for name in names if fnmatchcase(name, text) and name not in taken]
         if not found:
-            raise CommandError(f"{where}: no column matches {text!r}{near(text, names)}")
+            raise InvalidBatchError(f"{where}: no column matches {text!r}{near(text, names)}")
         return tuple(sorted(found, key=natural))
     parts = [part.strip() for part in text.split(",")] if "," in text else [text]
     for part in parts:
         if part not in names:
-            raise CommandError(f"{where}: no column {part!r}{near(part, names)}")
+            raise InvalidBatchError(f"{where}: no column {part!r}{near(part, names)}")
     return tuple(parts)
 
 
@@ -76,9 +71,9 @@ def check(columns: Sequence[Column], names: Sequence[str], where: object) -> tup
     wanted = needed(columns)
     for name in wanted:
         if name not in present:
-            raise CommandError(f"{where}: no column {name!r}{near(name, names)}")
+            raise InvalidBatchError(f"{where}: no column {name!r}{near(name, names)}")
         if names.count(name) > 1:
-            raise CommandError(f"{where}: {names.count(name)} columns are called {name!r}")
+            raise InvalidBatchError(f"{where}: {names.count(name)} columns are called {name!r}")
     return tuple(wanted)
 
 

@@ -12,7 +12,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
-from streammetrics.cli.errors import CommandError, near
+from streammetrics.readers.errors import ReadError, near
 
 if TYPE_CHECKING:
     import io
@@ -80,10 +80,10 @@ def find(paths: Sequence[str], fmt: str | None = None) -> Found:
         fmt: The format of all of them; ``None``: as their endings say.
 
     Raises:
-        CommandError: A path is not there, named twice, or in no known format.
+        ReadError: A path is not there, named twice, or in no known format.
     """
     if fmt is not None and fmt not in FORMATS:
-        raise CommandError(f"no format {fmt!r}{near(fmt, FORMATS)}")
+        raise ReadError(f"no format {fmt!r}{near(fmt, FORMATS)}")
     sources: list[Source] = []
     ignored: list[str] = []
     spools: list[IO[bytes]] = []
@@ -101,9 +101,7 @@ def find(paths: Sequence[str], fmt: str | None = None) -> Found:
                 sources.append(Source(name, fmt or _format(name) or _unknown(name)))
     _check_once(sources)
     if not sources:
-        raise CommandError(
-            f"{', '.join(paths)}: no files of a known format ({', '.join(SUFFIXES)})"
-        )
+        raise ReadError(f"{', '.join(paths)}: no files of a known format ({', '.join(SUFFIXES)})")
     return Found(sources, ignored, spools)
 
 
@@ -119,12 +117,12 @@ def matching(path: str) -> list[str]:
     if glob.has_magic(path):
         found = [name for name in glob.glob(path, recursive=True) if not os.path.isdir(name)]
         if not found:
-            raise CommandError(f"{path}: no file matches")
+            raise ReadError(f"{path}: no file matches")
         return sorted(found, key=natural)
     folder, name = os.path.split(path)
     if not os.path.isdir(folder or "."):
-        raise CommandError(f"{path}: no such file or folder; there is no folder {folder!r} either")
-    raise CommandError(
+        raise ReadError(f"{path}: no such file or folder; there is no folder {folder!r} either")
+    raise ReadError(
         f"{path}: no such file or folder"
         f"{near(name, sorted(os.listdir(folder or '.')), 'in it are')}"
     )
@@ -152,7 +150,7 @@ def _format(path: str) -> str | None:
 
 
 def _unknown(path: str) -> str:
-    raise CommandError(
+    raise ReadError(
         f"{path}: the ending says no format that is known ({', '.join(SUFFIXES)}); "
         f"--format names one of {', '.join(FORMATS)}"
     )
@@ -160,7 +158,7 @@ def _unknown(path: str) -> str:
 
 def _standard_input(fmt: str | None, spools: list[IO[bytes]]) -> Source:
     if fmt is None:
-        raise CommandError(f"standard input needs --format: one of {', '.join(FORMATS)}")
+        raise ReadError(f"standard input needs --format: one of {', '.join(FORMATS)}")
     stream = cast("io.BufferedReader", sys.stdin.buffer)
     if stream.peek(2)[:2] == _GZIP:
         stream = cast("io.BufferedReader", gzip.GzipFile(fileobj=stream))
@@ -180,5 +178,5 @@ def _check_once(sources: Sequence[Source]) -> None:
     for source in sources:
         key = source.title or os.path.realpath(source.path)
         if key in seen:
-            raise CommandError(f"{source}: named twice, and its rows would count twice")
+            raise ReadError(f"{source}: named twice, and its rows would count twice")
         seen.add(key)

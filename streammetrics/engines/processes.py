@@ -1,4 +1,4 @@
-"""A set of metrics over many pieces of data, read in parallel: the same bytes however many read."""
+"""Pieces of data read by several processes of one machine: the same bytes however many read."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.accumulator import Accumulator
-from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
-from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.metric import merge
+from streammetrics.engines.shards import located
+from streammetrics.readers.pieces import TablePiece
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from multiprocessing.context import SpawnProcess
 
-    from streammetrics.core.metric import Metric
+    from streammetrics.core.metric_set import MetricSet
+    from streammetrics.readers.pieces import Piece
 
     Progress = Callable[[int], None]
 
@@ -27,96 +32,78 @@ _TICK = 0.1  # seconds between two messages of a worker on how far it is
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-class Piece(Protocol):
-    """Rows that one worker reads at a time; its text is what messages call it."""
-
-    @property
-    def once(self) -> bool:
-        """Whether it can only be read in this process."""
-
-    @property
-    def rows(self) -> int | None:
-        """How many rows it has, where that is known."""
-
-    def first_row(self) -> int:
-        """Return the number of rows before it in its file."""
-
-    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Yield the number of rows and the table of each batch."""
-
-
-def evaluate(
+def fill(
     suite: MetricSet,
-    pieces: Sequence[Piece],
+    pieces: Iterable[Piece],
     *,
     batch_rows: int,
     workers: int = 1,
     progress: Progress | None = None,
-) -> None:
-    """Update `suite` with the rows of all pieces, or raise and leave it as it was.
+) -> MetricSet:
+    """Return a copy of `suite` that has taken the rows of all pieces.
 
     This process is one of the workers, the others are spawned, and whoever is free takes the next
     piece. A state is a function of the multiset of rows, so who read what cannot be seen.
 
     Args:
         suite: The metrics.
-        pieces: What to read.
+        pieces: What to read; those that come one by one, or can be read once, keep it to this
+            process.
         batch_rows: Rows read at a time.
-        workers: Processes that read; pieces that can be read once keep it to this one.
+        workers: Processes that read.
         progress: Called with the number of rows read since it was last called.
 
     Raises:
         StreamMetricsError: A piece cannot be read, or its rows not be taken: the first such piece.
     """
-    task = _Task(suite, pieces, batch_rows)
-    workers = min(workers, len(pieces))
-    if workers > 1 and not any(piece.once for piece in pieces):
-        states = _shared(task, workers, progress or _silent)
-    else:
-        mine = task.suite()
-        for index in range(len(pieces)):
-            task.read(index, mine, progress or _silent, threads=True)
-        states = [mine]
-    suite.merge(*states)
+    tell = progress or _silent
+    if isinstance(pieces, Sequence) and not any(piece.once for piece in pieces):
+        workers = min(workers, len(pieces))
+        if workers > 1:
+            return merge(_shared(_Task(suite, pieces, batch_rows), workers, tell))
+    state = suite.copy()
+    for piece in pieces:
+        _read(piece, state, batch_rows, tell, threads=True)
+    return state
 
 
 def _silent(rows: int) -> None:
     """Tell nobody."""
 
 
+def _read(
+    piece: Piece, suite: MetricSet, batch_rows: int, progress: Progress, *, threads: bool
+) -> None:
+    """Update the set with the rows of a piece."""
+    row = 0
+    for rows, table in piece.tables(batch_rows, threads=threads):
+        with located(str(piece), lambda: piece.first_row() + row, piece.unit):  # noqa: B023 - called before the next
+            suite.update(table)
+        row += rows
+        progress(rows)
+
+
 class _Task:
-    """What every worker knows. Pickling the metrics imports the modules that define them."""
+    """What every worker knows. Tables stay in the process that has them, until asked for."""
 
     def __init__(self, suite: MetricSet, pieces: Sequence[Piece], batch_rows: int) -> None:
-        self.metrics: dict[str, Metric] = {name: suite[name].copy().reset() for name in suite}
-        self.columns = suite.columns
-        self.pieces = pieces
-        self.batch_rows = batch_rows
+        self.suite, self.batch_rows = suite, batch_rows
+        self.pieces: list[Any] = list(pieces)
 
-    def suite(self) -> MetricSet:
-        """Return an empty set of the metrics."""
-        return MetricSet(self.metrics, columns=self.columns)
+    def __getstate__(self) -> dict[str, Any]:
+        pieces = [None if isinstance(piece, TablePiece) else piece for piece in self.pieces]
+        return {**self.__dict__, "pieces": pieces}
 
-    def read(self, index: int, suite: MetricSet, progress: Progress, *, threads: bool) -> None:
+    def read(self, piece: Piece, suite: MetricSet, progress: Progress) -> None:
         """Update the set with the rows of a piece."""
-        piece, row = self.pieces[index], 0
-        for rows, table in piece.tables(self.batch_rows, threads=threads):
-            try:
-                suite.update(table)
-            except InvalidBatchError as error:
-                raise _located(error, piece, row) from None
-            row += rows
-            progress(rows)
+        _read(piece, suite, self.batch_rows, progress, threads=False)
 
 
-def _located(error: InvalidBatchError, piece: Piece, row: int) -> InvalidBatchError:
-    """Return the error with the file and, for the row in the batch, the one in the file."""
-    text, found = str(error), error.row
-    if found is not None:
-        at = piece.first_row() + row + found
-        text = text.replace(f"in row {found}", f"in row {at} of the file", 1)
-        found = at
-    return InvalidBatchError(f"{piece}: {text}", error.column, found)
+@dataclass(frozen=True)
+class _Ask:
+    """A worker's wish for a piece that it could not be sent beforehand."""
+
+    index: int
 
 
 class _Turns:
@@ -147,18 +134,18 @@ def _shared(task: _Task, workers: int, progress: Progress) -> list[MetricSet]:
     helpers: dict[Connection, SpawnProcess] = {}
     try:
         for _ in range(workers - 1):
-            receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(target=_help, args=(task, turns, sender), daemon=True)
+            mine, theirs = context.Pipe()
+            process = context.Process(target=_help, args=(task, turns, theirs), daemon=True)
             with _uninterrupted(), _one_thread():
                 process.start()
-            sender.close()
-            helpers[receiver] = process
+            theirs.close()
+            helpers[mine] = process
         return _Boss(task, turns, helpers, progress).states()
     finally:
-        for receiver, process in helpers.items():
+        for connection, process in helpers.items():
             process.terminate()
             process.join()
-            receiver.close()
+            connection.close()
 
 
 @contextlib.contextmanager
@@ -203,11 +190,11 @@ class _Boss:
 
     def states(self) -> list[MetricSet]:
         """Work, wait for the others, and return everybody's set."""
-        mine = self.task.suite()
+        mine = self.task.suite.copy()
         index = 0
         try:
             for index in self.turns:
-                self.task.read(index, mine, self._tick, threads=False)
+                self.task.read(self.task.pieces[index], mine, self._tick)
         except Exception as error:
             self._failed(index, error)
         while self.open:
@@ -227,48 +214,54 @@ class _Boss:
         self.turns.stop()
 
     def _hear(self, timeout: float | None) -> None:
-        for receiver in wait(self.open, timeout):
-            assert isinstance(receiver, Connection)
+        for connection in wait(self.open, timeout):
+            assert isinstance(connection, Connection)
             try:
-                message = receiver.recv()
+                message = connection.recv()
             except EOFError:
                 message = None
             match message:
                 case int(rows):
                     self.progress(rows)
+                case _Ask(index=index):
+                    connection.send(self.task.pieces[index])
                 case Accumulator():
-                    self.results.append(self.task.suite().over(message))
-                    self.open.remove(receiver)
+                    self.results.append(self.task.suite.over(message))
+                    self.open.remove(connection)
                 case (index, error):
                     self._failed(index, error)
-                    self.open.remove(receiver)
+                    self.open.remove(connection)
                 case None:
-                    self.helpers[receiver].join()
-                    code = self.helpers[receiver].exitcode
+                    self.helpers[connection].join()
+                    code = self.helpers[connection].exitcode
                     raise StreamMetricsError(
                         f"a worker process died (exit code {code}), perhaps for want of memory: "
                         "try fewer workers"
                     )
 
 
-def _help(task: _Task, turns: _Turns, sender: Connection) -> None:
+def _help(task: _Task, turns: _Turns, boss: Connection) -> None:
     """Work in another process: send rows read now and then, in the end the set or an error."""
-    suite = task.suite()
+    suite = task.suite.copy()
     unsaid, said = 0, time.monotonic()
 
     def progress(rows: int) -> None:
         nonlocal unsaid, said
         unsaid += rows
         if time.monotonic() - said >= _TICK:
-            sender.send(unsaid)
+            boss.send(unsaid)
             unsaid, said = 0, time.monotonic()
 
     index = -1
     try:
         for index in turns:
-            task.read(index, suite, progress, threads=False)
-        sender.send(unsaid)
+            piece = task.pieces[index]
+            if piece is None:
+                boss.send(_Ask(index))
+                piece = boss.recv()
+            task.read(piece, suite, progress)
+        boss.send(unsaid)
         # The statistics as they are: bytes would be checked, summed and sorted for nobody.
-        sender.send(suite.alone())
+        boss.send(suite.alone())
     except Exception as error:
-        sender.send((index, error))
+        boss.send((index, error))

@@ -13,14 +13,13 @@ import os
 import zlib
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
-from streammetrics.cli.errors import CommandError
-from streammetrics.cli.sources import matching
-from streammetrics.cli.specs import Spec
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.readers.errors import ReadError
+from streammetrics.readers.sources import matching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,15 +27,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.cli.evaluation import Piece
+    from streammetrics.readers.pieces import Piece
 
     Table = dict[str, Any]
 
 BATCH_ROWS = 1 << 18
 INPUTS = {name: name for name in ("query", "relevance", "score", "doc")}
-
-# Metrics of whole rankings, which a file small enough to be read as text can have by default.
-DEFAULTS = tuple(map(Spec, ("MAP", "MRR", "NDCG", "RPrecision", "BPref")))
 
 _QRELS = ("topic", "iteration", "document", "relevance")
 _RUN = ("topic", "Q0", "document", "rank", "score", "tag")
@@ -137,12 +133,13 @@ def _refuse_number(
 
 @dataclass(frozen=True)
 class TrecPiece:
-    """A file of judgments or results, as `evaluation` reads it."""
+    """A file of judgments or results."""
 
     path: str
     judged: bool
     rows = None  # how many is only known at the end
-    once = False
+    once: ClassVar[bool] = False
+    unit: ClassVar[str] = "file"
 
     def __str__(self) -> str:
         return self.path
@@ -158,7 +155,7 @@ class TrecPiece:
             for table in read(self.path, batch_rows=batch_rows):
                 yield len(table["query"]), table
         except OSError as error:
-            raise CommandError(f"{self.path}: cannot be read: {error.strerror or error}") from error
+            raise ReadError(f"{self.path}: cannot be read: {error.strerror or error}") from error
 
 
 def pieces(qrels: str, run: str) -> list[Piece]:
@@ -167,5 +164,5 @@ def pieces(qrels: str, run: str) -> list[Piece]:
     found += [TrecPiece(path, judged=False) for path in matching(run)]
     for piece in found:
         if os.path.isdir(piece.path):
-            raise CommandError(f"{piece}: is a folder; a file is needed")
+            raise ReadError(f"{piece}: is a folder; a file is needed")
     return list(found)

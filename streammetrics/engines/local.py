@@ -1,0 +1,114 @@
+"""One machine: a set of metrics over files or tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.metric_set import is_table
+from streammetrics.engines._optional import needs
+from streammetrics.engines.shards import blank
+from streammetrics.readers.pieces import BATCH_ROWS, Piece, TablePiece
+
+if TYPE_CHECKING:
+    from streammetrics.core.metric_set import MetricSet
+    from streammetrics.engines.processes import Progress
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    suite: MetricSet,
+    data: Any,
+    *,
+    workers: int = 1,
+    batch_rows: int = BATCH_ROWS,
+    format: str | None = None,  # noqa: A002 - as the command line calls it
+    progress: Progress | None = None,
+) -> MetricSet:
+    """Return a new set that has taken all rows of files or tables; `suite` is untouched.
+
+    The bytes of the result are those of one pass over all rows, whatever `workers` and
+    `batch_rows` are. Only the columns that the metrics read are read; ``columns`` of the set may
+    name several as a list ``"p0,p1"`` or a glob ``"p*"`` where an input is a matrix of scores.
+
+    Args:
+        suite: An empty set.
+        data: Paths (Parquet, Arrow, CSV, JSON lines: files, folders, globs), tables as
+            `MetricSet.update` takes them, a sequence of both, or an iterator of them. Tables of an
+            iterator are taken one by one, so that they need not fit in memory together, and by
+            this process only.
+        workers: Processes, this one and others that are spawned, so a script needs the usual
+            ``if __name__ == "__main__":``. They share files by row groups, batches or whole, and
+            tables whole; states travel back, rows do not.
+        batch_rows: Rows of a file that are read at a time.
+        format: The format of all files: parquet, arrow, csv, tsv or jsonl; by default what their
+            endings say.
+        progress: Called now and then with the number of rows read since the last call.
+
+    Raises:
+        IncompatibleMetricsError: The set has been fed already.
+        InvalidBatchError: A column is missing, or rows are not what they should be: the message
+            names the file or table, the column, the count and the first row.
+        StreamMetricsError: A file is not there or cannot be read, or a worker died.
+        ImportError: Files need ``streammetrics[io]``.
+
+    Memory and cost:
+        A state and a batch of rows per worker. A process takes some 0.4 s to start, so further
+        workers are worth it from some ten million rows on.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metrics = {"auc": sm.ROCAUC(), "mean": sm.Mean()}
+        >>> suite = sm.MetricSet(metrics, columns={"values": "y_score"})
+        >>> monday = {"y_true": [0, 1], "y_score": [0.25, 0.5]}
+        >>> tuesday = {"y_true": [0, 1], "y_score": [0.75, 1.0]}
+        >>> sm.evaluate(suite, [monday, tuesday]).compute()
+        {'auc': 0.75, 'mean': 0.625}
+    """
+    from streammetrics.engines.processes import fill  # noqa: PLC0415 - it is slow to import
+
+    if workers < 1 or batch_rows < 1:
+        raise ValueError(f"workers={workers} and batch_rows={batch_rows} must be positive")
+    empty = blank(suite)
+    pieces = _pieces(empty, data, format)
+    return fill(empty, pieces, batch_rows=batch_rows, workers=workers, progress=progress)
+
+
+def _pieces(suite: MetricSet, data: Any, form: str | None) -> Iterable[Piece]:
+    """Return what to read: all at once, unless tables come one by one."""
+    if isinstance(data, str | os.PathLike) or is_table(data):
+        return _of_items(suite, [data], form)
+    if not isinstance(data, Iterable):
+        raise TypeError(f"a {type(data).__name__} is neither a path or table nor several of them")
+    if isinstance(data, Iterator):
+        first = next(data, None)
+        if first is not None and is_table(first):
+            return (TablePiece(table, index) for index, table in enumerate(chain([first], data)))
+        data = [] if first is None else [first, *data]
+    return _of_items(suite, list(data), form)
+
+
+def _of_items(suite: MetricSet, items: Sequence[Any], form: str | None) -> list[Piece]:
+    pieces: list[Piece] = []
+    paths: list[str] = []
+    for index, item in enumerate(items):
+        if isinstance(item, str | os.PathLike):
+            paths.append(os.fspath(item))
+        elif isinstance(item, Piece):
+            pieces.append(item)
+        elif is_table(item):
+            pieces.append(TablePiece(item, index))
+        else:
+            raise TypeError(f"item {index} is a {type(item).__name__}, neither a path nor a table")
+    return [*_of_files(suite, paths, form), *pieces] if paths else pieces
+
+
+def _of_files(suite: MetricSet, paths: Sequence[str], form: str | None) -> Sequence[Piece]:
+    with needs("pyarrow", "io"):
+        from streammetrics.readers.formats import pieces_of  # noqa: PLC0415 - needs the extra
+        from streammetrics.readers.sources import find  # noqa: PLC0415
+
+    return pieces_of(find(paths, form).sources, suite.asked, suite.kinds)[1]

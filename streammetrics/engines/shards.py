@@ -1,0 +1,61 @@
+"""What all engines do alike: ship a set that is empty, feed it one shard, say where it failed."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.core.metric_set import MetricSet
+from streammetrics.readers.pieces import n_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+
+def blank(suite: MetricSet) -> MetricSet:
+    """Return a copy of the set, which must not have been fed: what workers start from.
+
+    Raises:
+        TypeError: It is not a set.
+        IncompatibleMetricsError: It holds rows, which would count once for every shard.
+    """
+    if not isinstance(suite, MetricSet):
+        raise TypeError(
+            f"a {type(suite).__name__} is not a MetricSet: engines feed tables to a set, such as "
+            'MetricSet({"auc": ROCAUC()}, columns={"y_true": "label", "y_score": "score"})'
+        )
+    if suite.n_rows or suite.n_omitted:
+        raise IncompatibleMetricsError(
+            f"the set has already seen {suite.n_rows:,} rows, which would count once for every "
+            "shard: pass suite.copy().reset(), and merge the result with what you have"
+        )
+    return suite.copy()
+
+
+def fed(suite: MetricSet, tables: Iterable[Any], where: str) -> MetricSet:
+    """Return a copy of the set that has taken the tables of one shard.
+
+    Raises:
+        InvalidBatchError: A table cannot be taken; the message begins with `where`, and its row is
+            counted from the beginning of the shard.
+    """
+    state, row = suite.copy(), 0
+    for table in tables:
+        with located(where, row, "shard"):
+            state.update(table)
+        row += n_rows(table)
+    return state
+
+
+@contextmanager
+def located(where: str, row: int | Callable[[], int], unit: str) -> Iterator[None]:
+    """Say in the error of a table where it lies: in what, and after how many rows of the `unit`."""
+    try:
+        yield
+    except InvalidBatchError as error:
+        text, found = str(error), error.row
+        if found is not None:
+            at = found + (row if isinstance(row, int) else row())
+            text, found = text.replace(f"in row {found}", f"in row {at} of the {unit}", 1), at
+        raise InvalidBatchError(f"{where}: {text}", error.column, found) from None
