@@ -32,6 +32,7 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     UndefinedMetricWarning,
 )
+from streammetrics.core.ledger import Ledger
 from streammetrics.core.metric import Interval, Metric, merge
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.state import from_bytes
@@ -80,6 +81,7 @@ __all__ = [
     "IncompatibleMetricsError",
     "Interval",
     "InvalidBatchError",
+    "Ledger",
     "Metric",
     "MetricSet",
     "StateFormatError",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streammetrics.cli.errors import CommandError
+from streammetrics.cli.merging import in_ledger, in_one
 from streammetrics.cli.planning import plan
 from streammetrics.cli.report import console
 from streammetrics.cli.running import (
@@ -21,8 +22,9 @@ from streammetrics.cli.running import (
 from streammetrics.cli.specs import Spec, depths, literal, literals, parse
 from streammetrics.cli.tasks import OF_TREC_FILES, TASKS, flag
 from streammetrics.cli.writing import check_writable, write
-from streammetrics.core.errors import IncompatibleMetricsError, StreamMetricsError
-from streammetrics.core.metric import Metric
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.ledger import Ledger
+from streammetrics.core.metric_set import MetricSet
 from streammetrics.engines.local import evaluate as evaluate_data
 from streammetrics.readers import trec
 from streammetrics.readers.pieces import BATCH_ROWS
@@ -261,22 +263,35 @@ def _check_trec(task: str, others: Sequence[str], qrels: str | None, run: str | 
 
 @app.command()
 def merge(
-    states: Annotated[list[str], typer.Argument(metavar="STATE...", help="Saved states.")],
+    states: Annotated[
+        list[str], typer.Argument(metavar="STATE...", help="Saved states, or ledgers.")
+    ],
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="STATE", help="Where to save the merged state.")
     ],
+    ledger: Annotated[
+        bool,
+        _option(
+            "Make a ledger, in which each shard counts once. A state is of the shard that its "
+            "file is named for; shard@2.state is of its second attempt.",
+            "--ledger",
+        ),
+    ] = False,
+    seal: Annotated[
+        bool, _option("Fold all shards of the ledger into one state, for good.", "--seal")
+    ] = False,
 ) -> None:
     """Merge saved states into one: as if one worker had seen all their rows."""
     check_writable(output)
-    first, *others = states
-    merged: Any = state_of(first)
-    for path in others:
-        try:
-            merged.merge(state_of(path))
-        except IncompatibleMetricsError as error:
-            raise CommandError(f"{path} does not go with {first}: {error}") from error
+    merged = in_ledger(states) if ledger else in_one(states)
+    if seal:
+        if not isinstance(merged, Ledger):
+            raise CommandError("--seal is for ledgers: add --ledger")
+        merged.seal(merged.ids)
     write(output, merged.to_bytes())
     count = f"{len(states)} state{'s' * (len(states) != 1)}"
+    if isinstance(merged, Ledger):
+        count += f" into {len(merged):,} shard{'s' * (len(merged) != 1)}"
     console().print(f"merged {count} of {merged.n_rows:,} rows into {output}")
 
 
@@ -290,5 +305,14 @@ def show_state(
     if json not in {None, STDIN}:
         check_writable(str(json))
     what = state_of(state)
-    columns = {} if isinstance(what, Metric) else {"columns": what.columns}
-    finish(what, {"state": state, **columns}, [], json, per_query=per_query)
+    about: dict[str, Any] = {"state": state}
+    notes = []
+    if isinstance(what, Ledger):
+        if not what.ids:
+            raise CommandError(f"{state}: a ledger without any shard")
+        about["shards"] = what.ids
+        notes.append(f"{len(what):,} shards, {len(what.sealed):,} of them sealed")
+        what = what.merged()
+    if isinstance(what, MetricSet):
+        about["columns"] = what.columns
+    finish(what, about, notes, json, per_query=per_query)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streammetrics.cli.planning import Plan
+    from streammetrics.core.ledger import Ledger
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.readers.pieces import Piece
@@ -85,7 +86,7 @@ def left_out(files: Sequence[str]) -> list[str]:
     return [f"{len(files)} file{'s' * (len(files) != 1)} of other kinds left out: {shown}"]
 
 
-def state_of(path: str) -> Metric | MetricSet:
+def state_of(path: str) -> Metric | MetricSet | Ledger:
     """Read a saved state."""
     try:
         with open(path, "rb") as file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from streammetrics.core.errors import (
     IncompatibleMetricsError,
     UndefinedMetricWarning,
 )
+from streammetrics.core.stateful import Stateful
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
 
 
-M = TypeVar("M", bound="Mergeable")
+S = TypeVar("S", bound=Stateful)
 
 
 class Interval(NamedTuple):
@@ -32,7 +33,7 @@ class Interval(NamedTuple):
     high: Any
 
 
-class Mergeable(ABC):
+class Mergeable(Stateful):
     """What a metric and a set of metrics have in common: everything but the reading."""
 
     _accumulator: Accumulator | ReadOnly
@@ -77,29 +78,6 @@ class Mergeable(ABC):
         self._accumulator.clear()
         return self
 
-    def to_bytes(self) -> bytes:
-        """Return the state as bytes: safe, versioned, checksummed, equal for equal rows."""
-        from streammetrics.core.state import to_bytes  # noqa: PLC0415 - it builds metrics in turn
-
-        return to_bytes(self)
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return self.to_bytes() == other.to_bytes()
-
-    __hash__ = None  # type: ignore[assignment]  # mutable
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        from streammetrics.core.state import from_bytes  # noqa: PLC0415 - it builds metrics in turn
-
-        return _unpickled, (self._types, from_bytes, self.to_bytes())
-
-    @property
-    def _types(self) -> tuple[type, ...]:
-        """The classes that must be defined where the state is read."""
-        return (type(self),)
-
     @property
     def n_rows(self) -> int:
         """Rows seen, without those of weight zero and those omitted."""
@@ -118,12 +96,6 @@ class Mergeable(ABC):
     @property
     def _feeds(self) -> Any:
         return self._accumulator.feeds
-
-
-def _unpickled(classes: tuple[type, ...], from_bytes: Any, blob: bytes) -> Any:
-    # Naming the classes makes pickle import them, so that a user's own are registered by now.
-    del classes
-    return from_bytes(blob)
 
 
 class Metric(Configured, Mergeable):
@@ -244,8 +216,8 @@ def _undefined(value: Any) -> bool:
     return isinstance(value, tuple) and any(map(_undefined, value))
 
 
-def merge(metrics: Iterable[M]) -> M:
-    """Return a new metric, or set, that has seen what all of `metrics` have; they are untouched.
+def merge(metrics: Iterable[S]) -> S:
+    """Return a new metric, set or ledger that has seen what all of `metrics` have, untouched.
 
     Raises:
         IncompatibleMetricsError: Their classes or configurations differ.

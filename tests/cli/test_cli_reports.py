@@ -102,6 +102,57 @@ def test_plain_values():
     assert json.loads(as_json(report(sm.Accuracy().update([1], [1]), {})))["n_rows"] == 1
 
 
+def saved(folder, shards):
+    folder.mkdir()
+    for name, rows in shards.items():
+        metric = sm.MetricSet({"acc": sm.Accuracy()}).update({"y_true": rows, "y_pred": rows})
+        (folder / f"{name}.state").write_bytes(metric.to_bytes())
+    return folder
+
+
+def test_a_ledger_counts_a_retried_shard_once(command, mistake, tmp_path):
+    first = saved(tmp_path / "first", {"a": [1], "b": [1, 2], "c@1": [3]})
+    again = saved(tmp_path / "again", {"a": [1], "b@2": [1, 2, 3, 4]})
+    ledger = tmp_path / "day.ledger"
+    states = [*sorted(first.iterdir()), *sorted(again.iterdir())]
+    result = command("merge", "--ledger", *states, "-o", ledger)
+    assert result.out == f"merged 5 states into 3 shards of 6 rows into {ledger}\n"
+    assert sm.from_bytes(ledger.read_bytes()).attempts == {"a": 1, "b": 2, "c": 1}
+    before = ledger.read_bytes()
+    for more in ([ledger, *states], [*states[::-1], ledger, ledger]):
+        assert command("merge", "--ledger", *more, "-o", ledger).code == 0
+        assert ledger.read_bytes() == before
+    shown = command("show", ledger)
+    assert "3 shards, 0 of them sealed" in shown.out
+    assert json.loads(command("show", ledger, "--json", "-").out)["shards"] == ["a", "b", "c"]
+    assert command("merge", ledger, ledger, "-o", ledger).code == 0
+    assert ledger.read_bytes() == before
+    assert command("merge", "--ledger", ledger, "-o", ledger, "--seal").code == 0
+    assert "3 shards, 3 of them sealed" in command("show", ledger).out
+    late = first / "a.state"
+    line = mistake("merge", "--ledger", ledger, late, "-o", ledger)
+    assert line.endswith(
+        "a.state does not go with the others: shard 'a' is sealed: it takes no further state"
+    )
+
+
+def test_mistakes_with_ledgers(mistake, tmp_path):
+    folder = saved(tmp_path / "first", {"a": [1]})
+    other = saved(tmp_path / "other", {"a": [2]})
+    line = mistake("merge", "--ledger", folder / "a.state", other / "a.state", "-o", tmp_path / "l")
+    assert "shard 'a' has two different states at attempt 1: a retry needs a higher" in line
+    assert not (tmp_path / "l").exists()
+    line = mistake("merge", folder / "a.state", "-o", tmp_path / "l", "--seal")
+    assert line == "--seal is for ledgers: add --ledger"
+    (tmp_path / "l").write_bytes(sm.Ledger(sm.Mean()).to_bytes())
+    line = mistake("merge", folder / "a.state", tmp_path / "l", "-o", tmp_path / "m")
+    assert line.endswith("is a ledger: add --ledger")
+    line = mistake("merge", "--ledger", folder / "a.state", tmp_path / "l", "-o", tmp_path / "m")
+    assert "configurations differ" in line
+    (tmp_path / "n").write_bytes(sm.Ledger().to_bytes())
+    assert "a ledger without any shard" in mistake("show", tmp_path / "n")
+
+
 def test_states_are_shown_and_merged(command, mistake, tmp_path, path, binary):
     halves = [store(binary.slice(i * 1500, 1500), tmp_path / f"{i}.csv") for i in (0, 1)]
     for half in halves:

@@ -10,7 +10,8 @@ import pytest
 from oracles.table import ORACLES
 
 import streammetrics as sm
-from streammetrics.core import state
+from streammetrics.core import container, state
+from streammetrics.core.ledger_state import Shard
 
 
 def example():
@@ -54,8 +55,8 @@ def forged(metric, change):
     header["__metadata__"]["streammetrics"] = json.dumps(meta, separators=(",", ":"))
     text = json.dumps(header, separators=(",", ":")).encode()
     body = bytearray(struct.pack("<Q", len(text)) + text + blob[8 + size :])
-    place = state._checksum_at(body)
-    body[place : place + 64] = state.hashlib.sha256(body).hexdigest().encode()
+    place = container._checksum_at(body)
+    body[place : place + 64] = container.hashlib.sha256(body).hexdigest().encode()
     return bytes(body)
 
 
@@ -89,6 +90,52 @@ def test_the_forger_can_write_a_good_state():
 def test_forged_metadata(change):
     with pytest.raises(sm.StateFormatError):
         sm.from_bytes(forged(example(), change))
+
+
+def ledger():
+    shards = {name: sm.Accuracy().update([1, 0], [1, n]) for n, name in enumerate("abc")}
+    made = sm.Ledger()
+    for name, metric in shards.items():
+        made.add(name, metric)
+    return made.add(7, sm.Accuracy().update([1], [1])).seal(["b"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header, meta: meta.update(shards=None),
+        lambda header, meta: meta.update(shards=meta["shards"][:-1]),
+        lambda header, meta: meta.update(shards=meta["shards"][::-1]),
+        lambda header, meta: meta["shards"].append(meta["shards"][0]),
+        lambda header, meta: meta["shards"][0].__setitem__(0, None),
+        lambda header, meta: meta["shards"][0].__setitem__(1, -1),
+        lambda header, meta: meta["shards"][0].__setitem__(1, 1.0),
+        lambda header, meta: meta["shards"][0].__setitem__(2, "0" * 64),
+        lambda header, meta: meta["shards"][2].__setitem__(2, "no digest"),
+        lambda header, meta: header.update({"shard/9": header.pop("shard/0")}),
+        lambda header, meta: header.update({"shard/2": header.pop("shard/0")}),
+        lambda header, meta: header.update({"other": header.pop("base")}),
+        lambda header, meta: header.update({"base": header["empty"]}),
+        lambda header, meta: header.update({"empty": header["base"], "base": header["empty"]}),
+        lambda header, meta: header["shard/0"].update(dtype="I8"),
+    ],
+)
+def test_forged_ledgers(change):
+    assert sm.from_bytes(forged(ledger(), lambda header, meta: None)) == ledger()
+    with pytest.raises(sm.StateFormatError):
+        sm.from_bytes(forged(ledger(), change))
+
+
+def test_a_ledger_holds_no_ledger_and_no_other_metric():
+    for inside in (ledger(), sm.F1().update([1, 0], [1, 0]), sm.Accuracy()):
+        known = ledger().known
+        shards = {**known.shards, "c": Shard.of(1, inside.to_bytes())}
+        blob = sm.Ledger.of(known._replace(shards=shards)).to_bytes()
+        if type(inside) is sm.Accuracy:
+            assert sm.from_bytes(blob).n_rows == 5
+        else:
+            with pytest.raises(sm.StateFormatError, match="do not fit"):
+                sm.from_bytes(blob)
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.id)

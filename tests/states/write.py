@@ -18,18 +18,28 @@ import streammetrics as sm  # noqa: E402
 
 
 def main() -> None:
-    """Write one state per metric, with its value as text."""
+    """Write one state per metric and one ledger, with their values as text."""
     folder = HERE / sm.__version__
     folder.mkdir(exist_ok=True)
-    values = {}
+    filled = {"Ledger": ledger()}
     for name in sorted({type(oracle.metric).__name__ for oracle in ORACLES}):
         oracle = next(o for o in ORACLES if type(o.metric).__name__ == name)
-        metric = oracle.metric.copy().update(**oracle.rows(np.random.default_rng(0), 24))
-        (folder / f"{name}.state").write_bytes(metric.to_bytes())
+        filled[name] = oracle.metric.copy().update(**oracle.rows(np.random.default_rng(0), 24))
+    values = {}
+    for name, what in sorted(filled.items()):
+        (folder / f"{name}.state").write_bytes(what.to_bytes())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", sm.UndefinedMetricWarning)
-            values[name] = repr(metric.compute())
+            values[name] = repr(what.compute())
     (folder / "values.json").write_text(json.dumps(values, indent=1) + "\n")
+
+
+def ledger() -> sm.Ledger:
+    """Return a ledger with every kind of shard: by number, by name, retried, sealed."""
+    made = sm.Ledger()
+    for shard_id, attempt in ((1, 1), ("a", 1), ("b", 2), ("c", 1)):
+        made.add(shard_id, sm.Mean().update([1.0 / (len(made) + 3)] * attempt), attempt)
+    return made.seal(["a", "c"])
 
 
 if __name__ == "__main__":

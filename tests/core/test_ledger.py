@@ -1,0 +1,249 @@
+"""The ledger: every shard counts once, whatever arrives how often and in which order."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streammetrics as sm
+
+IDS = (3, 10, "10", "a", "b")
+
+
+def shard(name, attempt=1):
+    """The state of a shard: of rows that only depend on its name and the attempt."""
+    rng = np.random.default_rng([len(str(name)), IDS.index(name), attempt])
+    n = int(rng.integers(0, 6))
+    return suite().update(y_true=rng.integers(0, 2, n), y_score=rng.random(n).round(1))
+
+
+def suite():
+    return sm.MetricSet({"auc": sm.ROCAUC(max_bins=4), "acc": sm.Accuracy(threshold=0.5)})
+
+
+def plain(*shards):
+    return sm.merge([suite(), *(shard(name, attempt) for name, attempt in shards)])
+
+
+def ledger_of(*shards, sealed=()):
+    ledger = sm.Ledger()
+    for name, attempt in shards:
+        ledger.add(name, shard(name, attempt), attempt)
+    return ledger.seal(sealed)
+
+
+ENTRIES = st.lists(st.tuples(st.sampled_from(IDS), st.integers(1, 3)), max_size=8)
+
+
+@st.composite
+def ledgers(draw):
+    """Ledgers that agree: what is sealed is sealed at the last attempt, in one order."""
+    ledger = ledger_of(*draw(ENTRIES))
+    if draw(st.booleans()):
+        ledger = sm.Ledger(suite()).merge(ledger)
+    count = draw(st.integers(0, len(IDS)))
+    for name in IDS[:count]:
+        ledger.add(name, shard(name, 3), 3)
+    return ledger.seal(IDS[:count])
+
+
+@given(ledgers(), ledgers(), ledgers())
+def test_merge_is_idempotent_commutative_and_associative_to_the_byte(a, b, c):
+    before = [x.to_bytes() for x in (a, b, c)]
+    joined = sm.merge([a, b])
+    assert sm.merge([a, a]) == a
+    assert sm.merge([b, a]).to_bytes() == joined.to_bytes()
+    assert sm.merge([joined, c]).to_bytes() == sm.merge([a, sm.merge([b, c])]).to_bytes()
+    assert sm.merge([joined, a, b]) == joined
+    assert sm.merge([sm.Ledger(), a]) == a == sm.merge([a, sm.Ledger()])
+    assert before == [x.to_bytes() for x in (a, b, c)]
+
+
+@given(ledgers(), ledgers())
+def test_the_state_is_that_of_the_last_attempt_of_each_shard(a, b):
+    joined = sm.merge([sm.Ledger(suite()), a, b])
+    attempts = {
+        name: max(x.attempts[name] for x in (a, b) if name in x) for name in IDS if name in joined
+    }
+    assert joined.attempts == attempts
+    assert joined.merged() == plain(*attempts.items())
+    assert joined.n_rows == plain(*attempts.items()).n_rows
+    assert joined.missing(IDS) == [name for name in IDS if name not in attempts]
+
+
+@given(ledgers())
+def test_round_trips(ledger):
+    blob = ledger.to_bytes()
+    back = sm.from_bytes(blob)
+    assert isinstance(back, sm.Ledger)
+    assert back.to_bytes() == blob
+    assert repr(back) == repr(ledger)
+    assert pickle.loads(pickle.dumps(ledger)) == ledger == ledger.copy()
+    assert (back.ids, back.sealed, len(back)) == (ledger.ids, ledger.sealed, len(ledger))
+
+
+@given(ENTRIES, st.randoms(use_true_random=False))
+def test_order_and_repetition_do_not_matter(entries, random):
+    again = entries * 2
+    random.shuffle(again)
+    assert ledger_of(*again).to_bytes() == ledger_of(*entries).to_bytes()
+
+
+def test_sealing_changes_no_value_and_bounds_memory():
+    ledger = ledger_of(("a", 1), ("b", 1), (3, 1))
+    value, rows, size = ledger.compute(), ledger.n_rows, ledger.nbytes
+    assert ledger.seal(["a", 3]) is ledger
+    assert ledger.sealed == [3, "a"]
+    assert ledger.seal(["a"]).seal([]) == ledger
+    assert (ledger.compute(), ledger.n_rows) == (value, rows)
+    assert ledger.seal(["b"]).nbytes < size
+    many = sm.Ledger(sm.Sum())
+    for index in range(200):
+        many.add(index, sm.Sum().update([index])).seal([index])
+    assert many.nbytes < 200 * 64 + 1000
+    assert many.compute() == sum(range(200))
+
+
+def test_a_stale_ledger_adds_nothing_to_one_that_sealed_its_shards():
+    stale = ledger_of(("a", 1), ("b", 2))
+    sealed = stale.copy().seal(["a"])
+    more = sealed.copy().add(3, shard(3)).seal([3, "b"])
+    for one, other in ((stale, sealed), (stale, more), (sealed, more)):
+        assert sm.merge([one, other]) == sm.merge([other, one]) == other
+    apart = ledger_of((10, 1), sealed=[10])
+    assert sm.merge([apart, sealed]).sealed == [10, "a"]
+    assert sm.merge([apart, sealed]).compute() == plain((10, 1), ("a", 1), ("b", 2)).compute()
+
+
+def test_a_later_attempt_replaces_and_an_earlier_one_is_ignored():
+    ledger = ledger_of(("a", 2))
+    assert ledger.copy().add("a", shard("a", 1), 1) == ledger
+    assert ledger.add("a", shard("a", 3), attempt=np.int64(3)).attempts == {"a": 3}
+    assert ledger.compute() == plain(("a", 3)).compute()
+    assert sm.Ledger().add("a", shard("a"), attempt=0).attempts == {"a": 0}
+
+
+# --- what raises, and changes nothing ------------------------------------------------------------
+
+
+def refused(ledger, error, match, call):
+    before = ledger.to_bytes()
+    with pytest.raises(error, match=match):
+        call()
+    assert ledger.to_bytes() == before
+
+
+def test_another_state_at_the_same_attempt():
+    ledger = ledger_of(("a", 1))
+    other = sm.Ledger().add("a", shard("a", 2))
+    text = "shard 'a' has two different states at attempt 1: a retry needs a higher attempt"
+    both = ledger.copy()
+    refused(both, sm.IncompatibleMetricsError, text, lambda: both.add("a", shard("a", 2)))
+    for one, more in ((ledger, other), (other, ledger), (ledger.copy().seal(["a"]), other)):
+        refused(one, sm.IncompatibleMetricsError, text, lambda: one.merge(more))  # noqa: B023
+        refused(more, sm.IncompatibleMetricsError, text, lambda: more.merge(one))  # noqa: B023
+
+
+def test_sealed_shards_are_refused():
+    ledger = ledger_of(("a", 1), sealed=["a"])
+    for state, attempt in ((shard("a"), 1), (shard("a", 2), 2), (shard("a", 2), 0)):
+        refused(
+            ledger,
+            sm.IncompatibleMetricsError,
+            "shard 'a' is sealed: it takes no further state",
+            lambda: ledger.add("a", state, attempt),  # noqa: B023
+        )
+    later = ledger_of(("b", 1), ("a", 2))
+    for one, other in ((ledger, later), (later, ledger)):
+        refused(
+            one,
+            sm.IncompatibleMetricsError,
+            "shard 'a' is sealed at attempt 1: it takes no attempt 2",
+            lambda: one.merge(other),  # noqa: B023
+        )
+
+
+def test_shards_that_were_sealed_apart():
+    one = ledger_of(("a", 1), ("b", 1), sealed=["a", "b"])
+    other = ledger_of((3, 1), ("b", 1), sealed=[3, "b"])
+    text = "both ledgers have sealed shard 'b', each with shards that the other has not"
+    refused(one, sm.IncompatibleMetricsError, text, lambda: one.merge(ledger_of(("a", 1)), other))
+
+
+def test_other_metrics():
+    ledger = ledger_of(("a", 1))
+    refused(
+        ledger,
+        sm.IncompatibleMetricsError,
+        r"cannot merge ROCAUC\(\) into a ledger of MetricSet\(.*: the configurations differ",
+        lambda: ledger.add("b", sm.ROCAUC()),
+    )
+    other = sm.Ledger(sm.ROCAUC())
+    refused(ledger, sm.IncompatibleMetricsError, "differ", lambda: ledger.merge(other))
+    refused(other, sm.IncompatibleMetricsError, "differ", lambda: other.merge(ledger))
+    refused(other, sm.IncompatibleMetricsError, "by name", lambda: other.merge(sm.ROCAUC()))
+    refused(other, TypeError, "a Ledger is not a metric", lambda: other.add("b", other))
+
+
+def test_other_kinds_of_rows_are_told_with_the_shard():
+    ledger = sm.Ledger(sm.Accuracy())
+    ledger.add("a", sm.Accuracy().update([1], [1]))
+    ledger.add("b", sm.Accuracy().update(["x"], ["x"]))
+    text = "shard 'b': the states saw different kinds of rows: labels"
+    refused(ledger, sm.IncompatibleMetricsError, text, ledger.compute)
+    refused(ledger, sm.IncompatibleMetricsError, text, lambda: ledger.seal(["a", "b"]))
+    ledger.add("b", sm.Accuracy().update([0], [1]), attempt=2)
+    assert ledger.compute() == 0.5
+
+
+def test_names_and_arguments():
+    ledger = ledger_of(("a", 1), (3, 1))
+    refused(ledger, ValueError, "no state was added for shard 'z'", lambda: ledger.seal(["a", "z"]))
+    refused(ledger, TypeError, "'a' is one name", lambda: ledger.seal("a"))
+    refused(ledger, TypeError, "a shard is named by", lambda: ledger.add(1.5, shard("a")))
+    refused(ledger, TypeError, "a shard is named by", lambda: ledger.missing([None]))
+    refused(ledger, ValueError, "attempt=-1", lambda: ledger.add("b", shard("b"), -1))
+    refused(ledger, TypeError, "integer", lambda: ledger.add("b", shard("b"), 1.5))
+    assert ledger.missing(np.arange(3, 5)) == [4]
+    assert ("a" in ledger, "z" in ledger, np.int64(3) in ledger) == (True, False, True)
+    with pytest.raises(
+        ValueError, match=r"Mean\(\) has already seen 1 rows: add\(\) it as a shard"
+    ):
+        sm.Ledger(sm.Mean().update([1.0]))
+
+
+def test_a_ledger_of_nothing():
+    with pytest.raises(ValueError, match="has no shards, and was not told of which metric"):
+        sm.Ledger().compute()
+    assert (sm.Ledger().n_rows, repr(sm.Ledger())) == (0, "Ledger() <0 shards, 0 sealed>")
+    with pytest.warns(sm.UndefinedMetricWarning):
+        assert np.isnan(sm.Ledger(sm.Mean()).compute())
+    assert sm.Ledger(sm.Mean()).merge(sm.Ledger()) == sm.Ledger().merge(sm.Ledger(sm.Mean()))
+    assert sm.Ledger() != sm.Ledger(sm.Mean())
+
+
+def test_what_is_handed_out_is_no_part_of_the_ledger():
+    metric = sm.Mean().update([1.0])
+    ledger = sm.Ledger().add("a", metric)
+    before = ledger.to_bytes()
+    metric.update([5.0])
+    ledger.merged().update([7.0])
+    ledger.copy().add("b", metric)
+    assert ledger.to_bytes() == before
+    assert ledger.compute() == 1.0
+    assert ledger.bounds() == sm.Interval(1.0, 1.0)
+
+
+def test_files_that_are_no_ledger():
+    blob = ledger_of(("a", 1), ("b", 2), (3, 1), sealed=["b"]).to_bytes()
+    for place in range(0, len(blob), 7):
+        broken = bytearray(blob)
+        broken[place] ^= 4
+        with pytest.raises(sm.StateFormatError):
+            sm.from_bytes(bytes(broken))
+        with pytest.raises(sm.StateFormatError):
+            sm.from_bytes(blob[:place])
