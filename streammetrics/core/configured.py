@@ -42,7 +42,8 @@ class Configured:
             value = _canonical(getattr(self, name), hints[name], f"{type(self).__name__}({name}=")
             self.__dict__[name] = value
         self.check_parameters()
-        self.__dict__["_ready"] = True
+        # Made once, as every merge compares it; parameters do not change from here on.
+        self.__dict__["_key"] = (cls, *map(_comparable, self.config.values()))
 
     def check_parameters(self) -> None:
         """Raise `ValueError` where a parameter, of the right type by now, has no sense.
@@ -51,7 +52,7 @@ class Configured:
         """
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in self._names and "_ready" in self.__dict__:
+        if name in self._names and "_key" in self.__dict__:
             raise AttributeError(
                 f"{name} is fixed at construction: "
                 f"make another {type(self).__name__}({name}={value!r})"
@@ -66,7 +67,8 @@ class Configured:
     @property
     def key(self) -> tuple[Any, ...]:
         """What identifies the configuration: hashable, and equal where the parameters are."""
-        return (type(self), *map(_comparable, self.config.values()))
+        key: tuple[Any, ...] = self.__dict__["_key"]
+        return key
 
     def _shown(self) -> str:
         """Return the parameters that differ from their defaults, as they would be written."""

@@ -45,7 +45,11 @@ def unpacked(blob: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         raise StateFormatError(f"not a state of streammetrics, or cut short ({len(blob)} bytes)")
     start = _checksum_at(blob)
     claimed = blob[start : start + 64].decode()
-    if hashlib.sha256(blob[:start] + _BLANK.encode() + blob[start + 64 :]).hexdigest() != claimed:
+    view = memoryview(blob)
+    found = hashlib.sha256(view[:start])
+    found.update(_BLANK.encode())
+    found.update(view[start + 64 :])
+    if found.hexdigest() != claimed:
         raise StateFormatError("the checksum does not match: the state was altered or cut short")
     header = json.loads(blob[8 : 8 + struct.unpack("<Q", blob[:8])[0]])
     meta = _decoded(json.loads(header["__metadata__"]["streammetrics"]))

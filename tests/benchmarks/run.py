@@ -36,6 +36,8 @@ MODULES = (
     "clustering",
     "memory",
     "files",
+    "states",
+    "engines",
 )
 
 

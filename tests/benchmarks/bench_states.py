@@ -1,0 +1,159 @@
+"""How big states are, and what reading and merging them costs, metric by metric."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from run import Figure
+
+import streammetrics as sm
+from streammetrics.cli.planning import plan
+
+
+def binary_suite(max_bins=1 << 16):
+    """The default set of the command line for scores."""
+    asked = {"y_true": "y_true", "y_score": "y_score"}
+    return plan("binary", asked, {"max_bins": max_bins}, None).suite
+
+
+def binary_rows(rng, n):
+    y = rng.integers(0, 2, n)
+    return {"y_true": y, "y_score": 1 / (1 + np.exp(-rng.normal(2.0 * y - 1.0)))}
+
+
+def class_rows(rng, n):
+    return {"y_true": rng.integers(0, 100, n), "y_pred": rng.integers(0, 100, n)}
+
+
+def number_rows(rng, n):
+    true = rng.normal(size=n)
+    return {"y_true": true, "y_pred": true + rng.normal(size=n)}
+
+
+def grade_rows(rng, n):
+    """Pairs of numbers of which there are few, as ranks and grades are."""
+    return {"y_true": rng.integers(0, 200, n), "y_pred": rng.integers(0, 200, n)}
+
+
+def ranking_rows(rng, n):
+    """Queries of 100 documents, of which 5 in 100 are relevant."""
+    first = int(rng.integers(0, 1 << 40))
+    query = np.arange(n) // 100 + first
+    relevance = (rng.random(n) < 0.05).astype(np.int64)
+    return {
+        "query": query,
+        "doc": np.arange(n) % 100,
+        "relevance": relevance,
+        "score": rng.random(n),
+    }
+
+
+def label_rows(rng, n):
+    return {"labels_true": rng.integers(0, 50, n), "labels_pred": rng.integers(0, 50, n)}
+
+
+def point_rows(rng, n):
+    return {"X": rng.normal(size=(n, 16)), "labels": rng.integers(0, 20, n)}
+
+
+STATES = (
+    ("Accuracy, F1, MatthewsCorrcoef: 2 classes", sm.F1(threshold=0.5), binary_rows, 1_000_000),
+    ("ConfusionMatrix and its ratios: 100 classes", sm.ConfusionMatrix(), class_rows, 1_000_000),
+    ("ROCAUC and other curves, max_bins=2**20", sm.ROCAUC(), binary_rows, 1_000_000),
+    (
+        "ROCAUC and other curves, max_bins=2**16",
+        sm.ROCAUC(max_bins=1 << 16),
+        binary_rows,
+        1_000_000,
+    ),
+    (
+        "ROCAUC and other curves, max_bins=2**12",
+        sm.ROCAUC(max_bins=1 << 12),
+        binary_rows,
+        1_000_000,
+    ),
+    ("LogLoss, BrierScore, MAE and other means", sm.MAE(), number_rows, 1_000_000),
+    ("R2, PearsonCorrelation and other moments", sm.R2(), number_rows, 1_000_000),
+    ("MedianAbsoluteError, Quantile", sm.MedianAbsoluteError(), number_rows, 1_000_000),
+    ("NDCG(k=10), 10,000 queries of 100", sm.NDCG(k=10), ranking_rows, 1_000_000),
+    ("MAP, 10,000 queries of 100", sm.MAP(), ranking_rows, 1_000_000),
+    ("KendallTau, SpearmanRho: numbers", sm.KendallTau(), number_rows, 1_000_000),
+    ("KendallTau, SpearmanRho: 200 x 200 grades", sm.KendallTau(), grade_rows, 1_000_000),
+    ("AdjustedRandIndex and others: 50 x 50 labels", sm.AdjustedRandIndex(), label_rows, 1_000_000),
+    ("CalinskiHarabasz: 20 clusters, 16 features", sm.CalinskiHarabasz(), point_rows, 1_000_000),
+    ("Silhouette, DunnIndex: 20,000 of the points", sm.Silhouette(), point_rows, 1_000_000),
+    ("default binary set, max_bins=2**16", binary_suite(), binary_rows, 1_000_000),
+)
+
+
+def seconds(call, repeats=5):
+    """Return the seconds of the fastest of some calls."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def sizes(scale):
+    """State of a shard of a million rows: bytes, and the time to write, read and merge it."""
+    figures = []
+    rng = np.random.default_rng(9)
+    for title, empty, rows, n in STATES:
+        one, other = (empty.copy().feed(rows(rng, int(n * scale))) for _ in range(2))
+        blob = one.to_bytes()
+        write, read = seconds(one.to_bytes), seconds(lambda: sm.from_bytes(blob))  # noqa: B023
+        merge = seconds(lambda: sm.merge([one, other]))  # noqa: B023
+        text = f"{size(len(blob))}  write {ms(write)}  read {ms(read)}  merge {ms(merge)}"
+        figures.append(Figure(title, text, "", None))
+    return figures
+
+
+def size(count):
+    """Return a number of bytes as a person would write it."""
+    for unit, power in (("MB", 1e6), ("kB", 1e3)):
+        if count >= power:
+            return f"{count / power:.3g} {unit}"
+    return f"{count} B"
+
+
+def ms(duration):
+    """Return a duration in milliseconds."""
+    return f"{duration * 1e3:.3g} ms"
+
+
+def thousand(scale):
+    """Merge of 1,000 shards of the default binary set, as objects, as bytes and in a ledger."""
+    count, rng = max(2, int(1000 * scale)), np.random.default_rng(10)
+    suite = binary_suite()
+    # 100 shards of 100,000 rows; ten times each makes 1,000, whose cost to merge is the same.
+    some = [suite.copy().feed(binary_rows(rng, 100_000)) for _ in range(min(count, 100))]
+    states = [some[i % len(some)] for i in range(count)]
+    blobs = [state.to_bytes() for state in some]
+    start = time.perf_counter()
+    sm.merge(states)
+    merged = time.perf_counter() - start
+    start = time.perf_counter()
+    total = suite.copy()
+    for i in range(count):
+        total.merge(sm.from_bytes(blobs[i % len(blobs)]))
+    read = time.perf_counter() - start
+    start = time.perf_counter()
+    ledger = sm.Ledger()
+    for i, state in enumerate(states):
+        ledger.add(i, state)
+    added = time.perf_counter() - start
+    title = f"merge {count:,} states of the default binary set, 2^16 bins"
+    goal = 2 * scale
+    return [
+        Figure(
+            title, f"{merged:.2f} s, {ms(merged / count)} a merge", f"{goal:g} s", merged < goal
+        ),
+        Figure("  each read from bytes before", f"{read:.2f} s, {ms(read / count)} each", "", None),
+        Figure("  each added to a ledger", f"{added:.2f} s, {ms(added / count)} each", "", None),
+    ]
+
+
+BENCHMARKS = {"merge 1,000 states": thousand, "states of each metric": sizes}
