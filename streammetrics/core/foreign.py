@@ -168,7 +168,7 @@ def _from_arrow(value: Any, name: str, read: Reader) -> Column:
         if str(value.type.value_type) in _ARROW_STRINGS:
             return coded(*recode(codes, value.dictionary.to_pylist()), name)
         return taken(_from_arrow(value.dictionary, name, read), codes, name)
-    if kind == "extension":
+    if hasattr(value, "storage"):  # an extension, whose type may be called anything
         return _from_arrow(value.storage, name, read)
     if kind in {"list", "large_list", "fixed_size_list"}:
         return _from_arrow_lists(value, kind, name, read)

@@ -192,7 +192,7 @@ class Ledger(Stateful):
     @property
     def _types(self) -> tuple[type, ...]:
         empty = self._known.empty
-        return (Ledger,) if empty is None else (Ledger, *empty._types)
+        return () if empty is None else empty._types
 
     def __repr__(self) -> str:
         of = "" if self._known.empty is None else shown(self._known.empty)

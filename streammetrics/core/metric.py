@@ -109,6 +109,11 @@ class Metric(Configured, Mergeable):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.register()
+
+    @classmethod
+    def register(cls) -> None:
+        """Let states of this class be read."""
         Metric.registry[registered_name(cls)] = cls
 
     def __post_init__(self) -> None:
@@ -176,6 +181,10 @@ class Metric(Configured, Mergeable):
     def _feeds(self) -> Any:
         sources, feeds = self._accumulator.sources, self._accumulator.feeds
         return [feeds[sources[index]] for index in self._reads]
+
+    @property
+    def _types(self) -> tuple[type, ...]:
+        return (type(self),)
 
     @property
     def _identity(self) -> Any:

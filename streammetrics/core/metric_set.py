@@ -183,7 +183,6 @@ class MetricSet(Mergeable):
 
     @property
     def _types(self) -> tuple[type, ...]:
-        """The classes that must be defined where the state is read."""
         return tuple({type(metric): None for metric in self._metrics.values()})
 
     @property

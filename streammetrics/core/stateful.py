@@ -18,9 +18,9 @@ class Stateful(ABC):
         """Return an independent object of the same configuration and state."""
 
     @property
+    @abstractmethod
     def _types(self) -> tuple[type, ...]:
-        """The classes that must be defined where the state is read."""
-        return (type(self),)
+        """The classes of metrics that must be defined where the state is read."""
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes: safe, versioned, checksummed, equal for equal rows."""
@@ -41,7 +41,9 @@ class Stateful(ABC):
         return _unpickled, (self._types, from_bytes, self.to_bytes())
 
 
-def _unpickled(classes: tuple[type, ...], from_bytes: Any, blob: bytes) -> Any:
-    # Naming the classes makes pickle import them, so that a user's own are registered by now.
-    del classes
+def _unpickled(classes: tuple[Any, ...], from_bytes: Any, blob: bytes) -> Any:
+    # Naming the classes makes pickle import them. A class that was pickled by value is built again
+    # and given up for the one that is there already, which has to be registered again.
+    for cls in classes:
+        cls.register()
     return from_bytes(blob)

@@ -662,6 +662,24 @@ def test_arrow_lists():
     refused(pa.array([["a", "b"]], pa.list_(pa.string(), 2)), "strings")
 
 
+def test_arrow_extension_types_are_what_they_are_stored_as():
+    pa = pytest.importorskip("pyarrow")
+
+    class Celsius(pa.ExtensionType):
+        def __init__(self):
+            super().__init__(pa.float64(), "test.celsius")
+
+        def __arrow_ext_serialize__(self):
+            return b""
+
+        def __str__(self):
+            return "Celsius"
+
+    degrees = pa.ExtensionArray.from_storage(Celsius(), pa.array([1.0, 2.0]))
+    for values in (degrees, pa.chunked_array([degrees])):
+        check(as_column(values, "x"), [1.0, 2.0])
+
+
 def test_arrow_tables():
     pa = pytest.importorskip("pyarrow")
     batch = pa.record_batch({"a": [1, 2], "b": [0.5, 1.5]})
