@@ -1,0 +1,141 @@
+"""Ray Data: the tasks that read the blocks of a dataset feed them, and only states leave the tasks.
+
+Tasks merge the states as well, so that the driver takes one for every 32 blocks. When a worker
+dies, Ray runs its tasks again, and only what one attempt returned is merged: no row counts twice.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.state import from_bytes
+from streammetrics.engines._optional import needs
+from streammetrics.engines.shards import blank, located
+
+with needs("ray[data]"):
+    import pyarrow as pa
+    from ray.data import Dataset  # noqa: TC002 - where it is missing, this says so
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streammetrics.core.metric_set import MetricSet
+
+_FAN_IN = 32  # states a task merges
+
+
+def evaluate(suite: MetricSet, dataset: Dataset) -> MetricSet:
+    """Feed a dataset to a set of metrics, a block at a time.
+
+    Only the columns that the metrics take are read, where the source can leave columns out. A
+    state per block goes through the object store, never a row. A task holds one block and its
+    state, or 32 states.
+
+    Args:
+        suite: The metrics, not yet fed; they stay so. A metric of your own must be importable on
+            the workers, or defined in the main script or a notebook.
+        dataset: Any dataset. Where Ray does not know its columns, as after `map_batches`, it runs
+            the first block to see them.
+
+    Returns:
+        The filled set. Where ``DataContext.max_errored_blocks`` lets Ray drop blocks that fail,
+        their rows are missing in it, and `n_rows` tells.
+
+    Raises:
+        IncompatibleMetricsError: The set has already been fed; nothing runs.
+        InvalidBatchError: A column is missing; nothing runs.
+        ray.exceptions.RayTaskError: A block cannot be taken; the message says which column and
+            row. Under ``DataContext.raise_original_map_exception`` it is an InvalidBatchError too.
+
+    Example::
+
+        dataset = ray.data.read_parquet("s3://bucket/predictions/")
+        evaluate(suite, dataset).compute()
+    """
+    result = blank(suite)
+    return _evaluated(result, dataset, None).get(None, result)
+
+
+def evaluate_groups(suite: MetricSet, dataset: Dataset, by: str) -> dict[Any, MetricSet]:
+    """Feed each group of a dataset to a set of its own, without a shuffle of the rows.
+
+    As `evaluate`, with a state for each group in a block instead of one: for groups that are many
+    fewer than rows.
+
+    Args:
+        suite: As for `evaluate`.
+        dataset: As for `evaluate`.
+        by: The column of the groups, of numbers or strings.
+
+    Returns:
+        The filled sets by group, in ascending order; rows where it is null come last, as ``None``.
+
+    Raises:
+        IncompatibleMetricsError: The set has already been fed; nothing runs.
+        InvalidBatchError: A column is missing; nothing runs.
+        ray.exceptions.RayTaskError: As for `evaluate`; the message names the group.
+
+    Example::
+
+        for country, metrics in evaluate_groups(suite, dataset, by="country").items():
+            print(country, metrics.compute())
+    """
+    groups = _evaluated(blank(suite), dataset, by)
+    return dict(sorted(groups.items(), key=lambda group: (group[0] is None, group[0])))
+
+
+def _evaluated(suite: MetricSet, dataset: Dataset, by: str | None) -> dict[Any, MetricSet]:
+    names = dataset.columns()
+    if names is None:  # there is no block at all
+        return {}
+    columns = suite.reads(names)
+    if by is not None and by not in names:
+        raise InvalidBatchError(f"no column {by!r}; there are: {', '.join(map(repr, names))}")
+    # Not `Dataset.aggregate`: there the rows would first go through the object store, the column
+    # that an aggregation declares is the only one it gets, and Ray 2.60 does not say of each of its
+    # shuffles that a shard sent again by a second attempt counts once.
+    feed, merge = partial(_feed, suite=suite, by=by), partial(_merge, suite=suite)
+    states = (
+        dataset.select_columns(list(dict.fromkeys([*columns, by] if by else columns)))
+        .map_batches(feed, batch_format="pyarrow", batch_size=None)
+        .repartition(target_num_rows_per_block=_FAN_IN, strict=True)
+        .map_batches(merge, batch_format="pyarrow", batch_size=None)
+    )
+    return _merged(states.iter_batches(batch_format="pyarrow", batch_size=None), suite)
+
+
+def _feed(block: Any, suite: MetricSet, by: str | None) -> Any:
+    """Return the state of a block, or of each group in it."""
+    if by is None:
+        with located(f"a block of {block.num_rows:,} rows", 0, "block"):
+            return _table(pa.nulls(1), [suite.copy().update(block)])
+    numbered = pa.table({"group": block[by], "row": range(block.num_rows)})
+    groups = numbered.group_by("group").aggregate([("row", "list")])
+    states = []
+    for group, rows in zip(groups["group"], groups["row_list"], strict=True):
+        with located(f"{by} {group} in a block of {block.num_rows:,} rows", 0, "group"):
+            states.append(suite.copy().update(block.take(rows.values)))
+    return _table(groups["group"], states)
+
+
+def _merge(states: Any, suite: MetricSet) -> Any:
+    """Return one state for each group."""
+    groups = _merged([states], suite)
+    return _table(pa.array(list(groups), states["group"].type), groups.values())
+
+
+def _merged(tables: Iterable[Any], suite: MetricSet) -> dict[Any, MetricSet]:
+    groups: dict[Any, MetricSet] = {}
+    for table in tables:
+        for group, blob in zip(table["group"].to_pylist(), table["state"], strict=True):
+            state = cast("MetricSet", from_bytes(blob.as_py()))
+            name = group if group == group else None  # noqa: PLR0124 - nan is no group
+            groups.setdefault(name, suite.copy()).merge(state)
+    return groups
+
+
+def _table(groups: Any, states: Iterable[MetricSet]) -> Any:
+    blobs = pa.array([state.to_bytes() for state in states], pa.large_binary())
+    return pa.table({"group": groups, "state": blobs})
