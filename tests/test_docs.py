@@ -31,6 +31,10 @@ def blocks(page, language):
     ]
 
 
+# Of Dask, Spark and Ray, which warn of what they do themselves.
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index:Warning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_blocks(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

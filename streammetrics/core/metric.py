@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -105,7 +105,8 @@ class Metric(Configured, Mergeable):
     reads them; ``nan_policy`` is ``"raise"`` or ``"omit"``, see `n_omitted`.
     """
 
-    registry: ClassVar[dict[str, type[Metric]]] = {}
+    # A ClassVar would be kept by every dataclass, and go along where one is pickled by value.
+    registry = dict[str, type["Metric"]]()  # noqa: RUF012 - see above
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

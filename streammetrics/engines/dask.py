@@ -78,10 +78,12 @@ def _states(suite: MetricSet, collection: Any) -> db.Bag:
     """Return a Bag of states, one in each partition; the set is one node of its graph."""
     node = delayed(suite)
     if isinstance(collection, dd.DataFrame):
-        frame = collection[suite.reads(collection.columns)]
+        frame = collection[suite.reads(collection.columns)].optimize()
+        # Dask cannot fuse a node with the only partition that takes it; then it takes the set.
+        blank = node if frame.npartitions > 1 else suite
         # To Dask the states are a column; it need not know better.
         column = frame.map_partitions(
-            _of_frame, node, meta=("state", object), enforce_metadata=False
+            _of_frame, blank, meta=("state", object), enforce_metadata=False
         )
         return column.to_bag(format="frame")
     if isinstance(collection, db.Bag):

@@ -329,7 +329,23 @@ def test_other_arguments_are_refused():
         evaluate(sm.ROCAUC(), collection)
 
 
-def test_the_set_is_shipped_once_however_many_partitions(client, monkeypatch):
+@pytest.mark.parametrize("n_files", [1, 2, 5])
+@pytest.mark.parametrize("scheduler", ["client", "synchronous"])
+def test_files_however_dask_joins_them(request, tmp_path, n_files, scheduler):
+    for number, part in enumerate(pieces(table(), n_files)):
+        part.to_parquet(tmp_path / f"{number}.parquet")
+    expected = metrics().update(table()).to_bytes()
+    if scheduler == "client":
+        request.getfixturevalue("client")
+    with dask.config.set({} if scheduler == "client" else {"scheduler": scheduler}):
+        read = dd.read_parquet(tmp_path)
+        assert evaluate(metrics(), read).to_bytes() == expected
+        assert evaluate(metrics(), read.repartition(npartitions=1)).to_bytes() == expected
+        assert evaluate(metrics(), read[read["score"] >= 0]).to_bytes() == expected
+
+
+@pytest.mark.parametrize("kind", [frame, bag, delayed_tables], ids=lambda kind: kind.__name__)
+def test_the_set_is_shipped_once_however_many_partitions(client, monkeypatch, kind):
     shipped = []
     plain = sm.MetricSet.__reduce__
     monkeypatch.setattr(
@@ -339,7 +355,7 @@ def test_the_set_is_shipped_once_however_many_partitions(client, monkeypatch):
     for n_partitions in (2, 40):
         shipped.clear()
         # The scheduler lives in this process as well; workers pickle states in their own.
-        evaluate(metrics(), delayed_tables(pieces(table(), n_partitions)))
+        evaluate(metrics(), kind(pieces(table(), n_partitions)))
         counts.append(len(shipped))
     assert 1 <= counts[0] == counts[1]
 

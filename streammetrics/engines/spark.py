@@ -1,0 +1,99 @@
+"""Spark: executors feed the partitions of a DataFrame, and only states leave them.
+
+Executors merge the states too, so the driver gets one, however many partitions there are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from streammetrics.core.state import from_bytes
+from streammetrics.engines._optional import needs
+from streammetrics.engines.shards import blank, fed
+
+with needs("pyspark[sql]"):
+    import pyarrow as pa
+    from pyspark import TaskContext
+    from pyspark.sql.functions import col, spark_partition_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+    from streammetrics.core.metric_set import MetricSet
+
+_STATE = "state"
+_SCHEMA = f"{_STATE} binary"
+
+
+def evaluate(suite: MetricSet, frame: DataFrame) -> MetricSet:
+    """Feed a DataFrame to a set of metrics, one task a partition.
+
+    Only the columns that the metrics take are read, where the source can leave columns out. Rows
+    stay in the task that reads them; between executors, and at last to the driver, go states. Only
+    what a successful attempt returned is merged, so nothing counts twice after a retry or with
+    speculative execution.
+
+    Args:
+        suite: The metrics, not yet fed; they stay so. Executors need streammetrics installed. The
+            module of a metric of your own must be importable there, as with ``sc.addPyFile``, or
+            be the main script or notebook, with the class at its top level.
+        frame: Any batch DataFrame. A column of ``array<double>`` is a matrix of scores; one of
+            vectors becomes that by ``pyspark.ml.functions.vector_to_array``.
+
+    Raises:
+        IncompatibleMetricsError: The set has already been fed; nothing runs.
+        InvalidBatchError: The frame has not the columns; nothing runs.
+        pyspark.errors.PythonException: A partition cannot be taken, once Spark has tried it
+            ``spark.task.maxFailures`` times. The message says which column and row of which
+            partition; or which module an executor cannot import.
+
+    Memory and cost:
+        A state and one Arrow batch per task, which Spark bounds by
+        ``spark.sql.execution.arrow.maxRecordsPerBatch`` and ``maxBytesPerBatch``; one state on the
+        driver. Two small shuffles, of one state per partition and of one per merging task.
+
+    Example::
+
+        frame = spark.read.parquet("s3://bucket/predictions/")
+        result = evaluate(suite, frame)
+        result.compute()
+    """
+    result = blank(suite)
+    columns = result.reads(frame.columns)
+
+    def feed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        assert task is not None  # only the driver has none
+        tables = (batch.rename_columns(columns) for batch in batches)
+        yield _row(fed(result, tables, f"partition {task.partitionId()}"))
+
+    def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        merged = result.copy()
+        for batch in batches:
+            for state in batch[_STATE]:
+                merged.merge(cast("MetricSet", from_bytes(state.as_py())))
+        yield _row(merged)
+
+    # Spark cannot find columns with odd names again, so they go by numbers to the tasks.
+    rows = frame.select(*(col(_quoted(name)).alias(f"_{i}") for i, name in enumerate(columns)))
+    states = rows.mapInArrow(feed, _SCHEMA)
+    # DataFrames throughout: `rdd.treeReduce` would turn states into Python rows, needs the number
+    # of partitions, which adaptive execution only knows afterwards, and is not in Spark Connect.
+    # No number of tasks is given either: adaptive execution joins partitions of a shuffle by their
+    # bytes, so small states take one task, and large ones many. Grouping would hold the states of
+    # a group together; here they come in bounded batches and each is merged and forgotten.
+    partly = states.repartition(spark_partition_id()).mapInArrow(merge, _SCHEMA)
+    for row in partly.repartition(1).mapInArrow(merge, _SCHEMA).collect():
+        result.merge(cast("MetricSet", from_bytes(row[_STATE])))
+    return result
+
+
+def _row(state: MetricSet) -> pa.RecordBatch:
+    return pa.record_batch({_STATE: pa.array([state.to_bytes()], pa.binary())})
+
+
+def _quoted(name: str) -> str:
+    # Bare names may not hold dots, which look inside of a struct.
+    return "`" + name.replace("`", "``") + "`"
