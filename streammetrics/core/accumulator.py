@@ -130,23 +130,20 @@ class Accumulator:
     def merge(self, others: Sequence[Accumulator | ReadOnly]) -> None:
         """Take what the others have seen, or raise and be as before."""
         feeds, statistics, _ = self.flush()
-        for other in others:
-            theirs = other.flush()
-            try:
+        theirs = [other.flush() for other in others]
+        try:
+            for state in theirs:
                 feeds = tuple(
-                    mine.grown(*feed) for mine, feed in zip(feeds, theirs.feeds, strict=True)
+                    mine.grown(*feed) for mine, feed in zip(feeds, state.feeds, strict=True)
                 )
-            except InvalidBatchError as error:
-                raise IncompatibleMetricsError(
-                    f"the states saw different kinds of rows: {error}"
-                ) from None
-            merged = []
-            for mine, more in zip(statistics, theirs.statistics, strict=True):
-                fork = mine.fork()
-                fork.merge(more)
-                merged.append(fork)
-            statistics = tuple(merged)
-        self._state = State(feeds, statistics, [])
+        except InvalidBatchError as error:
+            raise IncompatibleMetricsError(
+                f"the states saw different kinds of rows: {error}"
+            ) from None
+        merged = tuple(statistic.fork() for statistic in statistics)
+        for index, fork in enumerate(merged):
+            fork.merge_all([state.statistics[index] for state in theirs])
+        self._state = State(feeds, merged, [])
 
     def clear(self) -> None:
         """Forget all rows."""

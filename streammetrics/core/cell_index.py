@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_NOWHERE = np.iinfo(np.int32).max
+NOWHERE = np.iinfo(np.int32).max
 _PAGE_BITS = (6, 8, 10, 12)
 _NONE = np.empty(0, np.intp)
 
@@ -41,7 +41,7 @@ class CellIndex:
             self._pages = np.zeros(size, np.int64)
             self._pages[pages - self._base] = np.arange(1, pages.size + 1) << bits
             size = (pages.size + 1) << bits
-        self._entries = np.full(size, ~_NOWHERE, np.int32)
+        self._entries = np.full(size, ~NOWHERE, np.int32)
         for start in range(0, cells.ids.size, BLOCK):
             ids = cells.ids[start : start + BLOCK].astype(np.int64)
             self._locate(ids, np.empty_like(ids))
@@ -136,10 +136,10 @@ def placed(
         if place.min() < 0:
             unsure = np.flatnonzero(place < 0)
             entries = ~place.take(unsure, mode="clip")
-            absent = unsure[entries == _NOWHERE]
+            absent = unsure[entries == NOWHERE]
             if absent.size:
                 late.append(rows.part(absent))
-                known = entries != _NOWHERE
+                known = entries != NOWHERE
                 np.minimum(entries, beyond, out=entries)
                 place[unsure] = entries
                 unsure, entries = unsure[known], entries[known]

@@ -1,4 +1,4 @@
-"""Cells of a dyadic histogram: widened, united, read."""
+"""Cells of a dyadic histogram: their ids at wider levels, their counts, and reading them."""
 
 from __future__ import annotations
 
@@ -59,74 +59,22 @@ class Cells(NamedTuple):
         none = np.empty(0)
         return cls(0, none, none, np.empty((0, classes), np.int64), classes)
 
-    def at_level(self, level: int) -> Cells:
-        """The same rows in the wider cells of a level at least as high."""
+    def ids_at(self, level: int) -> NDArray[Any]:
+        """The ids of the cells at a level at least as high, where several may be one."""
         if level == self.level:
-            return self
-        if self.level == 0:
-            ids = narrow_ids(cell_ids(self.scores, level), level)
-        else:
-            ids = narrow_ids(self.ids >> (level - self.level), level)
-        starts, first, scores = runs_of(ids, self.scores)
-        if isinstance(self.mass, ExactSum):
-            index = np.repeat(np.arange(starts.size), np.diff(starts, append=ids.size))
-            mass = self.mass.regroup(index, starts.size)
-            return Cells(level, first, scores, mass, self.classes)
-        counts = np.empty((starts.size, self.classes), self.mass.dtype)
-        if starts.size:
-            columns = zip(
-                _columns(counts, counts.dtype), _columns(self.mass, counts.dtype), strict=True
-            )
-            for column, more in columns:
-                np.add.reduceat(more, starts, dtype=more.dtype, out=column)
-        return Cells(level, first, scores, counts, self.classes)
+            return self.ids
+        ids = self.ids >> (level - self.level) if self.level else cell_ids(self.scores, level)
+        return narrow_ids(ids, level)
 
-    def union(self, other: Cells, max_cells: int) -> Cells:
-        """The rows of both at the lowest level that needs at most ``max_cells`` cells."""
-        level = max(self.level, other.level)
-        many, few = self.at_level(level), other.at_level(level)
-        if many.ids.size + few.ids.size > max_cells:
-            # Found from the ids alone, so that more cells than the budget are never made.
-            ids = np.concatenate([many.ids, few.ids])
-            ids.sort()
-            level = fitting_level(ids, level, max_cells)
-            del ids
-            many, few = many.at_level(level), few.at_level(level)
-        if many.ids.size < few.ids.size:
-            many, few = few, many
-        if not few.ids.size:
-            return many
-        near = np.searchsorted(many.ids, few.ids)
-        found = many.ids[np.minimum(near, many.ids.size - 1)] == few.ids
-        place = near + np.cumsum(~found) - ~found
-        size = many.ids.size + few.ids.size - int(np.count_nonzero(found))
-        kept = np.bincount(near[~found], minlength=many.ids.size + 1)[:-1]
-        kept[1:] += 1
-        np.cumsum(kept, out=kept)
-        scores = np.empty(size)
-        scores[kept] = many.scores
-        shared = place[found]
-        mixed = shared[scores[shared] != few.scores[found]]
-        scores[place] = few.scores
-        scores[mixed] = np.nan
-        ids = scores
-        if level:
-            ids = np.empty(size, many.ids.dtype)
-            ids[kept], ids[place] = many.ids, few.ids
-        dtype = count_dtype(many.mass, few.mass)
-        if dtype is None or isinstance(many.mass, ExactSum) or isinstance(few.mass, ExactSum):
-            mass = exact_mass(many.mass).regroup(kept, size) + exact_mass(few.mass).regroup(
-                place, size
-            )
-            return Cells(level, ids, scores, mass, self.classes)
-        counts = np.zeros((size, self.classes), dtype)
-        columns = zip(
-            *(_columns(table, dtype) for table in (counts, many.mass, few.mass)), strict=True
+    def part(self, rows: slice | NDArray[np.intp]) -> Cells:
+        """Some of the cells, of integer mass."""
+        return self._replace(
+            ids=self.ids[rows], scores=self.scores[rows], mass=np.asarray(self.mass)[rows]
         )
-        for column, more, less in columns:
-            column[kept] = more
-            column[place] += less
-        return Cells(level, ids, scores, counts, self.classes)
+
+    def raised(self, level: int) -> Cells:
+        """The same cells with their ids at a level at least as high, where several may be one."""
+        return self._replace(level=level, ids=self.ids_at(level))
 
     def normal(self) -> Cells:
         """The same cells with the mass in its canonical form."""
@@ -210,7 +158,7 @@ def exact_mass(mass: NDArray[Any] | ExactSum) -> ExactSum:
     return mass if isinstance(mass, ExactSum) else ExactSum.counts(mass.astype(np.int64))
 
 
-def _columns(table: NDArray[Any], dtype: DTypeLike) -> Iterable[NDArray[Any]]:
+def columns_of(table: NDArray[Any], dtype: DTypeLike) -> Iterable[NDArray[Any]]:
     """Columns of a table of counts, to be added up as integers of a type that holds the sums.
 
     Two columns of int32 are one of int64, as their sums are too small to carry over.
@@ -238,20 +186,27 @@ def fitting_level(ids: NDArray[Any], level: int, max_cells: int) -> int:
 
 
 def runs_of(
-    ids: NDArray[Any], scores: Floats
+    ids: NDArray[Any], scores: Floats, *, ascending: bool = True
 ) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[np.float64]]:
     """Starts of the runs of equal ids, their ids, and the score of those that hold only one.
 
-    Scores are ascending, or nan, so a run is of one score if it begins and ends with it.
+    Scores may be nan. Where they are ascending, a run is of one score if it begins and ends with
+    it.
     """
-    starts = np.flatnonzero(ids[1:] != ids[:-1])
+    parted = ids[1:] != ids[:-1]
+    starts = np.flatnonzero(parted)
     starts += 1
     starts = np.concatenate([np.zeros(min(ids.size, 1), np.intp), starts])
     first = scores[starts]
-    if ids is scores:
-        return starts, first, first
-    if starts.size:
+    if ids is scores or not starts.size:
+        return starts, ids[starts], first
+    if ascending:
         differs = first[:-1] != scores[starts[1:] - 1]
         np.copyto(first[:-1], np.nan, where=differs)
         first[-1] = first[-1] if first[-1] == scores[-1] else np.nan
+    else:
+        mixed = np.zeros(ids.size, np.bool_)
+        np.not_equal(scores[1:], scores[:-1], out=mixed[1:])
+        mixed[1:] &= ~parted
+        np.copyto(first, np.nan, where=np.logical_or.reduceat(mixed, starts))
     return starts, ids[starts], first

@@ -8,6 +8,7 @@ import numpy as np
 
 from streammetrics.core.cell_counts import counted, counted_parts
 from streammetrics.core.cell_index import CellIndex, Tally, placed, tallied
+from streammetrics.core.cell_merge import merged as united
 from streammetrics.core.cell_states import read_cells
 from streammetrics.core.cells import CellBlock, Cells, fitting_level
 from streammetrics.core.errors import IncompatibleMetricsError
@@ -87,20 +88,22 @@ class DyadicHistogram:
             work._take(rows)
             self.__dict__.update(work.__dict__)
 
-    def merge(self, other: DyadicHistogram) -> None:
-        """Add the rows of another histogram of the same configuration, which is not changed."""
-        if (self.max_cells, self.classes) != (other.max_cells, other.classes):
-            raise IncompatibleMetricsError(
-                f"cannot merge histograms with max_cells={other.max_cells}, "
-                f"classes={other.classes} into max_cells={self.max_cells}, classes={self.classes}"
-            )
-        work, theirs = self.fork(), other.fork()
-        work._count_tally()
-        theirs._count_tally()
-        cells = work._cells.union(theirs._cells, self.max_cells)
-        waiting = (*work._waiting, *work._late, *theirs._waiting, *theirs._late)
+    def merge(self, *others: DyadicHistogram) -> None:
+        """Add the rows of other histograms of the same configuration, which are not changed."""
+        for other in others:
+            if (self.max_cells, self.classes) != (other.max_cells, other.classes):
+                raise IncompatibleMetricsError(
+                    f"cannot merge histograms with max_cells={other.max_cells}, "
+                    f"classes={other.classes} into max_cells={self.max_cells}, "
+                    f"classes={self.classes}"
+                )
+        every = [histogram.fork() for histogram in (self, *others)]
+        for work in every:
+            work._count_tally()
         merged = type(self)(self.max_cells, self.classes)
-        merged._cells, merged._settled = cells, False
+        first, *rest = (work._cells for work in every)
+        merged._cells, merged._settled = united(first, rest, self.max_cells), False
+        waiting = tuple(rows for work in every for rows in (*work._waiting, *work._late))
         if size_of(waiting) > merged._room:
             merged._count(waiting)
         else:
@@ -282,7 +285,7 @@ class DyadicHistogram:
         self._late, self._index, self._scattered = (), None, False
         for group in filter(None, groups):
             more = self._cells_of(group)
-            self._cells = self._cells.union(more, self.max_cells)
+            self._cells = united(self._cells, [more], self.max_cells)
 
     def _cells_of(self, chunks: Sequence[Rows]) -> Cells:
         rows = sorted_rows(chunks)

@@ -15,7 +15,7 @@ from streammetrics.core.schema import Numbers, Schema
 from streammetrics.core.statistic import Statistic, nested, part, take_array
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -69,12 +69,16 @@ class ScoreHistogram(Statistic):
 
     def merge(self, other: ScoreHistogram) -> None:
         """Add the rows of another histogram."""
-        if not other.histograms:
-            return
-        self._grow(len(other.histograms))
-        for mine, theirs in zip(self.histograms, other.histograms, strict=True):
-            mine.merge(theirs)
-        self.whole = self.whole and other.whole
+        self.merge_all([other])
+
+    def merge_all(self, others: Sequence[ScoreHistogram]) -> None:
+        """Add the rows of other histograms."""
+        seen = [other for other in others if other.histograms]
+        for other in seen:
+            self._grow(len(other.histograms))
+        for k, mine in enumerate(self.histograms):
+            mine.merge(*(other.histograms[k] for other in seen))
+        self.whole = self.whole and all(other.whole for other in seen)
 
     def _grow(self, columns: int) -> None:
         """Rebind to forks that may be added to, one for each column of scores."""

@@ -60,11 +60,16 @@ class ValueHistogram(Statistic):
 
     def merge(self, other: ValueHistogram) -> None:
         """Add the counts of another."""
-        if not other.histograms:
+        self.merge_all([other])
+
+    def merge_all(self, others: Sequence[ValueHistogram]) -> None:
+        """Add the counts of others."""
+        seen = [other for other in others if other.histograms]
+        if not seen:
             return
-        histograms = self._forks(len(other.histograms))
-        for histogram, more in zip(histograms, other.histograms, strict=True):
-            histogram.merge(more)
+        histograms = self._forks(len(seen[0].histograms))
+        for k, histogram in enumerate(histograms):
+            histogram.merge(*(other.histograms[k] for other in seen))
         self.histograms = histograms
 
     def _forks(self, width: int) -> tuple[DyadicHistogram, ...]:

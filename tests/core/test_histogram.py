@@ -11,7 +11,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from streammetrics.core import cell_counts, cell_index, cells, histogram, keys, waiting
+from streammetrics.core import (
+    cell_counts,
+    cell_index,
+    cell_merge,
+    cells,
+    histogram,
+    keys,
+    waiting,
+)
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
@@ -52,6 +60,8 @@ def sizes(request):
             patch.setattr(cell_counts, "READ", 3)
             patch.setattr(keys, "BLOCK", 4)
             patch.setattr(cell_index, "BLOCK", 4)
+            patch.setattr(cell_merge, "BLOCK", 4)
+            patch.setattr(cell_merge, "_UNITED", 2)
         yield
 
 
@@ -150,7 +160,7 @@ def image(h):
 def history(rows, max_cells, data, classes=2):
     """A histogram of the rows by a drawn history: order, batches, shards, reads, merge tree."""
     rows = data.draw(st.permutations(rows))
-    shards = [DyadicHistogram(max_cells, classes) for _ in range(data.draw(st.integers(1, 3)))]
+    shards = [DyadicHistogram(max_cells, classes) for _ in range(data.draw(st.integers(1, 9)))]
     while rows:
         size = data.draw(st.integers(1, len(rows)))
         part, rows = rows[:size], rows[size:]
@@ -159,10 +169,12 @@ def history(rows, max_cells, data, classes=2):
         if data.draw(st.booleans()):
             h.check()
     while len(shards) > 1:
-        one = shards.pop(data.draw(st.integers(0, len(shards) - 1)))
-        before = image(one.fork())
-        data.draw(st.sampled_from(shards)).merge(one)
-        assert image(one) == before
+        into = shards.pop(data.draw(st.integers(0, len(shards) - 1)))
+        count = data.draw(st.integers(1, len(shards)))
+        some, shards = shards[:count], [*shards[count:], into]
+        before = [image(one.fork()) for one in some]
+        into.merge(*some)
+        assert [image(one) for one in some] == before
     return shards[0]
 
 
@@ -285,6 +297,12 @@ def test_many_rows_in_any_batches(shape, max_cells, sizes):
             shards[k % 2].check()
     shards[0].merge(shards[1])
     assert image(whole) == image(shards[0])
+    many = [DyadicHistogram(max_cells, 2) for _ in range(13)]
+    for shard, part in zip(many, np.array_split(order, 13), strict=True):
+        shard.add(scores[part], codes[part])
+        shard.check()
+    many[5].merge(*many[:5], *many[6:])
+    assert image(whole) == image(many[5])
     distinct = np.unique(scores).size
     assert (whole.level == 0) == (distinct <= max_cells)
     assert whole.totals() == (n - int(codes.sum()), int(codes.sum()))
@@ -380,7 +398,7 @@ def test_a_bad_batch_raises_and_changes_nothing(bad):
 
 
 @pytest.mark.parametrize(
-    "place", ["sorted_rows", "counted", "placed", "tallied", "CellIndex.of", "Cells.union"]
+    "place", ["sorted_rows", "counted", "placed", "tallied", "CellIndex.of", "united"]
 )
 def test_a_failure_on_the_way_changes_nothing(place, monkeypatch):
     rng = np.random.default_rng(1)
