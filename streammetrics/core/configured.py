@@ -37,10 +37,8 @@ class Configured:
 
     def __post_init__(self) -> None:
         cls: Any = type(self)
-        hints = _hints(cls)
-        for name in self._names:
-            value = _canonical(getattr(self, name), hints[name], f"{type(self).__name__}({name}=")
-            self.__dict__[name] = value
+        for name, options in _options(cls).items():
+            self.__dict__[name] = _canonical(getattr(self, name), options, cls, name)
         self.check_parameters()
         # Made once, as every merge compares it; parameters do not change from here on.
         self.__dict__["_key"] = (cls, *map(_comparable, self.config.values()))
@@ -81,9 +79,14 @@ class Configured:
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
+def _options(cls: type[Configured]) -> dict[str, tuple[Any, ...]]:
+    """Return for each parameter the types that it may have."""
     # Annotations are strings in this package; resolving them is slow, so once a class.
-    return get_type_hints(cls)
+    hints = get_type_hints(cls)
+    union = {Union, types.UnionType}
+    return {
+        n: get_args(hints[n]) if get_origin(hints[n]) in union else (hints[n],) for n in cls._names
+    }
 
 
 def _brief(value: Any) -> str:
@@ -98,7 +101,7 @@ def _comparable(value: Any) -> Any:
     return (type(value), "nan" if value != value else value)  # noqa: PLR0124 - the test for nan
 
 
-def _canonical(value: Any, hint: Any, where: str) -> Any:
+def _canonical(value: Any, options: tuple[Any, ...], cls: type, name: str) -> Any:
     """Bring one parameter to its canonical Python type, or say what is wrong with it."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -106,12 +109,11 @@ def _canonical(value: Any, hint: Any, where: str) -> Any:
         value = _tupled(value.tolist())
     elif isinstance(value, list | range):
         value = _tupled(value)
-    options = get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
     if any(_fits(value, option) for option in options):
         # An integer is a float where a float is meant and an integer is not.
         whole = isinstance(value, int) and not isinstance(value, bool)
         return float(value) if whole and float in options and int not in options else value
-    raise ValueError(f"{where}{value!r}): expected {_expected(options)}")
+    raise ValueError(f"{cls.__name__}({name}={value!r}): expected {_expected(options)}")
 
 
 def _fits(value: Any, option: Any) -> bool:
