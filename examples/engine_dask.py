@@ -41,7 +41,7 @@ def main() -> None:
         columns={"y_true": "label", "y_score": "score", "sample_weight": "weight"},
     )
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
         frame = dd.read_parquet(PATH).repartition(npartitions=PARTS)

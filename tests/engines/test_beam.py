@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from engine_suites import suite
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,8 +26,6 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner  # noqa: E
 from apache_beam.testing.util import assert_that  # noqa: E402
 
 from streammetrics.engines.beam import CombineMetrics  # noqa: E402
-
-pytestmark = [pytest.mark.xdist_group("beam")]
 
 # "DirectRunner" would try to download Prism, a program in Go; these two run in this process.
 RUNNERS = pytest.mark.parametrize("runner", [FnApiRunner, BundleBasedDirectRunner])
@@ -45,36 +44,11 @@ TABLE = pa.table(
 ROWS = TABLE.to_pylist()
 
 
-class Own(sm.Metric):
-    """A user's own."""
-
-    def statistics(self):
-        return sm.Mean().statistics()
-
-    def readout(self, mean):
-        return sm.Mean().readout(mean)
-
-    def update(self, values):
-        return self.feed({"values": values})
-
-
 class Prediction(NamedTuple):
     label: int
     score: float
     weight: float
     note: str
-
-
-def suite():
-    return sm.MetricSet(
-        {"auc": sm.ROCAUC(max_bins=64), "f1": sm.F1(threshold=0.5), "own": Own()},
-        columns={
-            "y_true": "label",
-            "y_score": "score",
-            "values": "score",
-            "sample_weight": "weight",
-        },
-    )
 
 
 def alone(table):

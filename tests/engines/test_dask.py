@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from engine_suites import exact_suite as metrics
+from engine_suites import weighted_rows
 
 import streammetrics as sm
-from streammetrics.metrics.confusion import ContingencyMetric
 
 REASON = "needs dask: pip install 'streammetrics[engines]'"
 dask = pytest.importorskip("dask", reason=REASON)
@@ -24,40 +25,9 @@ dd = pytest.importorskip("dask.dataframe", reason=REASON)
 
 from streammetrics.engines.dask import evaluate  # noqa: E402 - it needs Dask
 
-pytestmark = [pytest.mark.xdist_group("dask")]
-
-
-class HitProfit(ContingencyMetric):
-    """A user's own metric: what the hits earn per row."""
-
-    earns: float = 10.0
-
-    def read(self, table):
-        return self.earns * float(table.tp[1]) / table.total
-
-
-def metrics():
-    return sm.MetricSet(
-        {
-            "auc": sm.ROCAUC(),
-            "loss": sm.LogLoss(),
-            "f1": sm.F1(threshold=0.5),
-            "profit": HitProfit(threshold=0.5),
-        },
-        columns={"y_true": "label", "y_score": "score", "sample_weight": "weight"},
-    )
-
 
 def table(n=300):
-    rng = np.random.default_rng(7)
-    return pd.DataFrame(
-        {
-            "extra": [f"row {i}" for i in range(n)],
-            "score": rng.random(n).round(2),
-            "label": rng.integers(0, 2, n),
-            "weight": rng.random(n) * 10.0 ** rng.integers(-8, 8, n),
-        }
-    )
+    return pd.DataFrame({"extra": [f"row {i}" for i in range(n)], **weighted_rows(n)})
 
 
 def pieces(rows, n):
@@ -107,7 +77,7 @@ kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.fixture(scope="module")
 def cluster():
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
         yield cluster
 

@@ -17,9 +17,7 @@ MODULES = sorted(
 )
 
 
-@pytest.mark.parametrize(
-    "engine", [pytest.param(m, marks=pytest.mark.xdist_group(m)) for m in MODULES]
-)
+@pytest.mark.parametrize("engine", MODULES)
 def test_example(engine, tmp_path):
     try:
         importlib.import_module(f"streammetrics.engines.{engine}")

@@ -14,6 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from engine_suites import Own
 from prediction_files import store
 
 import streammetrics as sm
@@ -33,19 +34,6 @@ TABLE = pa.table(
         "note": ["not read"] * N,
     }
 )
-
-
-class Uncommon(sm.Metric):
-    """A user's own, which other processes have to import."""
-
-    def statistics(self):
-        return sm.Mean().statistics()
-
-    def readout(self, mean):
-        return sm.Mean().readout(mean)
-
-    def update(self, values):
-        return self.feed({"values": values})
 
 
 def suite(**more):
@@ -158,7 +146,7 @@ def test_text_is_read_by_what_the_metrics_take(tmp_path):
 
 
 def test_a_users_own_metric(files):
-    own = sm.MetricSet({"own": Uncommon()}, columns={"values": "score"})
+    own = sm.MetricSet({"own": Own()}, columns={"values": "score"})
     result = sm.evaluate(own, files, workers=2)
     assert result == own.copy().update(TABLE)
     assert result["own"].compute() == sm.Mean().update(TABLE["score"]).compute()

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from engine_suites import suite
 
 import streammetrics as sm
 
@@ -26,7 +27,6 @@ from ray.data.datasource import Datasource, ReadTask  # noqa: E402
 from streammetrics.engines import ray as engine  # noqa: E402
 
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
     # Ray's own settings warn that they are deprecated when Ray makes them.
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context"),
 ]
@@ -42,31 +42,6 @@ TABLE = pa.table(
         "note": ["not read"] * N,
     }
 )
-
-
-class Own(sm.Metric):
-    """A user's own, which the workers import."""
-
-    def statistics(self):
-        return sm.Mean().statistics()
-
-    def readout(self, mean):
-        return sm.Mean().readout(mean)
-
-    def update(self, values):
-        return self.feed({"values": values})
-
-
-def suite():
-    return sm.MetricSet(
-        {"auc": sm.ROCAUC(max_bins=64), "f1": sm.F1(threshold=0.5), "own": Own()},
-        columns={
-            "y_true": "label",
-            "y_score": "score",
-            "values": "score",
-            "sample_weight": "weight",
-        },
-    )
 
 
 def blocks(table, ends):
@@ -237,7 +212,7 @@ def test_rows_count_once_where_a_worker_is_killed(tmp_path, monkeypatch):
 
 
 def test_a_metric_that_the_workers_cannot_import():
-    module = sys.modules[__name__]
+    module = sys.modules["engine_suites"]
     ray.cloudpickle.register_pickle_by_value(module)  # as it is for a main script or a notebook
     try:
         result = engine.evaluate(suite(), blocks(TABLE, range(50, N, 50)))

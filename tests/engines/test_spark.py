@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     Stages = Callable[[], list[int]]
 
 pytestmark = [
-    pytest.mark.xdist_group("spark"),
     # PySpark wants pandas to be there, does not use it here, and says so every time.
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]

@@ -12,10 +12,11 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from engine_suites import exact_suite as metrics
+from engine_suites import weighted_rows as table
 
 import streammetrics as sm
 from streammetrics.core.state import to_bytes
-from streammetrics.metrics.confusion import ContingencyMetric
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'streammetrics[engines]'")
 dist = pytest.importorskip("torch.distributed")
@@ -24,40 +25,8 @@ data = pytest.importorskip("torch.utils.data")
 import streammetrics.engines.torch as engine  # noqa: E402 - it needs PyTorch
 from streammetrics.engines.torch import all_reduce, n_repeated  # noqa: E402 - the same
 
-pytestmark = [pytest.mark.xdist_group("torch")]
-
 WORLD = 3
 PATIENCE = datetime.timedelta(seconds=120)  # a rank left alone fails instead of waiting for good
-
-
-class HitProfit(ContingencyMetric):
-    """A user's own metric: what the hits earn per row."""
-
-    earns: float = 10.0
-
-    def read(self, table):
-        return self.earns * float(table.tp[1]) / table.total
-
-
-def metrics():
-    return sm.MetricSet(
-        {
-            "auc": sm.ROCAUC(),
-            "loss": sm.LogLoss(),
-            "f1": sm.F1(threshold=0.5),
-            "profit": HitProfit(threshold=0.5),
-        },
-        columns={"y_true": "label", "y_score": "score", "sample_weight": "weight"},
-    )
-
-
-def table(n=300):
-    rng = np.random.default_rng(7)
-    return {
-        "label": rng.integers(0, 2, n),
-        "score": rng.random(n).round(2),
-        "weight": rng.random(n) * 10.0 ** rng.integers(-8, 8, n),
-    }
 
 
 def some(rows, index):
