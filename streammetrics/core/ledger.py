@@ -47,8 +47,8 @@ class Ledger(Stateful):
 
     Memory and cost:
         The states of the shards that are not sealed, one state for those that are, and some 200
-        bytes for each of their names. `add` makes and hashes the bytes of one state; the first
-        `compute` after a change merges all states.
+        bytes for each of their names. `add` makes and hashes the bytes of one state, which tells
+        it from others; the first `compute` after a change merges all states.
 
     Example:
         >>> import streammetrics as sm
@@ -90,9 +90,9 @@ class Ledger(Stateful):
         empty, shards, base = self._known
         check_alike(empty, _mergeable(metric))
         held = shards.get(name)
-        if held is not None and held.blob is None:
+        if held is not None and held.is_sealed:
             raise IncompatibleMetricsError(f"shard {name!r} is sealed: it takes no further state")
-        new = Shard.of(number, metric.to_bytes())
+        new = Shard.of(number, metric)
         kept = new if held is None else later(name, held, new)
         # The dictionary is this ledger's own: copying it would cost as much as all shards so far.
         shards[name] = kept
@@ -122,10 +122,10 @@ class Ledger(Stateful):
         unknown = [name for name in names if name not in shards]
         if unknown:
             raise ValueError(f"no state was added for {listed(unknown)}: it cannot be sealed")
-        unsealed = self._known.unsealed
-        fresh = {name: unsealed[name] for name in names if name in unsealed}
+        states = self._known.states
+        fresh = {name: states[name] for name in names if name in states}
         if fresh:
-            sealed = {name: shard._replace(blob=None) for name, shard in fresh.items()}
+            sealed = {name: shards[name]._replace(state=None) for name in fresh}
             self._put(Known(empty, {**shards, **sealed}, total(self._known, fresh)))
         return self
 
@@ -141,7 +141,7 @@ class Ledger(Stateful):
             IncompatibleMetricsError: Shards saw different kinds of rows; one of them is named.
         """
         if self._total is None:
-            self._total = total(self._known, self._known.unsealed)
+            self._total = total(self._known, self._known.states)
         return self._total.copy()
 
     def compute(self) -> Any:
@@ -186,8 +186,9 @@ class Ledger(Stateful):
     def nbytes(self) -> int:
         """Bytes of state held now."""
         _, shards, base = self._known
-        held = sum(len(shard.blob or shard.digest) for shard in shards.values())
-        return held if base is None else held + base.nbytes
+        states = [base, *(shard.state for shard in shards.values())]
+        digests = sum(len(shard.digest) for shard in shards.values())
+        return digests + sum(state.nbytes for state in states if state is not None)
 
     @property
     def _types(self) -> tuple[type, ...]:

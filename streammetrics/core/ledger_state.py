@@ -14,7 +14,7 @@ from streammetrics.core.metric import Mergeable
 from streammetrics.core.statistic import take_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,13 +27,18 @@ class Shard(NamedTuple):
     """What is known of one shard, and its state as long as it is not sealed."""
 
     attempt: int
-    digest: str
-    blob: bytes | None
+    digest: str  # of the bytes of the state
+    state: Mergeable | None
 
     @classmethod
-    def of(cls, attempt: int, blob: bytes) -> Shard:
+    def of(cls, attempt: int, metric: Mergeable) -> Shard:
         """Return a shard that is not sealed."""
-        return cls(attempt, digest(blob), blob)
+        return cls(attempt, digest(metric.to_bytes()), metric.copy())
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the state is part of the base."""
+        return self.state is None
 
 
 class Known(NamedTuple):
@@ -46,12 +51,13 @@ class Known(NamedTuple):
     @property
     def sealed(self) -> set[ShardId]:
         """The names of the sealed shards."""
-        return {name for name, shard in self.shards.items() if shard.blob is None}
+        return {name for name, shard in self.shards.items() if shard.is_sealed}
 
     @property
-    def unsealed(self) -> dict[ShardId, Shard]:
-        """The others."""
-        return {name: shard for name, shard in self.shards.items() if shard.blob is not None}
+    def states(self) -> dict[ShardId, Mergeable]:
+        """The states of the others."""
+        shards = self.shards.items()
+        return {name: shard.state for name, shard in shards if shard.state is not None}
 
 
 def joined(mine: Known, theirs: Known) -> Known:
@@ -76,14 +82,14 @@ def check_alike(mine: Mergeable | None, theirs: Mergeable | None) -> None:
 def later(name: ShardId, mine: Shard, theirs: Shard) -> Shard:
     """Return the sealed one, or the one of the later attempt; raise where they contradict."""
     if mine[:2] == theirs[:2]:
-        return mine if mine.blob is None else theirs
+        return mine if mine.is_sealed else theirs
     low, high = sorted((mine, theirs), key=operator.attrgetter("attempt"))
     if low.attempt == high.attempt:
         raise IncompatibleMetricsError(
             f"shard {name!r} has two different states at attempt {low.attempt}: "
             "a retry needs a higher attempt"
         )
-    if low.blob is None:
+    if low.is_sealed:
         raise IncompatibleMetricsError(
             f"shard {name!r} is sealed at attempt {low.attempt}: it takes no attempt {high.attempt}"
         )
@@ -107,21 +113,20 @@ def _base(mine: Known, theirs: Known) -> Mergeable | None:
     return mine.base.copy().merge(theirs.base)
 
 
-def total(known: Known, shards: Mapping[ShardId, Shard]) -> Mergeable:
-    """Return what has seen the rows of all sealed shards and of these unsealed ones."""
-    from streammetrics.core.state import from_bytes  # noqa: PLC0415 - it builds ledgers in turn
-
+def total(known: Known, states: Mapping[ShardId, Mergeable]) -> Mergeable:
+    """Return what has seen the rows of all sealed shards and of these states of others."""
     if known.empty is None:
         raise ValueError("the ledger has no shards, and was not told of which metric")
     result = (known.empty if known.base is None else known.base).copy()
-    for name, shard in shards.items():
-        assert shard.blob is not None
-        state: Any = from_bytes(shard.blob)
-        try:
-            result.merge(state)
-        except IncompatibleMetricsError as error:
-            raise IncompatibleMetricsError(f"shard {name!r}: {error}") from None
-    return result
+    try:
+        return result.merge(*states.values())
+    except IncompatibleMetricsError:
+        for name, state in states.items():
+            try:
+                result.merge(state)
+            except IncompatibleMetricsError as error:
+                raise IncompatibleMetricsError(f"shard {name!r}: {error}") from None
+        raise
 
 
 # --- as bytes ------------------------------------------------------------------------------------
@@ -131,33 +136,36 @@ def parts(known: Known) -> tuple[list[Any], dict[str, NDArray[np.uint8]]]:
     """Return what a file says of the shards, and the states as arrays of bytes."""
     names = sorted(known.shards, key=order)
     rows = [[name, known.shards[name].attempt, known.shards[name].digest] for name in names]
-    blobs = {f"shard/{index}": known.shards[name].blob for index, name in enumerate(names)}
-    blobs |= {k: m.to_bytes() for k in ("empty", "base") if (m := getattr(known, k)) is not None}
-    return rows, {k: np.frombuffer(b, np.uint8) for k, b in blobs.items() if b is not None}
+    states = {"empty": known.empty, "base": known.base}
+    states |= {f"shard/{index}": known.shards[name].state for index, name in enumerate(names)}
+    blobs = {name: state.to_bytes() for name, state in states.items() if state is not None}
+    return rows, {name: np.frombuffer(blob, np.uint8) for name, blob in blobs.items()}
 
 
 def of_parts(
-    rows: Iterable[Any], arrays: Mapping[str, NDArray[Any]], read: Callable[[bytes], Any]
+    rows: Sequence[Any], arrays: Mapping[str, NDArray[Any]], read: Callable[[bytes], Any]
 ) -> Known:
     """Return what `parts` was made of; raise `StateFormatError` where it cannot have been."""
     blobs = {name: take_array(arrays, name, "uint8").tobytes() for name in arrays}
     metrics = {name: read(blob) for name, blob in blobs.items()}
-    shards = {
-        as_id(name): Shard(attempt, told, blobs.get(f"shard/{index}"))
-        for index, (name, attempt, told) in enumerate(rows)
-    }
+    shards: dict[ShardId, Shard] = {}
+    fits = True
+    for index, (name, attempt, told) in enumerate(rows):
+        blob = blobs.get(f"shard/{index}")
+        shards[as_id(name)] = Shard(attempt, told, metrics.get(f"shard/{index}"))
+        fits &= type(attempt) is int and attempt >= 0 and bool(_DIGEST.fullmatch(told))
+        fits &= blob is None or told == digest(blob)
     known = Known(metrics.get("empty"), shards, metrics.get("base"))
-    empty, unsealed = known.empty, known.unsealed
+    empty, base, states = known.empty, known.base, known.states
     fits = (
-        all(isinstance(metric, Mergeable) and _alike(empty, metric) for metric in metrics.values())
+        fits
+        and all(isinstance(m, Mergeable) and _alike(empty, m) for m in metrics.values())
         and (empty is None or empty == empty.copy().reset())
         and (empty is not None or not shards)
-        and (known.base is not None) == bool(known.sealed)
-        and all(type(shard.attempt) is int and shard.attempt >= 0 for shard in shards.values())
-        and all(_DIGEST.fullmatch(shard.digest) for shard in shards.values())
-        and all(shard.digest == digest(shard.blob or b"") for shard in unsealed.values())
+        and (base is not None) == bool(known.sealed)
+        and len(shards) == len(rows)
         and list(shards) == sorted(shards, key=order)
-        and len(blobs) == len(unsealed) + (empty is not None) + (known.base is not None)
+        and len(blobs) == len(states) + (empty is not None) + (base is not None)
     )
     if not fits:
         raise StateFormatError("the shards of the ledger do not fit each other")

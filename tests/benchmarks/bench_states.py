@@ -146,6 +146,9 @@ def thousand(scale):
     for i, state in enumerate(states):
         ledger.add(i, state)
     added = time.perf_counter() - start
+    start = time.perf_counter()
+    assert ledger.merged() == total
+    taken = time.perf_counter() - start
     title = f"merge {count:,} states of the default binary set, 2^16 bins"
     goal = 2 * scale
     return [
@@ -154,6 +157,7 @@ def thousand(scale):
         ),
         Figure("  each read from bytes before", f"{read:.2f} s, {ms(read / count)} each", "", None),
         Figure("  each added to a ledger", f"{added:.2f} s, {ms(added / count)} each", "", None),
+        Figure("  the ledger's total", f"{taken:.2f} s, {ms(taken / count)} each", "", None),
     ]
 
 

@@ -107,6 +107,7 @@ def ledger():
         lambda header, meta: meta.update(shards=meta["shards"][:-1]),
         lambda header, meta: meta.update(shards=meta["shards"][::-1]),
         lambda header, meta: meta["shards"].append(meta["shards"][0]),
+        lambda header, meta: meta["shards"].append(meta["shards"][2]),
         lambda header, meta: meta["shards"][0].__setitem__(0, None),
         lambda header, meta: meta["shards"][0].__setitem__(1, -1),
         lambda header, meta: meta["shards"][0].__setitem__(1, 1.0),
@@ -129,7 +130,7 @@ def test_forged_ledgers(change):
 def test_a_ledger_holds_no_ledger_and_no_other_metric():
     for inside in (ledger(), sm.F1().update([1, 0], [1, 0]), sm.Accuracy()):
         known = ledger().known
-        shards = {**known.shards, "c": Shard.of(1, inside.to_bytes())}
+        shards = {**known.shards, "c": Shard.of(1, inside)}
         blob = sm.Ledger.of(known._replace(shards=shards)).to_bytes()
         if type(inside) is sm.Accuracy:
             assert sm.from_bytes(blob).n_rows == 5
