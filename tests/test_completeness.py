@@ -42,6 +42,15 @@ def test_metric_is_documented_and_tested(name):
     assert any(type(oracle.metric) is METRICS[name] for oracle in ORACLES), f"{name}: no oracle"
 
 
+@pytest.mark.parametrize("name", sorted(PUBLIC.keys() - METRICS.keys() - {"Interval", "Metric"}))
+def test_what_is_around_metrics_is_documented(name):
+    if inspect.isclass(PUBLIC[name]) and issubclass(PUBLIC[name], Exception):
+        assert inspect.getdoc(PUBLIC[name])
+        return
+    assert ">>> " in inspect.getdoc(PUBLIC[name])
+    assert f"### {name}\n" in ENTRIES, f"docs/metrics.md lacks {name}"
+
+
 def test_every_public_metric_is_exported():
     for metric in sm.Metric.registry.values():
         if metric.__module__.startswith("streammetrics.") and not inspect.isabstract(metric):
