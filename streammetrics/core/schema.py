@@ -66,10 +66,11 @@ class Field(ABC):
 
 @dataclass(frozen=True)
 class Schema:
-    """The fields of a statistic and what to do with missing values."""
+    """The fields of a statistic, what to do with missing values, and who refuses weights."""
 
     fields: tuple[Field, ...]
     nan_policy: str = "raise"
+    unweighted: str = ""  # what the metrics are called whose rows weigh one each
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -95,6 +96,9 @@ class Schema:
             if absent is not None:
                 missing = self._missing(batch, field.names, absent, missing)
         weight = batch.weight()
+        if weight is not None and self.unweighted:
+            title = batch.title(WEIGHT)
+            raise InvalidBatchError(f"{title} is given, but {self.unweighted} take no weights")
         if batch.n_rows == 0:
             return NO_ROWS
         if weight is not None and math.isnan(batch.extent(WEIGHT)[0]):

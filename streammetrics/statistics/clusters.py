@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.batch import WEIGHT
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.exact import ExactSum
 from streammetrics.core.labels import Labels
-from streammetrics.core.schema import Facts, Field, Numbers, Schema
+from streammetrics.core.schema import Facts, Numbers, Schema
 from streammetrics.core.statistic import Statistic, nested, part, take_array
 from streammetrics.statistics.clusters_sums import cluster_sums
 from streammetrics.statistics.contingency import ContingencyTable
@@ -32,23 +31,7 @@ if TYPE_CHECKING:
     from streammetrics.core.batch import Batch
 
 
-@dataclass(frozen=True)
-class Unweighted(Field):
-    """No column at all: it refuses `sample_weight`, for pairs of points have no weight."""
-
-    names: tuple[str, ...] = ()
-
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], None]:
-        """Raise where the batch has weights."""
-        if batch.has(WEIGHT):
-            raise InvalidBatchError(
-                f"{batch.title(WEIGHT)} is given, but metrics of clusterings take no weights"
-            )
-        return (), None
-
-    def finish(self, batch: Batch, taken: Any, rows: Any) -> tuple[tuple[Any, ...], Facts]:  # noqa: ARG002 - there is nothing to finish
-        """Return nothing."""
-        return (), {}
+UNWEIGHTED = "metrics of clusterings"  # as pairs of points have no weight
 
 
 @dataclass(frozen=True)
@@ -74,7 +57,7 @@ class Points(Numbers):
 
 def points_schema(nan_policy: str) -> Schema:
     """Return the schema of points and the label of the cluster of each."""
-    return Schema((Points(), Labels("labels"), Unweighted()), nan_policy)
+    return Schema((Points(), Labels("labels")), nan_policy, UNWEIGHTED)
 
 
 class LabelPairs(ContingencyTable):
@@ -88,7 +71,7 @@ class LabelPairs(ContingencyTable):
     def schema(self) -> Schema:
         """Two columns of labels, without weights."""
         schema = super().schema
-        return Schema((*schema.fields, Unweighted()), schema.nan_policy)
+        return replace(schema, unweighted=UNWEIGHTED)
 
     @property
     def n(self) -> int:

@@ -11,7 +11,7 @@ from streammetrics.core.exact import ExactSum
 from streammetrics.core.labels import Labels, label_codes
 from streammetrics.core.schema import Schema
 from streammetrics.core.statistic import Statistic, nested, part, take_array
-from streammetrics.statistics.clusters import Points, Unweighted
+from streammetrics.statistics.clusters import UNWEIGHTED, Points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ class CentroidSums(Statistic):
         """Points as wide as the centroids, and the number of the centroid of each."""
         points = Points(low=-LARGEST, high=LARGEST, width=len(self.centroids[0]))
         labels = Labels("labels", tuple(range(len(self.centroids))))
-        return Schema((points, labels, Unweighted()), self.nan_policy)
+        return Schema((points, labels), self.nan_policy, UNWEIGHTED)
 
     def clear(self) -> None:
         """Forget all points."""

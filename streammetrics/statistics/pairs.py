@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.batch import WEIGHT
-from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.errors import StateFormatError
 from streammetrics.core.keys import MAX_LEVEL, cell_edges, cell_id_range, cell_ids
 from streammetrics.core.schema import Numbers, Schema
 from streammetrics.core.statistic import Statistic, take_array
@@ -19,27 +17,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.batch import Batch
-
     Floats = NDArray[np.float64]
 
 MAX_PAIRS = 1 << 20
 _FEWEST = 1 << 16  # rows worth a pass over the cells
 _NAMES = {"level", "x_cells", "x_values", "y_cells", "y_values", "pairs", "counts"}
-
-
-@dataclass(frozen=True)
-class _Unweighted(Numbers):
-    """A column of numbers of rows that weigh one each."""
-
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
-        """Return the column as float64; raise where there are weights."""
-        if batch.has(WEIGHT):
-            raise InvalidBatchError(
-                f"{batch.title(WEIGHT)} was given, and rank correlations have no weights: "
-                "leave it out, or repeat rows"
-            )
-        return super().take(batch)
 
 
 class PairHistogram(Statistic):
@@ -69,8 +51,8 @@ class PairHistogram(Statistic):
     @property
     def schema(self) -> Schema:
         """Two numbers, of which only the order matters."""
-        fields = _Unweighted("y_true", ordered=True), _Unweighted("y_pred", ordered=True)
-        return Schema(fields, self.nan_policy)
+        fields = Numbers("y_true", ordered=True), Numbers("y_pred", ordered=True)
+        return Schema(fields, self.nan_policy, unweighted="rank correlations")
 
     def clear(self) -> None:
         """Forget all pairs."""

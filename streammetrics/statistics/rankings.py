@@ -66,7 +66,7 @@ class RankingBuffer(Statistic):
     def schema(self) -> Schema:
         """Query, relevance, score and document, all but the query optional."""
         field = RankingRows(self.named, self.highest, self.nan_policy == "omit")
-        return Schema((field,), self.nan_policy)
+        return Schema((field,), self.nan_policy, unweighted="ranking metrics")
 
     @property
     def _cut(self) -> Cut:

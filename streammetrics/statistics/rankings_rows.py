@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from streammetrics.core.arrays import Column
-from streammetrics.core.batch import WEIGHT
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.labels import label_column
 from streammetrics.core.schema import Facts, Field
@@ -43,8 +42,6 @@ class RankingRows(Field):
 
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
         """Return ids as columns and numbers as float64, and where a number is nan."""
-        if batch.has(WEIGHT):
-            raise InvalidBatchError(f"ranking metrics take no {batch.title(WEIGHT)}")
         query = _ids(batch, "query")
         doc = _ids(batch, "doc") if batch.has("doc") else None
         if query.nulls is not None:

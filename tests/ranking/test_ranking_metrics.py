@@ -243,7 +243,7 @@ class TestRefused:
 
     def test_weights_have_no_place(self):
         suite = sm.MetricSet({"mrr": sm.MRR()})
-        with pytest.raises(sm.InvalidBatchError, match="take no sample_weight"):
+        with pytest.raises(sm.InvalidBatchError, match="ranking metrics take no weights"):
             suite.update(query=[1], relevance=[1], score=[1], sample_weight=[2.0])
 
 
