@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _UNITED = 4  # histograms whose cells are sorted together: more would leave the cache
+_AHEAD = 64  # histograms that an index is made for: worth it, and soon looked over
 
 
 def merged(cells: Cells, others: Sequence[Cells], max_cells: int) -> Cells:
     """The rows of all at the lowest level that needs at most ``max_cells`` cells."""
     start = 0
     while start < len(others):
-        rest = others[start:]
+        rest = others[start : start + _AHEAD]
         plain = _plain(cells, rest) if len(rest) > _UNITED else []
         index = CellIndex.of(cells) if len(plain) > _UNITED else None
         if index is None:

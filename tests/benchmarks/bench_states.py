@@ -155,7 +155,12 @@ def thousand(scale):
         Figure(
             title, f"{merged:.2f} s, {ms(merged / count)} a merge", f"{goal:g} s", merged < goal
         ),
-        Figure("  each read from bytes before", f"{read:.2f} s, {ms(read / count)} each", "", None),
+        Figure(
+            "  one after the other, each read from bytes",
+            f"{read:.2f} s, {ms(read / count)} each",
+            "",
+            None,
+        ),
         Figure("  each added to a ledger", f"{added:.2f} s, {ms(added / count)} each", "", None),
         Figure("  the ledger's total", f"{taken:.2f} s, {ms(taken / count)} each", "", None),
     ]
