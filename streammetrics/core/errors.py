@@ -18,7 +18,7 @@ class InvalidBatchError(StreamMetricsError, ValueError):
 
 
 class IncompatibleMetricsError(StreamMetricsError, ValueError):
-    """States of different metrics or configurations cannot be merged."""
+    """States cannot be merged: metrics or configurations differ, or rows would count twice."""
 
 
 class StateFormatError(StreamMetricsError, ValueError):
