@@ -193,13 +193,15 @@ def _binary_by_search(
 class ScoredLabels(Field):
     """Labels with a score each: (n,) of the positive class, or (n, K) of K classes.
 
-    Without `labels` the columns of an (n, K) matrix are the classes 0 to K - 1.
+    Without `labels` the columns of an (n, K) matrix are the classes 0 to K - 1. With `matrix`
+    there have to be such.
     """
 
     scores: Numbers
     pos_label: Any = 1
     labels: tuple[Any, ...] | None = None
     truth: str = "y_true"
+    matrix: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
@@ -220,7 +222,11 @@ class ScoredLabels(Field):
         return (column, *scores), missing | absent
 
     def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
-        """Check the domain of the scores."""
+        """Check the shape and the domain of the scores."""
+        if self.matrix and taken[-1].ndim == 1:
+            raise InvalidBatchError(
+                f"{batch.title(self.scores.name)} has one number a row; (n, K) scores are needed"
+            )
         self.scores.validate(batch, taken[1:], missing)
 
     def finish(

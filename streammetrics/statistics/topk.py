@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact import ExactSum
 from streammetrics.core.labels import ScoredLabels
 from streammetrics.core.schema import Numbers, Schema
@@ -29,7 +29,7 @@ class TopKHits(Statistic):
     def schema(self) -> Schema:
         """A label and (n, K) scores, of which only the order matters."""
         scores = Numbers("y_score", ordered=True, wide=True)
-        return Schema((ScoredLabels(scores, labels=self.labels),), self.nan_policy)
+        return Schema((ScoredLabels(scores, labels=self.labels, matrix=True),), self.nan_policy)
 
     def clear(self) -> None:
         """Forget all rows."""
@@ -37,8 +37,6 @@ class TopKHits(Statistic):
 
     def update(self, truth: NDArray[Any], scores: NDArray[np.float64], *, weight: Any) -> None:
         """Count the rows with fewer than k better classes."""
-        if scores.ndim == 1:
-            raise InvalidBatchError("y_score has one column; top-k accuracy needs (n, K) scores")
         own = scores[np.arange(len(truth)), truth][:, None]
         # Among equal scores the higher class comes first, as in scikit-learn.
         better = (scores > own) | ((scores == own) & (np.arange(scores.shape[1]) > truth[:, None]))

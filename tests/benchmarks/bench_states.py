@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from run import Figure
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from oracles.table import ORACLES
 
 import streammetrics as sm
 from streammetrics.cli.planning import plan
@@ -24,11 +30,6 @@ def binary_rows(rng, n):
 
 def class_rows(rng, n):
     return {"y_true": rng.integers(0, 100, n), "y_pred": rng.integers(0, 100, n)}
-
-
-def number_rows(rng, n):
-    true = rng.normal(size=n)
-    return {"y_true": true, "y_pred": true + rng.normal(size=n)}
 
 
 def grade_rows(rng, n):
@@ -57,37 +58,66 @@ def point_rows(rng, n):
     return {"X": rng.normal(size=(n, 16)), "labels": rng.integers(0, 20, n)}
 
 
-STATES = (
-    ("Accuracy, F1, MatthewsCorrcoef: 2 classes", sm.F1(threshold=0.5), binary_rows, 1_000_000),
-    ("ConfusionMatrix and its ratios: 100 classes", sm.ConfusionMatrix(), class_rows, 1_000_000),
-    ("ROCAUC and other curves, max_bins=2**20", sm.ROCAUC(), binary_rows, 1_000_000),
-    (
-        "ROCAUC and other curves, max_bins=2**16",
-        sm.ROCAUC(max_bins=1 << 16),
-        binary_rows,
-        1_000_000,
-    ),
-    (
-        "ROCAUC and other curves, max_bins=2**12",
-        sm.ROCAUC(max_bins=1 << 12),
-        binary_rows,
-        1_000_000,
-    ),
-    ("LogLoss, BrierScore, MAE and other means", sm.MAE(), number_rows, 1_000_000),
-    ("R2, PearsonCorrelation and other moments", sm.R2(), number_rows, 1_000_000),
-    ("MedianAbsoluteError, Quantile", sm.MedianAbsoluteError(), number_rows, 1_000_000),
-    ("NDCG(k=10), 10,000 queries of 100", sm.NDCG(k=10), ranking_rows, 1_000_000),
-    ("MAP, 10,000 queries of 100", sm.MAP(), ranking_rows, 1_000_000),
-    ("KendallTau, SpearmanRho: numbers", sm.KendallTau(), number_rows, 1_000_000),
-    ("KendallTau, SpearmanRho: 200 x 200 grades", sm.KendallTau(), grade_rows, 1_000_000),
-    ("AdjustedRandIndex and others: 50 x 50 labels", sm.AdjustedRandIndex(), label_rows, 1_000_000),
-    ("CalinskiHarabasz: 20 clusters, 16 features", sm.CalinskiHarabasz(), point_rows, 1_000_000),
-    ("Silhouette, DunnIndex: 20,000 of the points", sm.Silhouette(), point_rows, 1_000_000),
-    ("default binary set, max_bins=2**16", binary_suite(), binary_rows, 1_000_000),
-)
+def value_rows(rng, n):
+    return {"values": rng.normal(size=n)}
 
 
-def seconds(call, repeats=5):
+def loss_rows(rng, n):
+    """Positive numbers, which every loss admits."""
+    true = rng.gamma(2.0, size=n)
+    return {"y_true": true, "y_pred": true * rng.gamma(5.0, 0.2, size=n)}
+
+
+VARIANTS = {
+    "ConfusionMatrix: 100 classes": (sm.ConfusionMatrix(), class_rows),
+    "ROCAUC(max_bins=2**16)": (sm.ROCAUC(max_bins=1 << 16), binary_rows),
+    "ROCAUC(max_bins=2**12)": (sm.ROCAUC(max_bins=1 << 12), binary_rows),
+    "KendallTau: 200 x 200 grades": (sm.KendallTau(), grade_rows),
+    "default binary set, max_bins=2**16": (binary_suite(), binary_rows),
+}
+
+
+def every_metric():
+    """Return each public metric, and some variants, with rows that it takes."""
+    found = {}
+    for name in sm.__all__:
+        cls = sm.Metric.registry.get(name)
+        if cls is None:
+            continue
+        try:
+            metric = cls()
+        except TypeError:  # it needs a parameter
+            metric = next(o.metric for o in ORACLES if type(o.metric) is cls)
+        schema = metric.statistics()[0].schema
+        if cls is sm.TopKAccuracy:
+            rows = wide_rows
+        elif "y_pred" in schema.inputs:
+            numbers = schema.kinds["y_true"] == "number"
+            rows = loss_rows if numbers else two_class_rows
+        else:
+            rows = BY_INPUT[schema.inputs[-1]]
+        found[str(metric).partition(" <")[0]] = (metric, rows)
+    return {**found, **VARIANTS}
+
+
+def wide_rows(rng, n):
+    return {"y_true": rng.integers(0, 10, n), "y_score": rng.random((n, 10))}
+
+
+def two_class_rows(rng, n):
+    return {"y_true": rng.integers(0, 2, n), "y_pred": rng.integers(0, 2, n)}
+
+
+BY_INPUT = {
+    "y_score": binary_rows,
+    "doc": ranking_rows,
+    "labels_pred": label_rows,
+    "labels": point_rows,
+    "values": value_rows,
+}
+
+
+def seconds(call, repeats=3):
     """Return the seconds of the fastest of some calls."""
     best = float("inf")
     for _ in range(repeats):
@@ -101,8 +131,8 @@ def sizes(scale):
     """State of a shard of a million rows: bytes, and the time to read it and to merge two."""
     figures = []
     rng = np.random.default_rng(9)
-    for title, empty, rows, n in STATES:
-        blobs = [empty.copy().feed(rows(rng, int(n * scale))).to_bytes() for _ in range(2)]
+    for title, (empty, rows) in every_metric().items():
+        blobs = [empty.copy().feed(rows(rng, int(1e6 * scale))).to_bytes() for _ in range(2)]
         read = seconds(lambda: sm.from_bytes(blobs[0]))  # noqa: B023
         one, other = map(sm.from_bytes, blobs)
         # Some states merge at leisure: the bytes are what the next one would be sent.

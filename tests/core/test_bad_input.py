@@ -158,3 +158,11 @@ def test_binary_average_of_three_classes():
 def test_bad_label_lists(labels):
     with pytest.raises(ValueError, match="labels="):
         sm.Accuracy(labels=labels)
+
+
+def test_top_k_accuracy_refuses_one_score_a_row_at_once():
+    metric = sm.TopKAccuracy(k=2).update([0], [[0.1, 0.7, 0.2]])
+    before = metric.to_bytes()
+    with pytest.raises(sm.InvalidBatchError, match=r"y_score has one number a row; \(n, K\)"):
+        metric.update([0, 1], [0.1, 0.2])
+    assert metric.to_bytes() == before
