@@ -11,6 +11,7 @@ import pytest
 from oracles.table import ORACLES
 
 import streammetrics as sm
+from streammetrics.core.folds import Workspace
 
 PACKAGE = str(Path(sm.__file__).parent)
 
@@ -81,3 +82,15 @@ def test_fault_in_merge_changes_nothing(oracle):
         step += 1 + step // 12
     assert step > 3
     assert metric == sm.merge([sm.from_bytes(before), sm.from_bytes(theirs)])
+
+
+def test_no_scratch_buffer_is_lent_twice_after_a_fault():
+    rng = np.random.default_rng(5)
+    # Blocks hold 2**15 numbers: a workspace is reset between the first and the second.
+    rows = {"y_true": rng.normal(size=(20_000, 2)), "y_pred": rng.normal(size=(20_000, 2))}
+    metric, step = sm.R2(), 0
+    while run_until(step, lambda: metric.copy().update(**rows)):
+        free = getattr(Workspace._local, "free", [])
+        assert len({id(buffer) for buffer in free}) == len(free), f"after a fault at step {step}"
+        step += 1
+    assert step > 100

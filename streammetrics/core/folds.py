@@ -83,8 +83,9 @@ class Workspace:
 
     def reset(self) -> None:
         """Take back every buffer."""
-        self._free += self._taken
-        self._taken.clear()
+        # An exception between these lines may lose buffers, but none is ever free twice.
+        taken, self._taken = self._taken, []
+        self._free += taken
 
     def load(self, column: NDArray[Any], rows: slice) -> Floats:
         """Those rows as contiguous float64, without a copy where they are."""
