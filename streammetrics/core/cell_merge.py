@@ -31,13 +31,15 @@ def merged(cells: Cells, others: Sequence[Cells], max_cells: int) -> Cells:
     start = 0
     while start < len(others):
         rest = others[start : start + _AHEAD]
-        plain = _plain(cells, rest) if len(rest) > _UNITED else []
-        index = CellIndex.of(cells) if len(plain) > _UNITED else None
+        plain = _plain(cells, rest)
+        worthwhile = len(plain) > _UNITED
+        dtype = count_dtype(cells.mass, *(c.mass for c in plain)) if worthwhile else None
+        index = CellIndex.of(cells) if dtype else None
         if index is None:
             cells = _union([cells, *rest[:_UNITED]], max_cells)
             start += _UNITED
         else:
-            found = _Lookups(cells, index, plain)
+            found = _Lookups(cells, index, plain, dtype)
             start += found.taken
             cells = _union([found.cells, *found.late], max_cells)
     return cells
@@ -111,13 +113,12 @@ def _plain(cells: Cells, others: Sequence[Cells]) -> list[Cells]:
     """The first of the others, as far as their counts can be added to wider cells."""
     if not cells.level:
         return []
-    plain = list(
+    return list(
         takewhile(
             lambda other: other.level <= cells.level and not isinstance(other.mass, ExactSum),
             others,
         )
     )
-    return plain if count_dtype(cells.mass, *(other.mass for other in plain)) else []
 
 
 class _Lookups:
@@ -126,18 +127,18 @@ class _Lookups:
     It stops, after some that were `taken`, once the late ones are worth an index of their own.
     """
 
-    def __init__(self, cells: Cells, index: CellIndex, others: Sequence[Cells]) -> None:
+    def __init__(self, cells: Cells, index: CellIndex, others: Sequence[Cells], dtype: Any) -> None:
         self.late: list[Cells] = []
         self._level, self._index, self._scores = cells.level, index, cells.scores.copy()
         size, classes = cells.ids.size, cells.classes
         # One more cell takes what has none.
-        counts = np.zeros((size + 1, classes), count_dtype(cells.mass, *(o.mass for o in others)))
+        counts = np.zeros((size + 1, classes), dtype)
         counts[:size] = cells.mass
-        self._columns = list(columns_of(counts, counts.dtype))
+        self._columns = list(columns_of(counts, dtype))
         waiting = 0
         for self.taken, other in enumerate(others, 1):
             for start in range(0, other.ids.size, BLOCK):
-                waiting += self._add(other.part(slice(start, start + BLOCK)), counts.dtype)
+                waiting += self._add(other.part(slice(start, start + BLOCK)), dtype)
             if waiting > max(BLOCK, size // 2):
                 break
         self.cells = cells._replace(scores=self._scores, mass=counts[:size])

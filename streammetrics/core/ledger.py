@@ -87,16 +87,19 @@ class Ledger(Stateful):
         name, number = as_id(shard_id), operator.index(attempt)
         if number < 0:
             raise ValueError(f"attempt={number} is negative")
-        empty, shards, base = self._known
+        empty, shards, _ = self._known
         check_alike(empty, _mergeable(metric))
         held = shards.get(name)
         if held is not None and held.is_sealed:
             raise IncompatibleMetricsError(f"shard {name!r} is sealed: it takes no further state")
         new = Shard.of(number, metric)
         kept = new if held is None else later(name, held, new)
-        # The dictionary is this ledger's own: copying it would cost as much as all shards so far.
-        shards[name] = kept
-        self._put(Known(metric.copy().reset() if empty is None else empty, shards, base))
+        if empty is None:
+            self._put(Known(metric.copy().reset(), {name: kept}, None))
+        else:
+            # The dictionary is this ledger's own: a copy would cost as much as all shards so far.
+            self._total = None
+            shards[name] = kept
         return self
 
     def merge(self, *others: Self) -> Self:
@@ -119,8 +122,7 @@ class Ledger(Stateful):
         """
         names = _ids(ids)
         empty, shards, _ = self._known
-        unknown = [name for name in names if name not in shards]
-        if unknown:
+        if unknown := self.missing(names):
             raise ValueError(f"no state was added for {listed(unknown)}: it cannot be sealed")
         states = self._known.states
         fresh = {name: states[name] for name in names if name in states}

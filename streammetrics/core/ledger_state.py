@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.metric import Mergeable
 from streammetrics.core.statistic import take_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from streammetrics.core.metric import Mergeable
 
 ShardId = str | int
 
@@ -72,7 +73,7 @@ def joined(mine: Known, theirs: Known) -> Known:
 
 def check_alike(mine: Mergeable | None, theirs: Mergeable | None) -> None:
     """Raise where both are known and differ."""
-    if mine is not None and theirs is not None and not _alike(mine, theirs):
+    if mine is not None and theirs is not None and not mine.alike(theirs):
         raise IncompatibleMetricsError(
             f"cannot merge {shown(theirs)} into a ledger of {shown(mine)}: "
             "the configurations differ"
@@ -159,7 +160,7 @@ def of_parts(
     empty, base, states = known.empty, known.base, known.states
     fits = (
         fits
-        and all(isinstance(m, Mergeable) and _alike(empty, m) for m in metrics.values())
+        and all(empty is not None and empty.alike(metric) for metric in metrics.values())
         and (empty is None or empty == empty.copy().reset())
         and (empty is not None or not shards)
         and (base is not None) == bool(known.sealed)
@@ -204,7 +205,3 @@ def shown(metric: Mergeable) -> str:
 def digest(blob: bytes) -> str:
     """Return what stands for a state once it is sealed."""
     return hashlib.sha256(blob).hexdigest()
-
-
-def _alike(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and one._identity == other._identity

@@ -54,12 +54,16 @@ class Mergeable(Stateful):
         Raises `IncompatibleMetricsError`, and changes nothing, where a configuration differs.
         """
         for other in others:
-            if type(other) is not type(self) or other._identity != self._identity:
+            if not self.alike(other):
                 raise IncompatibleMetricsError(
                     f"cannot merge {other!r} into {self!r}: the configurations differ"
                 )
         self._accumulator.merge([other._accumulator for other in others])
         return self
+
+    def alike(self, other: object) -> bool:
+        """Whether another object is of the same class and configuration."""
+        return type(other) is type(self) and other._identity == self._identity
 
     @abstractmethod
     def alone(self) -> Accumulator:

@@ -68,6 +68,12 @@ class MetricSet(Mergeable):
 
     def _bind(self, metrics: Mapping[str, Metric], accumulator: Accumulator) -> None:
         self._accumulator = accumulator
+        # What `columns` makes of the names, which does not change; small batches come here often.
+        required, optional = accumulator.required, accumulator.optional
+        self.titles = {name: self.columns.get(name, name) for name in (*required, *optional)}
+        # An input that may be left out is needed all the same once `columns` has named it.
+        needed = (*required, *self.columns)
+        self._needed = tuple(dict.fromkeys(self.columns.get(name, name) for name in needed))
         view = ReadOnly(accumulator)
         self._metrics = {name: metric.over(view) for name, metric in metrics.items()}
 
@@ -92,14 +98,8 @@ class MetricSet(Mergeable):
 
     def asked(self, names: Iterable[str]) -> dict[str, str]:
         """Return the column of each input that is needed, or is among the `names` of a table."""
-        there = set(names)
-        required, optional = self._accumulator.required, self._accumulator.optional
-        # An input that may be left out is needed all the same once `columns` has named it.
-        return {
-            name: title
-            for name, title in zip((*required, *optional), self._titles(), strict=True)
-            if name in required or name in self.columns or title in there
-        }
+        wanted = {*self._needed, *names}
+        return {name: title for name, title in self.titles.items() if title in wanted}
 
     def reads(self, names: Iterable[str]) -> list[str]:
         """Return those of a table's columns that `update` takes.
@@ -111,12 +111,8 @@ class MetricSet(Mergeable):
         self._check_there(there, there)
         return list(dict.fromkeys(self.asked(there).values()))
 
-    def _titles(self) -> list[str]:
-        inputs = (*self._accumulator.required, *self._accumulator.optional)
-        return [self.columns.get(name, name) for name in inputs]
-
     def _known(self, columns: Mapping[str, Any]) -> Mapping[str, Any]:
-        titles = self._titles()
+        titles = self.titles.values()
         unknown = sorted(columns.keys() - set(titles))
         if unknown:
             raise InvalidBatchError(
@@ -127,10 +123,10 @@ class MetricSet(Mergeable):
         return columns
 
     def _check_there(self, given: Sequence[str], names: Sequence[str]) -> None:
-        missing = [title for title in self.asked(()).values() if title not in given]
+        missing = [title for title in self._needed if title not in given]
         if missing:
             raise InvalidBatchError(
-                f"no column {', '.join(map(repr, dict.fromkeys(missing)))}; "
+                f"no column {', '.join(map(repr, missing))}; "
                 f"there are: {', '.join(map(repr, names)) or 'none'}"
             )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from streammetrics.core.batch import WEIGHT
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.engines._optional import needs
@@ -62,8 +61,7 @@ class CombineMetrics(beam.CombineFn):  # type: ignore[misc]  # Beam need not be 
 
     def __init__(self, suite: MetricSet) -> None:
         self._suite = blank(suite)
-        inputs = (*suite.inputs, WEIGHT)
-        self._titles = list(dict.fromkeys(suite.columns.get(name, name) for name in inputs))
+        self._titles = list(dict.fromkeys(suite.titles.values()))
         self._seen: list[str] | None = None  # the columns of the last row
 
     def create_accumulator(self) -> Accumulator:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from prediction_files import store
+from scripts import started
 
 from streammetrics.readers import columnar
 
@@ -65,16 +66,6 @@ def test_control_c_ends_a_command(tmp_path):
         os.killpg(process.pid, signal.SIGINT)
         assert process.communicate(timeout=20) == ("", "interrupted\n")
     assert process.returncode == 130
-
-
-def started(*arguments):
-    return subprocess.Popen(
-        [sys.executable, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
 
 
 def test_pandas_is_not_imported_to_read_numbers(tmp_path, binary):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from scripts import check_example
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(
@@ -23,12 +22,4 @@ def test_example(engine, tmp_path):
         importlib.import_module(f"streammetrics.engines.{engine}")
     except ImportError as error:
         pytest.skip(str(error))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(ROOT / "examples" / f"engine_{engine}.py")],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    check_example(ROOT / "examples" / f"engine_{engine}.py", tmp_path)

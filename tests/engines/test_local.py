@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from itertools import pairwise
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pytest
 from engine_suites import Own
 from prediction_files import store
+from scripts import started
 
 import streammetrics as sm
 from streammetrics.engines import processes
@@ -313,16 +313,6 @@ def test_control_c_ends_all_workers_quietly(tmp_path):
     assert [process.stdout.readline() for _ in range(2)] == ["started\n"] * 2
     os.killpg(process.pid, signal.SIGINT)
     assert process.communicate(timeout=20) == ("[]\n", "")
-
-
-def started(*arguments):
-    return subprocess.Popen(
-        [sys.executable, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
 
 
 def test_workers_have_no_threads_for_linear_algebra_unless_told(monkeypatch):
