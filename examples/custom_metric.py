@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import streammetrics as sm
-from streammetrics.metrics.confusion import Confusion, ContingencyMetric
+from streammetrics.metrics.classification.base import Confusion, ContingencyMetric
 from streammetrics.testing import check_laws
 
 

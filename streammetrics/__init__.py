@@ -24,6 +24,7 @@ same `to_bytes()`, and the same value to the last bit. A value is exact, or `bou
 holds the exact one.
 """
 
+from streammetrics import metrics as _metrics
 from streammetrics.core.errors import (
     EstimateWarning,
     IncompatibleMetricsError,
@@ -32,47 +33,12 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     UndefinedMetricWarning,
 )
-from streammetrics.core.ledger import Ledger
 from streammetrics.core.metric import Interval, Metric, merge
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.state import from_bytes
+from streammetrics.core.reading import from_bytes
 from streammetrics.engines.local import evaluate
-from streammetrics.metrics import (
-    aggregation,
-    calibration,
-    class_ratios,
-    classification,
-    clustering,
-    clustering_entropy,
-    clustering_internal,
-    correlation,
-    curves,
-    error_sizes,
-    probability,
-    ranking,
-    ranking_base,
-    ranking_graded,
-    regression,
-    thresholds,
-    variance,
-)
-from streammetrics.metrics.aggregation import *  # noqa: F403 - each module lists its public names
-from streammetrics.metrics.calibration import *  # noqa: F403
-from streammetrics.metrics.class_ratios import *  # noqa: F403
-from streammetrics.metrics.classification import *  # noqa: F403
-from streammetrics.metrics.clustering import *  # noqa: F403
-from streammetrics.metrics.clustering_entropy import *  # noqa: F403
-from streammetrics.metrics.clustering_internal import *  # noqa: F403
-from streammetrics.metrics.correlation import *  # noqa: F403
-from streammetrics.metrics.curves import *  # noqa: F403
-from streammetrics.metrics.error_sizes import *  # noqa: F403
-from streammetrics.metrics.probability import *  # noqa: F403
-from streammetrics.metrics.ranking import *  # noqa: F403
-from streammetrics.metrics.ranking_base import *  # noqa: F403
-from streammetrics.metrics.ranking_graded import *  # noqa: F403
-from streammetrics.metrics.regression import *  # noqa: F403
-from streammetrics.metrics.thresholds import *  # noqa: F403
-from streammetrics.metrics.variance import *  # noqa: F403
+from streammetrics.ledger.ledger import Ledger
+from streammetrics.metrics import *  # noqa: F403 - each module lists its public names
 
 __version__ = "0.1.0"
 
@@ -91,20 +57,4 @@ __all__ = [
     "from_bytes",
     "merge",
 ]
-__all__ += aggregation.__all__
-__all__ += calibration.__all__
-__all__ += class_ratios.__all__
-__all__ += classification.__all__
-__all__ += clustering.__all__
-__all__ += clustering_entropy.__all__
-__all__ += clustering_internal.__all__
-__all__ += correlation.__all__
-__all__ += curves.__all__
-__all__ += error_sizes.__all__
-__all__ += probability.__all__
-__all__ += ranking.__all__
-__all__ += ranking_base.__all__
-__all__ += ranking_graded.__all__
-__all__ += regression.__all__
-__all__ += thresholds.__all__
-__all__ += variance.__all__
+__all__ += _metrics.__all__

@@ -23,7 +23,7 @@ import numpy as np
 from streammetrics.core.errors import EstimateWarning, StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.metric import Interval, Metric, merge
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.state import from_bytes
+from streammetrics.core.reading import from_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

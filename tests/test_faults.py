@@ -11,7 +11,7 @@ import pytest
 from oracles.table import ORACLES
 
 import streammetrics as sm
-from streammetrics.core.folds import Workspace
+from streammetrics.core.exact.folds import Workspace
 
 PACKAGE = str(Path(sm.__file__).parent)
 

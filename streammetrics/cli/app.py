@@ -10,7 +10,6 @@ import typer
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.merging import in_ledger, in_one
 from streammetrics.cli.planning import plan
-from streammetrics.cli.report import console
 from streammetrics.cli.running import (
     advice,
     finish,
@@ -23,12 +22,13 @@ from streammetrics.cli.specs import Spec, depths, literal, literals, parse
 from streammetrics.cli.tasks import OF_TREC_FILES, TASKS, flag
 from streammetrics.cli.writing import check_writable, write
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.ledger import Ledger
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.engines.local import evaluate as evaluate_data
+from streammetrics.ledger.ledger import Ledger
 from streammetrics.readers import trec
 from streammetrics.readers.pieces import BATCH_ROWS
 from streammetrics.readers.sources import FORMATS, STDIN, find
+from streammetrics.show.report import console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

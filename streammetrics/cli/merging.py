@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.running import state_of
 from streammetrics.core.errors import IncompatibleMetricsError
-from streammetrics.core.ledger import Ledger
+from streammetrics.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,21 +7,21 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli.errors import CommandError
-from streammetrics.cli.report import Report, as_json, console, report, show
 from streammetrics.cli.tasks import PROBABILITIES
 from streammetrics.cli.writing import write
 from streammetrics.core.errors import StateFormatError, StreamMetricsError
-from streammetrics.core.state import from_bytes
+from streammetrics.core.reading import from_bytes
 from streammetrics.readers import formats
 from streammetrics.readers.sources import STDIN
+from streammetrics.show.report import Report, as_json, console, report, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streammetrics.cli.planning import Plan
-    from streammetrics.core.ledger import Ledger
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
+    from streammetrics.ledger.ledger import Ledger
     from streammetrics.readers.pieces import Piece
     from streammetrics.readers.sources import Source
 

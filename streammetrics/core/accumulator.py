@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from streammetrics.core.arrays import Column, concatenate
-from streammetrics.core.batch import WEIGHT
+from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.conversion import Column, concatenate
+from streammetrics.core.columns.schema import NO_ROWS, Rows, joined
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
     StreamMetricsError,
 )
-from streammetrics.core.schema import NO_ROWS, Rows, joined
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from streammetrics.core.batch import Batch
-    from streammetrics.core.schema import Facts, Schema
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Facts, Schema
 
 SLICE = 1 << 16  # rows taken at a time: two columns of float64 stay in a 2 MB cache
 STAGED = 1 << 14  # rows kept until they are worth a call of every statistic

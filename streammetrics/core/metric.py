@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
-from streammetrics.core.batch import Batch
+from streammetrics.core.columns.batch import Batch
 from streammetrics.core.configured import Configured
 from streammetrics.core.errors import (
     IncompatibleMetricsError,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
-from streammetrics.core.batch import WEIGHT
+from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Interval, Mergeable, Metric
-from streammetrics.core.schema import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from streammetrics.core.schema import Kind
+    from streammetrics.core.columns.schema import Kind
 
 
 class MetricSet(Mergeable):

@@ -24,7 +24,7 @@ class Stateful(ABC):
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes: safe, versioned, checksummed, equal for equal rows."""
-        from streammetrics.core.state import to_bytes  # noqa: PLC0415 - it builds metrics in turn
+        from streammetrics.core.reading import to_bytes  # noqa: PLC0415 - it builds metrics in turn
 
         return to_bytes(self)
 
@@ -36,7 +36,7 @@ class Stateful(ABC):
     __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from streammetrics.core.state import from_bytes  # noqa: PLC0415 - it builds metrics in turn
+        from streammetrics.core.reading import from_bytes  # noqa: PLC0415 - it builds metrics in turn
 
         return _unpickled, (self._types, from_bytes, self.to_bytes())
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.schema import Rows, Schema
+    from streammetrics.core.columns.schema import Rows, Schema
 
 
 class Statistic(Configured, ABC):

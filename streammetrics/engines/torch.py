@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streammetrics.core.errors import IncompatibleMetricsError
-from streammetrics.core.state import from_bytes
+from streammetrics.core.reading import from_bytes
 from streammetrics.engines._optional import needs
 
 with needs("torch"):

@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from streammetrics.core.metric import Interval, Metric
-from streammetrics.metrics.outputs import nearest, require, within
-from streammetrics.statistics.extremes import Extremes
-from streammetrics.statistics.moments import Moments
-from streammetrics.statistics.values import Estimate, QuantileMethod, ValueHistogram
+from streammetrics.metrics.regression.base import nearest, require, within
+from streammetrics.statistics.sums.extremes import Extremes
+from streammetrics.statistics.sums.moments import Moments
+from streammetrics.statistics.sums.values import Estimate, QuantileMethod, ValueHistogram
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic

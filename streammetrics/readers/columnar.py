@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streammetrics.readers.columns import needed, of_kind
 from streammetrics.readers.files import PIECE_ROWS, File, FilePiece
+from streammetrics.readers.selection import needed, of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streammetrics.readers.columns import Column
+    from streammetrics.readers.selection import Column
     from streammetrics.readers.sources import Source
 
 _MANY = 5  # columns of a batch that are worth a thread each

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from streammetrics.readers import columns as wanted
+from streammetrics.readers import selection as wanted
 from streammetrics.readers.errors import ReadError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streammetrics.readers.columns import Column
+    from streammetrics.readers.selection import Column
     from streammetrics.readers.sources import Source
 
 PIECE_ROWS = 1 << 20  # what a worker takes at a time: long enough that opening a file is nothing

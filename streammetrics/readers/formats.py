@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streammetrics.readers.columnar import Arrow, Parquet
-from streammetrics.readers.columns import resolve
+from streammetrics.readers.selection import resolve
 from streammetrics.readers.text import Csv, JsonLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from streammetrics.core.schema import Kind
-    from streammetrics.readers.columns import Column
+    from streammetrics.core.columns.schema import Kind
     from streammetrics.readers.files import File, FilePiece
+    from streammetrics.readers.selection import Column
     from streammetrics.readers.sources import Source
 
 FILES: dict[str, type[File]] = {

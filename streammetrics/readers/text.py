@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.readers.columns import needed, of_kind
 from streammetrics.readers.files import File, FilePiece
+from streammetrics.readers.selection import needed, of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streammetrics.readers.columns import Column
+    from streammetrics.readers.selection import Column
     from streammetrics.readers.sources import Source
 
 _TEXT_BLOCK = 1 << 22  # bytes of text parsed at a time

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 import streammetrics as sm
-from streammetrics.metrics.clustering_information import (
+from streammetrics.metrics.clustering.base import exact_dot
+from streammetrics.metrics.clustering.information import (
     deviance,
     entropy,
     expected_information,
 )
-from streammetrics.metrics.clustering_overlap import exact_dot
 
 AGAINST_TRUTH = [
     sm.Purity,

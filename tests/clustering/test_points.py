@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import streammetrics as sm
 from streammetrics.core.errors import StateFormatError
-from streammetrics.statistics import points_rows
-from streammetrics.statistics.points import PointSample
+from streammetrics.statistics.clusters import rows as points_rows
+from streammetrics.statistics.clusters.sample import PointSample
 from streammetrics.testing import check_laws
 
 SAMPLED = [sm.DaviesBouldin, sm.Silhouette, sm.DunnIndex]

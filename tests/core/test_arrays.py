@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from streammetrics.core.arrays import Column, as_column, concatenate
+from streammetrics.core.columns.conversion import Column, as_column, concatenate
 from streammetrics.core.errors import InvalidBatchError
 
 NUMBERS = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "f2", "f4", "f8"]
@@ -179,7 +179,7 @@ def test_any_strings(texts):
 
 
 def test_strings_with_one_hash_are_told_apart(monkeypatch):
-    from streammetrics.core import strings
+    from streammetrics.core.columns import strings
 
     monkeypatch.setattr(strings, "_MULTIPLIER", 0)
     check_texts(as_column(np.array(TEXTS), "x"), TEXTS)
@@ -751,7 +751,7 @@ def test_foreign_libraries_are_not_imported():
     import subprocess
 
     code = (
-        "import sys, streammetrics.core.arrays as a; a.as_column([1, 2], 'x'); "
+        "import sys, streammetrics.core.columns.conversion as a; a.as_column([1, 2], 'x'); "
         "print({'pandas', 'polars', 'pyarrow', 'torch', 'jax', 'tensorflow'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

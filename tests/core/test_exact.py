@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.exact import ExactSum
+from streammetrics.core.exact.sums import ExactSum
 
 HOSTILE = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),

@@ -11,21 +11,21 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from streammetrics.core import (
-    cell_counts,
-    cell_index,
-    cell_merge,
-    cells,
-    histogram,
-    keys,
-    waiting,
-)
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
     StateFormatError,
 )
-from streammetrics.core.histogram import DyadicHistogram
+from streammetrics.core.histograms import (
+    cells,
+    counting,
+    histogram,
+    keys,
+    lookup,
+    merging,
+    waiting,
+)
+from streammetrics.core.histograms.histogram import DyadicHistogram
 
 HOSTILE = [
     *(0.0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e-300, -1e-300),
@@ -57,11 +57,11 @@ def sizes(request):
             patch.setattr(waiting, "SMALL", 2)
             patch.setattr(waiting, "WEIGHED", 8)
             patch.setattr(cells, "READ", 3)
-            patch.setattr(cell_counts, "READ", 3)
+            patch.setattr(counting, "READ", 3)
             patch.setattr(keys, "BLOCK", 4)
-            patch.setattr(cell_index, "BLOCK", 4)
-            patch.setattr(cell_merge, "BLOCK", 4)
-            patch.setattr(cell_merge, "_UNITED", 2)
+            patch.setattr(lookup, "BLOCK", 4)
+            patch.setattr(merging, "BLOCK", 4)
+            patch.setattr(merging, "_UNITED", 2)
         yield
 
 

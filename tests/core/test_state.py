@@ -10,8 +10,9 @@ import pytest
 from oracles.table import ORACLES
 
 import streammetrics as sm
-from streammetrics.core import container, state
-from streammetrics.core.ledger_state import Shard
+from streammetrics.core import reading as state
+from streammetrics.core.state import container
+from streammetrics.ledger.shards import Shard
 
 
 def example():

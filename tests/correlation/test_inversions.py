@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streammetrics.core.inversions import exact_dot, grid_inversions, inversions
+from streammetrics.statistics.pairs.inversions import exact_dot, grid_inversions, inversions
 
 
 def counted(ranks, counts):
@@ -40,7 +40,7 @@ def test_order_and_its_reverse():
 
 @pytest.mark.parametrize(("height", "width"), [(1, 1), (1, 9), (9, 1), (30, 40), (1000, 300)])
 def test_grid(height, width, monkeypatch):
-    monkeypatch.setattr("streammetrics.core.inversions._GRID", 1000)
+    monkeypatch.setattr("streammetrics.statistics.pairs.inversions._GRID", 1000)
     rng = np.random.default_rng(height)
     places = np.unique(rng.integers(0, height * width, 500))
     rows, columns = np.divmod(places, width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import streammetrics as sm
-from streammetrics.metrics.confusion import ContingencyMetric
+from streammetrics.metrics.classification.base import ContingencyMetric
 
 
 class Own(sm.Metric):

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streammetrics as sm
-from streammetrics.metrics.confusion import Confusion, ContingencyMetric
+from streammetrics.metrics.classification.base import Confusion, ContingencyMetric
 
 pytest.importorskip("pyspark", reason="needs pyspark: pip install 'streammetrics[engines]'")
 if not (shutil.which("java") or "JAVA_HOME" in os.environ):
@@ -288,7 +288,7 @@ def test_a_metric_of_a_module_is_imported(
 ) -> None:
     source = tmp_path / "misses_of_a_user.py"
     source.write_text(
-        "from streammetrics.metrics.confusion import ContingencyMetric\n"
+        "from streammetrics.metrics.classification.base import ContingencyMetric\n"
         "class Misses(ContingencyMetric):\n"
         "    def read(self, table):\n"
         "        return float(table.fn[1])\n"

@@ -16,7 +16,7 @@ from engine_suites import exact_suite as metrics
 from engine_suites import weighted_rows as table
 
 import streammetrics as sm
-from streammetrics.core.state import to_bytes
+from streammetrics.core.reading import to_bytes
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'streammetrics[engines]'")
 dist = pytest.importorskip("torch.distributed")

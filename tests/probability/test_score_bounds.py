@@ -22,7 +22,7 @@ from oracles.probability import (
 )
 
 import streammetrics as sm
-from streammetrics.statistics.scores import ScoreHistogram
+from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 SLACK = 2.0**-45
 

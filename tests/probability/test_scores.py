@@ -12,8 +12,8 @@ import sklearn.metrics as sk
 from oracles.probability import pr_area
 
 import streammetrics as sm
-from streammetrics.statistics.probability_losses import ProbabilityLossSum
-from streammetrics.statistics.scores import ScoreHistogram
+from streammetrics.statistics.scores.histogram import ScoreHistogram
+from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.testing import check_laws
 
 SCALARS = [

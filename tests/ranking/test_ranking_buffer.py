@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import streammetrics as sm
 from streammetrics.core.errors import StateFormatError
-from streammetrics.statistics import rankings, rankings_order
-from streammetrics.statistics.rankings import RankingBuffer
+from streammetrics.statistics.rankings import buffer, order
+from streammetrics.statistics.rankings.buffer import RankingBuffer
 from streammetrics.testing import check_laws
 
 METRICS = [sm.NDCG(k=2), sm.MRR(), sm.MAP(), sm.MRR(k=1), sm.NDCG(k=2, ties="doc"), sm.BPref()]
@@ -45,12 +45,12 @@ def pieces(draw):
 @settings(max_examples=25, deadline=None)
 @given(rows=pieces(), pending=st.sampled_from([1, 5, 1 << 20]), block=st.sampled_from([2, 1 << 20]))
 def test_laws_hold_whenever_rows_are_put_in_order(metric, rows, pending, block):
-    before = rankings._PENDING, rankings_order._BLOCK
+    before = buffer._PENDING, order._BLOCK
     try:
-        rankings._PENDING, rankings_order._BLOCK = pending, block
+        buffer._PENDING, order._BLOCK = pending, block
         check_laws(metric, rows, trials=2)
     finally:
-        rankings._PENDING, rankings_order._BLOCK = before
+        buffer._PENDING, order._BLOCK = before
 
 
 def large(n_queries, each, seed=0, named=False):
@@ -67,7 +67,7 @@ def large(n_queries, each, seed=0, named=False):
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("metric", [sm.NDCG(k=3), sm.MRR(), sm.MAP()], ids=repr)
 def test_large_batches_in_any_order_give_the_same_bytes(metric, named, monkeypatch):
-    monkeypatch.setattr(rankings, "_PENDING", 40_000)
+    monkeypatch.setattr(buffer, "_PENDING", 40_000)
     rows = large(900, 200, named=named)
     expected = metric.copy().update(**rows)
     n = len(rows["query"])

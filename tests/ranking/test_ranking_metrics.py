@@ -289,7 +289,7 @@ def test_queries_are_read_in_blocks(metric, monkeypatch):
     }
     metric = metric.copy().update(**rows)
     expected = metric.per_query(), metric.compute()
-    monkeypatch.setattr("streammetrics.metrics.ranking_base._BLOCK", 7)
+    monkeypatch.setattr("streammetrics.metrics.ranking.base._BLOCK", 7)
     assert (metric.per_query(), metric.compute()) == expected
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streammetrics as sm
-from streammetrics.statistics.losses import LOSSES, LossSum
+from streammetrics.statistics.sums.losses import LOSSES, LossSum
 
 PARAMETERS = {"pinball": 0.3, "huber": 1.5, "tweedie": 1.5}
 HOSTILE = st.floats(-8e307, 8e307) | st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e200, -1e200])

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import streammetrics as sm
 from streammetrics.core.errors import StateFormatError
-from streammetrics.metrics.outputs import root
-from streammetrics.statistics.extremes import Extremes
-from streammetrics.statistics.losses import LossSum
-from streammetrics.statistics.moments import Moments
+from streammetrics.metrics.regression.base import root
+from streammetrics.statistics.sums.extremes import Extremes
+from streammetrics.statistics.sums.losses import LossSum
+from streammetrics.statistics.sums.moments import Moments
 
 HOSTILE = st.floats(-1e150, 1e150) | st.sampled_from([0.0, -0.0, 5e-324, 1e9, 1e9 + 1e-6, 1.0])
 PAIRS = st.lists(st.tuples(HOSTILE, HOSTILE, st.integers(1, 4)), min_size=2, max_size=8)

@@ -1,0 +1,1 @@
+"""Rows in: anything array-like, named, converted and validated once."""

@@ -1,0 +1,206 @@
+"""Column: the rows of one input as NumPy holds them, and what can be done with columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from streammetrics.core.columns.strings import merge_codes, recode
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    Reader = Callable[[Any, str], "Column"]  # what `as_column` does, any number of dimensions
+
+EXACT = 2**53  # float64 holds every integer up to here
+REFUSED = {
+    "c": ("complex numbers", "pass real numbers"),
+    "M": ("dates", "pass numbers"),
+    "m": ("time differences", "pass numbers"),
+    "S": ("bytes", "decode them to str"),
+    "V": ("structured or raw records", "pass one field"),
+}
+
+
+@dataclass(slots=True)  # never changed, but a frozen one is three times as slow to make
+class Column:
+    """One column of a batch: ``(n,)``, or ``(n, d)`` for a matrix.
+
+    Attributes:
+        values: booleans, integers or floats, C-contiguous, aligned, in native byte order; with a
+            `vocabulary`, integer codes into it. 0 (code -1) where null.
+        nulls: True where the source says missing, of the shape of `values`; ``None`` where
+            nothing is. NaN is a value, not a null, except among strings.
+        owned: whether `values` is a new array that nobody else can write to.
+        vocabulary: of strings, the distinct ones that occur, sorted by code point.
+
+    """
+
+    values: NDArray[Any]
+    nulls: NDArray[np.bool_] | None = None
+    owned: bool = False
+    vocabulary: NDArray[np.str_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: slice | NDArray[Any]) -> Column:
+        """Return some of the rows; the vocabulary stays whole."""
+        nulls = None if self.nulls is None else self.nulls[rows]
+        if nulls is not None and not nulls.any():
+            nulls = None
+        owned = self.owned or not isinstance(rows, slice)
+        return Column(self.values[rows], nulls, owned, self.vocabulary)
+
+    def copy(self) -> Column:
+        """Return the column with `values` of its own; itself if they are already."""
+        if self.owned:
+            return self
+        return Column(self.values.copy(), self.nulls, True, self.vocabulary)
+
+
+def concatenate(columns: Sequence[Column], name: str = "the column") -> Column:
+    """Return the rows of one or more columns one after the other, vocabularies merged.
+
+    Empty columns and those that are all null go with any kind. Raises `InvalidBatchError` for
+    strings beside numbers, unequal widths, and integers beyond 2**53 beside floats.
+    """
+    columns = [column for column in columns if len(column)] or columns[:1]
+    if len(columns) == 1:
+        return columns[0]
+    if len({column.values.shape[1:] for column in columns}) > 1:
+        shapes = " and ".join(sorted({str(column.values.shape) for column in columns}))
+        refuse(name, f"batches of shapes {shapes}", "pass rows of one width")
+    nulls = None
+    if any(column.nulls is not None for column in columns):
+        nulls = np.concatenate([null_mask(column) for column in columns])
+    telling = _telling(columns)
+    if any(column.vocabulary is not None for column in telling):
+        if any(column.vocabulary is None for column in telling):
+            refuse(name, "strings and numbers", "pass one kind")
+        nothing = np.empty(0, "U1")
+        codes, vocabulary = merge_codes(
+            [
+                (np.full(len(column), -1, np.intp), nothing)
+                if column.vocabulary is None
+                else (column.values, column.vocabulary)
+                for column in columns
+            ]
+        )
+        return Column(codes, nulls, True, vocabulary)
+    dtype = _common_dtype(telling, name)
+    return Column(np.concatenate([c.values.astype(dtype) for c in columns]), nulls, True)
+
+
+def coded(codes: NDArray[np.intp], vocabulary: list[str], name: str) -> Column:
+    """Make a column of codes; nulls are the codes of -1."""
+    texts = np.array(vocabulary) if vocabulary else np.empty(0, "U1")
+    if texts.tolist() != vocabulary:
+        refuse(name, "strings that end in NUL characters", "strip them")
+    nulls = codes < 0
+    return Column(codes, nulls if nulls.any() else None, True, texts)
+
+
+def taken(labels: Column, codes: NDArray[Any], name: str) -> Column:
+    """Return the labels that codes point to; -1 is null. Dictionaries and categories."""
+    if labels.vocabulary is not None:
+        texts = labels.vocabulary.tolist()
+        places = np.append(labels.values, -1)
+        return coded(*recode(places[codes], texts), name)
+    missing = codes < 0
+    column = Column(np.append(labels.values, labels.values.dtype.type(0))[codes], None, True)
+    return with_nulls(column, missing | np.append(null_mask(labels), False)[codes], name)
+
+
+def with_nulls(column: Column, nulls: NDArray[Any], name: str) -> Column:
+    """Mark nulls; what a source keeps beneath them is replaced, so that it cannot be seen."""
+    if not nulls.any():
+        return column
+    nulls = np.array(nulls, np.bool_)
+    if column.nulls is not None:
+        nulls |= column.nulls
+    if column.vocabulary is not None:  # strings only a null row holds do not occur
+        codes = np.where(nulls, -1, column.values)
+        return coded(*recode(codes, column.vocabulary.tolist()), name)
+    values = column.values if column.owned else column.values.copy()
+    values[nulls] = 0
+    return Column(values, nulls, True)
+
+
+def null_mask(column: Column) -> NDArray[np.bool_]:
+    """Return the nulls as a mask, also where there are none."""
+    return np.zeros(column.values.shape, np.bool_) if column.nulls is None else column.nulls
+
+
+def stacked(columns: Sequence[Column], name: str) -> Column:
+    """Return one-dimensional columns side by side, as a matrix."""
+    if not columns:
+        refuse(name, "no columns", "pass (n,) or (n, d)")
+    if any(column.vocabulary is not None for column in columns):
+        refuse(name, "a matrix of strings", "pass one column of strings, as (n,)")
+    if any(column.values.ndim > 1 for column in columns):
+        refuse(name, "more than two dimensions", "pass (n,) or (n, d)")
+    dtype = _common_dtype(_telling(columns), name)
+    values = np.empty((len(columns[0]), len(columns)), dtype)
+    for place, column in enumerate(columns):
+        values[:, place] = column.values
+    nulls = None
+    if any(column.nulls is not None for column in columns):
+        nulls = np.stack([null_mask(column) for column in columns], axis=1)
+    return Column(values, nulls, True)
+
+
+def reshaped(column: Column, shape: tuple[int, ...], name: str) -> Column:
+    """Return a flat column of a matrix's entries as that matrix."""
+    if column.vocabulary is not None:
+        refuse(name, "a matrix of strings", "pass one column of strings, as (n,)")
+    if column.values.ndim > 1:
+        refuse(name, "more than two dimensions", "pass (n,) or (n, d)")
+    nulls = None if column.nulls is None else column.nulls.reshape(shape)
+    return Column(column.values.reshape(shape), nulls, column.owned)
+
+
+def _telling(columns: Sequence[Column]) -> Sequence[Column]:
+    """Leave out the columns that are all null: they say nothing about the kind of the others."""
+    some = [column for column in columns if column.nulls is None or not column.nulls.all()]
+    return some or columns
+
+
+def _common_dtype(columns: Sequence[Column], name: str) -> np.dtype[Any]:
+    dtypes = {column.values.dtype for column in columns}
+    dtype = np.result_type(*dtypes)
+    if dtype.kind == "f" and len(dtypes) > 1:
+        for column in columns:
+            values = column.values
+            if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
+                held = (values <= EXACT) & (values >= -EXACT)
+                check(held, name, "has floats beside integers beyond 2**53", "pass one kind")
+    return dtype
+
+
+def check(good: NDArray[Any], name: str, what: str, advice: str) -> None:
+    """Raise unless all values are good, naming the count and the first that is not."""
+    if not good.all():
+        wrong = np.atleast_1d(~good)
+        first = np.argwhere(wrong)[0].tolist()
+        row = f"row {first[0]}" + (f", column {first[1]}" if len(first) > 1 else "")
+        count = int(np.count_nonzero(wrong))
+        raise InvalidBatchError(
+            f"{name} {what} in {count} value{'s' * (count != 1)}, first in {row}; {advice}"
+        )
+
+
+def refuse(name: str, found: str, advice: str) -> NoReturn:
+    """Raise that a column holds what it cannot."""
+    raise InvalidBatchError(f"{name} holds {found}; {advice}")
+
+
+def type_title(cls: type) -> str:
+    """Return a type's name as errors write it."""
+    module = "" if cls.__module__ == "builtins" else f"{cls.__module__}."
+    return module + cls.__qualname__

@@ -1,0 +1,146 @@
+"""Anything array-like becomes a NumPy column here, and nowhere else.
+
+Lists are read by :mod:`streammetrics.core.columns.lists`, the types of other libraries by
+:mod:`streammetrics.core.columns.libraries`, NumPy's own here.
+
+Values are taken as they are: integers keep their width and floats theirs, nothing is widened
+that need not be, and nothing is copied where the memory can be shared. Whatever would change a
+value silently (text among numbers, integers rounded by floats beside them) raises.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.column import (
+    REFUSED,
+    Column,
+    check,
+    coded,
+    concatenate,
+    refuse,
+    reshaped,
+    type_title,
+    with_nulls,
+)
+from streammetrics.core.columns.libraries import foreign_reader
+from streammetrics.core.columns.lists import from_items
+from streammetrics.core.columns.strings import code_fixed, code_objects
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Column", "as_column", "concatenate"]
+
+_READY = frozenset("?bBhHiIlqefd")  # dtype characters taken as they are; unsigned long is not
+
+
+def as_column(value: Any, name: str, *, max_ndim: int = 2) -> Column:
+    """Return anything array-like as a column; `name` is what errors call it.
+
+    A scalar is one row. ``uint64`` becomes ``int64`` (together they would promote to floats),
+    ``longdouble`` is rounded to ``float64``, ``bfloat16`` and smaller become ``float32``.
+
+    Raises:
+        InvalidBatchError: for complex numbers, dates, bytes, Decimals and other objects, mixed or
+            ragged lists, more than `max_ndim` dimensions, integers that do not fit 64 signed bits,
+            and integers beyond 2**53 beside floats.
+
+    >>> as_column([3, None, 4], "y_true")
+    Column(values=array([3, 0, 4]), nulls=array([False,  True, False]), owned=True, vocabulary=None)
+    >>> as_column(["cat", "ant", "cat"], "y_true").vocabulary.tolist()
+    ['ant', 'cat']
+
+    """
+    if (
+        type(value) is np.ndarray
+        and (dtype := value.dtype).char in _READY
+        and dtype.isnative
+        and value.flags.carray
+        and 1 <= value.ndim <= max_ndim
+    ):
+        return Column(value)
+    column = _read(value, name)
+    if column.values.ndim > max_ndim:
+        raise InvalidBatchError(f"{name} has shape {column.values.shape}; pass one column, as (n,)")
+    return column
+
+
+def _read(value: Any, name: str) -> Column:
+    if isinstance(value, np.ndarray):
+        return _from_numpy(value, name)
+    if isinstance(value, (bool, int, float, str, np.generic)):
+        return from_items([value], name, _read)
+    if isinstance(value, (list, tuple)):
+        return from_items(value, name, _read)
+    if value is None or isinstance(value, (bytes, bytearray, complex)):
+        refuse(name, f"{value!r:.40}", "pass an array")
+    cls: Any = type(value)
+    try:
+        return foreign_reader(cls)(value, name, _read)
+    except (InvalidBatchError, MemoryError):
+        raise
+    except Exception as error:  # whatever another library raises, the caller gets one type
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InvalidBatchError(
+            f"{name} is a {type_title(type(value))} that cannot be read as an array ({reason}); "
+            "convert it to NumPy"
+        ) from error
+
+
+def _from_numpy(value: NDArray[Any], name: str) -> Column:
+    if isinstance(value, np.ma.MaskedArray) and value.dtype.names is None:
+        # Numbers beneath the mask may be out of range: they are never looked at.
+        data = value.filled(0) if value.dtype.kind in "biuf" else value.data
+        column = _from_numpy(data, name)
+        return with_nulls(column, np.ma.getmaskarray(value).reshape(column.values.shape), name)
+    array = np.asarray(value)
+    if (
+        array.dtype.char in _READY
+        and array.dtype.isnative
+        and (flags := array.flags).c_contiguous
+        and flags.aligned
+        and 1 <= array.ndim <= 2
+    ):
+        return Column(array)
+    if array.ndim > 2:
+        raise InvalidBatchError(f"{name} has shape {array.shape}; pass (n,) or (n, d)")
+    dtype = array.dtype
+    if dtype.kind == "O":
+        width = array.shape[1] if array.ndim == 2 else 1
+        column = from_items(array.ravel().tolist(), name, _read, width=width, nested=False)
+        return reshaped(column, array.shape, name) if array.ndim == 2 else column
+    if dtype.kind in "UT":
+        if array.ndim == 2:
+            refuse(name, "a matrix of strings", "pass one column of strings, as (n,)")
+        if not array.size:
+            return coded(*code_objects([]), name)
+        if dtype.kind == "T":
+            return from_items(array.reshape(-1).tolist(), name, _read)
+        fixed = np.ascontiguousarray(array.reshape(-1), dtype.newbyteorder("="))
+        return coded(*code_fixed(fixed), name)
+    if dtype.type.__module__.partition(".")[0] == "ml_dtypes":
+        wide = np.int8 if "int" in dtype.name else np.float32
+        return Column(np.atleast_1d(array.astype(wide)), None, True)
+    if dtype.kind in REFUSED:
+        refuse(name, *REFUSED[dtype.kind])
+    ready = _ready(array, name)
+    return Column(np.atleast_1d(ready), None, not np.may_share_memory(ready, array))
+
+
+def _ready(array: NDArray[Any], name: str) -> NDArray[Any]:
+    dtype = array.dtype
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        with np.errstate(over="ignore"):
+            rounded = array.astype(np.float64, order="C")
+        check(~(np.isinf(rounded) & np.isfinite(array)), name, "is beyond float64", "rescale")
+        return rounded
+    array = np.require(array, dtype.newbyteorder("="), ["C", "A"])
+    if dtype.kind == "u" and dtype.itemsize == 8:
+        fits = array <= np.uint64(np.iinfo(np.int64).max)
+        check(fits, name, "is beyond 64 signed bits", "pass smaller integers, or strings")
+        return array.view(np.int64)
+    return array

@@ -1,0 +1,157 @@
+"""Lists and tuples of Python objects as columns."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.column import (
+    EXACT,
+    Column,
+    coded,
+    concatenate,
+    refuse,
+    reshaped,
+    type_title,
+    with_nulls,
+)
+from streammetrics.core.columns.strings import code_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.column import Reader
+
+
+@lru_cache(maxsize=512)
+def _kind(cls: type) -> str:
+    """Tell bool, int, float, string, null (0), row ([), array (a) and anything else (?)."""
+    root = cls.__module__.partition(".")[0]
+    if cls is np.timedelta64:  # to NumPy a kind of integer
+        return "?"
+    if cls is type(None) or cls is type(np.ma.masked):
+        return "0"
+    if root == "pandas" and cls.__name__ in {"NAType", "NaTType"}:
+        return "0"
+    if issubclass(cls, (bool, np.bool_)):
+        return "b"
+    if issubclass(cls, (int, np.integer)):
+        return "i"
+    if issubclass(cls, (float, np.floating)):
+        return "f"
+    if issubclass(cls, str):
+        return "s"
+    if root == "ml_dtypes":
+        return "i" if "int" in cls.__name__ else "f"
+    if issubclass(cls, (list, tuple)):
+        return "["
+    if not issubclass(cls, np.generic) and (hasattr(cls, "__array__") or hasattr(cls, "detach")):
+        return "a"
+    return "?"
+
+
+def kind_of(item: object) -> str:
+    """Tell the `_kind` of an object."""
+    cls: Any = type(item)
+    return _kind(cls)
+
+
+def from_items(
+    items: Sequence[Any], name: str, read: Reader, *, width: int = 1, nested: bool = True
+) -> Column:
+    """Read a sequence of Python objects; `width` of them make a row.
+
+    Arrays among them, and arrays made of them, go through `read`.
+    """
+    types: set[Any] = set(map(type, items))
+    kinds = {_kind(cls) for cls in types}
+    refused = "?" if nested else "?[a"
+    if not kinds.isdisjoint(refused):
+        wrong = next(i for i, item in enumerate(items) if kind_of(item) in refused)
+        found = f"a {type_title(type(items[wrong]))} in row {wrong // width}"
+        refuse(name, found, "pass numbers, booleans or strings in (n,) or (n, d)")
+    if kinds & {"[", "a"}:
+        return _from_rows(items, kinds, name, read)
+    if "s" in kinds:
+        for place, item in enumerate(items) if kinds - {"s", "0"} else ():
+            if kind_of(item) in "bi" or (kind_of(item) == "f" and not math.isnan(item)):
+                found = f"strings and numbers ({item!r} in row {place // width})"
+                refuse(name, found, "convert to one kind")
+        return coded(*code_objects(items), name)
+    if "0" not in kinds:
+        return _owned(read(_numbers(items, kinds, name, width), name))
+    empty = {cls for cls in types if _kind(cls) == "0"}
+    nulls = np.fromiter(map(empty.__contains__, map(type, items)), np.bool_, len(items))
+    filled = list(items)
+    for place in np.flatnonzero(nulls).tolist():
+        filled[place] = 0
+    values = _owned(read(_numbers(filled, kinds - {"0"}, name, width), name))
+    return with_nulls(values, nulls, name)
+
+
+def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> NDArray[Any]:
+    if kinds == {"b"}:
+        return np.array(items, np.bool_)
+    types = set(map(type, items))
+    if len(types) == 1 and issubclass(cls := types.pop(), np.generic):
+        return np.array(items, cls)
+    limit = EXACT if "f" in kinds else 2**63 - 1
+    try:
+        if kinds and "f" not in kinds:
+            return np.array(items, np.int64)
+        array = np.array(items, np.longdouble if np.longdouble in types else np.float64)
+        if "i" not in kinds or not (np.abs(array) >= limit).any():
+            return array
+    except OverflowError:
+        pass
+    for place, item in enumerate(items):
+        if kind_of(item) == "i" and not -limit <= int(item) <= limit:
+            what = "beside floats, beyond 2**53" if "f" in kinds else "beyond 64 signed bits"
+            found = f"an integer {what} in row {place // width}"
+            refuse(name, found, "pass smaller integers, or strings")
+    return array
+
+
+def _from_rows(items: Sequence[Any], kinds: set[str], name: str, read: Reader) -> Column:
+    if kinds == {"["}:
+        width = len(items[0])
+        _check_width(map(len, items), width, name)
+        flat = list(chain.from_iterable(items))
+        column = from_items(flat, name, read, width=width or 1, nested=False)
+        return reshaped(column, (len(items), width), name)
+    parts = [
+        read(item, f"{name}, row {row},")
+        if kind_of(item) in "[a"
+        else from_items([item], name, read)
+        for row, item in enumerate(items)
+    ]
+    ndims = {_row_ndim(item) for item in items}
+    if ndims == {0}:
+        return concatenate(parts, name)
+    if ndims != {1}:
+        refuse(name, "rows of different or too many dimensions", "pass (n,) or (n, d)")
+    _check_width(map(len, parts), len(parts[0]), name)
+    return reshaped(concatenate(parts, name), (len(parts), len(parts[0])), name)
+
+
+def _owned(column: Column) -> Column:
+    """Mark a column of an array made here."""
+    return Column(column.values, column.nulls, True, column.vocabulary)
+
+
+def _row_ndim(item: Any) -> int:
+    kind = kind_of(item)
+    return int(getattr(item, "ndim", 1)) if kind == "a" else int(kind == "[")
+
+
+def _check_width(widths: Iterable[int], width: int, name: str) -> None:
+    for row, other in enumerate(widths):
+        if other != width:
+            found = f"rows of unequal length ({width} in row 0, {other} in row {row})"
+            refuse(name, found, "pass (n,) or (n, d)")

@@ -1,0 +1,275 @@
+"""How a statistic's columns are validated: before this module data is raw, after it canonical."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
+
+import numpy as np
+
+from streammetrics.core.columns.batch import WEIGHT, has_nan
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.conversion import Column
+
+# What a column holds, which tells how text is read: a label may spell an integer or a boolean, an
+# id is the text that it is. A column read as several is of the last of its kinds.
+Kind = Literal["label", "id", "number"]
+KINDS: tuple[Kind, ...] = ("label", "id", "number")
+
+Facts = dict[str, Any]  # what all rows of one metric must agree on: kind of labels, width, ...
+
+
+class Rows(NamedTuple):
+    """Validated rows: what statistics are updated with."""
+
+    columns: tuple[Any, ...]
+    weight: NDArray[np.float64] | None
+    n: int
+    omitted: int
+    facts: Facts
+
+
+NO_ROWS = Rows((), None, 0, 0, {})
+
+
+class Field(ABC):
+    """One input of a schema, or several that only make sense together."""
+
+    names: tuple[str, ...]
+    optional: frozenset[str] = frozenset()  # those of the names that a batch may leave out
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """What each of the columns holds."""
+        return dict.fromkeys(self.names, "label")
+
+    @abstractmethod
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
+        """Return the converted columns and a mask of the rows where a value is missing."""
+
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:  # noqa: B027 - most fields have nothing to add
+        """Raise where a value that is not missing lies outside the domain."""
+
+    @abstractmethod
+    def finish(
+        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+    ) -> tuple[tuple[Any, ...], Facts]:
+        """Return the canonical columns of the kept `rows` (all if ``None``) and their facts."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The fields of a statistic, what to do with missing values, and who refuses weights."""
+
+    fields: tuple[Field, ...]
+    nan_policy: str = "raise"
+    unweighted: str = ""  # what the metrics are called whose rows weigh one each
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the columns, in the documented order."""
+        return tuple(name for field in self.fields for name in field.names)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """What each of the columns holds."""
+        return {name: kind for field in self.fields for name, kind in field.kinds.items()}
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """Those of the inputs that a batch may leave out."""
+        return frozenset().union(*(field.optional for field in self.fields))
+
+    def read(self, batch: Batch) -> Rows:
+        """Return the validated rows of a batch, without those of weight zero."""
+        taken, missing = [], None
+        for field in self.fields:
+            columns, absent = field.take(batch)
+            taken.append(columns)
+            if absent is not None:
+                missing = self._missing(batch, field.names, absent, missing)
+        weight = batch.weight()
+        if weight is not None and self.unweighted:
+            title = batch.title(WEIGHT)
+            raise InvalidBatchError(f"{title} is given, but {self.unweighted} take no weights")
+        if batch.n_rows == 0:
+            return NO_ROWS
+        if weight is not None and math.isnan(batch.extent(WEIGHT)[0]):
+            missing = self._missing(batch, (WEIGHT,), np.isnan(weight), missing)
+        for field, columns in zip(self.fields, taken, strict=True):
+            field.validate(batch, columns, missing)
+        rows, n, omitted = None, batch.n_rows, 0
+        if weight is not None or missing is not None:
+            rows = _kept(batch, weight, missing)
+            omitted = 0 if missing is None else int(np.count_nonzero(missing))
+            if rows is not None:
+                n = rows.size
+                weight = None if weight is None else weight[rows]
+                if n == 0:
+                    return Rows((), None, 0, omitted, {})
+        if len(self.fields) == 1:
+            finished, facts = self.fields[0].finish(batch, taken[0], rows)
+            return Rows(finished, weight, n, omitted, facts)
+        every: list[Any] = []
+        facts = {}
+        for field, columns in zip(self.fields, taken, strict=True):
+            finished, more = field.finish(batch, columns, rows)
+            every += finished
+            facts = joined(facts, more)
+        return Rows(tuple(every), weight, n, omitted, facts)
+
+    def _missing(
+        self, batch: Batch, names: tuple[str, ...], absent: NDArray[np.bool_], before: Any
+    ) -> NDArray[np.bool_]:
+        if self.nan_policy != "omit":
+            for name in names:
+                if batch.has(name) and (mask := _absent(batch.column(name))) is not None:
+                    advice = 'nan_policy="omit" leaves such rows out'
+                    reject(batch.title(name), "is missing (NaN or null)", mask, advice=advice)
+        return absent if before is None else absent | before
+
+
+def _absent(column: Column) -> Any:
+    mask: Any = np.isnan(column.values) if column.values.dtype.kind == "f" else None
+    if column.nulls is not None:
+        mask = column.nulls if mask is None else mask | column.nulls
+    return mask if mask is not None and mask.any() else None
+
+
+def _kept(batch: Batch, weight: Any, missing: Any) -> NDArray[np.intp] | None:
+    """Return the rows that are neither missing nor of weight zero, ``None`` for all."""
+    keep = None if missing is None else ~missing
+    if weight is not None:
+        _check_weight(batch, weight, missing)
+        if not batch.extent(WEIGHT)[0] > 0:
+            keep = weight > 0 if keep is None else keep & (weight > 0)
+    return None if keep is None else np.flatnonzero(keep)
+
+
+def _check_weight(batch: Batch, weight: NDArray[np.float64], missing: Any) -> None:
+    low, high = batch.extent(WEIGHT)
+    if low >= 0 and high < math.inf:
+        return
+    wrong: Any = ~((weight >= 0) & (weight < math.inf))
+    if missing is not None:
+        wrong &= ~missing
+    if wrong.any():
+        reject(batch.title(WEIGHT), "is negative or infinite", wrong, weight)
+
+
+def reject(
+    title: str,
+    what: str,
+    wrong: NDArray[np.bool_],
+    values: NDArray[Any] | None = None,
+    *,
+    rows: NDArray[np.intp] | None = None,
+    advice: str = "",
+) -> NoReturn:
+    """Raise `InvalidBatchError` naming the column, the count and the first offending row."""
+    marked: Any = wrong.any(axis=tuple(range(1, wrong.ndim))) if wrong.ndim > 1 else wrong
+    first = int(np.argmax(marked))
+    value = "" if values is None else f" ({shown(values[first])})"
+    row = first if rows is None else int(rows[first])
+    count = int(np.count_nonzero(marked))
+    message = f"{title} {what} in {count} row{'s' * (count != 1)}, first in row {row}{value}"
+    raise InvalidBatchError(f"{message}; {advice}" if advice else message, title, row)
+
+
+def shown(value: Any) -> str:
+    """Return a value as a person would write it."""
+    return repr(value.item() if isinstance(value, np.generic) else np.asarray(value).tolist())
+
+
+def joined(facts: Facts, more: Facts) -> Facts:
+    """Return what both agree on; raise where they contradict each other."""
+    if facts == more or not more:
+        return facts
+    result = dict(facts)
+    for name, value in more.items():
+        known = result.setdefault(name, value)
+        if known != value or type(known) is not type(value):
+            if {known, value} == {"booleans", "integers"}:
+                result[name] = "integers"
+            else:
+                raise InvalidBatchError(f"{name}: {value!r} here, {known!r} in rows seen before")
+    return result
+
+
+@dataclass(frozen=True)
+class Numbers(Field):
+    """A column of numbers in ``[low, high]``; with `wide` also (n, d), as facts remember."""
+
+    name: str
+    low: float = -math.inf
+    high: float = math.inf
+    above: float = -math.inf  # an open lower limit
+    ordered: bool = False  # only compared, so infinities are meant
+    wide: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
+        """The one column."""
+        return (self.name,)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """A number."""
+        return {self.name: "number"}
+
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
+        """Return the column as float64."""
+        values = batch.numbers(self.name)
+        if values.ndim > 1 and not self.wide:
+            raise InvalidBatchError(
+                f"{batch.title(self.name)} has shape {values.shape}; one number a row is needed"
+            )
+        if not has_nan(values):
+            return (values,), None
+        missing: Any = np.isnan(values)
+        return (values,), missing if missing.ndim == 1 else missing.any(axis=1)
+
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
+        """Check the domain."""
+        if self.ordered:
+            return
+        low, high = batch.extent(self.name)
+        if self._inside(low) and self._inside(high):
+            return
+        (values,) = taken
+        wrong: Any = ~self._inside(values)
+        if missing is not None:
+            wrong &= ~missing.reshape(-1, *[1] * (wrong.ndim - 1))
+        if wrong.any():
+            reject(batch.title(self.name), self._complaint(values, wrong), wrong, values)
+
+    def _inside(self, values: Any) -> Any:
+        inside = (values >= self.low) & (values <= self.high) & (values > self.above)
+        return inside & (abs(values) < math.inf)
+
+    def _complaint(self, values: NDArray[np.float64], wrong: NDArray[np.bool_]) -> str:
+        if np.isinf(values[wrong]).any():
+            return "is infinite"
+        bracket, low = ("(", self.above) if self.above > self.low else ("[", self.low)
+        return f"is outside {bracket}{low:g}, {self.high:g}]"
+
+    def finish(
+        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+    ) -> tuple[tuple[Any, ...], Facts]:
+        """Return (n,) numbers, or (n, d) where wide."""
+        (values,) = taken
+        if rows is not None:
+            values = values[rows]
+        if not self.wide:
+            return (values,), {}
+        width = 1 if values.ndim == 1 else values.shape[1]
+        if width == 0:
+            raise InvalidBatchError(f"{batch.title(self.name)} has no columns")
+        return (values.reshape(-1, width),), {"columns of numbers": width}

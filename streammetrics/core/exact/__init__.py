@@ -1,0 +1,1 @@
+"""Sums kept as exact integers: digits, folds, products, reductions."""

@@ -1,0 +1,291 @@
+"""Blocks of float64 split into *folds*, whose sums and dot products have no rounding error.
+
+With ``|x| <= 2**e`` and ``sigma = 1.5 * 2**(e - bits + 52)``, the float64 operations ::
+
+    q = (x + sigma) - sigma
+    r = x - q
+
+are such that ``q + r == x`` exactly, ``q`` is a multiple of ``2**(e - bits)`` of magnitude at most
+``2**e``, and ``|r| <= 2**(e - bits - 1)``; ``r`` is split again until nothing is left. In a block
+of at most ``2**L`` rows, sums of folds of ``53 - L`` bits, and dot products of folds of
+``(53 - L) // 2`` bits, stay within ``2**53`` units: exact in whatever order, with or without FMA.
+
+Exponents where a unit or a product of two would leave the normal range are first brought to the
+middle of it, band by band (:func:`_bands`); ordinary data never gets there.
+
+References: Rump, Ogita, Oishi, "Accurate floating-point summation", SIAM J. Sci. Comput. 31 (2008);
+Demmel, Nguyen, "Parallel reproducible summation", IEEE Trans. Comput. 64 (2015); Dekker, "A
+floating-point technique for extending the available precision", Numer. Math. 18 (1971).
+"""
+
+import math
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.exact.digits import Floats
+
+BLOCK = 2**15  # elements of a block: a few buffers of 256 KiB stay in the cache
+_PIECE = 2**13  # elements of a dot product: OpenBLAS starts threads from 10 000
+_KEPT_BUFFERS = 24
+
+# Folds are taken where units and products of two units are normal numbers.
+LOW, HIGH = -440, 480
+SHORT = 8  # bits of a weight that folds are simply multiplied by
+_BAND = 480
+
+
+def aligned(shape: tuple[int, ...]) -> Floats:
+    """An uninitialised array at the start of a cache line: passes over it take a third less."""
+    raw = np.empty(math.prod(shape) + 7)
+    start = -raw.__array_interface__["data"][0] % 64 // 8
+    return raw[start : start + math.prod(shape)].reshape(shape)
+
+
+class Fold(NamedTuple):
+    """Part of a block: ``values * 2**shift``, where values are multiples of ``2**unit``."""
+
+    values: Floats
+    unit: int
+    shift: int
+
+
+class Workspace:
+    """Scratch buffers of one call, lent by the thread and given back to it."""
+
+    _local = threading.local()
+
+    def __init__(self, elements: int) -> None:
+        self._elements = max(elements, BLOCK)
+        self._taken: list[Floats] = []
+        self._free: list[Floats] = []
+        if self._elements == BLOCK:
+            self._free, self._local.free = getattr(self._local, "free", []), []
+
+    def __enter__(self) -> "Workspace":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.reset()
+        if self._elements == BLOCK:
+            self._local.free = self._free[:_KEPT_BUFFERS]
+
+    def take(self, shape: tuple[int, ...]) -> Floats:
+        """An uninitialised array, valid until the next reset."""
+        buffer = self._free.pop() if self._free else aligned((self._elements,))
+        self._taken.append(buffer)
+        return buffer[: math.prod(shape)].reshape(shape)
+
+    def reset(self) -> None:
+        """Take back every buffer."""
+        # An exception between these lines may lose buffers, but none is ever free twice.
+        taken, self._taken = self._taken, []
+        self._free += taken
+
+    def load(self, column: NDArray[Any], rows: slice) -> Floats:
+        """Those rows as contiguous float64, without a copy where they are."""
+        block = column[rows]
+        if block.dtype == np.float64 and block.dtype.isnative and block.flags.c_contiguous:
+            return block
+        copy = self.take(block.shape)
+        np.copyto(copy, block)
+        return copy
+
+
+def _magnitudes(x: Floats, scratch: Floats) -> tuple[float, float]:
+    """Largest and smallest ``|x|``; raises where one is not finite."""
+    np.abs(x, out=scratch)
+    largest = float(scratch.max())
+    if not math.isfinite(largest):
+        raise InvalidBatchError("values to be summed must be finite")
+    return largest, float(scratch.min())
+
+
+def dot(a: Floats, b: Floats) -> float:
+    """Dot product of contiguous columns, in pieces for which BLAS does not wake its threads."""
+    if len(a) <= _PIECE:
+        return float(np.dot(a, b))
+    pieces = (slice(k, k + _PIECE) for k in range(0, len(a), _PIECE))
+    return sum(float(np.dot(a[piece], b[piece])) for piece in pieces)
+
+
+def _exponent(x: float) -> int:
+    """The smallest ``e`` with ``x < 2**e``."""
+    return math.frexp(x)[1]
+
+
+def _bands(x: Floats) -> Iterator[tuple[Floats, int]]:
+    """Parts with exponents near 0 and shifts, ``x == sum(part * 2**shift)``."""
+    band = (np.frexp(x)[1] + _BAND // 2) // _BAND
+    for number in np.unique(band[x != 0.0]).tolist():
+        yield np.ldexp(np.where(band == number, x, 0.0), -_BAND * number), _BAND * number
+
+
+def exponents(x: Floats, scratch: Floats) -> tuple[int, int]:
+    """Exponents ``e`` and ``lowest``: ``|x| < 2**e``, and every element a multiple of 2**lowest.
+
+    Both are 0 where all elements are; raises where one is not finite.
+    """
+    least, most, x = np.minimum.reduce, np.maximum.reduce, x.reshape(-1)
+    scratch = scratch.reshape(-1)
+    low, high = float(least(x)), float(most(x))
+    if low < 0.0 < high:
+        np.abs(x, out=scratch)
+        low, high = float(least(scratch)), max(-low, high)
+        x = scratch
+    elif high <= 0.0:
+        np.negative(x, out=scratch)
+        low, high = -high, -low
+        x = scratch
+    if not math.isfinite(high):
+        raise InvalidBatchError("values to be summed must be finite")
+    if high == 0.0:
+        return 0, 0
+    if low == 0.0:  # as integers, floats keep their order, and 0 less 1 is the largest of all
+        shifted = np.subtract(x.view(np.uint64), 1, out=scratch.view(np.uint64))
+        low = float((least(shifted) + np.uint64(1)).view(np.float64))
+    return _exponent(high), _exponent(low) - 53
+
+
+def any_left(rest: Floats) -> bool:
+    """Whether anything is left; a look at a few elements mostly tells."""
+    return bool(rest[0] or rest[rest.size // 2] or rest[-1] or rest.any())
+
+
+def sums(x: Floats, work: Workspace) -> Iterator[tuple[int, int]]:
+    """Integers and exponents, whose sum ``integer * 2**exponent`` is that of a column.
+
+    Above sigma, floats and the integers with the same bits grow alike. Summed as integers, folds
+    may be longer by the 9 or 10 bits that floats lack.
+    """
+    rest, scratch = x, work.take(x.shape)
+    e, lowest = exponents(x, scratch)
+    bits = min(50, 62 - (x.size - 1).bit_length())
+    if e == lowest == 0:
+        return
+    while LOW <= e <= HIGH:
+        unit = e - bits
+        sigma = math.ldexp(1.5, unit + 52)
+        np.add(rest, sigma, out=scratch)
+        whole = int(np.add.reduce(scratch.view(np.int64))) - x.size * _bits_of(sigma)
+        yield (whole + 2**63) % 2**64 - 2**63, unit
+        if lowest >= unit:
+            return
+        scratch -= sigma
+        if rest is x:
+            rest = scratch
+            np.subtract(x, scratch, out=scratch)
+            scratch = work.take(x.shape)
+        else:
+            np.subtract(rest, scratch, out=rest)
+        if not any_left(rest):
+            return
+        e = unit - 1
+    for fold in folds(rest, min(50, bits - 9), work, work.take):
+        yield int(math.ldexp(float(fold.values.sum()), -fold.unit)), fold.unit + fold.shift
+
+
+def _bits_of(x: float) -> int:
+    """The bits of a float64 as an integer."""
+    return int.from_bytes(struct.pack("<d", x), "little")
+
+
+def folds(
+    x: Floats, bits: int, work: Workspace, take: Callable[[tuple[int, ...]], Floats]
+) -> Iterator[Fold]:
+    """Folds of a block, whose sum is the block, in arrays that ``take`` gives.
+
+    The last one may be ``x`` itself, or a scratch array that lives as long as the iteration.
+    """
+    rest = x
+    remainder = work.take(x.shape)
+    largest, smallest = _magnitudes(x, remainder)
+    if largest == 0.0:
+        return
+    e = _exponent(largest)
+    # Every element is a multiple of 2**lowest; with zeros among them it isn't worth finding out.
+    lowest = _exponent(smallest) - 53 if smallest > 0.0 else -2000
+    while LOW <= e <= HIGH:
+        unit = e - bits
+        if lowest >= unit:
+            yield Fold(rest, unit, 0)
+            return
+        fold = take(x.shape)
+        sigma = math.ldexp(1.5, unit + 52)
+        np.add(rest, sigma, out=fold)
+        np.subtract(fold, sigma, out=fold)
+        np.subtract(rest, fold, out=remainder)
+        yield Fold(fold, unit, 0)
+        rest, e = remainder, unit - 1
+        if lowest < e - bits:  # the next fold is not sure to be the last: see what is left
+            if lowest > -_BAND:  # squares cannot underflow, and one pass is enough
+                flat = rest.ravel()
+                left = 2.0 * math.sqrt(dot(flat, flat))
+            else:
+                left = max(float(rest.max()), -float(rest.min()))
+            if left == 0.0:
+                return
+            e = min(e, _exponent(left))
+    for part, shift in _bands(rest):
+        for inner in folds(part, bits, work, take):
+            yield inner._replace(shift=shift)
+
+
+def _two_product(x: Floats, w: Floats, work: Workspace) -> tuple[Floats, Floats]:
+    """The rounded products and their errors: ``p + error == x * w`` exactly (Dekker)."""
+    p, error, xh, xl, wh, wl = (work.take(x.shape) for _ in range(6))
+    for value, high, low in ((x, xh, xl), (w, wh, wl)):
+        np.multiply(value, 134217729.0, out=high)
+        np.subtract(high, value, out=low)
+        np.subtract(high, low, out=high)
+        np.subtract(value, high, out=low)
+    np.multiply(x, w, out=p)
+    np.multiply(xh, wh, out=error)
+    error -= p
+    xh *= wl
+    error += xh
+    wh *= xl
+    error += wh
+    xl *= wl
+    error += xl
+    return p, error
+
+
+def short_weight(w: Floats, work: Workspace) -> int | None:
+    """The exponent ``u`` where all weights are multiples of ``2**u`` up to ``2**(u + SHORT)``."""
+    largest = max(float(w.max()), -float(w.min()))
+    if not 2.0**-40 <= largest <= 2.0**40:  # folds at the limits times it are normal numbers too
+        return None
+    e = _exponent(largest)
+    sigma = math.ldexp(1.5, e - SHORT + 52)
+    head = w[:64]
+    if ((head + sigma) - sigma != head).any():
+        return None
+    rounded = np.add(w, sigma, out=work.take(w.shape))
+    rounded -= sigma
+    return e - SHORT if np.array_equal(rounded, w) else None
+
+
+def terms(x: Floats, w: Floats | None, work: Workspace) -> Iterator[tuple[Floats, int]]:
+    """Arrays and shifts whose sum is ``x * w``."""
+    if w is None:
+        yield x, 0
+        return
+    scratch = work.take(x.shape)
+    middle = True
+    for block in (x, w):
+        e, lowest = exponents(block, scratch)
+        middle &= e == lowest or (lowest + 53 >= -_BAND // 2 and e <= _BAND // 2)
+    if middle:
+        for term in _two_product(x, w, work):
+            yield term, 0
+        return
+    for x_part, x_shift in _bands(x):
+        for w_part, w_shift in _bands(w):
+            for term in _two_product(x_part, w_part, work):
+                yield term, x_shift + w_shift

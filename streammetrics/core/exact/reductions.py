@@ -1,0 +1,212 @@
+"""Exact sums over the rows of columns: plain, by group, and of products.
+
+Each function walks the rows in blocks, splits a block into folds and adds the sums of the folds,
+which have no rounding error, to :class:`~streammetrics.core.exact.digits.Totals`.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streammetrics.core.exact.digits import Floats, Totals
+from streammetrics.core.exact.folds import (
+    BLOCK,
+    SHORT,
+    Fold,
+    Workspace,
+    folds,
+    short_weight,
+    sums,
+    terms,
+)
+from streammetrics.core.exact.products import PIECE, STACKED_BLOCK, Layout, Products, Stack
+
+_GROUP_BLOCK = 2**20  # rows at most, when there are more groups than rows of an ordinary block
+_MIN_ROWS = 64  # of a block of wide rows
+
+_ONES = np.ones(BLOCK)
+_ONES.flags.writeable = False
+
+
+def tables(
+    columns: Sequence[NDArray[Any]], weight: NDArray[Any] | None = None
+) -> list[NDArray[Any]]:
+    """Columns of rows ``(n, *shape)`` as ``(n,)`` or ``(n, d)``, once they fit together."""
+    shape = columns[0].shape
+    if any(column.shape != shape for column in columns):
+        raise ValueError(f"columns differ in shape: {[column.shape for column in columns]}")
+    if weight is not None and weight.shape != shape[:1]:
+        raise ValueError(f"{shape[0]} rows have a weight of shape {weight.shape}")
+    if len(shape) <= 2:
+        return list(columns)
+    return [column.reshape(shape[0], math.prod(shape[1:])) for column in columns]
+
+
+def _blocks(
+    shape: tuple[int, ...], elements: int
+) -> Iterator[tuple[slice, tuple[int, ...], Workspace]]:
+    """Slices of the rows with about so many elements each, their shapes, and scratch for them."""
+    width = math.prod(shape[1:])
+    step = max(_MIN_ROWS, elements // max(1, width))
+    with Workspace(min(step, shape[0]) * width) as work:
+        for start in range(0, shape[0] if width else 0, step):
+            work.reset()
+            rows = slice(start, min(start + step, shape[0]))
+            yield rows, (rows.stop - start, *shape[1:]), work
+
+
+def _load_weight(
+    weight: NDArray[Any] | None, rows: slice, shape: tuple[int, ...], work: Workspace
+) -> Floats | None:
+    """Those rows of the weight, repeated along the columns of the block."""
+    if weight is None:
+        return None
+    block = work.load(weight, rows)
+    if len(shape) == 1:
+        return block
+    wide = work.take(shape)
+    np.copyto(wide, block[:, None])
+    return wide
+
+
+def _bits(rows: int, factors: int) -> int:
+    """Bits of a fold for which sums of products of so many factors stay below 2**53 units."""
+    return min(50, (53 - (rows - 1).bit_length()) // factors)
+
+
+def _column_sums(values: Floats) -> Any:
+    # A product with ones takes half the time of a sum.
+    return _ONES[: len(values)] @ values
+
+
+def _weighted_folds(x: Floats, w: Floats | None, bits: int, work: Workspace) -> Iterator[Fold]:
+    """Folds of ``x * w``, each of which overwrites the one before."""
+    values = work.take(x.shape)
+    for term, shift in terms(x, w, work):
+        for fold in folds(term, bits, work, lambda _: values):
+            yield fold._replace(shift=fold.shift + shift)
+
+
+def add_sums(totals: Totals, values: NDArray[Any], weight: NDArray[Any] | None) -> None:
+    """Add the sums over axis 0 of ``values`` ``(n,)`` or ``(n, d)``, times weights ``(n,)``."""
+    if values.ndim == 1 and weight is not None:
+        add_moments([], {(0, 1): totals}, [values, weight], None)
+        return
+    for rows, shape, work in _blocks(values.shape, BLOCK):
+        if values.ndim == 1:
+            for whole, unit in sums(work.load(values, rows), work):
+                totals.add_integer(whole, unit)
+            continue
+        w = _load_weight(weight, rows, shape, work)
+        for fold in _weighted_folds(work.load(values, rows), w, _bits(shape[0], 1), work):
+            totals.add(_column_sums(fold.values), fold.unit, fold.shift)
+
+
+def add_terms(
+    totals: Totals, terms: Callable[..., Floats], columns: Sequence[NDArray[Any]]
+) -> None:
+    """Add the sum of the terms of rows, which are taken of a block of them at a time."""
+    for rows, _, work in _blocks((len(columns[0]),), BLOCK):
+        for whole, unit in sums(terms(*[column[rows] for column in columns]), work):
+            totals.add_integer(whole, unit)
+
+
+def add_groups(
+    totals: Totals, index: NDArray[np.intp], values: NDArray[Any], weight: NDArray[Any] | None
+) -> None:
+    """Add each of ``values`` ``(n,)`` to the entry that ``index`` ``(n,)`` names."""
+    (size,) = totals.shape
+    # A fold costs a pass over all groups: with many of them, blocks as long as the table.
+    for rows, shape, work in _blocks(values.shape, min(max(BLOCK, size), _GROUP_BLOCK)):
+        w = _load_weight(weight, rows, shape, work)
+        for fold in _weighted_folds(work.load(values, rows), w, _bits(shape[0], 1), work):
+            sums = np.bincount(index[rows], fold.values, size)
+            if len(sums) != size:
+                raise IndexError(f"group {len(sums) - 1} of {size}")
+            totals.add(sums, fold.unit, fold.shift)
+
+
+def add_moments(
+    first: Sequence[Totals],
+    second: Mapping[tuple[int, int], Totals],
+    columns: Sequence[NDArray[Any]],
+    weight: NDArray[Any] | None,
+) -> None:
+    """Add sums of columns ``(n,)`` to ``first``, if any, and of products to ``second``."""
+    left_columns = max(i for i, _ in second) + 1
+    right_from = min(j for _, j in second)
+    products = Products(first, second, right_from)
+    with Stack(min(len(columns[0]), STACKED_BLOCK)) as stack:
+        for rows, shape, work in _blocks(columns[0].shape, STACKED_BLOCK):
+            stack.levels.clear()
+            bits = _bits(min(shape[0], PIECE), 2)
+            blocks = [work.load(column, rows) for column in columns]
+            w = None if weight is None else work.load(weight, rows)
+            short = None if w is None else short_weight(w, work)
+            if not first and len(blocks) == 2 and w is None:
+                short = short_weight(blocks[1], work)
+                if short is not None:  # leaves more bits to the other factor
+                    bits = 2 * bits - SHORT
+                left = [0, stack.push(blocks[0], None, bits, work)]
+                right = [left[-1]]
+                if short is None:
+                    right.append(stack.push(blocks[1], None, bits, work))
+                else:
+                    right.append(stack.push_row(blocks[1], short, 0))
+            elif w is None:
+                bounds = [0, *(stack.push(x, None, bits, work) for x in blocks)]
+                left, right = bounds[: left_columns + 1], bounds[right_from:]
+            elif short is not None:
+                bits -= (SHORT + 1) // 2
+                left = [0, *(stack.push(x, None, bits, work) for x in blocks)]
+                right = [left[-1]]
+                for a, b in pairwise(left[right_from:]):
+                    right.append(stack.push_scaled(a, b, w, short))
+            else:
+                left = [0, *(stack.push(x, w, bits, work) for x in blocks[:left_columns])]
+                right = [left[-1]]
+                right += [stack.push(x, None, bits, work) for x in blocks[right_from:]]
+            # The row of ones also keeps NumPy from taking the product for a symmetric one, which
+            # BLAS computes several times more slowly.
+            if w is not None and short is not None:
+                stack.push_row(w, short, 0)
+            else:
+                stack.push_row(_ONES[: shape[0]], 0, 0)
+            dots = stack.products(left[-1], right[0], shape[0])
+            products.add(Layout(tuple(stack.levels), tuple(left), tuple(right)), dots)
+    products.flush()
+
+
+def add_wide_moments(
+    first: Sequence[Totals],
+    second: Mapping[tuple[int, int], Totals],
+    columns: Sequence[NDArray[Any]],
+    weight: NDArray[Any] | None,
+) -> None:
+    """The same for columns ``(n, d)``, whose sums have shape ``(d,)``."""
+    for rows, shape, work in _blocks(columns[0].shape, STACKED_BLOCK):
+        bits = _bits(shape[0], 2)
+        w = _load_weight(weight, rows, shape, work)
+        blocks = [work.load(column, rows) for column in columns]
+        plain = [list(folds(x, bits, work, work.take)) for x in blocks]
+        weighted = plain
+        if w is not None:
+            weighted = [
+                [
+                    fold._replace(shift=fold.shift + shift)
+                    for term, shift in terms(x, w, work)
+                    for fold in folds(term, bits, work, work.take)
+                ]
+                for x in blocks
+            ]
+        for totals, parts in zip(first, weighted, strict=False):
+            for a in parts:
+                totals.add(_column_sums(a.values), a.unit, a.shift)
+        for (i, j), totals in second.items():
+            for a, b in product(weighted[i], plain[j]):
+                dots = np.einsum("ij,ij->j", a.values, b.values)
+                totals.add(dots, a.unit + b.unit, a.shift + b.shift)

@@ -1,0 +1,1 @@
+"""The canonical sorted histogram and its cells."""

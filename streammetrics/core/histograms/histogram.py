@@ -1,0 +1,295 @@
+"""DyadicHistogram: the canonical sorted histogram of scores, exact until its budget is used up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streammetrics.core.errors import IncompatibleMetricsError
+from streammetrics.core.histograms.cells import CellBlock, Cells, fitting_level
+from streammetrics.core.histograms.counting import counted, counted_parts
+from streammetrics.core.histograms.keys import Rows, sorted_rows
+from streammetrics.core.histograms.lookup import CellIndex, Tally, placed, tallied
+from streammetrics.core.histograms.merging import merged as united
+from streammetrics.core.histograms.restoring import read_cells
+from streammetrics.core.histograms.waiting import SMALL, appended, checked, parts, size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.histograms.keys import Codes, Floats
+
+_SLICE = 1 << 20  # rows counted at a time: bounds the scratch memory of an add
+_FEWEST = 1 << 16  # rows worth a pass over the cells
+_TOO_MANY_CELLS = 1 << 29
+
+
+class DyadicHistogram:
+    """Sorted histogram of scores with the exact weight of each class in each cell.
+
+    One cell per distinct score while there are at most ``max_cells``; past that, cells are ``key
+    >> level`` for the order-preserving keys of :mod:`streammetrics.core.histograms.keys`, at the
+    smallest level whose occupied cells fit. A cell keeps its score while it holds only one.
+    Occupied cells only grow with data and only shrink with the level, so the level of a part never
+    exceeds that of the whole: the state is a function of the multiset of rows.
+
+    Parameters
+    ----------
+    max_cells
+        Budget of occupied cells, from 2 to 2**29.
+    classes
+        1 for plain values, 2 for scores with a label.
+
+    Rows wait until enough of them have gathered or the state is read: as they are while there are
+    no wider cells, then as the place of their cell. Memory: 9 bytes per row that waits without a
+    cell, of which there are at most twice ``max_cells``, and 4 bytes per row with one, at most
+    twice the cells; then 16 to 32 bytes per cell (more with fractional weights) and up to 16 for
+    the table that finds it. An add takes about as much again. Cost: a vectorised sort while
+    exact, then about twenty passes over blocks in the cache; weights cost a sort of positions.
+
+    >>> import numpy as np
+    >>> histogram = DyadicHistogram(max_cells=4, classes=2)
+    >>> histogram.add(np.array([0.1, 0.7, 0.7]), np.array([0, 0, 1], np.uint8))
+    >>> for block in histogram.cells():
+    ...     print(block.low, block.counts.tolist())
+    [0.1 0.7] [[1, 1], [0, 1]]
+    """
+
+    def __init__(self, max_cells: int, classes: int) -> None:
+        if not 2 <= max_cells <= _TOO_MANY_CELLS:
+            raise ValueError(f"max_cells must be from 2 to 2**29, not {max_cells}")
+        if classes not in {1, 2}:
+            raise ValueError(f"classes must be 1 or 2, not {classes}")
+        self.max_cells = max_cells
+        self.classes = classes
+        self._cells = Cells.empty(classes)
+        self._waiting: tuple[Rows, ...] = ()
+        self._late: tuple[Rows, ...] = ()  # rows that were found to have no cell yet
+        self._tally = Tally()
+        self._index: CellIndex | None = None
+        self._scattered = False  # whether the cells are known not to fit an index
+        self._settled = True
+        # True while the state is one sorted run of at most max_cells unweighted rows: cells of
+        # millions of scores that occur once would take three times its memory.
+        self._is_run = False
+
+    def add(self, scores: Floats, codes: Codes | None = None, weight: Floats | None = None) -> None:
+        """Add rows: scores (n,) float64 without nan, codes (n,) below ``classes``, weights (n,).
+
+        ``codes`` are needed where there are two classes. Weights are positive and finite; None
+        means 1 each. Raises ``InvalidBatchError`` and leaves the state as it was otherwise.
+        """
+        rows = checked(self.classes, scores, codes, weight)
+        if rows.scores.size:
+            work = self.fork()
+            work._take(rows)
+            self.__dict__.update(work.__dict__)
+
+    def merge(self, *others: DyadicHistogram) -> None:
+        """Add the rows of other histograms of the same configuration, which are not changed."""
+        for other in others:
+            if (self.max_cells, self.classes) != (other.max_cells, other.classes):
+                raise IncompatibleMetricsError(
+                    f"cannot merge histograms with max_cells={other.max_cells}, "
+                    f"classes={other.classes} into max_cells={self.max_cells}, "
+                    f"classes={self.classes}"
+                )
+        every = [histogram.fork() for histogram in (self, *others)]
+        for work in every:
+            work._count_tally()
+        merged = type(self)(self.max_cells, self.classes)
+        first, *rest = (work._cells for work in every)
+        merged._cells, merged._settled = united(first, rest, self.max_cells), False
+        waiting = tuple(rows for work in every for rows in (*work._waiting, *work._late))
+        if size_of(waiting) > merged._room:
+            merged._count(waiting)
+        else:
+            merged._waiting = waiting
+        self.__dict__.update(merged.__dict__)
+
+    def fork(self) -> Self:
+        """A snapshot that shares the arrays, none of which is ever written to again."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    @property
+    def level(self) -> int:
+        """0 with one cell per distinct score, else the binary logarithm of the cells' width."""
+        return self._read().level
+
+    @property
+    def exact(self) -> bool:
+        """Whether no cell holds several distinct scores."""
+        cells = self._read()
+        return cells.level == 0 or not bool(np.isnan(cells.scores).any())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        waiting = sum(rows.nbytes for rows in (*self._waiting, *self._late))
+        index = self._index.nbytes if self._index else 0
+        return self._cells.nbytes + waiting + self._tally.nbytes + index
+
+    def totals(self) -> tuple[float, ...]:
+        """What each class weighs over all cells: Python integers where all weights add up to such.
+
+        Fractional totals are correctly rounded.
+        """
+        cells = self._read()
+        if self._is_run:
+            rows = self._waiting[0]
+            ones = 0 if rows.codes is None else int(np.count_nonzero(rows.codes))
+            return (rows.scores.size - ones, ones)[: self.classes]
+        return cells.totals()
+
+    def cells(self) -> Iterator[CellBlock]:
+        """Blocks of occupied cells in ascending order, some 2**16 cells each.
+
+        Counts are int64 where every one is an integer up to 2**53, as they are without weights;
+        otherwise float64, correctly rounded.
+        """
+        parts: Iterable[Cells] = [self._read()]
+        if self._is_run:
+            parts = counted_parts(self._waiting[0], 0, self.classes)
+        for cells in parts:
+            yield from cells.blocks()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Canonical state: ``level`` (1,), ``cells``, ``scores`` and ``counts`` or ``mass.*``.
+
+        ``cells`` is empty at level 0, where the scores say it; a cell of several scores has nan.
+        """
+        cells = self._read()
+        if self._is_run:
+            cells = counted(self._waiting[0], 0, self.classes)
+        return cells.arrays()
+
+    @classmethod
+    def from_arrays(cls, max_cells: int, classes: int, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Rebuild a histogram from its :meth:`arrays`; ``StateFormatError`` where they are not."""
+        histogram = cls(max_cells, classes)
+        histogram._cells = read_cells(max_cells, classes, arrays)
+        return histogram
+
+    def check(self) -> None:
+        """Verify every invariant of the state; ``StateFormatError`` names one that is broken."""
+        read_cells(self.max_cells, self.classes, self.arrays())
+
+    # What follows changes the state step by step: on a fork, which then takes the place of `self`.
+
+    def _take(self, rows: Rows) -> None:
+        """Take rows whose arrays are the caller's: count them, or keep copies."""
+        size, fresh = rows.scores.size, not self._waiting and not self._cells.ids.size
+        self._settled = False
+        # Weighted rows are costly to count in small parts.
+        room = self._room if rows.weight is None else self._batch
+        if self._index and rows.weight is None and size >= SMALL:
+            self._place([rows])
+        elif fresh and rows.weight is None and _FEWEST <= size <= self.max_cells:
+            self._waiting, self._is_run = (sorted_rows([rows]),), True
+        elif size_of(self._waiting) + size > room:
+            waiting, self._waiting, self._is_run = (*self._waiting, rows), (), False
+            self._count(waiting)
+        else:
+            self._waiting, self._is_run = appended(self._waiting, rows.copy()), False
+
+    @property
+    def _room(self) -> int:
+        """Rows that may wait without having looked for their cells."""
+        if not self._cells.ids.size:
+            return max(_FEWEST, 2 * self.max_cells)
+        if self._cells.level and not self._scattered:
+            return max(_FEWEST, self._cells.ids.size // 4)
+        return self._batch
+
+    @property
+    def _batch(self) -> int:
+        """Rows that are counted at a time."""
+        return max(_FEWEST, min(16 * self.max_cells, _SLICE), self.max_cells)
+
+    def _read(self) -> Cells:
+        """Cells of all rows, unless these are one sorted run."""
+        if not self._is_run and not self._settled:
+            work = self.fork()
+            work._settle()
+            self.__dict__.update(work.__dict__)
+        return self._cells
+
+    def _settle(self) -> None:
+        """Leave no row uncounted, or only those of one sorted run."""
+        waiting, self._waiting = self._waiting, ()
+        size = size_of(waiting)
+        plain = not any(rows.weight is not None for rows in waiting)
+        if plain and 0 < size <= self.max_cells and not self._cells.ids.size:
+            run = sorted_rows(waiting)
+            distinct = 1 + int(np.count_nonzero(run.scores[1:] != run.scores[:-1]))
+            self._is_run = 2 * distinct > size
+            if self._is_run:
+                self._waiting = (run,)
+            else:
+                self._cells = counted(run, 0, self.classes)
+        else:
+            self._count(waiting)
+            self._count_tally()
+            if self._late:
+                self._insert(())
+        self._cells = self._cells.normal()
+        self._settled = True
+
+    def _count(self, waiting: Sequence[Rows]) -> None:
+        """Find the cells of rows, or make them."""
+        # Twice the budget shows the level in one sort; later rows mostly have their cells.
+        first = self._batch if self._cells.level else max(_FEWEST, 2 * self.max_cells)
+        total = size_of(waiting)
+        first = total if total <= first + _FEWEST else first
+        for chunks in parts(waiting, first, self._batch):
+            plain = chunks[0].weight is None
+            worthwhile = 4 * size_of(chunks) >= self._cells.ids.size
+            if plain and self._cells.level and not self._index and worthwhile:
+                self._index = None if self._scattered else CellIndex.of(self._cells)
+                self._scattered = self._index is None
+            if plain and self._index:
+                self._place(chunks)
+            else:
+                self._insert(chunks)
+
+    def _place(self, chunks: Sequence[Rows]) -> None:
+        """Find the cells of unweighted rows."""
+        assert self._index is not None
+        self._tally, late = placed(self._cells, self._index, chunks, self._tally)
+        if late.scores.size:
+            self._late = appended(self._late, late)
+        if self._tally.size > max(8 * _FEWEST, self._cells.ids.size):
+            self._count_tally()
+        if size_of(self._late) > max(_FEWEST, self._cells.ids.size // 2):
+            self._insert(())
+
+    def _count_tally(self) -> None:
+        """Count the rows whose cells were found."""
+        tally, self._tally = self._tally, Tally()
+        self._cells = tallied(self._cells, tally)
+        strays = sum(mixed.size for mixed in tally.mixed)
+        if self._index and 16 * strays > min(tally.size, self._cells.ids.size):
+            self._index = self._index.refreshed(self._cells, tally)
+
+    def _insert(self, chunks: Sequence[Rows]) -> None:
+        """Count rows by sorting them, and with them those that had no cell."""
+        self._count_tally()
+        groups = [chunks, self._late]
+        if not chunks or (chunks[0].weight is None and self._late):
+            groups = [(*chunks, *self._late)]
+        self._late, self._index, self._scattered = (), None, False
+        for group in filter(None, groups):
+            more = self._cells_of(group)
+            self._cells = united(self._cells, [more], self.max_cells)
+
+    def _cells_of(self, chunks: Sequence[Rows]) -> Cells:
+        rows = sorted_rows(chunks)
+        # A part never needs a higher level than the whole, so that cells which the budget cannot
+        # hold are not even made.
+        level = self._cells.level or fitting_level(rows.scores, 0, self.max_cells)
+        return counted(rows, level, self.classes)

@@ -1,0 +1,180 @@
+"""Direct-address counting: rows into existing cells, without a sort."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.histograms.cells import Cells, count_dtype, exact_mass
+from streammetrics.core.histograms.keys import BLOCK, Rows, blocks, joined, write_cell_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+NOWHERE = np.iinfo(np.int32).max
+_PAGE_BITS = (6, 8, 10, 12)
+_NONE = np.empty(0, np.intp)
+
+
+class CellIndex:
+    """Positions of cells by id: one table over their range, or a page table and pages.
+
+    Ids may be spread over a wide range but crowd together, so the tables are small and a look-up
+    is one or two gathers, whatever the number of cells. An entry is ``classes * position`` for a
+    cell of several scores, its complement for a single-score cell, whose rows need a closer look.
+    It stays right for the same cells with more rows, which may only need fewer such looks.
+    """
+
+    def __init__(self, cells: Cells, bits: int) -> None:
+        self._bits = bits
+        # The table begins and ends with an empty page, or entry, to which other ids are clipped.
+        self._base = (int(cells.ids[0]) >> bits) - 1
+        pages = cells.ids >> bits
+        size = int(pages[-1]) - self._base + 2
+        if bits:
+            pages = pages[np.flatnonzero(np.diff(pages, prepend=self._base))]
+            self._pages = np.zeros(size, np.int64)
+            self._pages[pages - self._base] = np.arange(1, pages.size + 1) << bits
+            size = (pages.size + 1) << bits
+        self._entries = np.full(size, ~NOWHERE, np.int32)
+        for start in range(0, cells.ids.size, BLOCK):
+            ids = cells.ids[start : start + BLOCK].astype(np.int64)
+            self._locate(ids, np.empty_like(ids))
+            entries = np.arange(start, start + ids.size, dtype=np.int32) * cells.classes
+            mixed = np.isnan(cells.scores[start : start + BLOCK])
+            self._entries[ids] = np.where(mixed, entries, ~entries)
+
+    @classmethod
+    def of(cls, cells: Cells) -> CellIndex | None:
+        """Index of cells of a level >= 1, or None where they are too scattered for one."""
+        size = cells.ids.size
+        span = int(cells.ids[-1]) - int(cells.ids[0])
+        room = 4 * size + BLOCK
+        if span + 3 <= room:
+            return cls(cells, 0)
+        for bits in _PAGE_BITS:
+            if span >> bits <= max(size, BLOCK):
+                pages = cells.ids >> bits
+                occupied = 1 + int(np.count_nonzero(pages[1:] != pages[:-1]))
+                if occupied << bits <= room:
+                    return cls(cells, bits)
+        return None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tables."""
+        return self._entries.nbytes + (self._pages.nbytes if self._bits else 0)
+
+    def find(self, ids: NDArray[np.int64], spare: NDArray[np.int64], out: NDArray[Any]) -> None:
+        """Write the entries of ids (m,) to ``out`` (m,) int32; ids and spare are scratch."""
+        self._locate(ids, spare)
+        np.take(self._entries, ids, out=out, mode="clip")
+
+    def refreshed(self, cells: Cells, tally: Tally) -> CellIndex:
+        """Index of cells in which the tally found several scores."""
+        twin = copy.copy(self)
+        twin._entries = self._entries.copy()
+        for mixed in tally.mixed:
+            places = cells.ids[mixed].astype(np.int64)
+            self._locate(places, np.empty_like(places))
+            entries = twin._entries[places]
+            twin._entries[places] = np.maximum(entries, ~entries)
+        return twin
+
+    def _locate(self, ids: NDArray[np.int64], spare: NDArray[np.int64]) -> None:
+        """Turn ids into places in the table of entries; outside it means in its ends."""
+        if not self._bits:
+            ids -= self._base
+            return
+        np.right_shift(ids, self._bits, out=spare)
+        spare -= self._base
+        ids &= (1 << self._bits) - 1
+        ids += np.take(self._pages, spare, mode="clip")
+
+
+class Tally(NamedTuple):
+    """Rows that were found to belong to existing cells, not yet counted there.
+
+    ``places`` are chunks of ``classes * position + code``, 4 bytes a row, with a position past the
+    last for rows without a cell; ``mixed`` are positions
+    of single-score cells in which another score was found.
+    """
+
+    places: tuple[NDArray[np.int32], ...] = ()
+    mixed: tuple[NDArray[np.int32], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Rows that wait."""
+        return sum(chunk.size for chunk in self.places)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows that wait."""
+        return sum(chunk.nbytes for chunk in (*self.places, *self.mixed))
+
+
+def placed(
+    cells: Cells, index: CellIndex, chunks: Sequence[Rows], tally: Tally
+) -> tuple[Tally, Rows]:
+    """Tally with the unweighted rows that have a cell, and copies of those that have none."""
+    scratch = np.empty((2, BLOCK), np.int64)
+    places = np.empty(sum(rows.scores.size for rows in chunks), np.int32)
+    late, mixed, size = [chunks[0].part(_NONE)], [np.empty(0, np.int32)], 0
+    beyond = cells.ids.size * cells.classes
+    for rows in blocks(chunks):
+        ids, spare = scratch[:, : rows.scores.size]
+        place = places[size : size + rows.scores.size]
+        size += place.size
+        write_cell_ids(rows.scores, cells.level, ids, spare)
+        index.find(ids, spare, place)
+        if place.min() < 0:
+            unsure = np.flatnonzero(place < 0)
+            entries = ~place.take(unsure, mode="clip")
+            absent = unsure[entries == NOWHERE]
+            if absent.size:
+                late.append(rows.part(absent))
+                known = entries != NOWHERE
+                np.minimum(entries, beyond, out=entries)
+                place[unsure] = entries
+                unsure, entries = unsure[known], entries[known]
+            else:
+                place[unsure] = entries
+            cell = entries >> 1 if cells.classes == 2 else entries
+            held = cells.scores.take(cell, mode="clip")
+            mixed.append(cell[held != rows.scores.take(unsure, mode="clip")])
+        if rows.codes is not None:
+            place += rows.codes
+    strays = np.concatenate(mixed)
+    return (
+        Tally((*tally.places, places), (*tally.mixed, strays) if strays.size else tally.mixed),
+        joined(late),
+    )
+
+
+def tallied(cells: Cells, tally: Tally) -> Cells:
+    """Cells with the rows of a tally counted in."""
+    if not tally.places:
+        return cells
+    scores = cells.scores
+    if tally.mixed:
+        scores = scores.copy()
+        for mixed in tally.mixed:
+            scores[mixed] = np.nan
+    size = cells.ids.size * cells.classes
+    dtype = count_dtype(cells.mass, more=tally.size)
+    counts = np.zeros(size + cells.classes, dtype or np.int64)
+    if dtype and not isinstance(cells.mass, ExactSum):
+        counts[:size] = cells.mass.ravel()
+    one = counts.dtype.type(1)  # an operand of another type would take a slower path
+    for places in tally.places:
+        for start in range(0, places.size, BLOCK):
+            np.add.at(counts, places[start : start + BLOCK].astype(np.intp), one)
+    table = counts[:size].reshape(-1, cells.classes)
+    mass = table if dtype else exact_mass(cells.mass) + ExactSum.counts(table)
+    return cells._replace(scores=scores, mass=mass)

@@ -1,0 +1,168 @@
+"""The cells of many histograms merged: looked up where most are there already, else sorted."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.histograms.cells import (
+    Cells,
+    columns_of,
+    count_dtype,
+    exact_mass,
+    fitting_level,
+    runs_of,
+)
+from streammetrics.core.histograms.keys import BLOCK
+from streammetrics.core.histograms.lookup import NOWHERE, CellIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_UNITED = 4  # histograms whose cells are sorted together: more would leave the cache
+_AHEAD = 64  # histograms that an index is made for: worth it, and soon looked over
+
+
+def merged(cells: Cells, others: Sequence[Cells], max_cells: int) -> Cells:
+    """The rows of all at the lowest level that needs at most ``max_cells`` cells."""
+    start = 0
+    while start < len(others):
+        rest = others[start : start + _AHEAD]
+        plain = _plain(cells, rest)
+        worthwhile = len(plain) > _UNITED
+        dtype = count_dtype(cells.mass, *(c.mass for c in plain)) if worthwhile else None
+        index = CellIndex.of(cells) if dtype else None
+        if index is None:
+            cells = _union([cells, *rest[:_UNITED]], max_cells)
+            start += _UNITED
+        else:
+            found = _Lookups(cells, index, plain, dtype)
+            start += found.taken
+            cells = _union([found.cells, *found.late], max_cells)
+    return cells
+
+
+# --- by sorting ----------------------------------------------------------------------------------
+
+
+def _union(every: Sequence[Cells], max_cells: int) -> Cells:
+    some = [cells for cells in every if cells.ids.size]
+    if len(some) < 2:
+        return some[0] if some else every[0]
+    level = max(cells.level for cells in some)
+    if sum(cells.ids.size for cells in some) > max_cells:
+        # Found from the ids alone, so that more cells than the budget are never made.
+        ids = np.concatenate([cells.ids_at(level) for cells in some])
+        ids.sort()
+        level = fitting_level(ids, level, max_cells)
+        del ids
+    dtype = count_dtype(*(cells.mass for cells in some))
+    same = [cells.raised(level) for cells in some]
+    if dtype is None:
+        return _sorted(same, dtype)
+    _, ids, scores, masses, classes = zip(*(_sorted(p, dtype) for p in _aligned(same)), strict=True)
+    single = np.concatenate(scores)
+    first = np.concatenate(ids) if level else single
+    return Cells(level, first, single, np.concatenate(masses), classes[0])
+
+
+def _aligned(every: Sequence[Cells]) -> Iterator[list[Cells]]:
+    """Parts of all cells that begin and end at the same ids, and are worth a sort in the cache."""
+    largest = max((cells.ids for cells in every), key=len)
+    edges = largest[BLOCK::BLOCK]
+    cuts = [[0, *np.searchsorted(cells.ids, edges).tolist(), None] for cells in every]
+    for index in range(edges.size + 1):
+        yield [
+            cells.part(slice(cut[index], cut[index + 1]))
+            for cells, cut in zip(every, cuts, strict=True)
+        ]
+
+
+def _sorted(every: Sequence[Cells], dtype: type[np.integer[Any]] | None) -> Cells:
+    """The union of cells of one level, with the mass in integers of a type or in exact sums."""
+    level, classes = every[0].level, every[0].classes
+    ids = np.concatenate([cells.ids for cells in every])
+    order = ids.argsort(kind="stable")  # which finds the ascending runs and merges them
+    scores = ids = ids[order]
+    if level:
+        scores = np.concatenate([cells.scores for cells in every])[order]
+    starts, first, single = runs_of(ids, scores, ascending=False)
+    if dtype is None:
+        place = np.empty(order.size, np.intp)
+        place[order] = np.repeat(np.arange(starts.size), np.diff(starts, append=order.size))
+        edges = np.cumsum([cells.ids.size for cells in every])
+        total, *rest = (
+            exact_mass(cells.mass).regroup(here, starts.size)
+            for cells, here in zip(every, np.split(place, edges[:-1]), strict=True)
+        )
+        return Cells(level, first, single, sum(rest, total), classes)
+    table = np.concatenate([np.asarray(cells.mass) for cells in every], dtype=dtype)
+    counts = np.empty((starts.size, classes), dtype)
+    for column, more in zip(columns_of(counts, dtype), columns_of(table, dtype), strict=True):
+        np.add.reduceat(more[order], starts, dtype=more.dtype, out=column)
+    return Cells(level, first, single, counts, classes)
+
+
+# --- by looking up -------------------------------------------------------------------------------
+
+
+def _plain(cells: Cells, others: Sequence[Cells]) -> list[Cells]:
+    """The first of the others, as far as their counts can be added to wider cells."""
+    if not cells.level:
+        return []
+    return list(
+        takewhile(
+            lambda other: other.level <= cells.level and not isinstance(other.mass, ExactSum),
+            others,
+        )
+    )
+
+
+class _Lookups:
+    """Cells with the counts of others added that have a cell there; the rest of these is `late`.
+
+    It stops, after some that were `taken`, once the late ones are worth an index of their own.
+    """
+
+    def __init__(self, cells: Cells, index: CellIndex, others: Sequence[Cells], dtype: Any) -> None:
+        self.late: list[Cells] = []
+        self._level, self._index, self._scores = cells.level, index, cells.scores.copy()
+        size, classes = cells.ids.size, cells.classes
+        # One more cell takes what has none.
+        counts = np.zeros((size + 1, classes), dtype)
+        counts[:size] = cells.mass
+        self._columns = list(columns_of(counts, dtype))
+        waiting = 0
+        for self.taken, other in enumerate(others, 1):
+            for start in range(0, other.ids.size, BLOCK):
+                waiting += self._add(other.part(slice(start, start + BLOCK)), dtype)
+            if waiting > max(BLOCK, size // 2):
+                break
+        self.cells = cells._replace(scores=self._scores, mass=counts[:size])
+
+    def _add(self, other: Cells, dtype: Any) -> int:
+        """Add the counts of some cells; return how many have no cell here."""
+        late = 0
+        ids = other.ids_at(self._level).astype(np.int64)
+        entries = np.empty(ids.size, np.int32)
+        self._index.find(ids, np.empty_like(ids), entries)
+        unsure = np.flatnonzero(entries < 0)
+        if unsure.size:
+            alone = ~entries[unsure]
+            absent = alone == NOWHERE
+            if absent.any():
+                rows = unsure[absent]
+                late = rows.size
+                self.late.append(other.part(rows).raised(self._level))
+                alone[absent] = self._scores.size * other.classes
+            entries[unsure] = alone
+            known, cell = unsure[~absent], alone[~absent] // other.classes
+            self._scores[cell[self._scores[cell] != other.scores[known]]] = np.nan
+        place = (entries // other.classes).astype(np.intp)
+        mass = np.asarray(other.mass, dtype)
+        for column, more in zip(self._columns, columns_of(mass, dtype), strict=True):
+            np.add.at(column, place, more)
+        return late

@@ -1,0 +1,215 @@
+"""Counts of pairs of numbers in cells of both coordinates: counted, widened, united, read."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.histograms.keys import MAX_LEVEL, cell_ids
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Places = NDArray[np.int32]
+
+ROW = 32  # a pair is its row << ROW | its column
+COLUMN = (1 << ROW) - 1
+
+
+class Axis(NamedTuple):
+    """Occupied cells of one coordinate: ids (n,) ascending, values (n,), nan where several.
+
+    At level 0 the values are the ids.
+    """
+
+    ids: NDArray[Any]
+    values: Floats
+
+    def at_level(self, before: int, level: int) -> tuple[Axis, Places]:
+        """Cells of a higher level, and the place among them of each cell of the level before."""
+        ids = self.ids >> (level - before) if before else cell_ids(self.values, level)
+        starts, places = _runs(ids)
+        single = np.diff(starts, append=ids.size) == 1
+        return Axis(ids[starts], np.where(single, self.values[starts], np.nan)), places
+
+    def union(self, other: Axis) -> tuple[Axis, Places, Places]:
+        """Cells of either, and the place among them of each cell of this and of the other."""
+        ids, places = ranked(np.concatenate([self.ids, other.ids]))
+        mine, theirs = np.split(places, [self.ids.size])
+        if self.ids is self.values:
+            return Axis(ids, ids), mine, theirs
+        values = np.full(ids.size, np.inf)
+        values[theirs] = other.values
+        new = np.ones(ids.size, np.bool_)
+        new[theirs] = False
+        values[mine] = np.where(new[mine] | (values[mine] == self.values), self.values, np.nan)
+        return Axis(ids, values), mine, theirs
+
+
+class Marginal(NamedTuple):
+    """Rows in each cell of one coordinate (n,), and which cells hold several values."""
+
+    counts: Ints
+    mixed: NDArray[np.bool_]
+
+
+class PairCells:
+    """Occupied pairs of cells at one level: ascending codes (m,) of places on both axes, counts.
+
+    Never changed after it is made.
+    """
+
+    def __init__(self, level: int, x: Axis, y: Axis, codes: Ints, counts: Ints) -> None:
+        self.level, self.x, self.y = level, x, y
+        self.codes, self.counts = codes, counts
+
+    @classmethod
+    def empty(cls) -> PairCells:
+        """Cells of no rows."""
+        nothing, none = np.empty(0), np.empty(0, np.int64)
+        axis = Axis(nothing, nothing)
+        return cls(0, axis, axis, none, none)
+
+    @classmethod
+    def of(cls, x: Floats, y: Floats) -> PairCells:
+        """Cells of rows at level 0."""
+        order, x_values, rows = _sorted(x)
+        y_values, columns = ranked(y)
+        # By x already, so that without ties in x there is nothing left to sort.
+        codes, counts = _tallied(_coded(rows, columns[order]), None)
+        return cls(0, Axis(x_values, x_values), Axis(y_values, y_values), codes, counts)
+
+    @property
+    def rows(self) -> Ints:
+        """Place on the first axis of each pair (m,)."""
+        return self.codes >> ROW
+
+    @property
+    def columns(self) -> Ints:
+        """Place on the second axis of each pair (m,)."""
+        return self.codes & COLUMN
+
+    @cached_property
+    def size(self) -> int:
+        """Rows in all cells."""
+        return int(self.counts.sum())
+
+    def marginals(self) -> tuple[Marginal, Marginal]:
+        """Rows in each cell of the first and of the second coordinate."""
+        places = ((self.x, self.rows), (self.y, self.columns))
+        x, y = (Marginal(self._summed(at, axis), np.isnan(axis.values)) for axis, at in places)
+        return x, y
+
+    def _summed(self, places: NDArray[Any], axis: Axis) -> Ints:
+        if self.size == axis.ids.size:
+            return np.ones(axis.ids.size, np.int64)
+        if self.size == self.codes.size:
+            return np.bincount(places, minlength=axis.ids.size)
+        if self.size < 1 << 53:  # float64 sums of counts are exact
+            return np.bincount(places, self.counts, axis.ids.size).astype(np.int64)
+        sums = np.zeros(axis.ids.size, np.int64)
+        np.add.at(sums, places, self.counts)
+        return sums
+
+    def at_level(self, level: int) -> PairCells:
+        """The same rows in the wider cells of a level at least as high."""
+        if level == self.level:
+            return self
+        x, rows = self.x.at_level(self.level, level)
+        y, columns = self.y.at_level(self.level, level)
+        codes = _coded(rows[self.rows], columns[self.columns])
+        return PairCells(level, x, y, *_tallied(codes, self.counts))
+
+    def _occupied(self, level: int) -> int:
+        """How many cells there are at a level at least as high."""
+        rows = self.x.at_level(self.level, level)[1][self.rows]
+        columns = self.y.at_level(self.level, level)[1][self.columns]
+        codes = _coded(rows, columns)
+        codes.sort()
+        return 1 + int(np.count_nonzero(codes[1:] != codes[:-1]))
+
+    def union(self, other: PairCells) -> PairCells:
+        """Rows of both, at the higher of their levels."""
+        level = max(self.level, other.level)
+        a, b = self.at_level(level), other.at_level(level)
+        if not a.codes.size or not b.codes.size:
+            return a if a.codes.size else b
+        x, *rows = a.x.union(b.x)
+        y, *columns = a.y.union(b.y)
+        codes = [
+            _coded(row[cells.rows], column[cells.columns])
+            for cells, row, column in zip((a, b), rows, columns, strict=True)
+        ]
+        counts = np.concatenate([a.counts, b.counts])
+        return PairCells(level, x, y, *_tallied(np.concatenate(codes), counts))
+
+    def fitted(self, max_pairs: int) -> PairCells:
+        """The same rows at the lowest level from this one on with at most `max_pairs` cells."""
+        if self.codes.size <= max_pairs:
+            return self
+        # Mostly a few rows too many: one level more is enough.
+        low, high, level = self.level, MAX_LEVEL, self.level + 1
+        while high - low > 1:
+            if self._occupied(level) <= max_pairs:
+                high = level
+            else:
+                low = level
+            level = (low + high) // 2
+        return self.at_level(high)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        axes = {id(array): array.nbytes for array in (*self.x, *self.y)}
+        return sum(axes.values()) + self.codes.nbytes + self.counts.nbytes
+
+
+def ranked(values: NDArray[Any]) -> tuple[NDArray[Any], Places]:
+    """Distinct values, ascending, and the place among them of each value."""
+    order, distinct, ranks = _sorted(values)
+    places = np.empty_like(ranks)
+    places[order] = ranks
+    return distinct, places
+
+
+def _sorted(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any], Places]:
+    """Order that sorts the values, distinct values, and in that order the place among them."""
+    order = np.argsort(values)
+    ascending = values[order]
+    ascending += 0  # makes -0.0 what it equals
+    starts, ranks = _runs(ascending)
+    return order, ascending if starts.size == values.size else ascending[starts], ranks
+
+
+def _runs(ascending: NDArray[Any]) -> tuple[NDArray[np.intp], Places]:
+    """Starts of the runs of equal values, and for each value the number of its run."""
+    new = np.ones(ascending.size, np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
+    ranks = np.cumsum(new, dtype=np.int32)
+    ranks -= 1
+    return np.flatnonzero(new), ranks
+
+
+def _coded(rows: NDArray[Any], columns: NDArray[Any]) -> Ints:
+    codes = rows.astype(np.int64)
+    codes <<= ROW
+    codes |= columns
+    return codes
+
+
+def _tallied(codes: Ints, counts: Ints | None) -> tuple[Ints, Ints]:
+    """Distinct codes, ascending, and what each counts; 1 for each entry where ``None``."""
+    if counts is None or counts.max(initial=1) == 1:
+        if (codes[1:] > codes[:-1]).all():
+            return codes, np.ones(codes.size, np.int64)
+        ascending = np.sort(codes)
+        starts, _ = _runs(ascending)
+        return ascending[starts], np.diff(starts, append=codes.size)
+    order = np.argsort(codes)
+    ascending = codes[order]
+    starts, _ = _runs(ascending)
+    return ascending[starts], np.add.reduceat(counts[order], starts)

@@ -1,0 +1,103 @@
+"""Cells of a dyadic histogram from the arrays of a state, once these are known to be one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.histograms.cells import (
+    INTEGER_LIMIT,
+    Cells,
+    narrow_counts,
+    narrow_ids,
+    normal_mass,
+)
+from streammetrics.core.histograms.keys import MAX_LEVEL, cell_edges, cell_id_range, cell_ids
+from streammetrics.core.statistic import take_array
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.histograms.keys import Floats
+
+
+def read_cells(max_cells: int, classes: int, arrays: Mapping[str, NDArray[Any]]) -> Cells:
+    """Cells of the arrays of a state, after checking everything that can be."""
+    mass_names = {name for name in arrays if name.startswith("mass.")} or {"counts"}
+    if set(arrays) != {"level", "cells", "scores"} | mass_names:
+        raise StateFormatError(f"these are not the arrays of a histogram: {sorted(arrays)}")
+    levels, scores = take_array(arrays, "level", "int64"), take_array(arrays, "scores", "float64")
+    if levels.size != 1 or not 0 <= levels[0] <= MAX_LEVEL:
+        raise StateFormatError(f"the level of a histogram cannot be {levels.tolist()}")
+    level = int(levels[0])
+    ids = take_array(arrays, "cells", "int64")
+    if ids.size != (scores.size if level else 0) or scores.size > max_cells:
+        raise StateFormatError(f"{ids.size} cells and {scores.size} scores, of {max_cells} cells")
+    order = ids if level else scores
+    if not (order[1:] > order[:-1]).all():
+        raise StateFormatError("the cells of a histogram are not in ascending order")
+    mixed = np.isnan(scores)
+    plain = np.where(mixed, np.nan, scores + 0.0)
+    if plain.tobytes() != scores.tobytes():
+        raise StateFormatError("the scores of a histogram hold -0.0 or a nan that is not ours")
+    if level:
+        _check_ids(ids, scores, mixed, level)
+        # At the level below, a cell of several scores is at most two cells.
+        if scores.size + np.count_nonzero(mixed) <= max_cells:
+            raise StateFormatError(f"the cells fit a level below {level}")
+    elif mixed.any():
+        raise StateFormatError("a score of a histogram is nan at level 0")
+    mass = _read_mass(arrays, (scores.size, classes))
+    ids = narrow_ids(ids.copy(), level) if level else plain
+    return Cells(level, ids, plain, mass, classes)
+
+
+def _check_ids(
+    ids: NDArray[np.int64], scores: Floats, mixed: NDArray[np.bool_], level: int
+) -> None:
+    low, high = cell_id_range(level)
+    if ids.size and not (low <= ids[0] and ids[-1] <= high):
+        raise StateFormatError("a cell of a histogram is beyond every score")
+    if (cell_ids(scores[~mixed], level) != ids[~mixed]).any():
+        raise StateFormatError("a score of a histogram is not in its cell")
+    first, last = cell_edges(ids[mixed], level)
+    if not (first < last).all():
+        raise StateFormatError("a cell of a single double is said to hold several scores")
+
+
+def _read_mass(
+    arrays: Mapping[str, NDArray[Any]], shape: tuple[int, int]
+) -> NDArray[Any] | ExactSum:
+    """Weights (n, classes), after checking that they are in our form and not negative."""
+    if "counts" in arrays:
+        return _read_counts(take_array(arrays, "counts", "int64", 2), shape)
+    parts = {name[5:]: array for name, array in arrays.items() if name.startswith("mass.")}
+    mass = ExactSum.from_arrays(shape, parts)
+    # The highest digit has the sign.
+    if (mass.digits[:, -1:] < 0).any():
+        raise StateFormatError("a weight of a histogram is negative")
+    if not mass.digits.reshape(shape[0], shape[1] * mass.digits.shape[1]).any(axis=1).all():
+        raise StateFormatError("a cell of a histogram weighs nothing")
+    if not isinstance(normal_mass(mass), ExactSum):
+        raise StateFormatError("the weights of a histogram are not in our form")
+    return mass
+
+
+def _read_counts(counts: NDArray[np.int64], shape: tuple[int, int]) -> NDArray[Any]:
+    if counts.shape != shape:
+        raise StateFormatError(f"the counts of a histogram are {counts.shape}, not {shape}")
+    if counts.min(initial=0) < 0:
+        raise StateFormatError("a weight of a histogram is negative")
+    if not counts.any(axis=1).all():
+        raise StateFormatError("a cell of a histogram weighs nothing")
+    # A sum that int64 cannot hold shows in float64, to more digits than it takes.
+    fits = counts.sum(dtype=np.float64) < 2 * INTEGER_LIMIT
+    narrow = narrow_counts(counts) if fits else None
+    if narrow is None or isinstance(narrow, ExactSum):
+        raise StateFormatError("the weights of a histogram are not in our form")
+    return narrow

@@ -1,0 +1,1 @@
+"""The container: bytes and arrays."""

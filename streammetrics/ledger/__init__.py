@@ -1,0 +1,1 @@
+"""Shards that count once."""

@@ -1,0 +1,272 @@
+"""The confusion table as classification reads it, and what its metrics share."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from streammetrics.core.columns.labels import places_among
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.metric import Metric
+from streammetrics.statistics.tables.contingency import Cells, ContingencyTable
+from streammetrics.statistics.tables.threshold import ThresholdTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.exact.sums import ExactSum
+    from streammetrics.core.statistic import Statistic
+
+    Floats = NDArray[np.float64]
+
+
+class Confusion:
+    """Counts of each class, in the order of `labels`; sums are exact and rounded once."""
+
+    def __init__(
+        self, labels: list[Any], rows: NDArray[Any], columns: NDArray[Any], amount: ExactSum
+    ) -> None:
+        self.labels, self.size = labels, len(labels)
+        self.rows, self.columns, self.amount = rows, columns, amount
+        self._hit = rows == columns
+
+    @classmethod
+    def of_labels(cls, cells: Cells, labels: tuple[Any, ...] | None) -> Self:
+        """Return the table over the labels given, or over all labels seen on either side."""
+        if labels is None:
+            # Without pairs a side has no labels, so their kind is the other side's.
+            sides = [side for side in (cells.row_labels, cells.column_labels) if len(side)]
+            labels = tuple(np.unique(np.concatenate(sides)).tolist()) if sides else ()
+        rows, columns = (
+            places_among(side, labels)[place] if len(side) else place
+            for side, place in (
+                (cells.row_labels, cells.rows),
+                (cells.column_labels, cells.columns),
+            )
+        )
+        return cls(list(labels), rows, columns, cells.amount)
+
+    def exact(self, side: NDArray[Any], chosen: NDArray[np.bool_] | None = None) -> ExactSum:
+        """Return for each class the sum of the cells, or of the chosen ones, it has on a side."""
+        if chosen is None:
+            return self.amount.regroup(side, self.size)
+        return self.amount[np.flatnonzero(chosen)].regroup(side[chosen], self.size)
+
+    @cached_property
+    def total(self) -> float:
+        """All rows."""
+        return float(self.amount.sum().to_float())
+
+    @cached_property
+    def tp(self) -> Floats:
+        """True positives: rows of the class that were predicted so."""
+        return _floats(self.exact(self.rows, self._hit))
+
+    @cached_property
+    def fp(self) -> Floats:
+        """False positives: rows predicted to be of the class that are not."""
+        return _floats(self.exact(self.columns, ~self._hit))
+
+    @cached_property
+    def fn(self) -> Floats:
+        """False negatives: rows of the class that were predicted otherwise."""
+        return _floats(self.exact(self.rows, ~self._hit))
+
+    @cached_property
+    def tn(self) -> Floats:
+        """True negatives: rows not of the class that were not predicted so."""
+        everything = self.amount.regroup(np.zeros(len(self.rows), np.intp), 1)
+        touched = self.exact(self.rows) + self.exact(self.columns, ~self._hit)
+        return _floats(everything[np.zeros(self.size, np.intp)] - touched)
+
+    @cached_property
+    def actual(self) -> Floats:
+        """Rows of the class."""
+        return _floats(self.exact(self.rows))
+
+    @cached_property
+    def predicted(self) -> Floats:
+        """Rows predicted to be of the class."""
+        return _floats(self.exact(self.columns))
+
+    def integers(self) -> tuple[Any, Any, Any]:
+        """Return rows, predictions and true positives of each class as integers of one unit."""
+        everything = self.amount.integers()[1]
+        sums = (self.exact(self.rows), self.exact(self.columns), self.exact(self.rows, self._hit))
+        return tuple(  # type: ignore[return-value]  # three in, three out
+            np.array([value << (unit - everything) for value in values], dtype=object)
+            for values, unit in (one.integers() for one in sums)
+        )
+
+
+def _floats(amount: ExactSum) -> Floats:
+    return np.asarray(amount.to_float())
+
+
+class ContingencyMetric(Metric):
+    """A metric of predicted labels, or of scores cut at a threshold.
+
+    Args:
+        threshold: ``None``: `update` takes ``y_true, y_pred``, both labels (``y_pred`` may be an
+            (n, K) matrix of scores: the first largest wins). A number: it takes
+            ``y_true, y_score``, and a row is positive where ``score >= threshold``.
+        labels: The classes and their order; another label raises. ``None``: the labels seen on
+            either side, sorted.
+        pos_label: The positive class.
+        zero_division: What 0/0 gives; classes that give ``nan`` are left out of averages.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+    """
+
+    threshold: float | None = None
+    labels: Any = None
+    pos_label: Any = 1
+    zero_division: float = math.nan
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        if self.labels is not None:
+            self.labels = one_kind(self.labels)
+            if self.threshold is not None and (
+                len(self.labels) != 2 or self.pos_label not in self.labels
+            ):
+                raise ValueError(
+                    f"labels={self.labels!r}: with a threshold there are two, "
+                    f"and pos_label={self.pos_label!r} is one of them"
+                )
+        super().check_parameters()
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the table of labels, or of scores at the threshold."""
+        if self.threshold is None:
+            return (ContingencyTable(labels=self.labels, nan_policy=self.nan_policy),)
+        table = ThresholdTable(
+            threshold=self.threshold,
+            pos_label=self.pos_label,
+            labels=self.labels,
+            nan_policy=self.nan_policy,
+        )
+        return (table,)
+
+    def update(
+        self, y_true: Any, y_pred: Any = None, *, y_score: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Take rows: labels and predicted labels, or with a threshold labels and scores."""
+        second = y_pred if y_score is None else y_score
+        if y_pred is not None and y_score is not None:
+            raise InvalidBatchError("pass y_pred or y_score, not both")
+        if self.threshold is None and y_score is not None:
+            raise InvalidBatchError(
+                f"y_score needs a threshold: {type(self).__name__}(threshold=0.5)"
+            )
+        name = "y_pred" if self.threshold is None else "y_score"
+        return self.feed({"y_true": y_true, name: second, "sample_weight": sample_weight})
+
+    def confusion(self, table: ContingencyTable | ThresholdTable) -> Confusion:
+        """Return the table as classes in order."""
+        if isinstance(table, ContingencyTable):
+            return Confusion.of_labels(table.cells(), self.labels)
+        cells = table.cells()
+        if self.labels is None:
+            other = 0 if self.pos_label == 1 else f"not {self.pos_label}"
+            return Confusion([other, self.pos_label], cells.rows, cells.columns, cells.amount)
+        flip = self.labels.index(self.pos_label) ^ 1
+        return Confusion(list(self.labels), cells.rows ^ flip, cells.columns ^ flip, cells.amount)
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels of the classes, in the order in which results list them."""
+        return self.confusion(*self._read()).labels  # type: ignore[arg-type]  # a table, by statistics()
+
+    def readout(self, table: Any) -> Any:
+        """Read the table; without rows there is nothing to read."""
+        confusion = self.confusion(table)
+        return self.read(confusion) if confusion.total else self.nothing(confusion)
+
+    @abstractmethod
+    def read(self, table: Confusion) -> Any:
+        """Return the value of a table with rows."""
+
+    def nothing(self, table: Confusion) -> Any:  # noqa: ARG002 - those with an array need it
+        """Return the value without rows."""
+        return math.nan
+
+    def ratio(self, numerator: float, denominator: float) -> float:
+        """Return a quotient of two sums, or what 0/0 gives."""
+        return float(numerator) / float(denominator) if denominator else self.zero_division
+
+    def ratios(self, numerator: Floats, denominator: Floats) -> Floats:
+        """Return the `ratio` of every two elements; the denominator broadcasts."""
+        quotients = np.full(numerator.shape, self.zero_division)
+        np.divide(numerator, denominator, out=quotients, where=denominator != 0)
+        return quotients
+
+
+class AveragedMetric(ContingencyMetric):
+    """A quotient of counts per class, and how classes are averaged.
+
+    Args:
+        average: ``"binary"``: the value of `pos_label`, and more than two classes raise.
+            ``"micro"``: the counts of all classes are added first. ``"macro"``: the mean of the
+            classes' values; ``"weighted"``: the mean weighted by the rows of each class.
+            ``None``: an array, in the order of `classes`.
+    """
+
+    average: Literal["binary", "micro", "macro", "weighted"] | None = "binary"
+
+    def averaged(self, table: Confusion, numerator: Floats, denominator: Floats) -> float | Floats:
+        """Return the quotient, averaged over classes as configured."""
+        if self.average == "binary":
+            place = self._positive(table)
+            if place is None:
+                return self.zero_division
+            return self.ratio(numerator[place], denominator[place])
+        if self.average == "micro":
+            return self.ratio(numerator.sum(), denominator.sum())
+        values = self.ratios(numerator, denominator)
+        if self.average is None:
+            return values
+        weight = table.actual if self.average == "weighted" else np.ones(table.size)
+        return mean_of_defined(values, weight)
+
+    def _positive(self, table: Confusion) -> int | None:
+        """Return the place of the positive class, ``None`` where it has not been seen."""
+        if len({*table.labels, self.pos_label}) > 2:
+            raise InvalidBatchError(
+                f"average='binary' needs two classes of which one is {self.pos_label!r} "
+                f"(pos_label); the labels seen are {_listed(table.labels)}: choose another average"
+            )
+        return table.labels.index(self.pos_label) if self.pos_label in table.labels else None
+
+    def nothing(self, table: Confusion) -> float | Floats:
+        """Return nan, for each class that is known where none is averaged."""
+        return np.full(table.size, math.nan) if self.average is None else math.nan
+
+
+def mean_of_defined(values: Floats, weight: Floats) -> float:
+    """Return the weighted mean of the values that are not nan."""
+    defined = ~np.isnan(values)
+    total = float(weight[defined].sum())
+    return float((values[defined] * weight[defined]).sum()) / total if total else math.nan
+
+
+def _listed(labels: list[Any]) -> str:
+    shown = ", ".join(map(repr, labels[:5]))
+    return f"{shown}, ... ({len(labels)})" if len(labels) > 5 else shown
+
+
+def one_kind(labels: Any) -> tuple[Any, ...]:
+    """Return distinct labels of one kind as a tuple, booleans as the integers they are."""
+    if not isinstance(labels, tuple):  # lists, arrays and ranges are tuples by now
+        raise ValueError(f"labels={labels!r}: expected a sequence of labels")  # noqa: TRY004 - as for any parameter
+    values = tuple(x.item() if isinstance(x, np.generic) else x for x in labels)
+    values = tuple(int(x) if isinstance(x, bool) else x for x in values)
+    if not values or len({type(x) for x in values}) > 1 or not isinstance(values[0], int | str):
+        raise ValueError(f"labels={values!r}: expected integers, booleans or strings, of one kind")
+    if len(set(values)) != len(values):
+        raise ValueError(f"labels={values!r}: a label is given twice")
+    return values

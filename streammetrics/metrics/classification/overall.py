@@ -1,0 +1,303 @@
+"""Classification as a whole: the table itself, shares of it, agreement, and reports."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from streammetrics.core.metric import Metric
+from streammetrics.metrics.classification.base import (
+    Confusion,
+    ContingencyMetric,
+    mean_of_defined,
+    one_kind,
+)
+from streammetrics.statistics.tables.topk import TopKHits
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "Accuracy",
+    "BalancedAccuracy",
+    "ClassificationReport",
+    "CohenKappa",
+    "ConfusionMatrix",
+    "MatthewsCorrcoef",
+    "TopKAccuracy",
+]
+
+
+class ConfusionMatrix(ContingencyMetric):
+    """Rows of each class (row) by predicted class (column), C[i, j].
+
+    Counts are integers; with weights that are not whole, sums as floats. Without rows they are 0.
+
+    Args:
+        normalize: ``"true"`` divides by the rows of the true class, ``"pred"`` by those of the
+            predicted one, ``"all"`` by all rows; a class without rows gives `zero_division`.
+
+    The other parameters are those of every metric of labels, see `ContingencyMetric`.
+
+    Memory and cost: 16 bytes per pair of labels that occurs; the result is (K, K).
+
+    Reference: ``sklearn.metrics.confusion_matrix``, where a class without rows gives 0.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.ConfusionMatrix().update([0, 1, 2, 2], [0, 2, 2, 2]).compute()
+        array([[1, 0, 0],
+               [0, 0, 1],
+               [0, 0, 2]])
+    """
+
+    normalize: Literal["true", "pred", "all"] | None = None
+
+    counts_rows = True
+
+    def read(self, table: Confusion) -> NDArray[Any]:
+        """Return the matrix."""
+        matrix = np.zeros((table.size, table.size))
+        matrix[table.rows, table.columns] = table.amount.to_float()
+        if self.normalize is None:
+            whole = matrix.astype(np.int64)
+            return whole if (whole == matrix).all() else matrix
+        by = {
+            "true": table.actual[:, None],
+            "pred": table.predicted[None, :],
+            "all": np.full((1, 1), table.total),
+        }[self.normalize]
+        return self.ratios(matrix, by)
+
+    def nothing(self, table: Confusion) -> NDArray[Any]:
+        """Return zeros, or nan where they would be divided by nothing."""
+        shape = (table.size, table.size)
+        return np.zeros(shape, np.int64) if self.normalize is None else np.full(shape, math.nan)
+
+
+class Accuracy(ContingencyMetric):
+    """Share of rows predicted right, Σ C[i, i] / n.
+
+    Parameters are those of every metric of labels, see `ContingencyMetric`.
+
+    Memory and cost: 16 bytes per pair of labels that occurs.
+
+    Reference: ``sklearn.metrics.accuracy_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Accuracy().update(["cat", "dog", "dog"], ["cat", "dog", "cat"]).compute()
+        0.6666666666666666
+    """
+
+    def read(self, table: Confusion) -> float:
+        """Return the share of the diagonal."""
+        hits = table.amount[np.flatnonzero(table.rows == table.columns)]
+        return self.ratio(float(hits.sum().to_float()), table.total)
+
+
+class BalancedAccuracy(ContingencyMetric):
+    """Mean recall of the classes that have rows.
+
+    Args:
+        adjusted: Rescale so that chance is 0 and a perfect prediction 1.
+
+    The other parameters are those of every metric of labels, see `ContingencyMetric`.
+
+    Memory and cost: 16 bytes per pair of labels that occurs.
+
+    Reference: ``sklearn.metrics.balanced_accuracy_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.BalancedAccuracy().update([0, 0, 0, 1], [0, 0, 1, 1]).compute()
+        0.8333333333333333
+    """
+
+    adjusted: bool = False
+
+    def read(self, table: Confusion) -> float:
+        """Return the mean recall."""
+        seen = table.actual > 0
+        score = float((table.tp[seen] / table.actual[seen]).mean())
+        if not self.adjusted:
+            return score
+        chance = 1 / int(seen.sum())
+        return self.ratio(score - chance, 1 - chance)
+
+
+class MatthewsCorrcoef(ContingencyMetric):
+    """Correlation of true and predicted class, (c n − Σ t p) / √((n² − Σ p²) (n² − Σ t²)).
+
+    With c rows predicted right, t the rows and p the predictions of each class. Computed from
+    integers and rounded once, so that it holds for billions of rows of one class. Undefined,
+    `zero_division`, where all rows are of one class or predicted so.
+
+    Parameters are those of every metric of labels, see `ContingencyMetric`.
+
+    Memory and cost: 16 bytes per pair of labels that occurs.
+
+    Reference: ``sklearn.metrics.matthews_corrcoef``, which gives 0 where it is undefined.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.MatthewsCorrcoef().update([1, 1, 1, 0], [1, 0, 1, 1]).compute()
+        -0.3333333333333333
+    """
+
+    def read(self, table: Confusion) -> float:
+        """Return the multiclass correlation coefficient."""
+        actual, predicted, tp = table.integers()
+        n = actual.sum()
+        covariance = tp.sum() * n - (actual * predicted).sum()
+        spread = (n * n - (predicted**2).sum()) * (n * n - (actual**2).sum())
+        if spread == 0:
+            return self.zero_division
+        return math.copysign(math.sqrt(Fraction(covariance**2, spread)), covariance)
+
+
+class CohenKappa(ContingencyMetric):
+    """Agreement beyond chance, 1 − Σ w C / Σ w E, with E[i, j] = t[i] p[j] / n.
+
+    Args:
+        weights: What disagreement of classes i and j costs: 1 (``None``), their distance
+            (``"linear"``) or its square (``"quadratic"``) in the order of `classes`.
+
+    The other parameters are those of every metric of labels, see `ContingencyMetric`. Undefined,
+    `zero_division`, where chance already agrees.
+
+    Memory and cost: 16 bytes per pair of labels that occurs.
+
+    Reference: ``sklearn.metrics.cohen_kappa_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.CohenKappa().update([0, 1, 2, 2], [0, 2, 2, 2]).compute()
+        0.5555555555555556
+    """
+
+    weights: Literal["linear", "quadratic"] | None = None
+
+    def read(self, table: Confusion) -> float:
+        """Return the weighted kappa."""
+        actual, predicted, tp = table.integers()
+        n = actual.sum()
+        cells, _ = table.amount.integers()
+        gap = np.abs(table.rows - table.columns).astype(object)
+        place = np.arange(table.size).astype(object)
+        if self.weights is None:
+            seen, chance = n - tp.sum(), n * n - (actual * predicted).sum()
+        elif self.weights == "linear":
+            # Σ |i - j| t p is, over each gap between neighbours, the mass on its two sides.
+            below, under = np.cumsum(actual), np.cumsum(predicted)
+            seen = (gap * cells).sum()
+            chance = (below * (n - under) + under * (n - below)).sum()
+        else:
+            seen = (gap**2 * cells).sum()
+            chance = n * ((actual + predicted) * place**2).sum()
+            chance -= 2 * (actual * place).sum() * (predicted * place).sum()
+        return 1 - float(Fraction(seen * n, chance)) if chance else self.zero_division
+
+
+class ClassificationReport(ContingencyMetric):
+    """Precision, recall, F1 and support of every class, with accuracy and averages.
+
+    A dictionary: one entry per class under ``str(label)``, then ``"accuracy"``, ``"macro avg"``
+    and ``"weighted avg"``. `zero_division` is what a class without predictions or rows gets.
+
+    Parameters are those of every metric of labels, see `ContingencyMetric`.
+
+    Memory and cost: 16 bytes per pair of labels that occurs.
+
+    Reference: ``sklearn.metrics.classification_report(output_dict=True)``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> report = sm.ClassificationReport().update([0, 1, 1, 1], [0, 1, 1, 0]).compute()
+        >>> report["1"]["recall"], report["accuracy"], report["macro avg"]["support"]
+        (0.6666666666666666, 0.75, 4.0)
+    """
+
+    def read(self, table: Confusion) -> dict[str, Any]:
+        """Return the report."""
+        columns = {
+            "precision": self.ratios(table.tp, table.predicted),
+            "recall": self.ratios(table.tp, table.actual),
+            "f1-score": self.ratios(2 * table.tp, table.actual + table.predicted),
+            "support": table.actual,
+        }
+        report: dict[str, Any] = {
+            str(label): {name: float(column[place]) for name, column in columns.items()}
+            for place, label in enumerate(table.labels)
+        }
+        report["accuracy"] = float(table.tp.sum()) / table.total
+        for title, weight in (
+            ("macro avg", np.ones(table.size)),
+            ("weighted avg", table.actual),
+        ):
+            report[title] = {
+                name: mean_of_defined(column, weight) for name, column in columns.items()
+            }
+            report[title]["support"] = table.total
+        return report
+
+    def nothing(self, table: Confusion) -> dict[str, Any]:
+        """Return a report of nan with a support of 0."""
+        entry = {"precision": math.nan, "recall": math.nan, "f1-score": math.nan, "support": 0.0}
+        titles = [*map(str, table.labels), "macro avg", "weighted avg"]
+        return {**{title: dict(entry) for title in titles}, "accuracy": math.nan}
+
+
+class TopKAccuracy(Metric):
+    """Share of rows whose true class is among the k highest scores.
+
+    Among equal scores the class of the later column comes first, whatever the order of rows.
+
+    Args:
+        k: How many classes may be named.
+        labels: The class of each column of scores; ``None``: the integers 0 to K - 1.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+
+    Raises:
+        ValueError: `k` is not positive.
+
+    Memory and cost: two sums.
+
+    Reference: ``sklearn.metrics.top_k_accuracy_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> top = sm.TopKAccuracy(k=2)
+        >>> top.update([0, 2], [[0.4, 0.5, 0.1], [0.3, 0.6, 0.1]]).compute()
+        0.5
+    """
+
+    k: int = 2
+    labels: Any = None
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        if self.labels is not None:
+            self.labels = one_kind(self.labels)
+        if self.k < 1:
+            raise ValueError(f"k={self.k!r}: expected a positive number of classes")
+        super().check_parameters()
+
+    def statistics(self) -> tuple[TopKHits]:
+        """Return the hits."""
+        return (TopKHits(k=self.k, labels=self.labels, nan_policy=self.nan_policy),)
+
+    def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows: labels, and (n, K) scores."""
+        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
+
+    def readout(self, counts: TopKHits) -> float:
+        """Return hits over rows."""
+        total = counts.total.fraction()
+        return float(counts.hits.fraction() / total) if total else math.nan

@@ -1,0 +1,78 @@
+"""What Davies-Bouldin and Dunn indices are made of, and what of it boxes around clusters prove."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from streammetrics.statistics.clusters.distances import lengths
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.statistics.clusters.sample import PointSample
+    from streammetrics.statistics.clusters.sums import ClusterSums
+
+    Floats = NDArray[np.float64]
+
+
+class Spread(NamedTuple):
+    """Mean distances to the centroid of each cluster, and what is certain of them."""
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    centroids: Floats
+    slack: float
+
+
+def spread(sums: ClusterSums, sample: PointSample) -> Spread:
+    """Return the spread of clusters, seen from the mean of all points and scaled within two."""
+    rows, n, size = sample.rows, sums.counts, len(sums.counts)
+    exponent, (lowest, highest, points) = scaled(sample.low, sample.high, rows.points)
+    origin, centroids = sums.centroids(exponent)
+    lowest, highest, points = lowest - origin, highest - origin, points - origin
+    total = np.bincount(rows.codes, rows.copies * lengths(points - centroids[rows.codes]), size)
+    held = np.bincount(rows.codes, rows.copies, size)
+    corner = lengths(np.maximum(highest - centroids, centroids - lowest))
+    low, high = total / n, (total + (n - held) * corner) / n
+    estimate = np.where(held > 0, total / np.maximum(held, 1), (low + high) / 2)
+    # Differences are rounded, which moves all distances by at most so much.
+    reach = max(np.abs(lowest).max(initial=0.0), np.abs(highest).max(initial=0.0))
+    slack = 2.0**-50 * float(reach) * math.sqrt(max(centroids.shape[1], 1))
+    low, high = np.maximum(low * (1 - 2.0**-40) - slack, 0.0), high * (1 + 2.0**-40) + slack
+    return Spread(estimate, low, high, centroids, slack)
+
+
+def scaled(low: Floats, high: Floats, *others: Floats) -> tuple[int, tuple[Floats, ...]]:
+    """Return the exponent of two that brings boxes within one, and all of them scaled by it."""
+    largest = max(np.abs(low).max(initial=0.0), np.abs(high).max(initial=0.0))
+    exponent = -int(np.frexp(largest)[1])
+    return exponent, tuple(np.ldexp(values, exponent) for values in (low, high, *others))
+
+
+def worst_ratios(spreads: Floats, centroids: Floats, slack: float = 0.0) -> Floats:
+    """Return each cluster's largest (S_i + S_j) / (M_ij + 2 slack), ``nan`` where no M is left."""
+    worst = np.zeros(len(spreads))
+    some = False
+    for place, spread in enumerate(spreads):
+        apart = lengths(centroids - centroids[place])
+        other = apart > 0.0
+        if other.any():
+            some = True
+            distances = np.maximum(apart[other] + 2.0 * slack, 0.0)
+            with np.errstate(divide="ignore"):
+                worst[place] = np.max((spread + spreads[other]) / distances)
+    return worst if some else worst + math.nan
+
+
+def smallest_gap(low: Floats, high: Floats) -> float:
+    """Return the smallest distance between two boxes."""
+    gaps = []
+    for place in range(len(low) - 1):
+        rest = slice(place + 1, None)
+        apart = np.maximum(low[rest] - high[place], low[place] - high[rest])
+        gaps.append(float(lengths(np.maximum(apart, 0.0)).min()))
+    return min(gaps)

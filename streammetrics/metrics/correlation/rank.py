@@ -1,0 +1,203 @@
+"""Rank correlation: how far two columns of numbers agree on the order of the rows."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.metric import Interval, Metric
+from streammetrics.metrics.correlation.view import Concordance, largest_tau_b, over_root
+from streammetrics.statistics.pairs.histogram import MAX_PAIRS, PairHistogram
+from streammetrics.statistics.pairs.inversions import exact_dot
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.histograms.pairs import Marginal, PairCells
+    from streammetrics.core.statistic import Statistic
+
+    Ints = NDArray[np.int64]
+
+__all__ = ["KendallTau", "SpearmanRho"]
+
+_UNDEFINED = (math.nan, math.nan, math.nan)
+_FEW = 1 << 29  # rows whose squared number is an int64 with room to add up
+
+
+class RankCorrelation(Metric):
+    """A rank correlation, exact up to `max_pairs` distinct pairs.
+
+    Args:
+        max_pairs: How many distinct pairs (y_true, y_pred) are told apart. Past that, neighbours
+            share a cell: memory stays bounded, and `bounds()` holds for any order and any ties
+            that rows within a cell may have.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+    """
+
+    max_pairs: int = MAX_PAIRS
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    def update(self, y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows: two numbers (n,), which may be infinite. Weights raise: there are none."""
+        return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the histogram of pairs."""
+        return (PairHistogram(max_pairs=self.max_pairs, nan_policy=self.nan_policy),)
+
+    @abstractmethod
+    def read(self, cells: PairCells) -> tuple[float, float, float]:
+        """Return a lower bound, the value and an upper bound, each the nearest float."""
+
+    def readout(self, pairs: PairHistogram) -> float:
+        """Return the value; past the budget, that of cells whose rows are in no order."""
+        return self.read(pairs.cells())[1]
+
+    def interval(self, pairs: PairHistogram) -> Interval:
+        """Return the range over all orders and ties that rows within cells may have."""
+        low, value, high = self.read(pairs.cells())
+        if pairs.exact or math.isnan(value):
+            return Interval(value, value)
+        # One step outward, as each was rounded once.
+        return Interval(
+            max(-1.0, math.nextafter(low, -math.inf)), min(1.0, math.nextafter(high, math.inf))
+        )
+
+    def is_exact(self, pairs: PairHistogram) -> bool:
+        """Whether every distinct pair has a cell of its own."""
+        return pairs.exact
+
+
+class KendallTau(RankCorrelation):
+    r"""Kendall's tau: concordant less discordant pairs of rows, (C - D) / all of them.
+
+    Over n (n - 1) / 2 pairs of rows for ``"a"``; for ``"b"`` over the geometric mean of those not
+    tied in `y_true` and those not tied in `y_pred`; for ``"c"`` (Stuart) over
+    n^2 (m - 1) / (2 m), m being the smaller number of distinct values of either. ``nan`` for
+    fewer than two rows, and for ``"b"`` and ``"c"`` where all rows are tied in one column.
+
+    Args: see `RankCorrelation`, and
+        variant: ``"b"``, SciPy's default, ``"c"`` or ``"a"``.
+
+    Raises:
+        InvalidBatchError: There are weights, or a value is nan under ``nan_policy="raise"``.
+    Memory and cost: that of `PairHistogram`; reading sorts the pairs some 14 times, about 100 ns
+        for each pair.
+    Reference: ``scipy.stats.kendalltau``; Kendall, Rank Correlation Methods (1970).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.KendallTau().update([1, 2, 3, 4], [1, 3, 2, 4]).compute()
+        0.6666666666666666
+    """
+
+    variant: Literal["a", "b", "c"] = "b"
+
+    def read(self, cells: PairCells) -> tuple[float, float, float]:
+        """Bound the concordance, and with it what the untied pairs allow."""
+        pairs = Concordance.of(cells)
+        x, y = pairs.x, pairs.y
+        if not pairs.all or (self.variant != "a" and not (x.most and y.most)):
+            return _UNDEFINED
+        if self.variant == "a":
+            return pairs.times(Fraction(1, pairs.all), Fraction(1, pairs.all))
+        if self.variant == "b":
+            value = over_root(pairs.known, x.most * y.most)
+            low, high = -largest_tau_b(pairs, -pairs.known), largest_tau_b(pairs, pairs.known)
+            return low, value, high
+        few = min(x.least_distinct, y.least_distinct)
+        many = min(x.most_distinct, y.most_distinct)
+        return pairs.times(*(Fraction(2 * m, cells.size**2 * (m - 1)) for m in (few, many)))
+
+
+class SpearmanRho(RankCorrelation):
+    r"""Spearman's rho: Pearson's correlation of the ranks, ties having their average rank.
+
+    With r and s the ranks less their mean, sum(r s) / sqrt(sum(r^2) sum(s^2)). ``nan`` where all
+    rows are tied in one column, as one row is.
+
+    Args: see `RankCorrelation`.
+
+    Raises:
+        InvalidBatchError: There are weights, or a value is nan under ``nan_policy="raise"``.
+    Memory and cost: that of `PairHistogram`; reading takes about 20 ns for each pair.
+    Reference: ``scipy.stats.spearmanr``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.SpearmanRho().update([1, 2, 3, 4], [1, 3, 2, 4]).compute()
+        0.8
+    """
+
+    def read(self, cells: PairCells) -> tuple[float, float, float]:
+        """Bound what ranks within cells add to the product of the cells' average ranks.
+
+        A rank is its cell's average A and a rest e that adds up to 0 over the cell, likewise
+        B + f. So sum(r s) = sum(A B) + sum(e B) + sum(A f) + sum(e f): the second is largest
+        where e ascends with B (rearrangement), the third likewise, the last by Cauchy-Schwarz.
+        """
+        (x, y), rows, columns = cells.marginals(), cells.rows, cells.columns
+        rank_x, rank_y = _average_ranks(x.counts), _average_ranks(y.counts)
+        (least_x, most_x), (least_y, most_y) = _open_squares(x), _open_squares(y)
+        square_x = _product(rank_x, rank_x, x.counts)
+        square_y = _product(rank_y, rank_y, y.counts)
+        most = (square_x + most_x) * (square_y + most_y)
+        if not most:
+            return _UNDEFINED
+        known = _product(rank_x[rows], rank_y[columns], cells.counts)
+        value = over_root(known, most)
+        if cells.level == 0:
+            return value, value, value
+        reach = math.isqrt(most_x * most_y) + 1
+        reach += _in_order(rows, x, cells.counts, rank_y[columns])
+        order = np.argsort(columns, kind="stable")
+        reach += _in_order(columns[order], y, cells.counts[order], rank_x[rows[order]])
+        least = (square_x + least_x) * (square_y + least_y)
+        return (
+            over_root(known - reach, least if known < reach else most),
+            value,
+            over_root(known + reach, least if known > -reach else most),
+        )
+
+
+def _average_ranks(counts: Ints) -> Ints:
+    """Twice the average rank in each group less the mean of all ranks: integers."""
+    last = np.cumsum(counts)
+    return 2 * last - counts - last[-1:]
+
+
+def _product(a: Ints, b: Ints, counts: Ints) -> int:
+    """Sum of a * b * counts, neither a nor b larger than the sum of counts."""
+    if counts.sum() < _FEW:
+        return exact_dot(a * counts, b)
+    integer, exponent = ExactSum.product(
+        a.astype(np.float64), b.astype(np.float64), counts.astype(np.float64)
+    ).integers()
+    return int(integer) << exponent if exponent >= 0 else int(integer) >> -exponent
+
+
+def _open_squares(side: Marginal) -> tuple[int, int]:
+    """Least and most that the squares of ranks less their cell's average add up to.
+
+    For m rows of one cell, in doubled ranks: all different, -(m - 1), ..., m - 1 in steps of 2;
+    or m - 1 of them equal.
+    """
+    m = side.counts[side.mixed]
+    return exact_dot(m, m - 1), _product(m - 1, m + 1, m) // 3
+
+
+def _in_order(groups: Ints, side: Marginal, counts: Ints, other: Ints) -> int:
+    """Sum of rank within the group times `other`, which ascends in it, over groups with several.
+
+    Doubled ranks less their mean, of rows ordered within each group as `other` has them.
+    """
+    before = np.cumsum(counts) - counts
+    first = np.cumsum(side.counts) - side.counts
+    ranks = 2 * (before - first[groups]) + counts - side.counts[groups]
+    ranks[~side.mixed[groups]] = 0
+    return _product(ranks, other, counts)

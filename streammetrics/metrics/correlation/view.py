@@ -1,0 +1,130 @@
+"""Pairs of rows by whether two columns agree on their order: Kendall's counts, and their range."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+
+from streammetrics.metrics.regression.base import root
+from streammetrics.statistics.pairs.inversions import exact_dot, grid_inversions, inversions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.histograms.pairs import Marginal, PairCells
+
+    Ints = NDArray[np.int64]
+
+_FILLED = 16  # places of a grid for each pair in it up to which the whole grid is quicker
+_REPEATED = 4  # rows a pair up to which repeating it is quicker than counting with counts
+
+
+class Untied(NamedTuple):
+    """Pairs of rows that differ in one coordinate, and its distinct values: what is possible."""
+
+    certain: int  # those that no cell leaves open
+    least: int
+    most: int
+    least_distinct: int
+    most_distinct: int
+
+    @classmethod
+    def of(cls, side: Marginal, pairs: int) -> Self:
+        """Return what one coordinate allows, of all pairs of rows."""
+        mixed = side.counts[side.mixed]
+        single = side.counts.size - mixed.size
+        certain = pairs - _pairs_within(side.counts)
+        rows = int(mixed.sum())
+        # Of m rows that are not all equal, at least m - 1 pairs differ: one row from all others.
+        return cls(
+            certain,
+            certain + rows - mixed.size,
+            certain + _pairs_within(mixed),
+            single + 2 * mixed.size,
+            single + rows,
+        )
+
+
+class Concordance(NamedTuple):
+    """Pairs of rows: all, concordant less discordant, and how many of them may be either."""
+
+    all: int
+    known: int
+    unknown: int
+    x: Untied
+    y: Untied
+
+    @classmethod
+    def of(cls, cells: PairCells) -> Self:
+        """Return what the cells say."""
+        (x, y), counts = cells.marginals(), cells.counts
+        pairs = cells.size * (cells.size - 1) // 2
+        untied_x, untied_y = Untied.of(x, pairs), Untied.of(y, pairs)
+        # Those untied in both are those untied in x and in y, less those untied in either.
+        known = untied_x.certain + untied_y.certain - (pairs - _pairs_within(counts))
+        known -= 2 * _discordant(cells)
+        unknown = _pairs_within(x.counts[x.mixed]) + _pairs_within(y.counts[y.mixed])
+        if unknown:
+            # Pairs of one cell: where one coordinate has one value they are tied, whatever the
+            # other is; where both have several they were counted twice.
+            mixed = x.mixed[cells.rows] | y.mixed[cells.columns]
+            unknown -= _pairs_within(counts[mixed])
+        return cls(pairs, known, unknown, untied_x, untied_y)
+
+    def times(self, largest: Fraction, smallest: Fraction) -> tuple[float, float, float]:
+        """Return bounds and value of C - D times a factor, which itself is in an interval."""
+        low, high = self.known - self.unknown, self.known + self.unknown
+        return (
+            float(low * (largest if low < 0 else smallest)),
+            float(self.known * smallest),
+            float(high * (largest if high > 0 else smallest)),
+        )
+
+
+def largest_tau_b(pairs: Concordance, known: int) -> float:
+    """Return the largest tau-b there can be, `known` being C - D where it is certain.
+
+    With a and b pairs untied in x and in y, of which a0 and b0 for certain, C - D is at most
+    known + min(a - a0 + b - b0, unknown), and tau-b that over sqrt(a b). While the sum is below
+    unknown, this falls and then rises with a, and with b; above, it falls with both, or rises
+    with both where it is negative. So it is largest in a corner of the rectangle of what a and b
+    can be, or where the line on which the sum is unknown crosses an edge.
+    """
+    x, y = pairs.x, pairs.y
+    line = pairs.unknown + x.certain + y.certain
+    places = [(a, b) for a in (x.least, x.most) for b in (y.least, y.most)]
+    places += [(a, line - a) for a in (x.least, x.most)]
+    places += [(line - b, b) for b in (y.least, y.most)]
+    return max(
+        over_root(known + min(a + b - x.certain - y.certain, pairs.unknown), a * b)
+        for a, b in places
+        if x.least <= a <= x.most and y.least <= b <= y.most
+    )
+
+
+def _pairs_within(counts: Ints) -> int:
+    """Pairs of rows that are in one group."""
+    if counts.size == counts.sum():
+        return 0
+    return exact_dot(counts, counts - 1) // 2
+
+
+def _discordant(cells: PairCells) -> int:
+    """Pairs of rows in different cells of both coordinates, in opposite order."""
+    ranks, counts = cells.columns, cells.counts
+    height, width = cells.x.ids.size, cells.y.ids.size
+    if height * width <= _FILLED * ranks.size:
+        return grid_inversions(cells.rows, ranks, counts, width)
+    if cells.size == ranks.size:
+        return inversions(ranks)
+    if cells.size <= _REPEATED * ranks.size:
+        return inversions(np.repeat(ranks, counts))
+    return inversions(ranks, counts)
+
+
+def over_root(numerator: int, squared: int) -> float:
+    """Return numerator / sqrt(squared), rounded once."""
+    return math.copysign(root(Fraction(numerator * numerator, squared)), numerator)

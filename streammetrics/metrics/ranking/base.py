@@ -1,0 +1,186 @@
+"""What all ranking metrics share: their input, their parameters and the mean over queries."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.metric import Metric
+from streammetrics.metrics.ranking.view import Ranking
+from streammetrics.statistics.rankings.buffer import RankingBuffer
+from streammetrics.statistics.rankings.ids import decoded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.metrics.ranking.view import Floats
+
+__all__ = ["ranking_preset"]
+
+_BLOCK = 1 << 19  # rows read at a time
+
+_PRESETS: dict[str, dict[str, Any]] = {
+    "trec_eval": {"ties": "doc", "relevant_at": 1.0, "no_relevant": "zero", "unretrieved": "skip"},
+    "sklearn": {
+        "ties": "average", "relevant_at": 1.0, "no_relevant": "zero", "unretrieved": "zero",
+    },
+}  # fmt: skip
+
+
+def ranking_preset(name: Literal["trec_eval", "sklearn"]) -> dict[str, Any]:
+    """Return the parameters under which ranking metrics give another tool's values.
+
+    ``"trec_eval"`` is trec_eval without ``-c``; with ``-c``, ``unretrieved`` is ``"zero"``. It
+    breaks ties by descending document id, as text, and reads scores as 32-bit floats, so round
+    them (``scores.astype("float32")``) where ties matter. ``"sklearn"`` is ``ndcg_score`` and
+    ``dcg_score``.
+
+    Raises:
+        ValueError: The name is neither.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.ranking_preset("trec_eval")["ties"]
+        'doc'
+        >>> sm.NDCG(k=10, **sm.ranking_preset("trec_eval"))
+        NDCG(ties='doc', unretrieved='skip', k=10) <0 rows>
+    """
+    if name not in _PRESETS:
+        raise ValueError(f"ranking_preset({name!r}): expected 'trec_eval' or 'sklearn'")
+    return dict(_PRESETS[name])
+
+
+class RankingMetric(Metric):
+    """The mean over queries of a value of each query's ranking.
+
+    Rows come in any order and batches. A row is a judgment, a result or both: with documents,
+    judgments and results may come apart and are joined by (query, document); a null is a value
+    left out. A result without a judgment is not relevant; a judged document that is not retrieved
+    counts in recall and in the ideal ranking. Rows without a document are each one of its own.
+
+    Parameters of every ranking metric:
+
+    - `ties`: results with equal scores, ``"average"``: the expectation over their orders;
+      ``"doc"``: by descending document, integers by value and strings by code point (trec_eval's).
+    - `relevant_at`: the least relevance that is relevant, above 0. Metrics of graded gains use all
+      positive relevances, and this only to tell which queries have something relevant.
+    - `no_relevant`: a judged query without a relevant document counts as ``"zero"`` or is left
+      out, ``"skip"``.
+    - `unretrieved`: the same for a judged query without results (``"zero"`` is trec_eval's ``-c``).
+    - `nan_policy`: ``"omit"`` leaves rows out whose relevance or score is nan.
+
+    A query without any judgment is left out, and counted in `n_unjudged`.
+    """
+
+    ties: Literal["average", "doc"] = "average"
+    relevant_at: float = 1.0
+    no_relevant: Literal["zero", "skip"] = "zero"
+    unretrieved: Literal["zero", "skip"] = "zero"
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
+        if self.depth is not None and self.depth < 1:
+            raise ValueError(f"{type(self).__name__}(k={self.depth}): expected at least 1")
+        if not 0 < self.relevant_at < math.inf:
+            raise ValueError(
+                f"{type(self).__name__}(relevant_at={self.relevant_at!r}): expected a finite "
+                "number above 0 (relevance 0 and below is never relevant)"
+            )
+
+    @property
+    def depth(self) -> int | None:
+        """How many results of each query count; ``None`` for all."""
+        return None
+
+    def statistics(self) -> tuple[RankingBuffer]:
+        """Return a buffer of what the depth needs."""
+        return (self._buffer(k=self.depth),)
+
+    def _buffer(self, **needs: Any) -> RankingBuffer:
+        return RankingBuffer(named=self.ties == "doc", nan_policy=self.nan_policy, **needs)
+
+    @abstractmethod
+    def values(self, ranking: Ranking) -> Floats:
+        """Return the value of every query, 0 where it has nothing relevant or no results."""
+
+    def readout(self, buffer: RankingBuffer) -> float:
+        """Return the mean over the queries that count; the sum is exact, so no order shows."""
+        _, values = self._counted(buffer)
+        if not len(values):
+            return math.nan
+        if not np.isfinite(values).all():
+            return float(values.max() / len(values))  # a gain beyond float64: inf or nan
+        return float(ExactSum.of(values).fraction() / len(values))
+
+    def _counted(self, buffer: RankingBuffer) -> tuple[NDArray[np.bool_], Floats]:
+        """Return which queries count, and the values of those."""
+        counted, values = [np.zeros(0, np.bool_)], [np.zeros(0)]
+        for table in buffer.table.blocks(_BLOCK):  # scratch memory is several times the rows
+            averaged = self.ties == "average"
+            ranking = Ranking(table, averaged=averaged, relevant_at=self.relevant_at, k=self.depth)
+            counts = table.judged
+            if self.no_relevant == "skip":
+                counts = counts & (ranking.n_relevant > 0)
+            if self.unretrieved == "skip":
+                counts = counts & (ranking.retrieved > 0)
+            counted.append(counts)
+            values.append(self.values(ranking)[counts])
+        return np.concatenate(counted), np.concatenate(values)
+
+    def per_query(self) -> dict[int, float] | dict[str, float]:
+        """Return the value of each query that counts, by ascending query id."""
+        (buffer,) = self._read()
+        counts, values = self._counted(buffer)  # type: ignore[arg-type]  # what `statistics` gave
+        queries: Any = decoded(buffer.table.queries[counts])  # type: ignore[attr-defined]
+        return dict(zip(queries, values.tolist(), strict=True))
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries `compute` is the mean of."""
+        (buffer,) = self._read()
+        return int(np.count_nonzero(self._counted(buffer)[0]))  # type: ignore[arg-type]
+
+    @property
+    def n_unjudged(self) -> int:
+        """How many queries have results but no judgment, and are left out."""
+        (buffer,) = self._read()
+        return int(np.count_nonzero(~buffer.table.judged))  # type: ignore[attr-defined]
+
+    def update(self, query: Any, relevance: Any = None, score: Any = None, doc: Any = None) -> Self:
+        """Take rows: a query each, and a relevance, a score or both; a document to join them by.
+
+        Raises:
+            InvalidBatchError: A score is nan or a relevance not finite, a row has neither, ids are
+                not integers or strings of one kind, a document that ``ties="doc"`` needs is
+                missing, or a document has two relevances or two scores in one query. The first
+                such query and document are named, and nothing has changed.
+        """
+        return self.feed({"query": query, "relevance": relevance, "score": score, "doc": doc})
+
+
+class AtK(RankingMetric):
+    """A metric of the first k results."""
+
+    k: int
+
+    @property
+    def depth(self) -> int | None:
+        """The first k."""
+        return self.k
+
+
+class UpToK(RankingMetric):
+    """A metric of the first k results, or of all."""
+
+    k: int | None = None
+
+    @property
+    def depth(self) -> int | None:
+        """The first k, or all."""
+        return self.k

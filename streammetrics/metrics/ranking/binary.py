@@ -1,0 +1,390 @@
+"""Rankings of documents that are relevant or not: read from a buffer of results and judgments."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from streammetrics.metrics.ranking.base import AtK, RankingMetric, UpToK
+from streammetrics.metrics.ranking.view import added, ratio, running_product, running_sum, spread
+from streammetrics.statistics.rankings.combine import nonrelevant_alone
+
+if TYPE_CHECKING:
+    from streammetrics.metrics.ranking.view import Floats, Groups, Ints, Ranking
+    from streammetrics.statistics.rankings.buffer import RankingBuffer
+
+__all__ = [
+    "MAP",
+    "MRR",
+    "BPref",
+    "FBetaAtK",
+    "HitRateAtK",
+    "PrecisionAtK",
+    "RPrecision",
+    "RankBiasedPrecision",
+    "RecallAtK",
+]
+
+
+class PrecisionAtK(AtK):
+    """Share of the first k results that are relevant, hits / k, also where fewer are retrieved.
+
+    Args:
+        k: How many results count.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: the results that score as high as a query's k-th, its relevant documents by
+    name, and the counts of its grades.
+
+    Reference: trec_eval ``P_k``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.PrecisionAtK(k=2)
+        >>> metric.update(query=[1, 1, 1], relevance=[0, 1, 1], score=[0.9, 0.8, 0.1]).compute()
+        0.5
+    """
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Return hits / k."""
+        return ranking.hits() / self.k
+
+
+class RecallAtK(AtK):
+    """Share of the relevant documents that are among the first k results, hits / R.
+
+    R counts every document judged relevant, retrieved or not.
+
+    Args:
+        k: How many results count.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: as `PrecisionAtK`, and the same statistic.
+
+    Reference: trec_eval ``recall_k``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.RecallAtK(k=2)
+        >>> metric.update(query=["a"] * 3, relevance=[0, 1, 1], score=[0.9, 0.8, None]).compute()
+        0.5
+    """
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Return hits / R."""
+        return ratio(ranking.hits(), ranking.n_relevant)
+
+
+class HitRateAtK(AtK):
+    """Share of queries with a relevant document among the first k results (success).
+
+    With ties in expectation it is 1 - C(n - r, m) / C(n, m), where the first k take m of a group
+    of n tied results, r of them relevant.
+
+    Args:
+        k: How many results count.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: as `PrecisionAtK`, and the same statistic.
+
+    Reference: trec_eval ``success_k``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.HitRateAtK(k=1)
+        >>> metric.update([1, 1, 2, 2], [1, 0, 0, 1], [0.9, 0.8, 0.9, 0.8]).compute()
+        0.5
+    """
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Return 1 - the probability that no result is relevant."""
+        groups = ranking.groups
+        groups = groups.at((groups.relevant > 0) & (groups.within > 0))
+        miss = np.ones(ranking.n_queries)
+        whole = groups.within == groups.size
+        miss[groups.query[whole]] = 0.0
+        partial = groups.at(~whole)  # one of a query at most: the one that the k-th is in
+        if len(partial.query):
+            group, place, _ = partial.places()
+            left = partial.size[group] - place
+            none = np.maximum(left - partial.relevant[group], 0) / left
+            starts = np.flatnonzero(place == 0)
+            miss[partial.query] *= np.multiply.reduceat(none, starts)
+        return 1.0 - miss
+
+
+class FBetaAtK(AtK):
+    """Weighted harmonic mean of precision and recall at k, (1 + b^2) hits / (b^2 R + k).
+
+    Args:
+        k: How many results count.
+        beta: How many times as much recall weighs as precision; not negative.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Raises:
+        ValueError: `beta` is negative or not finite.
+
+    Memory and cost: as `PrecisionAtK`, and the same statistic.
+
+    Reference: van Rijsbergen, Information Retrieval (1979), ch. 7.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.FBetaAtK(k=2)
+        >>> metric.update(query=[1, 1, 1], relevance=[0, 1, 1], score=[0.9, 0.8, 0.1]).compute()
+        0.5
+    """
+
+    beta: float = 1.0
+
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
+        if not 0 <= self.beta < math.inf:
+            raise ValueError(f"FBetaAtK(beta={self.beta!r}): expected a finite number from 0 up")
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Return (1 + b^2) hits / (b^2 R + k)."""
+        weight = self.beta * self.beta
+        return ratio((1 + weight) * ranking.hits(), weight * ranking.n_relevant + self.k)
+
+
+class RPrecision(RankingMetric):
+    """Precision among the first R results, where R documents are relevant to the query.
+
+    The parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``Rprec``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.RPrecision()
+        >>> metric.update(query=[1, 1, 1], relevance=[0, 1, 1], score=[0.9, 0.8, 0.1]).compute()
+        0.5
+    """
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Return hits among the first R, / R."""
+        return ratio(ranking.hits(ranking.n_relevant), ranking.n_relevant)
+
+
+class MRR(UpToK):
+    """Mean over queries of 1 / rank of the first relevant result, 0 where there is none.
+
+    With ties in expectation, a group of n results after b others whose r relevant ones are the
+    first gives sum_j 1 / (b + j) * C(n - j, r - 1) / C(n, r).
+
+    Args:
+        k: How many results count, ``None`` for all.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: without `k`, only the results that score at least as high as the best relevant
+    one (all of a query that has none yet), and its relevant documents by name; with `k` as
+    `PrecisionAtK`, and the same statistic.
+
+    Reference: trec_eval ``recip_rank``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.MRR()
+        >>> metric.update([1, 1, 2, 2], [1, 0, 0, 1], [0.9, 0.8, 0.9, 0.8]).compute()
+        0.75
+    """
+
+    def statistics(self) -> tuple[RankingBuffer]:
+        """Return a buffer down to the best relevant result, or to the k-th."""
+        if self.k is None:
+            return (self._buffer(first_at=self.relevant_at),)
+        return super().statistics()
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Return the expected reciprocal rank."""
+        groups = ranking.groups
+        groups = groups.at((groups.relevant > 0) & (groups.found == 0) & (groups.within > 0))
+        last = groups.size - groups.relevant + 1  # the first relevant one is not behind it
+        group, place, rank = groups.places(np.minimum(last, groups.within))
+        left, relevant = groups.size[group] - place, groups.relevant[group]
+        missed = np.where(place > 0, (left + 1 - relevant) / (left + 1), 1.0)
+        chance = running_product(missed, place) * relevant / left
+        return ranking.by_query(groups.query[group], chance / rank)
+
+
+class MAP(UpToK):
+    """Mean over queries of the average precision: precision at each relevant result, over R.
+
+    With ties in expectation, a relevant result at place i of a group of n, r of them relevant,
+    after b results with f relevant, adds (f + 1 + (i - 1)(r - 1)/(n - 1)) / (b + i); each of the
+    n places holds one with probability r / n (McSherry and Najork 2008).
+
+    Args:
+        k: How many results count, ``None`` for all.
+        denominator: What the sum is divided by: ``"relevant"``, all relevant documents, retrieved
+            or not (trec_eval, ranx); ``"min"``, no more than `k` of them; ``"hits"``, those among
+            the first k (torchmetrics).
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, and the same
+    statistic.
+
+    Reference: trec_eval ``map`` and ``map_cut_k``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = {"query": [1] * 5, "relevance": [0, 1, 1, 0, 1], "score": [5, 4, 3, 2, 1]}
+        >>> round(sm.MAP(k=2).update(**rows).compute(), 3)
+        0.167
+        >>> sm.MAP(k=2, denominator="min").update(**rows).compute()
+        0.25
+        >>> sm.MAP(k=2, denominator="hits").update(**rows).compute()
+        0.5
+    """
+
+    denominator: Literal["relevant", "min", "hits"] = "relevant"
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Return the expected average precision."""
+        groups = ranking.groups
+        groups = groups.at((groups.relevant > 0) & (groups.within > 0))
+        if self.denominator == "hits":
+            return _over_hits(ranking, groups)
+        total = ranking.n_relevant
+        if self.denominator == "min" and self.k is not None:
+            total = np.minimum(total, self.k)
+        return ratio(_precisions(ranking, groups), total)
+
+
+def _precisions(ranking: Ranking, groups: Groups) -> Floats:
+    """Return the expected sum, for each query, of the precisions at relevant results."""
+    group, place, rank = groups.places()
+    size, relevant = groups.size[group], groups.relevant[group]
+    others = ratio(place * (relevant - 1), size - 1)
+    found = groups.found[group] + 1 + others
+    return ranking.by_query(groups.query[group], relevant / size * found / rank)
+
+
+def _over_hits(ranking: Ranking, groups: Groups) -> Floats:
+    """Return the expectation of the sum of precisions over the hits, both within the depth.
+
+    Only the group that the k-th result is in leaves the hits open: they are then hypergeometric,
+    and given h of them among its first m places, these are as a whole group of m with h relevant.
+    """
+    whole = groups.within == groups.size
+    full, cut = groups.at(whole), groups.at(~whole)
+    above = _precisions(ranking, full)
+    values = ratio(above, ranking.by_query(full.query, full.relevant))
+    if not len(cut.query):
+        return values
+    n, m, r = cut.size, cut.within, cut.relevant
+    least = np.maximum(m - (n - r), 0)
+    row, more = spread(np.minimum(m, r) - least + 1)
+    h = least[row] + more
+    chance = _hypergeometric(h, m[row], r[row], n[row])
+    chance /= np.bincount(row, weights=chance)[row]  # rounding aside they sum to 1 already
+    group, place, rank = cut.places()
+    harmonic = np.bincount(group, weights=1.0 / rank)[row]
+    weighted = np.bincount(group, weights=place / rank)[row]
+    found = cut.found[row]
+    inside = (found + 1) * harmonic + ratio(h - 1, m[row] - 1) * weighted
+    total = above[cut.query[row]] + h / m[row] * inside
+    expected = np.bincount(row, weights=chance * ratio(total, found + h))
+    values[cut.query] = expected
+    return values
+
+
+def _hypergeometric(h: Ints, m: Ints, r: Ints, n: Ints) -> Floats:
+    """Return the probability of h relevant ones among m drawn from n with r relevant."""
+    logs = np.log(np.arange(1.0, int(n.max()) + 1.0))
+    table = np.concatenate([[0.0], np.cumsum(logs)])
+
+    def choose(a: Ints, b: Ints) -> Floats:
+        result: Floats = table[a] - table[b] - table[a - b]
+        return result
+
+    chance: Floats = np.exp(choose(r, h) + choose(n - r, m - h) - choose(n, m))
+    return chance
+
+
+class RankBiasedPrecision(RankingMetric):
+    """Expected utility of a reader who goes on with probability p, (1 - p) sum_i rel_i p^(i-1).
+
+    Args:
+        p: The reader's patience, in (0, 1).
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Raises:
+        ValueError: `p` is not inside (0, 1).
+
+    Memory and cost: all rows are kept.
+
+    Reference: Moffat and Zobel (2008), ACM TOIS 27(1).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.RankBiasedPrecision(p=0.5)
+        >>> metric.update(query=[1, 1, 1], relevance=[0, 1, 1], score=[0.9, 0.8, 0.1]).compute()
+        0.375
+    """
+
+    p: float
+
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
+        if not 0 < self.p < 1:
+            raise ValueError(f"RankBiasedPrecision(p={self.p!r}): expected a number inside (0, 1)")
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Return (1 - p) sum p^(rank - 1) over relevant results."""
+        groups = ranking.groups
+        groups = groups.at(groups.relevant > 0)
+        group, _, rank = groups.places()
+        reached = np.power(self.p, np.arange(0.0, int(rank.max(initial=0)))).take(rank - 1)
+        share = groups.relevant / groups.size
+        return (1 - self.p) * ranking.by_query(groups.query[group], share[group] * reached)
+
+
+class BPref(RankingMetric):
+    """How rarely judged nonrelevant results are above relevant ones; unjudged ones do not matter.
+
+    The mean over the R relevant documents of 1 - min(above, R) / min(N, R) where it is retrieved,
+    else 0; above it are so many of the N documents judged not relevant.
+
+    The parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``bpref``; Buckley and Voorhees (SIGIR 2004).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.BPref()
+        >>> metric.update(query=[1] * 4, relevance=[1, 0, 1, 0], score=[4, 3, 2, 1]).compute()
+        0.75
+    """
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Return the expected preference."""
+        table, groups = ranking.table, ranking.groups
+        judged_not = np.append(~ranking.is_relevant[:-1], False)[table.results.grade]
+        wrong = added(judged_not.astype(np.int64), groups.first)
+        above = running_sum(wrong, groups.query)
+        query, grade, times = ranking.given
+        n = ranking.by_query(query, times * ~ranking.is_relevant[grade])
+        n += ranking.by_query(nonrelevant_alone(table), None)
+        r = ranking.n_relevant.astype(np.float64)
+        most = r[groups.query]
+        fewer = np.clip(most - above, 0, wrong + 1)  # of the places among them, those below R
+        total = fewer * above + fewer * (fewer - 1) / 2 + (wrong + 1 - fewer) * most
+        lost = ratio(total / (wrong + 1), np.minimum(n, r)[groups.query])
+        return ratio(ranking.by_query(groups.query, groups.relevant * (1.0 - lost)), r)

@@ -1,0 +1,185 @@
+"""Rankings of documents with graded relevance: discounted gains and expected reciprocal rank."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from streammetrics.metrics.ranking.base import UpToK
+from streammetrics.metrics.ranking.view import ratio, running_product, spread
+from streammetrics.statistics.rankings.order import run_starts
+
+if TYPE_CHECKING:
+    from streammetrics.metrics.ranking.view import Floats, Groups, Ranking
+    from streammetrics.statistics.rankings.buffer import RankingBuffer
+
+__all__ = ["DCG", "NDCG", "ExpectedReciprocalRank"]
+
+
+class _Discounted(UpToK):
+    """Metrics of discounted gains."""
+
+    gain: Literal["linear", "exponential"] = "linear"
+
+    def _gains(self, ranking: Ranking) -> Floats:
+        positive = np.maximum(ranking.table.levels, 0.0)
+        if self.gain == "linear":
+            return positive
+        with np.errstate(over="ignore"):
+            gains: Floats = np.exp2(positive) - 1.0
+        return gains
+
+
+class DCG(_Discounted):
+    """Discounted cumulative gain, sum over ranks i of gain / log2(i + 1).
+
+    Args:
+        k: How many results count, ``None`` for all.
+        gain: ``"linear"``: the relevance (trec_eval, scikit-learn); ``"exponential"``:
+            2^relevance - 1 (Burges et al.), which is infinite above 1023. Negative relevance
+            gains nothing.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`. With ties in
+    expectation each result of a tie gains the mean of its group (McSherry and Najork 2008).
+
+    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, and the same
+    statistic.
+
+    Reference: ``sklearn.metrics.dcg_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.DCG(k=2)
+        >>> metric.update(query=[1, 1, 1], relevance=[3, 0, 2], score=[0.9, 0.8, 0.1]).compute()
+        3.0
+    """
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Return the expected discounted gain."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return ranking.discounted(self._gains(ranking))
+
+
+class NDCG(_Discounted):
+    """Discounted cumulative gain over that of the ideal ranking of all judged documents.
+
+    Args:
+        k: How many results count, here and in the ideal ranking, ``None`` for all.
+        gain: ``"linear"``: the relevance (trec_eval, scikit-learn); ``"exponential"``:
+            2^relevance - 1 (Burges et al.). Negative relevance gains nothing. Gains beyond float64
+            give nan.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, and the same
+    statistic.
+
+    Reference: trec_eval ``ndcg_cut_k`` and ``ndcg``; ``sklearn.metrics.ndcg_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.NDCG(k=2)
+        >>> metric.update(query=[1, 1, 1], relevance=[3, 0, 3], score=[0.9, 0.8, 0.1]).compute()
+        0.6131471927654584
+    """
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Return the expected discounted gain over the ideal one."""
+        gains = self._gains(ranking)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return ratio(ranking.discounted(gains), ranking.ideally_discounted(gains))
+
+
+class ExpectedReciprocalRank(UpToK):
+    """Expected 1 / rank at which a reader stops, sum_i 1/i R_i prod_{j<i} (1 - R_j).
+
+    The reader is satisfied by a document of relevance g with R = (2^g - 1) / 2^max_grade, and by
+    one of negative relevance never.
+
+    Args:
+        k: How many results count, ``None`` for all.
+        max_grade: The highest relevance there is; ``None`` takes the highest that was judged in
+            any query, so that values of one query then depend on the others.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`. With ties in
+    expectation, a group of n tied results costs up to n^2 (n k with `k`) operations.
+
+    Raises:
+        InvalidBatchError: From `update`, where a relevance is above `max_grade`.
+
+    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, and the same
+    statistic where `max_grade` is ``None``.
+
+    Reference: Chapelle et al. (CIKM 2009); gdeval's ``err`` has max_grade=4.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.ExpectedReciprocalRank(max_grade=1)
+        >>> metric.update(query=[1, 1, 1], relevance=[1, 0, 1], score=[0.9, 0.8, 0.1]).compute()
+        0.5833333333333334
+    """
+
+    max_grade: float | None = None
+
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
+        if self.max_grade is not None and not 0 < self.max_grade < np.inf:
+            raise ValueError(
+                f"ExpectedReciprocalRank(max_grade={self.max_grade!r}): expected a finite number "
+                "above 0"
+            )
+
+    def statistics(self) -> tuple[RankingBuffer]:
+        """Return a buffer that holds no relevance above `max_grade`."""
+        return (self._buffer(k=self.depth, highest=self.max_grade),)
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Return the expected reciprocal rank at which the reader stops."""
+        levels, groups = ranking.table.levels, ranking.groups
+        highest = levels.max(initial=0.0) if self.max_grade is None else self.max_grade
+        stops = np.exp2(np.maximum(levels, 0.0) - highest) - np.exp2(-highest)
+        stop = np.append(stops, 0.0)[ranking.table.results.grade]
+        if not len(stop):
+            return np.zeros(ranking.n_queries)
+        goes_on = np.multiply.reduceat(1.0 - stop, groups.first)
+        starts = run_starts(groups.query)
+        _, place = spread(np.diff(starts, append=len(groups.query)))
+        reached = running_product(np.where(place > 0, np.roll(goes_on, 1), 1.0), place)
+        inside = np.zeros(len(reached))
+        alone = groups.size == 1
+        inside[alone] = stop[groups.first[alone]] / (groups.before[alone] + 1)
+        tied = np.flatnonzero(~alone & (goes_on < 1.0) & (groups.within > 0))
+        inside[tied] = _stops_in_groups(groups.at(tied), stop)
+        inside[groups.within == 0] = 0.0
+        return ranking.by_query(groups.query, reached * inside)
+
+
+def _stops_in_groups(groups: Groups, stop: Floats) -> Floats:
+    """Return for each group the expected 1 / rank of a stop inside, for a reader who got there.
+
+    The chance to be still reading after i places is s_i, the mean over all i of its n documents of
+    the product of 1 - R. Documents are added one by one to these means, in groups of similar size:
+    s_i of t documents is (1 - i/t) s_i + i/t (1 - R_t) s_{i-1} of t - 1 documents.
+    """
+    values = np.zeros(len(groups.query))
+    exponent = np.frexp(groups.size.astype(np.float64))[1]
+    for bucket in np.unique(exponent):
+        rows = np.flatnonzero(exponent == bucket)
+        rows = rows[np.argsort(-groups.size[rows], kind="stable")]
+        part = groups.at(rows)
+        places = np.arange(int(part.within.max()) + 1)
+        means = np.zeros((len(rows), len(places)))
+        means[:, 0] = 1.0
+        for t in range(1, int(part.size[0]) + 1):
+            active = int(np.count_nonzero(part.size >= t))  # the largest come first
+            added = 1.0 - stop[part.first[:active] + t - 1]
+            means[:active, 1:] = (
+                means[:active, 1:] * (1 - np.minimum(places[1:], t) / t)
+                + means[:active, :-1] * (places[1:] / t) * added[:, None]
+            )
+        stopped = means[:, :-1] - means[:, 1:]
+        stopped[places[None, 1:] > part.within[:, None]] = 0.0
+        values[rows] = (stopped / (part.before[:, None] + places[1:])).sum(axis=1)
+    return values

@@ -1,0 +1,180 @@
+"""Rankings as arrays over all queries at once: tie groups, ranks and ideal rankings.
+
+A *group* is a run of results of one query whose scores tie; under ``ties="doc"`` every result is
+a group of its own. A value in expectation over the orders of tied results is a sum over groups, or
+over the *places* of a group: its ranks within the depth. No loop here runs over queries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from streammetrics.statistics.rankings.order import counted, run_starts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.statistics.rankings.table import Table
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Ints: TypeAlias = "NDArray[np.int64]"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Tie groups in rank order; all arrays are of one length."""
+
+    query: NDArray[Any]
+    first: Ints  # the group's first row
+    size: Ints
+    before: Ints  # results of the query above the group
+    within: Ints  # results of the group that are within the depth, in any order
+    relevant: Ints
+    found: Ints  # relevant results above the group
+
+    def at(self, rows: NDArray[Any]) -> Groups:
+        """Return some of the groups."""
+        columns = (self.query, self.first, self.size, self.before, self.within, self.relevant)
+        return Groups(*(column[rows] for column in (*columns, self.found)))
+
+    def places(self, counts: Ints | None = None) -> tuple[Ints, Ints, Ints]:
+        """Return, for the first `counts` places of each group, group, place from 0, and rank."""
+        group, place = spread(self.within if counts is None else counts)
+        return group, place, self.before[group] + place + 1
+
+
+class Ranking:
+    """A table of ranking rows, read to a depth and with one meaning of relevant."""
+
+    def __init__(self, table: Table, *, averaged: bool, relevant_at: float, k: int | None) -> None:
+        self.table = table
+        self.averaged = averaged
+        self.n_queries = len(table.queries)
+        self.k = k
+        self.is_relevant = np.append(table.levels >= relevant_at, False)  # of a grade; -1 is last
+
+    @cached_property
+    def retrieved(self) -> Ints:
+        """How many results of each query are held: 0 only where there were none."""
+        return np.bincount(self.table.results.query, minlength=self.n_queries)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The tie groups."""
+        results = self.table.results
+        columns = (results.query, results.score)
+        first = run_starts(*columns) if self.averaged else np.arange(len(results.query))
+        size = np.diff(first, append=len(results.query))
+        query = results.query[first]
+        start = np.cumsum(self.retrieved) - self.retrieved
+        before = first - start[query]
+        relevant = added(self.is_relevant[results.grade].astype(np.int64), first)
+        within = size if self.k is None else np.minimum(size, np.maximum(self.k - before, 0))
+        found = running_sum(relevant, query)
+        return Groups(query, first, size, before, within, relevant, found)
+
+    def by_query(self, query: NDArray[Any], values: NDArray[Any] | None) -> Floats:
+        """Return the sum of values for each query, in their order; ``None`` counts."""
+        sums = np.bincount(query, weights=values, minlength=self.n_queries)
+        return sums.astype(np.float64, copy=False)
+
+    def hits(self, depth: Ints | None = None) -> Floats:
+        """Return the expected number of relevant results within the depth, or one a query."""
+        groups = self.groups
+        within = groups.within
+        if depth is not None:
+            within = np.clip(depth[groups.query] - groups.before, 0, groups.size)
+        return self.by_query(groups.query, groups.relevant * within / groups.size)
+
+    @cached_property
+    def given(self) -> tuple[Ints, NDArray[np.intp], Ints]:
+        """Query, grade and number of the judgments held, by query and descending grade."""
+        judgments, grades, width = self.table.judgments, self.table.grades, len(self.table.levels)
+        query = np.concatenate([judgments.query, grades.query]).astype(np.int64)
+        grade = np.concatenate([judgments.grade, grades.grade])
+        times = np.concatenate([np.ones(len(judgments.query), np.int64), grades.times])
+        cells, times = counted(query * width + (width - 1 - grade), times)
+        query, grade = np.divmod(cells, max(1, width))
+        return query, width - 1 - grade, times
+
+    @cached_property
+    def n_relevant(self) -> Ints:
+        """How many documents are relevant to each query, retrieved or not."""
+        query, grade, times = self.given
+        return self.by_query(query, times * self.is_relevant[grade]).astype(np.int64)
+
+    def discounted(self, gain: Floats) -> Floats:
+        """Return the expected discounted gain of each query, with the gain of each level."""
+        groups = self.groups
+        gains = added(np.append(gain, 0.0)[self.table.results.grade], groups.first)
+        mean = gains / groups.size if self.averaged else gains
+        some = np.flatnonzero(mean)
+        gaining, mean = groups.at(some), mean[some]
+        group, _, rank = gaining.places()
+        return self.by_query(gaining.query[group], mean[group] * discounts(rank))
+
+    def ideally_discounted(self, gain: Floats) -> Floats:
+        """Return the discounted gain of the best ranking of all judged documents."""
+        query, grade, times = self.given
+        some = np.flatnonzero(gain[grade])
+        query, grade, times = query[some], grade[some], times[some]
+        before = running_sum(times, query)
+        if self.k is not None:
+            times = np.minimum(times, np.maximum(self.k - before, 0))
+        row, place = spread(times)
+        rank = before[row] + place + 1
+        return self.by_query(query[row], gain[grade[row]] * discounts(rank))
+
+
+def added(values: NDArray[Any], first: Ints) -> NDArray[Any]:
+    """Return the sum of each group's rows."""
+    if len(first) == len(values):
+        return values
+    sums: NDArray[Any] = np.add.reduceat(values, first)
+    return sums
+
+
+def spread(counts: Ints) -> tuple[Ints, Ints]:
+    """Return for `counts` places of each row: the row, and the place from 0."""
+    row = np.repeat(np.arange(len(counts)), counts)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def running_sum(values: Ints, query: NDArray[Any]) -> Ints:
+    """Return the sum of the values above, within the query."""
+    above = np.cumsum(values) - values
+    starts = run_starts(query)
+    return above - np.repeat(above[starts], np.diff(starts, append=len(query)))
+
+
+def running_product(factors: Floats, place: Ints) -> Floats:
+    """Return the products of the factors up to each place, where place 0 begins anew.
+
+    Each pass doubles the reach, so the error is that of about log2(n) roundings.
+    """
+    products, step = factors.copy(), 1
+    farthest = int(place.max(initial=0))
+    while step <= farthest:
+        far = np.flatnonzero(place >= step)
+        products[far] *= products[far - step]
+        step *= 2
+    return products
+
+
+def ratio(numerator: NDArray[Any], denominator: Any) -> Floats:
+    """Return the quotient, 0 where the denominator is 0."""
+    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
+    result: Floats = np.divide(
+        numerator, denominator, out=np.zeros(shape), where=np.greater(denominator, 0)
+    )
+    return result
+
+
+def discounts(rank: Ints) -> Floats:
+    """Return 1 / log2(rank + 1)."""
+    table: Floats = 1.0 / np.log2(np.arange(2.0, int(rank.max(initial=0)) + 2.0))
+    return table.take(rank - 1)

@@ -1,0 +1,107 @@
+"""What metrics of regression share: rows, exact readouts, and outputs averaged to a value."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from streammetrics.core.metric import Metric
+from streammetrics.statistics.sums.losses import LossName, LossSum
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Value = float | NDArray[np.float64]
+    Number = Fraction | float | None
+
+
+def nearest(value: Number) -> float:
+    """Return the nearest float of an exact value; ``None``, which is undefined, gives nan."""
+    if value is None:
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def root(value: Fraction) -> float:
+    """Return the nearest float of the square root of an exact value."""
+    numerator, denominator = value.as_integer_ratio()
+    # An even shift that leaves at least 64 bits of the root before the binary point.
+    shift = 2 * max(0, 65 + (denominator.bit_length() - numerator.bit_length()) // 2)
+    quotient, left = divmod(numerator << shift, denominator)
+    whole = math.isqrt(quotient)
+    inexact = left != 0 or whole * whole != quotient
+    # An odd last bit stands for whatever is left, so that rounding to nearest sees it.
+    return nearest(Fraction(2 * whole + inexact, 1) / (Fraction(2) ** (shift // 2 + 1)))
+
+
+def averaged(values: Sequence[Number], multioutput: str) -> Value:
+    """Return the outputs' values as they are or their mean; nan without rows."""
+    if multioutput == "raw_values" and values:
+        return np.array([nearest(value) for value in values])
+    exact = [value for value in values if isinstance(value, Fraction)]
+    if values and len(exact) == len(values):
+        return nearest(sum(exact, Fraction(0)) / len(exact))
+    floats = [nearest(value) for value in values]
+    if not floats or not all(map(math.isfinite, floats)):
+        return sum(floats) if floats else math.nan
+    return nearest(sum(map(Fraction, floats), Fraction(0)) / len(floats))
+
+
+def ratio(above: Fraction, below: Fraction) -> Fraction | None:
+    """Return the quotient, undefined over 0."""
+    return above / below if below else None
+
+
+def require(metric: Metric, name: str, fits: bool, expected: str) -> None:
+    """Raise `ValueError` naming the parameter, its value and what is expected."""
+    if not fits:
+        value = getattr(metric, name)
+        raise ValueError(f"{type(metric).__name__}({name}={value!r}): expected {expected}")
+
+
+def within(value: Any, low: float, high: float) -> bool:
+    """Whether a parameter is in a range; of what is not a number the check of types complains."""
+    return not isinstance(value, int | float | np.number) or bool(low <= value <= high)
+
+
+class RegressionMetric(Metric):
+    """A metric of targets and predictions, (n,) or (n, d) for d outputs; numbers are finite.
+
+    Args:
+        multioutput: How the d outputs become one value: ``"uniform_average"`` is their mean and
+            ``"raw_values"`` an array (d,). Where the metric is a ratio of variances,
+            ``"variance_weighted"`` weighs each output by the variance of its target.
+        nan_policy: ``"omit"`` leaves rows with a missing value out; `n_omitted` counts them.
+    """
+
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    def update(self, y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows.
+
+        Args:
+            y_true: Targets, (n,) or (n, d).
+            y_pred: Predictions, of the same shape.
+            sample_weight: Non-negative weights, (n,).
+
+        Raises:
+            InvalidBatchError: A column is not what it should be; nothing has changed.
+        """
+        return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
+
+
+class OutputwiseMetric(RegressionMetric):
+    """A metric of regression that has a value for each output, see `RegressionMetric`."""
+
+    multioutput: Literal["uniform_average", "raw_values"] = "uniform_average"
+
+    def _losses(self, loss: LossName, parameter: float = 0.0) -> LossSum:
+        return LossSum(loss=loss, parameter=parameter, nan_policy=self.nan_policy)

@@ -1,0 +1,212 @@
+"""Regression: ratios of variances and correlations, from exact moments."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+from streammetrics.metrics.regression.base import (
+    OutputwiseMetric,
+    RegressionMetric,
+    averaged,
+    nearest,
+    ratio,
+    root,
+)
+from streammetrics.statistics.sums.losses import LossSum
+from streammetrics.statistics.sums.moments import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.metrics.regression.base import Value
+
+__all__ = [
+    "R2",
+    "ConcordanceCorrelation",
+    "ExplainedVariance",
+    "PearsonCorrelation",
+    "RelativeSquaredError",
+]
+
+
+class VarianceRatio(RegressionMetric):
+    """A ratio to the variance of the target; undefined for an output where that is 0."""
+
+    multioutput: Literal["uniform_average", "raw_values", "variance_weighted"] = "uniform_average"
+
+    def _averaged(self, values: Sequence[Fraction | None], spread: Sequence[Fraction]) -> Value:
+        if self.multioutput != "variance_weighted" or not any(spread):
+            return averaged(values, self.multioutput)
+        weighted = sum(value * s for value, s in zip(values, spread, strict=True) if value and s)
+        return nearest(Fraction(weighted) / sum(spread))
+
+
+class ShareOfVariance(VarianceRatio):
+    """One less a ratio of variances: 1 is perfect, 0 is no better than the mean."""
+
+    force_finite: bool = False
+
+    def _shares(self, left: Sequence[Fraction], spread: Sequence[Fraction]) -> Value:
+        shares: list[Fraction | None] = []
+        for error, variance in zip(left, spread, strict=True):
+            if variance:
+                shares.append(1 - error / variance)
+            else:
+                shares.append(Fraction(error == 0) if self.force_finite else None)
+        return self._averaged(shares, spread)
+
+
+class R2(ShareOfVariance):
+    """Coefficient of determination, 1 - Σ w (y - p)² / Σ w (y - ȳ)².
+
+    The squares around the mean come from exact integers, so targets far from 0 lose no digits.
+    Undefined where the target is constant; a single row, or a total weight of at most 1, is so
+    whatever `force_finite` says.
+
+    Args:
+        force_finite: An output with a constant target gives 1 for perfect predictions and else 0,
+            which is scikit-learn's default.
+        multioutput, nan_policy: See `RegressionMetric`; ``"variance_weighted"`` leaves constant
+            targets out.
+
+    Memory and cost: three exact sums for each output, one of them that of `MSE`; about 10 ns a row.
+    Reference: ``sklearn.metrics.r2_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.R2().update([3.0, -0.5, 2.0, 7.0], [2.5, 0.0, 2.0, 8.0]).compute()
+        0.9486081370449678
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of squared errors and the target's moments."""
+        squares = LossSum(loss="squared", nan_policy=self.nan_policy)
+        return squares, Moments(of="target", nan_policy=self.nan_policy)
+
+    def readout(self, squares: LossSum, moments: Moments) -> Value:
+        """Return the share."""
+        spread = moments.centred("y", "y")
+        if squares.total <= 1 and not any(spread):
+            return averaged([None] * squares.width, self.multioutput)
+        return self._shares(squares.exact("loss"), spread)
+
+
+class ExplainedVariance(ShareOfVariance):
+    """Explained variance, 1 - Var(y - p) / Var(y): as `R2`, but a constant bias costs nothing.
+
+    Args:
+        force_finite: An output with a constant target gives 1 where the error is constant and
+            else 0, which is scikit-learn's default.
+        multioutput, nan_policy: See `RegressionMetric`; ``"variance_weighted"`` leaves constant
+            targets out.
+
+    Memory and cost: five exact sums for each output; about 12 ns a row.
+    Reference: ``sklearn.metrics.explained_variance_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.ExplainedVariance().update([3.0, -0.5, 2.0, 7.0], [2.5, 0.0, 2.0, 8.0]).compute()
+        0.9571734475374732
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the moments of target and prediction."""
+        return (Moments(of="pair", nan_policy=self.nan_policy),)
+
+    def readout(self, moments: Moments) -> Value:
+        """Return the share."""
+        yy, pp, yp = _centred(moments)
+        left = [y + p - 2 * both for y, p, both in zip(yy, pp, yp, strict=True)]
+        return self._shares(left, yy)
+
+
+class RelativeSquaredError(VarianceRatio):
+    """Relative squared error, Σ w (y - p)² / Σ w (y - ȳ)²: 1 - R².
+
+    Undefined where the target is constant.
+
+    Args: see `RegressionMetric`; ``"variance_weighted"`` leaves constant targets out.
+    Memory and cost: as `R2`, with which it shares its state in a set.
+    Reference: ``torchmetrics.RelativeSquaredError``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.RelativeSquaredError().update([1.0, 2.0, 3.0], [1.0, 2.0, 4.0]).compute()
+        0.5
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of squared errors and the target's moments."""
+        squares = LossSum(loss="squared", nan_policy=self.nan_policy)
+        return squares, Moments(of="target", nan_policy=self.nan_policy)
+
+    def readout(self, squares: LossSum, moments: Moments) -> Value:
+        """Return the ratio."""
+        spread = moments.centred("y", "y")
+        sums = zip(squares.exact("loss"), spread, strict=True)
+        return self._averaged([ratio(error, variance) for error, variance in sums], spread)
+
+
+class PearsonCorrelation(OutputwiseMetric):
+    """Pearson's correlation, Cov(y, p) / √(Var(y) Var(p)), correctly rounded.
+
+    Undefined where either is constant.
+
+    Args: see `RegressionMetric`.
+    Memory and cost: five exact sums for each output; about 12 ns a row.
+    Reference: ``scipy.stats.pearsonr``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.PearsonCorrelation().update([1.0, 2.0, 3.0], [1.0, 2.0, 4.0]).compute()
+        0.9819805060619657
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the moments of target and prediction."""
+        return (Moments(of="pair", nan_policy=self.nan_policy),)
+
+    def readout(self, moments: Moments) -> Value:
+        """Return the correlation."""
+        values: list[float | None] = []
+        for y, p, both in zip(*_centred(moments), strict=True):
+            square = ratio(both * both, y * p)
+            values.append(None if square is None else math.copysign(root(square), both))
+        return averaged(values, self.multioutput)
+
+
+class ConcordanceCorrelation(OutputwiseMetric):
+    """Lin's concordance correlation, 2 Cov(y, p) / (Var(y) + Var(p) + (ȳ - p̄)²).
+
+    Variances are those of the rows themselves (divided by n). Undefined where both are constant.
+
+    Args: see `RegressionMetric`.
+    Memory and cost: five exact sums for each output; about 12 ns a row.
+    Reference: Lin, "A concordance correlation coefficient to evaluate reproducibility",
+    Biometrics 45 (1989).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.ConcordanceCorrelation().update([1.0, 2.0, 3.0], [2.0, 3.0, 4.0]).compute()
+        0.5714285714285714
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the moments of target and prediction."""
+        return (Moments(of="pair", nan_policy=self.nan_policy),)
+
+    def readout(self, moments: Moments) -> Value:
+        """Return the correlation."""
+        total = moments.total
+        means = zip(moments.means("y"), moments.means("p"), strict=True)
+        values: list[Fraction | None] = []
+        for (y, p, both), (a, b) in zip(zip(*_centred(moments), strict=True), means, strict=True):
+            values.append(2 * both / (y + p + total * (a - b) ** 2) if y or p else None)
+        return averaged(values, self.multioutput)
+
+
+def _centred(moments: Moments) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
+    return moments.centred("y", "y"), moments.centred("p", "p"), moments.centred("y", "p")

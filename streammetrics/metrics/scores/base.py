@@ -1,0 +1,140 @@
+"""What the metrics that read a score histogram share: inputs, averages over classes, bounds."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from streammetrics.core.metric import Interval, Metric
+from streammetrics.metrics.classification.base import one_kind
+from streammetrics.statistics.scores.histogram import MAX_BINS, ScoreHistogram
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.statistics.scores.histogram import Staircase
+
+# Every formula of this family is at most 1 and takes a few dozen roundings of 2**-53 at most, on
+# sums right to a unit in the last place; this is more than they can add up to.
+ROUNDING = 2.0**-46
+
+
+class ScoredMetric(Metric):
+    """A metric of labels and their scores.
+
+    Args:
+        pos_label: The positive class of (n,) scores.
+        labels: The two classes of (n,) scores, another label raises; or which class each column
+            of (n, K) scores is for. ``None``: any two; column k is for the class k.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+    """
+
+    pos_label: Any = 1
+    labels: Any = None
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        if self.labels is not None:
+            self.labels = one_kind(self.labels)
+        super().check_parameters()
+
+    def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows: labels (n,), and scores of the positive class (n,) or of K classes (n, K)."""
+        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
+
+    @property
+    def _schema_options(self) -> dict[str, Any]:
+        return {
+            "pos_label": self.pos_label,
+            "labels": self.labels,
+            "nan_policy": self.nan_policy,
+        }
+
+
+class ScoreMetric(ScoredMetric):
+    """A metric of how scores order the labels, exact up to `max_bins` distinct scores.
+
+    Args:
+        max_bins: How many distinct scores are told apart. Past that, neighbours share a cell:
+            memory stays bounded, and `bounds()` holds for any order that rows within a cell
+            may have. The others: see `ScoredMetric`.
+    """
+
+    max_bins: int = MAX_BINS
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the score histogram."""
+        return (ScoreHistogram(max_bins=self.max_bins, **self._schema_options),)
+
+    def is_exact(self, scores: ScoreHistogram, *_: Any) -> bool:
+        """Whether every cell holds a single score."""
+        return scores.exact
+
+
+class ClassScoreMetric(ScoreMetric):
+    """A number for one class against the rest, and how those of (n, K) scores are averaged.
+
+    Args:
+        average: ``"macro"``: the mean of the classes' values; ``"weighted"``: weighted by the
+            rows of each class; both ``nan`` where a class that counts is. ``None``: an array.
+    """
+
+    average: Literal["macro", "weighted"] | None = "macro"
+
+    @abstractmethod
+    def value(self, stairs: Staircase) -> float:
+        """Return the value of one class, ``nan`` where it is undefined."""
+
+    @abstractmethod
+    def span(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return a lower bound, the value and an upper bound, right up to `ROUNDING`."""
+
+    def readout(self, scores: ScoreHistogram, *_: Any) -> float | NDArray[np.float64]:
+        """Read the classes and average them."""
+        classes = scores.staircases()
+        return self._averaged(classes, [self.value(stairs) for stairs in classes])
+
+    def interval(self, scores: ScoreHistogram, *_: Any) -> Interval:
+        """Bound the classes and average the bounds."""
+        classes = scores.staircases()
+        spans = [self._span(stairs) for stairs in classes]
+        low, high = (self._averaged(classes, list(side)) for side in zip(*spans, strict=True))
+        return Interval(low, high)
+
+    def _span(self, stairs: Staircase) -> tuple[float, float]:
+        if stairs.exact:
+            value = self.value(stairs)
+            return value, value
+        low, high = outward(*self.span(stairs))
+        return float(low), float(high)
+
+    def _averaged(
+        self, classes: tuple[Staircase, ...], values: list[float]
+    ) -> float | NDArray[np.float64]:
+        if len(classes) == 1:
+            return values[0]
+        if self.average is None:
+            return np.array(values)
+        if self.average == "macro":
+            return math.fsum(values) / len(values)
+        shares = [float(stairs.share) for stairs in classes]
+        terms = [share * value for share, value in zip(shares, values, strict=True) if share]
+        return math.fsum(terms) / math.fsum(shares) if terms else math.nan
+
+
+def outward(low: Any, value: Any, high: Any) -> tuple[Any, Any]:
+    """Return bounds in [0, 1] that hold whatever was rounded, and hold the value."""
+    return (
+        np.maximum(np.minimum(low, value) - ROUNDING, 0.0),
+        np.minimum(np.maximum(high, value) + ROUNDING, 1.0),
+    )
+
+
+def one_or_all(curves: list[Any]) -> Any:
+    """Return the only curve, or a tuple of one for each class."""
+    return curves[0] if len(curves) == 1 else tuple(curves)

@@ -1,0 +1,327 @@
+"""Curves over all thresholds, and the areas under them."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.statistics.scores.histogram import ScoreHistogram, Staircase, Steps
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["PRAUC", "ROCAUC", "AveragePrecision", "PrecisionRecallCurve", "ROCCurve"]
+
+
+class ROCPoints(NamedTuple):
+    """Rates (m,) of false and true positives where the score is at least each threshold."""
+
+    fpr: Floats
+    tpr: Floats
+    thresholds: Floats
+
+
+class PRPoints(NamedTuple):
+    """Precision and recall (m + 1,) where the score is at least each threshold (m,)."""
+
+    precision: Floats
+    recall: Floats
+    thresholds: Floats
+
+
+class ROCCurve(ScoreMetric):
+    """Receiver operating characteristic: TP / P over FP / N, from the highest threshold down.
+
+    The first point is (0, 0) at the threshold ``inf``, then one for every distinct score; past
+    `max_bins` of them one for every cell, at its lower edge. Each point is exact in either case:
+    `exact` says whether none is left out. Rates are ``nan`` where there is no row of their class.
+    (n, K) scores give a tuple of curves, one for each class.
+
+    Args: see `ScoreMetric`.
+    Memory and cost: that of `ScoreHistogram`; the curve takes 24 bytes a point.
+    Reference: ``sklearn.metrics.roc_curve(drop_intermediate=False)``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> curve = sm.ROCCurve().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
+        >>> curve.fpr.tolist(), curve.tpr.tolist()
+        ([0.0, 0.0, 0.5, 0.5, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
+        >>> curve.thresholds.tolist()
+        [inf, 0.8, 0.4, 0.35, 0.1]
+    """
+
+    def readout(self, scores: ScoreHistogram) -> Any:
+        """Return the curve, or one for each class."""
+        return one_or_all([_roc_points(stairs) for stairs in scores.staircases()])
+
+
+class PrecisionRecallCurve(ScoreMetric):
+    """Precision TP / (TP + FP) over recall TP / P, from the lowest threshold up.
+
+    One point for every distinct score, past `max_bins` of them one for every cell at its lower
+    edge; the last is (recall 0, precision 1) without a threshold. Each point is exact in either
+    case: `exact` says whether none is left out. Recall is ``nan`` where there is no positive.
+    (n, K) scores give a tuple of curves, one for each class.
+
+    Args: see `ScoreMetric`.
+    Memory and cost: that of `ScoreHistogram`; the curve takes 24 bytes a point.
+    Reference: ``sklearn.metrics.precision_recall_curve``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> curve = sm.PrecisionRecallCurve().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
+        >>> curve.precision.round(3).tolist(), curve.recall.tolist()
+        ([0.5, 0.667, 0.5, 1.0, 1.0], [1.0, 1.0, 0.5, 0.5, 0.0])
+        >>> curve.thresholds.tolist()
+        [0.1, 0.35, 0.4, 0.8]
+    """
+
+    def readout(self, scores: ScoreHistogram) -> Any:
+        """Return the curve, or one for each class."""
+        return one_or_all([_pr_points(stairs) for stairs in scores.staircases()])
+
+
+def _points(stairs: Staircase) -> tuple[NDArray[Any], NDArray[Any], Floats]:
+    """Return true and false positives at ascending thresholds, and these."""
+    parts = [(steps.tp, steps.fp, steps.low) for steps in stairs.steps()]
+    if not parts:
+        return np.zeros(0), np.zeros(0), np.zeros(0)
+    tp, fp, low = map(np.concatenate, zip(*parts, strict=True))
+    return tp, fp, low
+
+
+def _roc_points(stairs: Staircase) -> ROCPoints:
+    tp, fp, low = _points(stairs)
+    with np.errstate(invalid="ignore"):
+        fpr = np.append(fp, 0)[::-1] / np.float64(stairs.negatives)
+        tpr = np.append(tp, 0)[::-1] / np.float64(stairs.positives)
+    return ROCPoints(fpr, tpr, np.append(low, math.inf)[::-1].copy())
+
+
+def _pr_points(stairs: Staircase) -> PRPoints:
+    tp, fp, low = _points(stairs)
+    with np.errstate(invalid="ignore"):
+        recall = np.append(tp, 0) / np.float64(stairs.positives)
+    return PRPoints(np.append(tp / (tp + fp), 1.0), recall, low)
+
+
+class ROCAUC(ClassScoreMetric):
+    """Area under the ROC curve: P(score of a positive > of a negative) + P(equal) / 2.
+
+    A cell of several scores counts as a tie; `bounds()` is what it would give with all its
+    positives below all its negatives, and above. With `max_fpr` the area up to that false positive
+    rate, standardised (McClish 1989) so that chance gives 0.5 and perfection 1. ``nan`` without
+    rows of both classes.
+
+    Args:
+        max_fpr: In (0, 1]; ``None``: the whole area.
+        average: ``"macro"``, ``"weighted"`` or ``None`` over the classes of (n, K) scores, each
+            against the rest. The others: see `ScoreMetric`.
+
+    Raises:
+        ValueError: `max_fpr` is not in (0, 1].
+
+    Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+    Reference: ``sklearn.metrics.roc_auc_score``, for (n, K) with ``multi_class="ovr"``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.ROCAUC().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
+        0.75
+    """
+
+    max_fpr: float | None = None
+
+    def check_parameters(self) -> None:
+        """Check what a type cannot say."""
+        super().check_parameters()
+        if self.max_fpr is not None and not 0 < self.max_fpr <= 1:
+            raise ValueError(f"max_fpr={self.max_fpr!r}: expected a rate in (0, 1] or None")
+
+    def value(self, stairs: Staircase) -> float:
+        """Return the area with cells as ties."""
+        return self.span(stairs)[1]
+
+    def span(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the area with negatives first, with ties, and with positives first in cells."""
+        if not stairs.positives or not stairs.negatives:
+            return math.nan, math.nan, math.nan
+        rate = Fraction(1 if self.max_fpr is None else self.max_fpr)
+        twice = _roc_areas(stairs, rate)
+        chance = rate * rate / 2
+        low, value, high = (
+            float(min((1 + (area - chance) / (rate - chance)) / 2, Fraction(1)))
+            for area in (each / (2 * _product(stairs)) for each in twice)
+        )
+        return low, value, high
+
+
+def _product(stairs: Staircase) -> Fraction:
+    return Fraction(stairs.positives) * Fraction(stairs.negatives)
+
+
+def _roc_areas(stairs: Staircase, rate: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+    """Return twice the area P * N up to a false positive rate: the least, with ties, the most."""
+    end = rate * Fraction(stairs.negatives)
+    last = int(end) if stairs.counted else float(end)
+    area = slack = beyond = Fraction(0)
+    for steps in stairs.steps():
+        n, twice_tp = steps.n, steps.tp_above + steps.tp
+        if rate < 1:
+            for cell in np.flatnonzero((steps.fp_above <= last) & (steps.fp > last)).tolist():
+                # The cell that the limit cuts. A straight line if its rows are tied; a curve that
+                # stays at the bottom, or goes along the top, if they are not.
+                past = end - Fraction(steps.fp_above[cell].item())
+                across = past * Fraction(steps.p[cell].item())
+                tied = across * past / Fraction(n[cell].item())
+                area += 2 * past * Fraction(steps.tp_above[cell].item()) + tied
+                if not steps.single[cell]:
+                    slack += tied
+                    beyond += 2 * (across - tied)
+            n = n * (steps.fp <= last)
+        area += _dot(n, twice_tp)
+        if not steps.single.all():
+            slack += _dot(n, steps.p * ~steps.single)
+    return area - slack, area, area + slack + beyond
+
+
+def _dot(x: NDArray[Any], y: NDArray[Any]) -> Fraction:
+    """Return the exact sum of products."""
+    if x.dtype == np.int64:
+        return Fraction(int(np.dot(x, y)))
+    return ExactSum.product(x, y).fraction()
+
+
+class _PrecisionArea(ClassScoreMetric):
+    """An area over recall: a sum over cells of bounded terms, divided by the positives."""
+
+    def value(self, stairs: Staircase) -> float:
+        """Return the area with the best guess for each cell of several scores."""
+        return self.span(stairs)[1]
+
+    def span(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the area with the least, the best guess and the most of each cell."""
+        if not stairs.positives:
+            return math.nan, math.nan, math.nan
+        sums = [ExactSum.zero()] * 3
+        for steps in stairs.steps():
+            tied = self.tied(steps)
+            heights = [tied]
+            if not steps.single.all():
+                least, most = self.least(steps, stairs.least), self.most(steps)
+                guess = np.clip(_halfway(steps, stairs.least), least, most)
+                heights = [np.where(steps.single, tied, each) for each in (least, guess, most)]
+            parts = [ExactSum.of(steps.p * height) for height in heights]
+            sums = [
+                total + part for total, part in zip(sums, parts * (3 // len(parts)), strict=True)
+            ]
+        low, value, high = (min(_float(total) / stairs.positives, 1.0) for total in sums)
+        return low, value, high
+
+    @abstractmethod
+    def tied(self, steps: Steps) -> Floats:
+        """Return the height over recall of cells of one score."""
+
+    @abstractmethod
+    def least(self, steps: Steps, row: float) -> Floats:
+        """Return the least mean height of cells of several, where a row weighs at least `row`."""
+
+    @abstractmethod
+    def most(self, steps: Steps) -> Floats:
+        """Return the largest mean height that they may have."""
+
+
+def _float(total: ExactSum) -> float:
+    value = total.to_float()
+    assert isinstance(value, float)
+    return value
+
+
+def _halfway(steps: Steps, row: float) -> Floats:
+    """Return the precision halfway through cells whose rows are well mixed."""
+    return _precision(steps.tp_above + (steps.p + row) / 2, steps.fp_above + steps.n / 2)
+
+
+def _precision(tp: NDArray[Any], fp: NDArray[Any]) -> Floats:
+    """Return tp / (tp + fp), and 1 where nothing is called positive."""
+    called = np.asarray(tp + fp, np.float64)
+    precision = np.ones_like(called)
+    np.divide(tp, called, out=precision, where=called > 0)
+    return precision
+
+
+class AveragePrecision(_PrecisionArea):
+    """Area under the precision-recall curve by steps: sum of (R_i - R_i-1) * precision_i.
+
+    A cell of several scores adds at most what it would with its positives first and tied, at
+    least what it would with its negatives first and its positives one by one; `compute()` takes
+    its rows as well mixed. ``nan`` without a positive.
+
+    Args: see `ScoreMetric`; `average` over the classes of (n, K) scores as in `ROCAUC`.
+    Memory and cost: that of `ScoreHistogram`; reading takes some 10 ns a cell.
+    Reference: ``sklearn.metrics.average_precision_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.AveragePrecision().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
+        0.8333333333333333
+    """
+
+    def tied(self, steps: Steps) -> Floats:
+        """Every positive has the precision at the threshold of the cell."""
+        return _precision(steps.tp, steps.fp)
+
+    def least(self, steps: Steps, row: float) -> Floats:
+        """Precision is concave in the positives passed: the mean of its ends is below its mean."""
+        first = _precision(steps.tp_above + row, steps.fp)
+        return (first + _precision(steps.tp, steps.fp)) / 2
+
+    def most(self, steps: Steps) -> Floats:
+        """Every positive comes with all others and before the negatives."""
+        return _precision(steps.tp, steps.fp_above)
+
+
+class PRAUC(_PrecisionArea):
+    """Area under the precision-recall curve by trapezoids, from (recall 0, precision 1).
+
+    A straight line between points of this curve is too optimistic; `AveragePrecision` is not. A
+    cell of several scores adds at most the area below the concave curve of positives first, at
+    least the trapezoid of negatives first; `compute()` takes its rows as well mixed. ``nan``
+    without a positive.
+
+    Args: see `ScoreMetric`; `average` over the classes of (n, K) scores as in `ROCAUC`.
+    Memory and cost: that of `ScoreHistogram`; reading takes some 10 ns a cell.
+    Reference: ``sklearn.metrics.auc(recall, precision)`` of ``precision_recall_curve``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.PRAUC().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
+        0.7916666666666666
+    """
+
+    def tied(self, steps: Steps) -> Floats:
+        """One line from the point before the cell to the point after it."""
+        before = _precision(steps.tp_above, steps.fp_above)
+        return (before + _precision(steps.tp, steps.fp)) / 2
+
+    def least(self, steps: Steps, row: float) -> Floats:  # noqa: ARG002 - holds for any rows
+        """All points lie above the chord of the concave curve of negatives first."""
+        return (_precision(steps.tp_above, steps.fp) + _precision(steps.tp, steps.fp)) / 2
+
+    def most(self, steps: Steps) -> Floats:
+        """All points, and so the lines between them, lie below that of positives first."""
+        above = np.asarray(steps.tp_above + steps.fp_above, np.float64)
+        growth = np.zeros_like(above)
+        np.divide(steps.p, above, out=growth, where=above > 0)
+        below = np.zeros_like(above)
+        np.divide(steps.fp_above * np.log1p(growth), steps.p, out=below, where=steps.p > 0)
+        return 1.0 - below

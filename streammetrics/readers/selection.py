@@ -1,0 +1,116 @@
+"""What columns options name: one, a list, or a glob over the columns of the first file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from streammetrics.core.columns.schema import KINDS
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.readers.errors import near
+from streammetrics.readers.sources import natural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streammetrics.core.columns.schema import Kind
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one input of the metrics is read from: a column, or several as a matrix."""
+
+    title: str  # what the user wrote, and messages say
+    names: tuple[str, ...]
+    kind: Kind
+
+
+def resolve(
+    asked: Mapping[str, str], kinds: Mapping[str, Kind], names: Sequence[str], where: object
+) -> dict[str, Column]:
+    """Return for each input the columns that the text asked for it names.
+
+    Args:
+        asked: For each input, a column's name, a list ``"a,b,c"`` or a glob ``"p*"``. A glob takes
+            no column that another input names, and the natural order: p2 before p10.
+        kinds: What the inputs hold.
+        names: The columns there are.
+        where: The file they are in, for messages.
+    """
+    taken = {text for text in asked.values() if text in names}
+    chosen = {key: _names(text, names, taken, where) for key, text in asked.items()}
+    found: dict[str, Kind] = {}
+    for key, text in asked.items():
+        kind: Kind = "number" if len(chosen[key]) > 1 else kinds[key]
+        found[text] = max(kind, found.get(text, kind), key=KINDS.index)
+    return {key: Column(text, chosen[key], found[text]) for key, text in asked.items()}
+
+
+def _names(text: str, names: Sequence[str], taken: set[str], where: object) -> tuple[str, ...]:
+    if text in names:
+        return (text,)
+    if any(sign in text for sign in "*?["):
+        found = [name for name in names if fnmatchcase(name, text) and name not in taken]
+        if not found:
+            raise InvalidBatchError(f"{where}: no column matches {text!r}{near(text, names)}")
+        return tuple(sorted(found, key=natural))
+    parts = [part.strip() for part in text.split(",")] if "," in text else [text]
+    for part in parts:
+        if part not in names:
+            raise InvalidBatchError(f"{where}: no column {part!r}{near(part, names)}")
+    return tuple(parts)
+
+
+def check(columns: Sequence[Column], names: Sequence[str], where: object) -> tuple[str, ...]:
+    """Return the distinct names that `columns` need, all of them in `names` and there once."""
+    present = set(names)
+    wanted = needed(columns)
+    for name in wanted:
+        if name not in present:
+            raise InvalidBatchError(f"{where}: no column {name!r}{near(name, names)}")
+        if names.count(name) > 1:
+            raise InvalidBatchError(f"{where}: {names.count(name)} columns are called {name!r}")
+    return tuple(wanted)
+
+
+def needed(columns: Sequence[Column]) -> list[str]:
+    """Return the distinct names that columns are read from."""
+    return list(dict.fromkeys(name for column in columns for name in column.names))
+
+
+def of_kind(columns: Sequence[Column], kind: Kind) -> set[str]:
+    """Return the names of those of a kind."""
+    return {name for column in columns if column.kind == kind for name in column.names}
+
+
+def table(batch: pa.RecordBatch, columns: Sequence[Column]) -> dict[str, Any]:
+    """Return the batch by the titles of `columns`, several columns as one matrix."""
+    return {
+        column.title: _matrix(batch, column.names)
+        if len(column.names) > 1
+        else _array(batch.column(column.names[0]))
+        for column in columns
+    }
+
+
+def _matrix(batch: pa.RecordBatch, names: Sequence[str]) -> Any:
+    parts = [_array(batch.column(name)) for name in names]
+    if all(isinstance(part, np.ndarray) and part.dtype == np.float64 for part in parts):
+        return np.column_stack(parts)
+    return batch.select(list(names))
+
+
+def _array(column: Any) -> Any:
+    """Return a column of numbers as it lies in memory; anything else as it is.
+
+    Arrow's own conversion imports pandas where that is installed, which takes longer than to read
+    ten million rows.
+    """
+    kind = column.type
+    if not column.null_count and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return np.from_dlpack(column)
+    return column

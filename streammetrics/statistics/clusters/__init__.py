@@ -1,0 +1,1 @@
+"""Points and their clusters: sums, centroids, a sample."""

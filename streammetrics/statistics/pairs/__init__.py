@@ -1,0 +1,1 @@
+"""Pairs of numbers and how they are ordered."""

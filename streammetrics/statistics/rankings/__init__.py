@@ -1,0 +1,1 @@
+"""Queries, their documents, judgments and results."""

@@ -1,0 +1,87 @@
+"""The table of a state, checked before it is believed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.statistic import take_array
+from streammetrics.statistics.rankings.combine import combined
+from streammetrics.statistics.rankings.ids import decoded
+from streammetrics.statistics.rankings.order import Results
+from streammetrics.statistics.rankings.table import Grades, Judgments, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from streammetrics.statistics.rankings.combine import Cut
+    from streammetrics.statistics.rankings.ids import Values
+
+
+def restored(arrays: Mapping[str, NDArray[Any]], cut: Cut) -> Table:
+    """Return the table of a state, after checking that it is one in canonical form."""
+    levels = take_array(arrays, "levels", "float64")
+    narrow = next(t for t in ("int8", "int16", "int32") if len(levels) <= np.iinfo(t).max)
+    table = Table(
+        _ids(arrays, "queries"), take_array(arrays, "judged", "bool"), _ids(arrays, "docs"), levels,
+        Results(
+            *_part(arrays, "results", query="int32", score="float64", doc="int32", grade=narrow)
+        ),
+        Judgments(*_part(arrays, "judgments", query="int32", doc="int32", grade=narrow)),
+        Grades(*_part(arrays, "grades", query="int32", grade=narrow, times="int64")),
+    )  # fmt: skip
+    results, given, grades = table.results, table.judgments, table.grades
+    n_queries, n_docs, n_levels = len(table.queries), len(table.docs), len(levels)
+    places = np.concatenate([results.query, given.query, grades.query])
+    sound = (
+        _inside(places, 0, n_queries)
+        and np.unique(places).size == n_queries == len(table.judged)
+        and _inside(results.doc, -1, n_docs)
+        and _inside(given.doc, 0, n_docs)
+        and _inside(results.grade, -1, n_levels)
+        and _inside(np.concatenate([given.grade, grades.grade]), 0, n_levels)
+        and bool(np.isfinite(levels).all() and (levels[1:] > levels[:-1]).all())
+        and not np.isnan(results.score).any()
+        and not (np.signbit(results.score) & (results.score == 0)).any()
+        and bool((grades.times > 0).all())
+    )
+    if not sound:
+        raise StateFormatError("the places or the values of a ranking state are out of range")
+    try:
+        again = combined([table], cut, distinct=False).arrays()
+        decoded(table.queries), decoded(table.docs)
+    except (InvalidBatchError, UnicodeDecodeError) as error:
+        raise StateFormatError(f"the rows of a ranking state are not sound: {error}") from error
+    for name, array in table.arrays().items():
+        if array.tobytes() != again[name].tobytes() or array.dtype != again[name].dtype:
+            raise StateFormatError(f"the array {name!r} of a ranking state is not canonical")
+    return table
+
+
+def _part(arrays: Mapping[str, NDArray[Any]], name: str, **dtypes: str) -> list[NDArray[Any]]:
+    columns = [take_array(arrays, f"{name}/{key}", dtype) for key, dtype in dtypes.items()]
+    if len({len(column) for column in columns}) > 1:
+        raise StateFormatError(f"the columns of {name!r} differ in length")
+    return columns
+
+
+def _ids(arrays: Mapping[str, NDArray[Any]], name: str) -> Values:
+    if name in arrays and arrays[name].dtype == np.uint8:
+        rows = np.ascontiguousarray(take_array(arrays, name, "uint8", 2))
+        if not rows.size:
+            raise StateFormatError(f"the strings {name!r} are empty")
+        ids: Values = rows.view(f"S{rows.shape[1]}").reshape(-1)
+        ends = bool(rows[:, -1].any()) or rows.shape[1] == 1
+    else:
+        ids, ends = take_array(arrays, name, "int64"), True
+    if not ends or not (ids[1:] > ids[:-1]).all():
+        raise StateFormatError(f"the ids {name!r} are not canonical")
+    return ids
+
+
+def _inside(places: NDArray[Any], low: int, high: int) -> bool:
+    return not len(places) or (int(places.min()) >= low and int(places.max()) < high)

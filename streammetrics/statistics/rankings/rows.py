@@ -1,0 +1,147 @@
+"""Ranking rows in: query, relevance, score and document, of which most may be left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from streammetrics.core.columns.conversion import Column
+from streammetrics.core.columns.labels import label_column
+from streammetrics.core.columns.schema import Facts, Field
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Kind
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RankingRows(Field):
+    """One row is a judgment (relevance), a result (score) or both, of a document for a query.
+
+    A null is a value left out. With `named`, a result must have a document.
+    """
+
+    named: bool = False
+    highest: float | None = None  # the largest relevance there may be
+    omit: bool = False  # leave rows out whose relevance or score is nan
+
+    names = ("query", "relevance", "score", "doc")
+    optional = frozenset({"relevance", "score", "doc"})
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """Ids and numbers."""
+        return {"query": "id", "relevance": "number", "score": "number", "doc": "id"}
+
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
+        """Return ids as columns and numbers as float64, and where a number is nan."""
+        query = _ids(batch, "query")
+        doc = _ids(batch, "doc") if batch.has("doc") else None
+        if query.nulls is not None:
+            _refuse(batch, "query", "is missing", query.nulls, query, doc)
+        relevance, score = (_numbers(batch, name) for name in ("relevance", "score"))
+        if relevance is None and score is None:
+            raise InvalidBatchError(
+                f"a ranking needs {batch.title('relevance')}, {batch.title('score')} or both"
+            )
+        nothing = np.full(batch.n_rows, np.nan)
+        taken = (query, nothing, nothing, doc)
+        missing = None
+        for name, found in (("relevance", relevance), ("score", score)):
+            if found is None:
+                continue
+            values, wrong = found
+            if name == "relevance":
+                taken = (query, values, taken[2], doc)
+            else:
+                taken = (query, taken[1], values, doc)
+            if wrong is not None:
+                if not self.omit:
+                    _refuse(batch, name, "is NaN", wrong, query, doc)
+                missing = wrong if missing is None else missing | wrong
+        return taken, missing
+
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
+        """Check that relevances are finite, that no row is empty and that documents are there."""
+        query, relevance, score, doc = taken
+        kept = True if missing is None else ~missing
+        judged, retrieved = ~np.isnan(relevance), ~np.isnan(score)
+        checks = [
+            (np.isinf(relevance), "relevance", "is infinite"),
+            (~judged & ~retrieved, "relevance", f"and {batch.title('score')} are both missing"),
+        ]
+        if self.highest is not None:
+            high = (relevance > self.highest) & judged
+            checks.append((high, "relevance", f"is above max_grade={self.highest:g}"))
+        if self.named:
+            unnamed = True if doc is None else doc.nulls
+            if unnamed is not None:
+                what = 'is missing, and ties="doc" orders equal scores by it,'
+                checks.append((retrieved & unnamed, "doc", what))
+        for wrong, name, what in checks:
+            if (wrong & kept).any():
+                _refuse(batch, name, what, wrong & kept, query, doc)
+
+    def finish(
+        self,
+        batch: Batch,  # noqa: ARG002 - the columns say all
+        taken: tuple[Any, ...],
+        rows: NDArray[np.intp] | None,
+    ) -> tuple[tuple[Any, ...], Facts]:
+        """Return query, relevance, score (nan where there is none) and document (null there)."""
+        query, relevance, score, doc = taken
+        facts: Facts = {"query ids": _kind(query)}
+        if doc is None:
+            n = len(query.values)
+            doc = Column(np.zeros(n, np.int64), np.ones(n, np.bool_), True)
+        elif doc.nulls is None or not doc.nulls.all():
+            facts["doc ids"] = _kind(doc)
+        columns = (query, relevance, score, doc)
+        return (columns if rows is None else tuple(c[rows] for c in columns)), facts
+
+
+def _ids(batch: Batch, name: str) -> Column:
+    column, missing = label_column(batch, name)
+    if column.values.dtype.kind == "b":
+        raise InvalidBatchError(f"{batch.title(name)} holds booleans; ids are integers or strings")
+    return Column(column.values, missing, column.owned, column.vocabulary)
+
+
+def _kind(column: Column) -> str:
+    return "integers" if column.vocabulary is None else "strings"
+
+
+def _numbers(batch: Batch, name: str) -> tuple[Floats, NDArray[np.bool_] | None] | None:
+    """Return a column as float64, nan where null, and where it was nan of its own."""
+    if not batch.has(name):
+        return None
+    values, nulls = batch.numbers(name), batch.column(name).nulls
+    if values.ndim > 1:
+        raise InvalidBatchError(
+            f"{batch.title(name)} has shape {values.shape}; one number a row is needed"
+        )
+    wrong = values != values  # noqa: PLR0124 - nan differs from itself
+    if nulls is not None:
+        wrong &= ~nulls
+    return values, wrong if wrong.any() else None
+
+
+def _refuse(batch: Batch, name: str, what: str, wrong: Any, query: Column, doc: Any) -> NoReturn:
+    """Raise, naming the first row, its query and its document."""
+    first, count = int(np.argmax(wrong)), int(np.count_nonzero(wrong))
+    shown = [f"row {first}"]
+    for title, column in (("query", query), ("document", doc)):
+        if column is not None and (column.nulls is None or not column.nulls[first]):
+            value = column.values[first]
+            text = value if column.vocabulary is None else column.vocabulary[value]
+            shown.append(f"{title} {text.item()!r}")
+    title = batch.title(name)
+    message = f"{title} {what} in {count} row{'s' * (count != 1)}, first in {', '.join(shown)}"
+    raise InvalidBatchError(message, title, first)

@@ -1,0 +1,182 @@
+"""Exact sums of what each row's predicted probabilities lose, and the check that they are such."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from streammetrics.core.columns.labels import ScoredLabels
+from streammetrics.core.columns.schema import Numbers, Schema
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.statistic import Statistic, nested, part, take_array
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+EPSILON = float(np.finfo(np.float64).eps)  # probabilities are clipped to [EPSILON, 1 - EPSILON]
+_HALF_MAX = float(np.finfo(np.float64).max) / 2  # differences of such logits do not overflow
+
+
+class Probabilities(Statistic):
+    """Nothing: only that every score is in [0, 1], for metrics that read another statistic."""
+
+    pos_label: Any = 1
+    labels: tuple[Any, ...] | None = None
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """A label and its probability, or a probability for each class."""
+        scores = Numbers("y_score", low=0.0, high=1.0, wide=True)
+        return Schema((ScoredLabels(scores, self.pos_label, self.labels),), self.nan_policy)
+
+    def clear(self) -> None:
+        """There is nothing to forget."""
+
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """There is nothing to keep: the schema has checked the rows."""
+
+    def merge(self, other: Probabilities) -> None:
+        """There is nothing to add."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return no arrays."""
+        return {}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """There is nothing to set."""
+
+
+class ProbabilityLossSum(Statistic):
+    """The exact sum of a loss, rounded row by row, and of the weights; 100 bytes.
+
+    `loss` is ``"log"`` or ``"brier"`` of probabilities in [0, 1], or ``"logit"``: the log loss of
+    logits. The Brier loss is summed over the classes, of which (n,) scores have two.
+    """
+
+    loss: Literal["log", "logit", "brier"]
+    pos_label: Any = 1
+    labels: tuple[Any, ...] | None = None
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """A label and its score, or a score for each class."""
+        low, high = (-_HALF_MAX, _HALF_MAX) if self.loss == "logit" else (0.0, 1.0)
+        scores = Numbers("y_score", low=low, high=high, wide=True)
+        return Schema((ScoredLabels(scores, self.pos_label, self.labels),), self.nan_policy)
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.total = self.rows = ExactSum.zero()
+        self.columns = 0  # of scores; 0 before the first row
+
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Add the losses of rows: codes (n,) and scores (n,) or (n, K)."""
+        codes, scores = columns
+        loss = ExactSum.of_terms(_LOSSES[self.loss][scores.ndim - 1], columns, weight)
+        self.total = self.total - loss if self.loss == "log" else self.total + loss
+        self.rows += (
+            ExactSum.counts(np.array(codes.size)) if weight is None else ExactSum.of(weight)
+        )
+        self.columns = 1 if scores.ndim == 1 else scores.shape[1]
+
+    def merge(self, other: ProbabilityLossSum) -> None:
+        """Add the sums of another."""
+        if self.columns and other.columns and self.columns != other.columns:
+            raise IncompatibleMetricsError(
+                f"{other.columns} columns of scores cannot join {self.columns}"
+            )
+        self.total, self.rows = self.total + other.total, self.rows + other.rows
+        self.columns = self.columns or other.columns
+
+    def mean(self) -> float:
+        """Return the mean loss, correctly rounded; ``nan`` of no rows."""
+        rows = self.rows.fraction()
+        return float(self.total.fraction() / rows) if rows else float("nan")
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return both sums and the number of columns."""
+        sums = nested("total", self.total.arrays()) | nested("rows", self.rows.arrays())
+        return sums | {"columns": np.array([self.columns], np.int64)}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Set both sums and the number of columns."""
+        form = take_array(arrays, "columns", "int64")
+        total = ExactSum.from_arrays((), part(arrays, "total"))
+        rows = ExactSum.from_arrays((), part(arrays, "rows"))
+        columns = int(form[0]) if form.shape == (1,) else -1
+        lost, seen = total.fraction(), rows.fraction()
+        if (
+            columns < 0
+            or lost < 0
+            or seen < 0
+            or (columns > 0) != (seen > 0)
+            or (lost and not seen)
+        ):
+            raise StateFormatError("the sums and the columns of scores do not fit each other")
+        self.total, self.rows, self.columns = total, rows, columns
+
+
+def _log_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
+    probability = (codes ^ 1).astype(np.float64)
+    np.subtract(scores, probability, out=probability)
+    return _log(np.abs(probability, out=probability))
+
+
+def _log_classes(codes: NDArray[np.intp], scores: Floats) -> Floats:
+    return _log(scores[np.arange(codes.size), codes])
+
+
+def _log(probability: Floats) -> Floats:
+    """Return the log, which is the loss negated, of the clipped probabilities in their place."""
+    np.maximum(probability, EPSILON, out=probability)
+    np.minimum(probability, 1 - EPSILON, out=probability)
+    return np.log(probability, out=probability)
+
+
+def _logit_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
+    """Return log(1 + exp(z)), where z is the logit of the wrong class."""
+    wrong = np.where(codes.view(np.bool_), -scores, scores)
+    loss = np.exp(-np.abs(wrong))
+    np.log1p(loss, out=loss)
+    loss += np.maximum(wrong, 0.0)
+    return loss
+
+
+def _logit_classes(codes: NDArray[np.intp], scores: Floats) -> Floats:
+    """Return log(sum of exp(z)) less the logit of the true class, shifted by the largest."""
+    top = scores.max(axis=1)
+    loss: Floats = np.log(np.exp(scores - top[:, None]).sum(axis=1))
+    loss += top - scores[np.arange(codes.size), codes]
+    return loss
+
+
+def _brier_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
+    """Return the sum over both classes: twice the square, and doubling is exact."""
+    off = codes.astype(np.float64)
+    np.subtract(scores, off, out=off)
+    off *= off
+    off *= 2.0
+    return off
+
+
+def _brier_classes(codes: NDArray[np.intp], scores: Floats) -> Floats:
+    off = scores.copy(order="C")
+    off[np.arange(codes.size), codes] -= 1.0
+    off *= off
+    total: Floats = off.sum(axis=1)
+    return total
+
+
+_LOSSES: dict[str, tuple[Any, Any]] = {
+    "log": (_log_binary, _log_classes),
+    "logit": (_logit_binary, _logit_classes),
+    "brier": (_brier_binary, _brier_classes),
+}

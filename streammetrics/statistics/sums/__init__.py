@@ -1,0 +1,1 @@
+"""Exact sums, moments, extremes and values of numbers."""

@@ -1,0 +1,230 @@
+"""Sums of one row's loss: what every mean loss of regression reads.
+
+Each loss is rounded elementwise, as the formula is evaluated in float64; the sum of the rounded
+losses is exact. Losses are non-negative, so the sum is as accurate as its terms. Logarithms and
+powers are the platform's, taken on contiguous arrays: their bits do not depend on how rows arrive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from streammetrics.core.columns.schema import Numbers
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.statistics.sums.moments import ExactSums
+from streammetrics.statistics.sums.targets import PRED, TRUE, FiniteTerms, regression_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.schema import Schema
+    from streammetrics.statistics.sums.targets import Extent
+
+    Floats = NDArray[np.float64]
+
+LossName: TypeAlias = Literal[
+    "absolute",
+    "squared",
+    "magnitude",
+    "percentage",
+    "symmetric_percentage",
+    "squared_log",
+    "pinball",
+    "huber",
+    "log_cosh",
+    "tweedie",
+]
+
+_EPSILON = float(np.finfo(np.float64).eps)
+_SMALLEST = 5e-324
+_FAR = 20.0  # log cosh d is d - log 2 from here on, to the last bit
+_ROOM = 1024.0  # corners of an extent are moved outwards by this when overflow is looked for
+
+
+class Loss(NamedTuple):
+    """One row's loss of target and prediction, given a parameter."""
+
+    terms: Callable[[Floats, Floats, float], Floats]
+    bounded: bool = True  # finite wherever the difference of target and prediction is
+
+
+def _absolute(y: Floats, p: Floats, _: float) -> Floats:
+    d = y - p
+    return np.abs(d, out=d)
+
+
+def _squared(y: Floats, p: Floats, _: float) -> Floats:
+    d = y - p
+    return np.multiply(d, d, out=d)
+
+
+def _magnitude(y: Floats, _p: Floats, _: float) -> Floats:
+    return np.abs(y)
+
+
+def _percentage(y: Floats, p: Floats, _: float) -> Floats:
+    d = _absolute(y, p, 0.0)
+    return np.divide(d, np.maximum(np.abs(y), _EPSILON), out=d)
+
+
+def _symmetric_percentage(y: Floats, p: Floats, _: float) -> Floats:
+    d = _absolute(y, p, 0.0)
+    size = np.abs(y)
+    size += np.abs(p)
+    if np.isinf(size.max()):
+        # |y| + |p| overflows: there, and only there, the ratio is taken of quarters, which are
+        # exact for numbers of that size.
+        far = np.isinf(size)
+        d[far] /= 4
+        size[far] = np.abs(y[far]) / 4 + np.abs(p[far]) / 4
+    np.maximum(size, _SMALLEST, out=size)  # 0 / 0 is a loss of 0
+    np.divide(d, size, out=d)
+    return np.multiply(d, 2, out=d)
+
+
+def _squared_log(y: Floats, p: Floats, _: float) -> Floats:
+    d = np.log1p(y)
+    d -= np.log1p(p)
+    return np.multiply(d, d, out=d)
+
+
+def _pinball(y: Floats, p: Floats, alpha: float) -> Floats:
+    d = y - p
+    below = d * (alpha - 1)
+    return np.maximum(np.multiply(d, alpha, out=d), below, out=d)
+
+
+def _huber(y: Floats, p: Floats, delta: float) -> Floats:
+    d = _absolute(y, p, 0.0)
+    near = np.minimum(d, delta)
+    d -= near / 2
+    return np.multiply(d, near, out=d)
+
+
+def _log_cosh(y: Floats, p: Floats, _: float) -> Floats:
+    # log cosh d = log1p(2 sinh(d / 2)**2), which keeps its digits near 0.
+    d = _absolute(y, p, 0.0)
+    near = np.minimum(d, _FAR)
+    d -= near
+    near /= 2
+    np.sinh(near, out=near)
+    near *= near
+    near *= 2
+    d += np.log1p(near, out=near)
+    return d
+
+
+def _tweedie(y: Floats, p: Floats, power: float) -> Floats:
+    if power == 1:
+        ratio = y / p
+        logarithm = np.log(np.where(y > 0, ratio, 1.0))
+        return 2 * (y * logarithm - y + p)
+    if power == 2:
+        return 2 * (np.log(p / y) + y / p - 1)
+    positive = np.maximum(y, 0.0)
+    return 2 * (
+        np.power(positive, 2 - power) / ((1 - power) * (2 - power))
+        - y * np.power(p, 1 - power) / (1 - power)
+        + np.power(p, 2 - power) / (2 - power)
+    )
+
+
+LOSSES: dict[str, Loss] = {
+    "absolute": Loss(_absolute),
+    "squared": Loss(_squared),  # a square that overflows is summed as an exact product
+    "magnitude": Loss(_magnitude),
+    "percentage": Loss(_percentage, bounded=False),
+    "symmetric_percentage": Loss(_symmetric_percentage),
+    "squared_log": Loss(_squared_log),
+    "pinball": Loss(_pinball),
+    "huber": Loss(_huber, bounded=False),
+    "log_cosh": Loss(_log_cosh),
+    "tweedie": Loss(_tweedie, bounded=False),
+}
+
+
+@dataclass(frozen=True)
+class FiniteLoss(FiniteTerms):
+    """Refuses rows whose loss overflows."""
+
+    loss: str = ""
+    parameter: float = 0.0
+
+    def fits(self, true: Extent, pred: Extent) -> bool:
+        """Whether the loss is finite at the corners, which are moved well outwards.
+
+        Each loss is a sum of a few terms monotone in either number on either side of 0.
+        """
+        corners = np.meshgrid(_corners(*true), _corners(*pred))
+        with np.errstate(all="ignore"):
+            return bool(np.isfinite(self.terms(*corners)).all())
+
+    def terms(self, true: Floats, pred: Floats) -> Floats:
+        """Return the losses."""
+        return LOSSES[self.loss].terms(true, pred, self.parameter)
+
+    def complaint(self) -> str:
+        """Say that the loss overflows."""
+        return "have a loss beyond float64"
+
+
+def _corners(low: float, high: float) -> list[float]:
+    corners = [low * _ROOM, low / _ROOM, high / _ROOM, high * _ROOM]
+    return [*corners, 0.0] if low <= 0 <= high else corners
+
+
+class LossSum(ExactSums):
+    """The sum of a loss of every row, exact once each row's loss is rounded."""
+
+    loss: LossName
+    parameter: float = 0.0
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """Targets and predictions in the domain of the loss."""
+        if self.loss == "squared_log":
+            sides = [Numbers(name, above=-1.0, wide=True) for name in (TRUE, PRED)]
+            return regression_schema(self.nan_policy, true=sides[0], pred=sides[1])
+        if LOSSES[self.loss].bounded:
+            return regression_schema(self.nan_policy)
+        finite = FiniteLoss(loss=self.loss, parameter=self.parameter)
+        if self.loss != "tweedie":
+            return regression_schema(self.nan_policy, finite)
+        positive = Numbers(PRED, above=0.0, wide=True)
+        true = Numbers(TRUE, wide=True)
+        if self.parameter >= 2:
+            true = Numbers(TRUE, above=0.0, wide=True)
+        elif self.parameter >= 1:
+            true = Numbers(TRUE, low=0.0, wide=True)
+        return regression_schema(self.nan_policy, finite, true=true, pred=positive)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The one sum."""
+        return ("loss",)
+
+    def _terms(self, y: Floats, p: Floats) -> Floats:
+        return LOSSES[self.loss].terms(y, p, self.parameter)
+
+    def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
+        """Return the sum of the losses of rows."""
+        y, p = columns
+        try:
+            with np.errstate(all="ignore"):
+                return {"loss": ExactSum.of_terms(self._terms, columns, weight)}
+        except InvalidBatchError:
+            if self.loss != "squared":
+                raise
+        with np.errstate(all="ignore"):
+            terms = self._terms(y, p)
+        far = np.isinf(terms)
+        terms[far] = 0.0
+        d = np.where(far, y - p, 0.0)
+        return {"loss": ExactSum.of(terms, weight) + ExactSum.product(d, d, weight)}

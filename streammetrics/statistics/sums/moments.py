@@ -1,0 +1,182 @@
+"""Exact sums over rows: totals, and the first and second moments of one column or a pair.
+
+Whatever subtracts (a variance, a covariance) is taken from exact integers and rounded once, so
+targets of 1e9 with unit variance lose nothing.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from streammetrics.core.columns.schema import Numbers, Schema
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.statistic import Statistic, nested, part, take_array
+from streammetrics.statistics.sums.targets import regression_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_MAX_WIDTH = 1 << 31
+
+
+class ExactSums(Statistic):
+    """Named exact sums over the rows, one for each of ``width`` outputs, and the total weight.
+
+    Rows weigh one where no weight is given, so the total weight is then their number. The width is
+    0 until there are rows.
+    """
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.width = 0
+        self._rows = 0  # of weight one
+        self._weighted = ExactSum.zero()  # the weight of the others
+        self.sums: dict[str, ExactSum] = {}
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The names of the sums."""
+
+    @abstractmethod
+    def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
+        """Return the sums of rows: columns are (n,) for one output, else (n, d)."""
+
+    def update(self, *columns: Floats, weight: Floats | None) -> None:
+        """Add the sums of the rows."""
+        n = len(columns[0])
+        width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
+        if width == 1:  # a single sum is a Python integer, which is quicker than an array of one
+            columns = tuple(column.reshape(n) for column in columns)
+        if weight is None:
+            self._rows += n
+        else:
+            self._weighted = self._weighted + ExactSum.of(weight)
+        self._add(width, self.lift(columns, weight))
+
+    def merge(self, other: ExactSums) -> None:
+        """Add the sums of another."""
+        if other.width:
+            self._rows += other._rows
+            self._weighted = self._weighted + other._weighted
+            self._add(other.width, other.sums)
+
+    def _add(self, width: int, sums: dict[str, ExactSum]) -> None:
+        if self.width:
+            sums = {name: held + sums[name] for name, held in self.sums.items()}
+        self.width, self.sums = width, sums
+
+    @property
+    def weight(self) -> ExactSum:
+        """The total weight of all rows."""
+        return self._weighted + ExactSum.counts(np.array(self._rows))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the width, the total weight and the sums."""
+        arrays = {"width": np.array([self.width], np.int64)}
+        arrays |= nested("weight", self.weight.arrays())
+        for name, total in self.sums.items():
+            arrays |= nested(name, total.arrays())
+        return arrays
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `arrays` gave."""
+        width = take_array(arrays, "width", "int64")
+        if width.shape != (1,) or not 0 <= width[0] < _MAX_WIDTH:
+            raise StateFormatError(f"{width.tolist()} is not a number of outputs")
+        self.width = int(width[0])
+        self._rows, self._weighted = 0, ExactSum.from_arrays((), part(arrays, "weight"))
+        shape = () if self.width == 1 else (self.width,)
+        names = self.names if self.width else ()
+        self.sums = {name: ExactSum.from_arrays(shape, part(arrays, name)) for name in names}
+        if arrays.keys() != self.arrays().keys():
+            raise StateFormatError(f"{sorted(arrays)} are not the sums {list(names)}")
+        if (self.total > 0) != (self.width > 0) or self.total < 0:
+            raise StateFormatError("the total weight does not fit the sums")
+
+    @property
+    def total(self) -> Fraction:
+        """The exact total weight."""
+        return self.weight.fraction()
+
+    def exact(self, name: str) -> list[Fraction]:
+        """Return one sum exactly, an entry for each output, none without rows."""
+        if not self.width:
+            return []
+        integers, exponent = self.sums[name].integers()
+        unit = Fraction(2) ** exponent
+        return [integer * unit for integer in np.ravel(integers).tolist()]
+
+    def means(self, name: str) -> list[Fraction]:
+        """Return the weighted mean for each output."""
+        total = self.total
+        return [value / total for value in self.exact(name)]
+
+
+class Moments(ExactSums):
+    """Sums of columns and, of the second `order`, of the products of every pair of them.
+
+    Columns are plain values ``x``; the target ``y`` (of rows that have a prediction as well, so
+    that it shares its rows with sums of losses); or the target ``y`` and the prediction ``p``.
+    Of order ``"count"`` there is only the total weight.
+    """
+
+    of: Literal["values", "target", "pair"]
+    order: Literal["count", "first", "second"] = "second"
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """Values, infinite ones too where they are only counted, or a target and a prediction."""
+        if self.of == "values":
+            return Schema((Numbers("values", ordered=self.order == "count"),), self.nan_policy)
+        return regression_schema(self.nan_policy)
+
+    @property
+    def _letters(self) -> str:
+        return {"values": "x", "target": "y", "pair": "yp"}[self.of]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The letters of the columns, then those of the products: ``y p yy yp pp``."""
+        letters = self._letters
+        products = [a + b for i, a in enumerate(letters) for b in letters[i:]]
+        return {"count": (), "first": (*letters,), "second": (*letters, *products)}[self.order]
+
+    def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
+        """Return the sums of columns and products."""
+        letters = self._letters
+        kept = columns[: len(letters)]
+        if self.order == "count":
+            return {}
+        if self.order == "first":
+            return {a: ExactSum.of(x, weight) for a, x in zip(letters, kept, strict=True)}
+        first, second = ExactSum.moments(kept, weight)
+        sums = dict(zip(letters, first, strict=True))
+        return sums | {letters[i] + letters[j]: total for (i, j), total in second.items()}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `arrays` gave; no rows have a negative variance or |correlation| > 1."""
+        super().restore(arrays)
+        if self.order != "second" or not self.width:
+            return
+        squares = [self.centred(a, a) for a in self._letters]
+        products = self.centred(self._letters[0], self._letters[-1])
+        for low, high, product in zip(squares[0], squares[-1], products, strict=True):
+            if min(low, high) < 0 or product**2 > low * high:
+                raise StateFormatError("the moments are not those of any rows")
+
+    def centred(self, a: str, b: str) -> list[Fraction]:
+        """Return Σ w (a - mean a)(b - mean b) for each output; 0 where one is constant."""
+        total = self.total
+        sums = zip(self.exact(a + b), self.exact(a), self.exact(b), strict=True)
+        return [product - x * y / total for product, x, y in sums]

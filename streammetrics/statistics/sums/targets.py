@@ -1,0 +1,125 @@
+"""Rows of regression: a target and a prediction, (n,) or (n, d), compared number by number."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.schema import Field, Numbers, Schema, reject
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Facts
+
+    Floats = NDArray[np.float64]
+    Extent = tuple[float, float]
+
+TRUE, PRED = "y_true", "y_pred"
+
+
+@dataclass(frozen=True)
+class FiniteTerms(Field):
+    """No column of its own: refuses rows where a term of target and prediction overflows.
+
+    It is checked with the batch, since rows may wait before a statistic computes their terms.
+    """
+
+    names: tuple[str, ...] = ()
+
+    @abstractmethod
+    def fits(self, true: Extent, pred: Extent) -> bool:
+        """Whether no term can overflow, by the smallest and the largest of both columns."""
+
+    @abstractmethod
+    def terms(self, true: Floats, pred: Floats) -> Floats:
+        """Return the terms, not finite where one overflows."""
+
+    @abstractmethod
+    def complaint(self) -> str:
+        """Return what to say of rows whose term overflows."""
+
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], None]:  # noqa: ARG002 - nothing to take
+        """Return no column."""
+        return (), None
+
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:  # noqa: ARG002
+        """Check that both columns are of one shape and that every term is finite."""
+        true, pred = batch.numbers(TRUE), batch.numbers(PRED)
+        if true.shape != pred.shape and _table(true).shape != _table(pred).shape:
+            raise InvalidBatchError(
+                f"{batch.title(TRUE)} has {_table(true).shape[1]} numbers a row, "
+                f"{batch.title(PRED)} has {_table(pred).shape[1]}"
+            )
+        if self.fits(batch.extent(TRUE), batch.extent(PRED)):
+            return
+        true, pred = _table(true), _table(pred)
+        with np.errstate(all="ignore"):
+            wrong = np.logical_not(np.isfinite(self.terms(true, pred)).all(axis=1))
+        if missing is not None:
+            wrong &= ~missing
+        if wrong.any():
+            titles = f"{batch.title(TRUE)} and {batch.title(PRED)}"
+            reject(titles, self.complaint(), wrong, np.stack([true, pred], axis=1))
+
+    def finish(
+        self,
+        batch: Batch,  # noqa: ARG002 - nothing to finish
+        taken: tuple[Any, ...],  # noqa: ARG002
+        rows: NDArray[np.intp] | None,  # noqa: ARG002
+    ) -> tuple[tuple[Any, ...], Facts]:
+        """Return nothing."""
+        return (), {}
+
+
+@dataclass(frozen=True)
+class FiniteDifference(FiniteTerms):
+    """Refuses rows where ``y_true - y_pred`` overflows."""
+
+    def fits(self, true: Extent, pred: Extent) -> bool:
+        """Whether the largest difference is finite."""
+        return math.isfinite(true[1] - pred[0]) and math.isfinite(pred[1] - true[0])
+
+    def terms(self, true: Floats, pred: Floats) -> Floats:
+        """Return the differences."""
+        return true - pred
+
+    def complaint(self) -> str:
+        """Say that the difference overflows."""
+        return "differ by more than float64 can hold"
+
+
+def _table(values: Floats) -> Floats:
+    return values[:, None] if values.ndim == 1 else values
+
+
+def regression_schema(
+    nan_policy: str,
+    finite: FiniteTerms | None = None,
+    *,
+    true: Numbers | None = None,
+    pred: Numbers | None = None,
+) -> Schema:
+    """Return the schema of targets and predictions, by default any whose difference is finite.
+
+    Statistics with equal schemas read a batch once, so narrower ones are for those that need it.
+    """
+    fields = (
+        true or Numbers(TRUE, wide=True),
+        pred or Numbers(PRED, wide=True),
+        finite or FiniteDifference(),
+    )
+    return Schema(fields, nan_policy)
+
+
+def values_schema(of: str, nan_policy: str) -> Schema:
+    """Return the schema of plain ``"values"``, or of the ``"errors"`` of predictions."""
+    if of == "values":
+        return Schema((Numbers("values", ordered=True),), nan_policy)
+    return regression_schema(nan_policy)

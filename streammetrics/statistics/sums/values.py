@@ -1,0 +1,204 @@
+"""Sorted histograms of values, or of the absolute errors of a regression, and their quantiles."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.histograms.histogram import DyadicHistogram
+from streammetrics.core.statistic import Statistic, nested, part, take_array
+from streammetrics.statistics.sums.targets import values_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.schema import Schema
+
+    Floats = NDArray[np.float64]
+
+QuantileMethod: TypeAlias = Literal["linear", "averaged_inverted_cdf"]
+
+_MAX_WIDTH = 1 << 20
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+class ValueHistogram(Statistic):
+    """One `DyadicHistogram` of at most `max_bins` cells for each output.
+
+    Of values, which may be infinite, or of absolute errors ``|y_true - y_pred|``.
+    """
+
+    of: Literal["values", "errors"]
+    max_bins: int = 1 << 20
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """Values, or a target and a prediction."""
+        return values_schema(self.of, self.nan_policy)
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.histograms: tuple[DyadicHistogram, ...] = ()
+
+    def update(self, *columns: Floats, weight: Floats | None) -> None:
+        """Count the values of the rows."""
+        values = columns[0] if self.of == "values" else np.abs(columns[0] - columns[1])
+        values = values.reshape(len(values), -1)
+        histograms = self._forks(values.shape[1])
+        for histogram, column in zip(histograms, values.T, strict=True):
+            histogram.add(np.ascontiguousarray(column), weight=weight)
+        self.histograms = histograms
+
+    def merge(self, other: ValueHistogram) -> None:
+        """Add the counts of another."""
+        self.merge_all([other])
+
+    def merge_all(self, others: Sequence[ValueHistogram]) -> None:
+        """Add the counts of others."""
+        seen = [other for other in others if other.histograms]
+        if not seen:
+            return
+        histograms = self._forks(len(seen[0].histograms))
+        for k, histogram in enumerate(histograms):
+            histogram.merge(*(other.histograms[k] for other in seen))
+        self.histograms = histograms
+
+    def _forks(self, width: int) -> tuple[DyadicHistogram, ...]:
+        if not self.histograms:
+            return tuple(DyadicHistogram(self.max_bins, 1) for _ in range(width))
+        return tuple(histogram.fork() for histogram in self.histograms)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the number of outputs and the arrays of each."""
+        arrays = {"width": np.array([len(self.histograms)], np.int64)}
+        for index, histogram in enumerate(self.histograms):
+            arrays |= nested(str(index), histogram.arrays())
+        return arrays
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `arrays` gave."""
+        width = take_array(arrays, "width", "int64")
+        if width.shape != (1,) or not 0 <= width[0] < _MAX_WIDTH:
+            raise StateFormatError(f"{width.tolist()} is not a number of outputs")
+        parts = [part(arrays, str(index)) for index in range(int(width[0]))]
+        if len(arrays) != 1 + sum(map(len, parts)) or not all(parts):
+            raise StateFormatError(f"{sorted(arrays)} are not the arrays of {len(parts)} outputs")
+        self.histograms = tuple(
+            DyadicHistogram.from_arrays(self.max_bins, 1, held) for held in parts
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        return sum(histogram.nbytes for histogram in self.histograms)
+
+    def quantiles(self, q: float, method: QuantileMethod) -> list[Estimate]:
+        """Return the quantile of each output, none without rows."""
+        return [quantile(histogram, q, method) for histogram in self.histograms]
+
+
+class Estimate(NamedTuple):
+    """A value and what it certainly lies between; all three are equal where it is exact."""
+
+    value: float
+    low: float
+    high: float
+
+
+class _Rank(NamedTuple):
+    """A mass counted from below; `left` is for what ends there, otherwise for what begins."""
+
+    mass: Fraction
+    left: bool = False
+
+
+def quantile(histogram: DyadicHistogram, q: float, method: QuantileMethod) -> Estimate:
+    """Return the quantile of level `q`, read as the decimal it prints as, of a total mass n.
+
+    ``"linear"``: order statistics are counted from 0 and a weight is that many equal rows. With
+    ``h = q (n - 1)``, interpolate between those of the ranks ``floor(h)`` and ``floor(h) + 1``;
+    undefined for n < 1. This is NumPy's default, and ``wtd.quantile`` of Harrell's Hmisc.
+    ``"averaged_inverted_cdf"``: the value at which the cumulative share passes `q`, or the mean of
+    the two neighbours where it is met exactly. It does not depend on the scale of the weights.
+    """
+    level = Fraction(str(q))
+    total = _mass(histogram)
+    if method == "linear":
+        if total < 1:
+            return Estimate(math.nan, math.nan, math.nan)
+        h = level * (total - 1)
+        first = Fraction(math.floor(h))
+        ranks = (_Rank(first + 1, left=True), _Rank(min(first + 2, total), left=True))
+        share = h - first
+    else:
+        ranks, share = (_Rank(level * total, left=True), _Rank(level * total)), Fraction(1, 2)
+    (low_a, high_a), (low_b, high_b) = _located(histogram, ranks)
+    low, high = _between(low_a, low_b, share), _between(high_a, high_b, share)
+    if not low < high:
+        return Estimate(low, low, high)
+    # The outermost cells reach to infinity: their middle is taken of what is finite.
+    middle = _between(max(low, -_LARGEST), min(high, _LARGEST), Fraction(1, 2))
+    return Estimate(middle, low, high)
+
+
+def _between(a: float, b: float, share: Fraction) -> float:
+    """Return a (1 - share) + b share, rounded once."""
+    if a == b or share == 0:
+        return a
+    if math.isinf(a) or math.isinf(b):
+        return a + b
+    return float(Fraction(a) * (1 - share) + Fraction(b) * share)
+
+
+def _mass(histogram: DyadicHistogram) -> Fraction:
+    (total,) = histogram.totals()
+    if isinstance(total, int):
+        return Fraction(total)
+    return sum((_exact(block.counts[0]) for block in histogram.cells()), Fraction(0))
+
+
+def _exact(mass: NDArray[Any]) -> Fraction:
+    if mass.dtype.kind == "i":
+        return Fraction(int(mass.sum()))
+    return ExactSum.of(mass).fraction()
+
+
+def _located(histogram: DyadicHistogram, ranks: Sequence[_Rank]) -> list[tuple[float, float]]:
+    """Return the edges of the cells that hold the ranks; of the last cell for those beyond."""
+    found: list[tuple[float, float]] = []
+    passed = Fraction(0)
+    edges = (math.nan, math.nan)
+    for block in histogram.cells():
+        mass = block.counts[0]
+        total = _exact(mass)
+        for rank in ranks[len(found) :]:
+            inside = rank.mass - passed
+            if inside > total or (inside == total and not rank.left):
+                break
+            place = _place(mass, inside, left=rank.left)
+            found.append((float(block.low[place]), float(block.high[place])))
+        if len(found) == len(ranks):
+            return found
+        edges = float(block.low[-1]), float(block.high[-1])
+        passed += total
+    return found + [edges] * (len(ranks) - len(found))
+
+
+def _place(mass: NDArray[Any], inside: Fraction, *, left: bool) -> int:
+    """Return the first cell whose cumulative mass exceeds `inside`, or reaches it if `left`."""
+    if mass.dtype.kind == "i":
+        if left:
+            return int(np.searchsorted(np.cumsum(mass), math.ceil(inside), "left"))
+        return int(np.searchsorted(np.cumsum(mass), math.floor(inside), "right"))
+    # Cumulative sums of floats round: bisect over exact ones.
+    bisect = bisect_left if left else bisect_right
+    return bisect(range(mass.size), inside, key=lambda last: _exact(mass[: last + 1]))

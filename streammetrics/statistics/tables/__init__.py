@@ -1,0 +1,1 @@
+"""Counts by label: of pairs, at a threshold, among the top k."""

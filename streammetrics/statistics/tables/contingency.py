@@ -1,0 +1,200 @@
+"""How often each pair of labels was seen together: what classification and clustering read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.columns.labels import Labels
+from streammetrics.core.columns.schema import Schema
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.statistic import Statistic, nested, part, take_array
+from streammetrics.statistics.tables.label_sets import (
+    coded_labels,
+    packed_labels,
+    united_labels,
+    unpacked_labels,
+    used_labels,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.conversion import Column
+    from streammetrics.statistics.tables.label_sets import Labelled
+
+_DENSE = 1 << 16  # pairs counted by direct address: 512 KB of counts stay in cache
+
+
+class Cells(NamedTuple):
+    """The pairs that occur: labels of both sides, places in them, and how much of each pair."""
+
+    row_labels: NDArray[Any]
+    column_labels: NDArray[Any]
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    amount: ExactSum
+
+
+class ContingencyTable(Statistic):
+    """Counts, or exact sums of weights, of (row label, column label) pairs.
+
+    Only pairs that occur are held, so memory grows with them (16 bytes each) and not with the
+    square of the classes. Each side keeps its own labels, sorted. `alike` sides hold labels of
+    one kind, and the second may be an (n, K) matrix of scores.
+    """
+
+    row: str = "y_true"
+    column: str = "y_pred"
+    labels: tuple[Any, ...] | None = None
+    alike: bool = True
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """Two columns of labels."""
+        if self.alike:
+            second = Labels(self.column, self.labels, matrix=True)
+            return Schema((Labels(self.row, self.labels), second), self.nan_policy)
+        sides = (Labels(name, fact=f"labels of {name}") for name in (self.row, self.column))
+        return Schema(tuple(sides), self.nan_policy)
+
+    def clear(self) -> None:
+        """Forget all pairs."""
+        self.row_labels: NDArray[Any] = np.empty(0, np.int64)
+        self.column_labels: NDArray[Any] = np.empty(0, np.int64)
+        self.pairs: NDArray[np.int64] = np.empty(0, np.int64)
+        self.counts: NDArray[np.int64] = np.empty(0, np.int64)
+        self.weights: ExactSum | None = None
+
+    def update(self, *columns: Column, weight: NDArray[np.float64] | None) -> None:
+        """Count the pairs of the rows."""
+        (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
+        pair, width = rows * len(column_labels), len(column_labels)
+        pair += cols
+        size = len(row_labels) * width
+        weights = None
+        if size <= max(_DENSE, 4 * pair.size):
+            dense = np.bincount(pair, minlength=size)
+            places = np.flatnonzero(dense)
+            counts = dense[places]
+            if weight is not None:
+                group = np.empty(size, np.intp)
+                group[places] = np.arange(places.size)
+                weights = ExactSum.grouped(group[pair], places.size, weight)
+        else:
+            places, group = np.unique(pair, return_inverse=True)
+            counts = np.bincount(group, minlength=places.size)
+            if weight is not None:
+                weights = ExactSum.grouped(group, places.size, weight)
+        if weights is not None:
+            counts = np.zeros_like(counts)
+        self._add(
+            used_labels(row_labels, places // width),
+            used_labels(column_labels, places % width),
+            counts,
+            weights,
+        )
+
+    def merge(self, other: ContingencyTable) -> None:
+        """Add the counts of another table."""
+        if other.pairs.size:
+            width = max(len(other.column_labels), 1)
+            self._add(
+                (other.row_labels, other.pairs // width),
+                (other.column_labels, other.pairs % width),
+                other.counts,
+                other.weights,
+            )
+
+    def _add(
+        self, rows: Labelled, columns: Labelled, counts: NDArray[np.int64], weights: ExactSum | None
+    ) -> None:
+        width = len(self.column_labels)
+        row_labels, mine_row, their_row = united_labels(self.row_labels, rows[0])
+        column_labels, mine_column, their_column = united_labels(self.column_labels, columns[0])
+        theirs = their_row[rows[1]] * len(column_labels) + their_column[columns[1]]
+        mine = self.pairs
+        if mine_row is not None or mine_column is not None:
+            row, column = np.divmod(mine, max(width, 1))
+            row = row if mine_row is None else mine_row[row]
+            column = column if mine_column is None else mine_column[column]
+            mine = row * len(column_labels) + column
+        if np.array_equal(mine, theirs):
+            self.counts = self.counts + counts
+            if weights is not None:
+                self.weights = weights if self.weights is None else self.weights + weights
+            self.pairs = mine
+        else:
+            pairs = np.unique(np.concatenate([mine, theirs]))
+            a, b = np.searchsorted(pairs, mine), np.searchsorted(pairs, theirs)
+            total = np.zeros(pairs.size, np.int64)
+            total[a] = self.counts
+            total[b] += counts
+            parts = [
+                part.regroup(place, pairs.size)
+                for part, place in ((self.weights, a), (weights, b))
+                if part is not None
+            ]
+            self.weights = sum(parts[1:], parts[0]) if parts else None
+            self.pairs, self.counts = pairs, total
+        self.row_labels, self.column_labels = row_labels, column_labels
+
+    def cells(self) -> Cells:
+        """Return the pairs that occur, in order of their labels."""
+        width = max(len(self.column_labels), 1)
+        amount = ExactSum.counts(self.counts)
+        if self.weights is not None:
+            amount += self.weights
+        rows, columns = np.divmod(self.pairs, width)
+        return Cells(self.row_labels, self.column_labels, rows, columns, amount)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        held = (self.row_labels, self.column_labels, self.pairs, self.counts)
+        weights = 0 if self.weights is None else self.weights.nbytes
+        return sum(array.nbytes for array in held) + weights
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return labels, pairs and exact amounts."""
+        amount = self.cells().amount
+        return {
+            "row_labels": packed_labels(self.row_labels),
+            "column_labels": packed_labels(self.column_labels),
+            "pairs": self.pairs,
+            **nested("amount", amount.arrays()),
+        }
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Set labels, pairs and amounts, all of which must be in order and in use."""
+        row_labels = unpacked_labels(arrays, "row_labels")
+        column_labels = unpacked_labels(arrays, "column_labels")
+        pairs = take_array(arrays, "pairs", "int64")
+        amount = ExactSum.from_arrays(pairs.shape, part(arrays, "amount"))
+        width = len(column_labels)
+        for values in (row_labels, column_labels, pairs):
+            if not bool(np.all(values[1:] > values[:-1])):
+                raise StateFormatError("labels or pairs of a contingency table are out of order")
+        if pairs.size and not 0 <= pairs[0] <= pairs[-1] < len(row_labels) * width:
+            raise StateFormatError("a pair of a contingency table names no label")
+        rows, columns = np.divmod(pairs, max(width, 1))
+        if len(np.unique(rows)) != len(row_labels) or len(np.unique(columns)) != width:
+            raise StateFormatError("a label of a contingency table is in no pair")
+        if not bool(np.all(np.asarray(amount.to_float()) > 0)):
+            raise StateFormatError("a pair of a contingency table has no positive count")
+        self.row_labels, self.column_labels, self.pairs = row_labels, column_labels, pairs
+        self.counts, self.weights = as_counts(amount)
+
+
+def as_counts(amount: ExactSum) -> tuple[NDArray[np.int64], ExactSum | None]:
+    """Return amounts as plain counts if they are whole and small, else as a sum of weights."""
+    floats = np.asarray(amount.to_float())
+    counts = np.where(np.abs(floats) < 2.0**53, floats, 0.0).astype(np.int64)
+    if ExactSum.counts(counts) == amount:
+        return counts, None
+    return np.zeros(floats.shape, np.int64), amount

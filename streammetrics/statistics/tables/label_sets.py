@@ -1,0 +1,76 @@
+"""Sets of labels as statistics hold them: sorted, distinct, integers or strings."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.statistic import take_array
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.conversion import Column
+
+    Labelled = tuple[NDArray[Any], NDArray[np.intp]]  # sorted labels, and places among them
+
+_NEAR = 1 << 16  # integers this near to each other are placed by subtraction
+
+
+def coded_labels(column: Column) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return each row's place among labels, in order, some of which may not occur."""
+    values = column.values
+    if column.vocabulary is not None:
+        return values.astype(np.int64, copy=False), column.vocabulary
+    low, high = int(values.min()), int(values.max())
+    if high - low < _NEAR:
+        # Subtracting low first in the values' own type could overflow it.
+        places = values.astype(np.int64, copy=False) if low == 0 else values.astype(np.int64) - low
+        return places, np.arange(low, high + 1, dtype=np.int64)
+    labels, places = np.unique(values.astype(np.int64, copy=False), return_inverse=True)
+    return places, labels
+
+
+def used_labels(labels: NDArray[Any], places: NDArray[np.intp]) -> Labelled:
+    """Return the labels that occur among the places, and the places among them."""
+    seen = np.zeros(len(labels), np.bool_)
+    seen[places] = True
+    if seen.all():
+        return labels, places
+    return labels[seen], (np.cumsum(seen) - 1)[places]
+
+
+def united_labels(
+    mine: NDArray[Any], theirs: NDArray[Any]
+) -> tuple[NDArray[Any], Any, NDArray[np.intp]]:
+    """Return all labels, and for either side the place of each of its labels among them."""
+    if np.array_equal(mine, theirs):
+        return mine, None, np.arange(len(theirs))
+    if not len(mine):
+        return theirs, None, np.arange(len(theirs))
+    labels = np.union1d(mine, theirs)
+    return labels, np.searchsorted(labels, mine), np.searchsorted(labels, theirs)
+
+
+def packed_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as an array of a state: integers as they are, strings as JSON in bytes."""
+    if labels.dtype.kind != "U":
+        return labels
+    text = json.dumps(labels.tolist(), ensure_ascii=False, separators=(",", ":"))
+    return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+
+
+def unpacked_labels(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
+    """Return the labels that `packed_labels` made an array of."""
+    if name in arrays and arrays[name].dtype == np.uint8:
+        packed = take_array(arrays, name, "uint8").tobytes()
+        texts = json.loads(packed.decode("utf-8", "surrogatepass"))
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise StateFormatError("labels of a state are neither integers nor text")
+        return np.array(texts, dtype=np.str_)
+    return take_array(arrays, name, "int64")
