@@ -5,11 +5,16 @@ Run: python examples/custom_metric.py
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 import streammetrics as sm
-from streammetrics.metrics.classification.base import Confusion, ContingencyMetric
+from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.testing import check_laws
+
+if TYPE_CHECKING:
+    from streammetrics.metrics.classification.view import Confusion
 
 
 class ExpectedProfit(ContingencyMetric):

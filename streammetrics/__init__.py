@@ -24,7 +24,6 @@ same `to_bytes()`, and the same value to the last bit. A value is exact, or `bou
 holds the exact one.
 """
 
-from streammetrics import metrics as _metrics
 from streammetrics.core.errors import (
     EstimateWarning,
     IncompatibleMetricsError,
@@ -33,12 +32,46 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     UndefinedMetricWarning,
 )
-from streammetrics.core.metric import Interval, Metric, merge
+from streammetrics.core.mergeable import merge
+from streammetrics.core.metric import Interval, Metric
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.reading import from_bytes
+from streammetrics.core.stateful import from_bytes
 from streammetrics.engines.local import evaluate
 from streammetrics.ledger.ledger import Ledger
-from streammetrics.metrics import *  # noqa: F403 - each module lists its public names
+from streammetrics.metrics import aggregation
+from streammetrics.metrics.aggregation import *  # noqa: F403 - each module lists its public names
+from streammetrics.metrics.classification import overall as classification_overall
+from streammetrics.metrics.classification import ratios as classification_ratios
+from streammetrics.metrics.classification.overall import *  # noqa: F403
+from streammetrics.metrics.classification.ratios import *  # noqa: F403
+from streammetrics.metrics.clustering import entropy as clustering_entropy
+from streammetrics.metrics.clustering import internal as clustering_internal
+from streammetrics.metrics.clustering import pairs as clustering_pairs
+from streammetrics.metrics.clustering.entropy import *  # noqa: F403
+from streammetrics.metrics.clustering.internal import *  # noqa: F403
+from streammetrics.metrics.clustering.pairs import *  # noqa: F403
+from streammetrics.metrics.correlation import rank as correlation_rank
+from streammetrics.metrics.correlation.rank import *  # noqa: F403
+from streammetrics.metrics.ranking import base as ranking_base
+from streammetrics.metrics.ranking import binary as ranking_binary
+from streammetrics.metrics.ranking import graded as ranking_graded
+from streammetrics.metrics.ranking.base import *  # noqa: F403
+from streammetrics.metrics.ranking.binary import *  # noqa: F403
+from streammetrics.metrics.ranking.graded import *  # noqa: F403
+from streammetrics.metrics.regression import losses as regression_losses
+from streammetrics.metrics.regression import moments as regression_moments
+from streammetrics.metrics.regression import quantiles as regression_quantiles
+from streammetrics.metrics.regression.losses import *  # noqa: F403
+from streammetrics.metrics.regression.moments import *  # noqa: F403
+from streammetrics.metrics.regression.quantiles import *  # noqa: F403
+from streammetrics.metrics.scores import calibration as scores_calibration
+from streammetrics.metrics.scores import curves as scores_curves
+from streammetrics.metrics.scores import losses as scores_losses
+from streammetrics.metrics.scores import thresholds as scores_thresholds
+from streammetrics.metrics.scores.calibration import *  # noqa: F403
+from streammetrics.metrics.scores.curves import *  # noqa: F403
+from streammetrics.metrics.scores.losses import *  # noqa: F403
+from streammetrics.metrics.scores.thresholds import *  # noqa: F403
 
 __version__ = "0.1.0"
 
@@ -57,4 +90,23 @@ __all__ = [
     "from_bytes",
     "merge",
 ]
-__all__ += _metrics.__all__
+_MODULES = (
+    aggregation,
+    classification_overall,
+    classification_ratios,
+    clustering_entropy,
+    clustering_internal,
+    clustering_pairs,
+    correlation_rank,
+    ranking_base,
+    ranking_binary,
+    ranking_graded,
+    regression_losses,
+    regression_moments,
+    regression_quantiles,
+    scores_calibration,
+    scores_curves,
+    scores_losses,
+    scores_thresholds,
+)
+__all__ += [name for module in _MODULES for name in module.__all__]

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from streammetrics.core.errors import EstimateWarning, StreamMetricsError, UndefinedMetricWarning
-from streammetrics.core.metric import Interval, Metric, merge
+from streammetrics.core.mergeable import merge
+from streammetrics.core.metric import Interval, Metric
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.reading import from_bytes
+from streammetrics.core.stateful import from_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -28,7 +28,7 @@ from streammetrics.ledger.ledger import Ledger
 from streammetrics.readers import trec
 from streammetrics.readers.pieces import BATCH_ROWS
 from streammetrics.readers.sources import FORMATS, STDIN, find
-from streammetrics.show.report import console
+from streammetrics.show.terminal import console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

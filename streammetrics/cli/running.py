@@ -10,10 +10,11 @@ from streammetrics.cli.errors import CommandError
 from streammetrics.cli.tasks import PROBABILITIES
 from streammetrics.cli.writing import write
 from streammetrics.core.errors import StateFormatError, StreamMetricsError
-from streammetrics.core.reading import from_bytes
+from streammetrics.core.stateful import from_bytes
 from streammetrics.readers import formats
 from streammetrics.readers.sources import STDIN
-from streammetrics.show.report import Report, as_json, console, report, show
+from streammetrics.show.report import Report, as_json, report
+from streammetrics.show.terminal import console, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -90,7 +91,8 @@ def state_of(path: str) -> Metric | MetricSet | Ledger:
     """Read a saved state."""
     try:
         with open(path, "rb") as file:
-            return from_bytes(file.read())
+            state: Metric | MetricSet | Ledger = from_bytes(file.read())
+            return state
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from error
     except StateFormatError as error:

@@ -144,3 +144,15 @@ def _expected(options: tuple[Any, ...]) -> str:
         else:
             words.append(f"a {getattr(get_origin(option) or option, '__name__', option)}")
     return " or ".join(words)
+
+
+def require(what: Configured, name: str, fits: bool, expected: str) -> None:
+    """Raise `ValueError` naming the parameter, its value and what is expected."""
+    if not fits:
+        value = getattr(what, name)
+        raise ValueError(f"{type(what).__name__}({name}={value!r}): expected {expected}")
+
+
+def within(value: Any, low: float, high: float) -> bool:
+    """Whether a parameter is in a range; of what is not a number the check of types complains."""
+    return not isinstance(value, int | float | np.number) or bool(low <= value <= high)

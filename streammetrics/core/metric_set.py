@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.schema import KINDS
-from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.metric import Interval, Mergeable, Metric
+from streammetrics.core.columns.tables import table_columns
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.metric import Interval, Metric
+from streammetrics.core.stateful import registered, registered_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -186,6 +189,19 @@ class MetricSet(Mergeable):
         metrics = tuple((name, metric.key) for name, metric in self._metrics.items())
         return metrics, sorted(self.columns.items())
 
+    def configuration(self) -> dict[str, Any]:
+        """Return what a file says of the set before its rows."""
+        members = [
+            {"name": name, **metric.configuration()} for name, metric in self._metrics.items()
+        ]
+        return {"class": registered_name(type(self)), "columns": self.columns, "metrics": members}
+
+    @classmethod
+    def configured(cls, meta: Mapping[str, Any]) -> Self:
+        """Return an empty set of what `configuration` said."""
+        members = {member["name"]: _configured(member) for member in meta["metrics"]}
+        return cls(members, columns=meta["columns"])
+
     def __repr__(self) -> str:
         inside = ", ".join(
             f"{name!r}: {repr(metric).partition(' <')[0]}" for name, metric in self._metrics.items()
@@ -193,21 +209,8 @@ class MetricSet(Mergeable):
         return f"MetricSet({{{inside}}}) <{self.n_rows:,} rows>"
 
 
-_NAMES = ("column_names", "columns", "keys")  # of Arrow tables, of data frames, of mappings
-
-
-def is_table(what: Any) -> bool:
-    """Whether it has columns by name."""
-    return any(hasattr(what, attribute) for attribute in _NAMES)
-
-
-def table_columns(table: Any) -> list[str]:
-    """Return the names of a table's columns, whatever kind of table it is."""
-    for attribute in _NAMES:
-        names = getattr(table, attribute, None)
-        if names is not None:
-            return list(names() if callable(names) else names)
-    raise InvalidBatchError(
-        f"a {type(table).__name__} is not a table: pass a mapping of arrays, a pandas or polars "
-        "DataFrame, an Arrow Table or RecordBatch, or columns by name"
-    )
+def _configured(member: Mapping[str, Any]) -> Metric:
+    cls = registered(member["class"])
+    if not issubclass(cls, Metric):
+        raise StateFormatError(f"a set holds metrics, not a {member['class']}")
+    return cls.configured(member)

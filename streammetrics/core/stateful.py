@@ -1,13 +1,48 @@
-"""What everything with a state has in common: bytes, equality, pickling."""
+"""What everything with a state has in common: bytes, equality, pickling, and a name in files."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+from safetensors import SafetensorError
+
+from streammetrics.core.errors import StateFormatError, StreamMetricsError
+from streammetrics.core.state.container import packed, unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
 
 class Stateful(ABC):
-    """An object whose configuration and state are `to_bytes()`, and nothing else."""
+    """An object whose configuration and state are `to_bytes()`, and nothing else.
+
+    A class is known to `from_bytes` by its registered name; what stands in the file is the
+    business of its `describe` and `rebuild`.
+    """
+
+    # A ClassVar would be kept by every dataclass, and go along where one is pickled by value.
+    registry = dict[str, type["Stateful"]]()  # noqa: RUF012 - see above
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.register()
+
+    @classmethod
+    def register(cls) -> None:
+        """Let states of this class be read."""
+        Stateful.registry[registered_name(cls)] = cls
+
+    @abstractmethod
+    def describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what a file says of this object, its class first, and its arrays."""
+
+    @classmethod
+    @abstractmethod
+    def rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the object that `describe` described, after checking all of it."""
 
     @abstractmethod
     def merge(self, *others: Self) -> Self:
@@ -24,9 +59,7 @@ class Stateful(ABC):
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes: safe, versioned, checksummed, equal for equal rows."""
-        from streammetrics.core.reading import to_bytes  # noqa: PLC0415 - it builds metrics in turn
-
-        return to_bytes(self)
+        return packed(*self.describe())
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -36,14 +69,60 @@ class Stateful(ABC):
     __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from streammetrics.core.reading import from_bytes  # noqa: PLC0415 - it builds metrics in turn
-
         return _unpickled, (self._types, from_bytes, self.to_bytes())
 
 
-def _unpickled(classes: tuple[Any, ...], from_bytes: Any, blob: bytes) -> Any:
+def from_bytes(blob: bytes) -> Any:
+    """Rebuild the metric, the set or the ledger whose `to_bytes` gave `blob`.
+
+    Nothing is unpickled or imported: only classes that are already defined are built, so a file
+    with a user's own metric needs the module that defines it to be imported first.
+
+    Raises:
+        StateFormatError: The bytes are truncated, altered, of a later format or not a state.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> blob = sm.Mean().update([1.0, 2.0]).to_bytes()
+        >>> sm.from_bytes(blob).compute()
+        1.5
+    """
+    try:
+        meta, arrays = unpacked(bytes(blob))
+        return registered(meta["class"]).rebuild(meta, arrays)
+    except StateFormatError:
+        raise
+    except (
+        StreamMetricsError, SafetensorError, ValueError, TypeError, KeyError, IndexError,
+        AttributeError, OverflowError, RecursionError, MemoryError,
+    ) as error:  # fmt: skip
+        raise StateFormatError(f"not a state of streammetrics: {error}") from error
+
+
+def registered(name: str) -> type[Stateful]:
+    """Return the class that states name so, or raise `StateFormatError` where it is unknown."""
+    cls = Stateful.registry.get(name)
+    if cls is None:
+        raise StateFormatError(
+            f"the state is of a {name}, which is not defined here: import its module first, "
+            "or read it with the version of streammetrics that wrote it"
+        )
+    return cls
+
+
+def registered_name(cls: type) -> str:
+    """Return the name under which states name a class: short for the package's own."""
+    module = cls.__module__
+    if module.partition(".")[0] == __name__.partition(".")[0]:
+        return cls.__name__
+    if module == "__mp_main__":  # a script, as processes that it spawns call it
+        module = "__main__"
+    return f"{module}.{cls.__qualname__}"
+
+
+def _unpickled(classes: tuple[Any, ...], read: Any, blob: bytes) -> Any:
     # Naming the classes makes pickle import them. A class that was pickled by value is built again
     # and given up for the one that is there already, which has to be registered again.
     for cls in classes:
         cls.register()
-    return from_bytes(blob)
+    return read(blob)

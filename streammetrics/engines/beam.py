@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
+from streammetrics.core.columns.tables import n_rows
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.engines._optional import needs
 from streammetrics.engines.shards import blank, located
-from streammetrics.readers.pieces import n_rows
 
 with needs("apache-beam"):
     import apache_beam as beam

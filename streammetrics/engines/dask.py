@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.metric import merge
+from streammetrics.core.mergeable import merge
 from streammetrics.engines import shards
 from streammetrics.engines._optional import needs
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.metric_set import is_table
+from streammetrics.core.columns.tables import is_table
 from streammetrics.engines._optional import needs
 from streammetrics.engines.shards import blank
 from streammetrics.readers.pieces import BATCH_ROWS, Piece, TablePiece

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.metric import merge
+from streammetrics.core.mergeable import merge
 from streammetrics.engines.shards import located
 from streammetrics.readers.pieces import TablePiece
 

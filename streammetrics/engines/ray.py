@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.reading import from_bytes
+from streammetrics.core.stateful import from_bytes
 from streammetrics.engines._optional import needs
 from streammetrics.engines.shards import blank, located
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from streammetrics.core.columns.tables import n_rows
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.readers.pieces import n_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streammetrics.core.errors import IncompatibleMetricsError
-from streammetrics.core.reading import from_bytes
+from streammetrics.core.stateful import from_bytes
 from streammetrics.engines._optional import needs
 
 with needs("torch"):
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from torch.utils.data import DistributedSampler
 
-    from streammetrics.core.metric import Mergeable
+    from streammetrics.core.mergeable import Mergeable
 
 M = TypeVar("M", bound="Mergeable")
 

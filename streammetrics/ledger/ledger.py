@@ -6,8 +6,8 @@ import operator
 from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.errors import IncompatibleMetricsError
-from streammetrics.core.metric import Mergeable
-from streammetrics.core.stateful import Stateful
+from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.stateful import Stateful, from_bytes, registered_name
 from streammetrics.ledger.shards import (
     Known,
     Shard,
@@ -17,13 +17,17 @@ from streammetrics.ledger.shards import (
     joined,
     later,
     listed,
+    of_parts,
     order,
+    parts,
     shown,
     total,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
 
 __all__ = ["Ledger"]
 
@@ -201,6 +205,16 @@ class Ledger(Stateful):
         of = "" if self._known.empty is None else shown(self._known.empty)
         count, sealed = len(self), len(self.sealed)
         return f"Ledger({of}) <{count:,} shard{'s' * (count != 1)}, {sealed:,} sealed>"
+
+    def describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what a file says of the shards, and their states as arrays of bytes."""
+        shards, arrays = parts(self._known)
+        return {"class": registered_name(type(self)), "shards": shards}, dict(arrays)
+
+    @classmethod
+    def rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the ledger that was described."""
+        return cls.of(of_parts(meta["shards"], arrays, from_bytes))
 
     @property
     def known(self) -> Known:

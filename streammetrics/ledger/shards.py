@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.statistic import take_array
+from streammetrics.core.state.arrays import take_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.metric import Mergeable
+    from streammetrics.core.mergeable import Mergeable
 
 ShardId = str | int
 

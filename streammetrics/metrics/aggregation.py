@@ -6,8 +6,9 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from streammetrics.core.configured import require, within
+from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Interval, Metric
-from streammetrics.metrics.regression.base import nearest, require, within
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.sums.values import Estimate, QuantileMethod, ValueHistogram

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.metric_set import table_columns
+from streammetrics.core.columns.tables import n_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,17 +59,3 @@ class TablePiece:
     def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Any]]:  # noqa: ARG002 - it is in memory already
         """Yield the table."""
         yield self.rows, self.table
-
-
-def n_rows(table: Any) -> int:
-    """Return the number of rows of a table."""
-    shape = getattr(table, "shape", None)  # of pandas, polars and Arrow tables
-    if shape is not None:
-        return int(shape[0])
-    if hasattr(table, "num_rows"):
-        return int(table.num_rows)
-    names = table_columns(table)
-    if not names:
-        raise InvalidBatchError("the table has no columns")
-    column = table[names[0]]
-    return len(column) if hasattr(column, "__len__") and not isinstance(column, str) else 1

@@ -16,7 +16,7 @@ from prediction_files import store
 import streammetrics as sm
 from streammetrics.cli.writing import write
 from streammetrics.show.report import Row, as_json, plain, report
-from streammetrics.show.report import _cells as cells
+from streammetrics.show.terminal import _cells as cells
 
 BINARY = ("--task", "binary", "--y-true", "label", "--y-score", "score")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 import streammetrics as sm
-from streammetrics.metrics.clustering.base import exact_dot
+from streammetrics.core.exact.integers import exact_dot
 from streammetrics.metrics.clustering.information import (
     deviance,
     entropy,

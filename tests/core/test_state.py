@@ -10,7 +10,7 @@ import pytest
 from oracles.table import ORACLES
 
 import streammetrics as sm
-from streammetrics.core import reading as state
+from streammetrics.core import stateful as state
 from streammetrics.core.state import container
 from streammetrics.ledger.shards import Shard
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streammetrics.statistics.pairs.inversions import exact_dot, grid_inversions, inversions
+from streammetrics.core.exact.integers import exact_dot
+from streammetrics.statistics.pairs.inversions import grid_inversions, inversions
 
 
 def counted(ranks, counts):

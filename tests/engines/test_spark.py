@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streammetrics as sm
-from streammetrics.metrics.classification.base import Confusion, ContingencyMetric
+from streammetrics.metrics.classification.base import ContingencyMetric
 
 pytest.importorskip("pyspark", reason="needs pyspark: pip install 'streammetrics[engines]'")
 if not (shutil.which("java") or "JAVA_HOME" in os.environ):
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame
+
+    from streammetrics.metrics.classification.view import Confusion
 
     Stages = Callable[[], list[int]]
 

@@ -16,7 +16,7 @@ from engine_suites import exact_suite as metrics
 from engine_suites import weighted_rows as table
 
 import streammetrics as sm
-from streammetrics.core.reading import to_bytes
+from streammetrics.core.stateful import Stateful
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'streammetrics[engines]'")
 dist = pytest.importorskip("torch.distributed")
@@ -129,12 +129,16 @@ class Unwritable(sm.Mean):
         raise RuntimeError("the disk is on fire")
 
 
+def state_of(metric):
+    return metric and Stateful.to_bytes(metric)
+
+
 def refused(metric):
     """Reduce a metric, which raises; return what was said and whether the state is as before."""
-    before = metric and to_bytes(metric)
+    before = state_of(metric)
     with pytest.raises(sm.IncompatibleMetricsError) as raised:
         all_reduce(metric)
-    return str(raised.value), (metric and to_bytes(metric)) == before
+    return str(raised.value), state_of(metric) == before
 
 
 def reduce_unequal(rank, odd_rank, plain, odd):

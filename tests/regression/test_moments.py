@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import streammetrics as sm
 from streammetrics.core.errors import StateFormatError
-from streammetrics.metrics.regression.base import root
+from streammetrics.core.exact.rounding import root
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments

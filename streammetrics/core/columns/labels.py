@@ -9,14 +9,24 @@ import numpy as np
 
 from streammetrics.core.columns.batch import has_nan
 from streammetrics.core.columns.conversion import Column
-from streammetrics.core.columns.schema import Facts, Field, Numbers, reject, shown
+from streammetrics.core.columns.schema import Facts, Field, reject, shown
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.numbers import Numbers
     from streammetrics.core.columns.schema import Kind
+
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
 
 KINDS = {"b": "booleans", "i": "integers", "u": "integers"}
 
@@ -291,3 +301,16 @@ def places_among(values: NDArray[Any], labels: tuple[Any, ...]) -> NDArray[np.in
     found = np.searchsorted(ordered[order], values)
     places: NDArray[np.intp] = order[np.minimum(found, len(labels) - 1)]
     return places
+
+
+def one_kind(labels: Any) -> tuple[Any, ...]:
+    """Return distinct labels of one kind as a tuple, booleans as the integers they are."""
+    if not isinstance(labels, tuple):  # lists, arrays and ranges are tuples by now
+        raise ValueError(f"labels={labels!r}: expected a sequence of labels")  # noqa: TRY004 - as for any parameter
+    values = tuple(x.item() if isinstance(x, np.generic) else x for x in labels)
+    values = tuple(int(x) if isinstance(x, bool) else x for x in values)
+    if not values or len({type(x) for x in values}) > 1 or not isinstance(values[0], int | str):
+        raise ValueError(f"labels={values!r}: expected integers, booleans or strings, of one kind")
+    if len(set(values)) != len(values):
+        raise ValueError(f"labels={values!r}: a label is given twice")
+    return values

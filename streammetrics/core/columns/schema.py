@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
-from streammetrics.core.columns.batch import WEIGHT, has_nan
+from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -201,75 +201,3 @@ def joined(facts: Facts, more: Facts) -> Facts:
             else:
                 raise InvalidBatchError(f"{name}: {value!r} here, {known!r} in rows seen before")
     return result
-
-
-@dataclass(frozen=True)
-class Numbers(Field):
-    """A column of numbers in ``[low, high]``; with `wide` also (n, d), as facts remember."""
-
-    name: str
-    low: float = -math.inf
-    high: float = math.inf
-    above: float = -math.inf  # an open lower limit
-    ordered: bool = False  # only compared, so infinities are meant
-    wide: bool = False
-
-    @property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
-        """The one column."""
-        return (self.name,)
-
-    @property
-    def kinds(self) -> dict[str, Kind]:
-        """A number."""
-        return {self.name: "number"}
-
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
-        """Return the column as float64."""
-        values = batch.numbers(self.name)
-        if values.ndim > 1 and not self.wide:
-            raise InvalidBatchError(
-                f"{batch.title(self.name)} has shape {values.shape}; one number a row is needed"
-            )
-        if not has_nan(values):
-            return (values,), None
-        missing: Any = np.isnan(values)
-        return (values,), missing if missing.ndim == 1 else missing.any(axis=1)
-
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
-        """Check the domain."""
-        if self.ordered:
-            return
-        low, high = batch.extent(self.name)
-        if self._inside(low) and self._inside(high):
-            return
-        (values,) = taken
-        wrong: Any = ~self._inside(values)
-        if missing is not None:
-            wrong &= ~missing.reshape(-1, *[1] * (wrong.ndim - 1))
-        if wrong.any():
-            reject(batch.title(self.name), self._complaint(values, wrong), wrong, values)
-
-    def _inside(self, values: Any) -> Any:
-        inside = (values >= self.low) & (values <= self.high) & (values > self.above)
-        return inside & (abs(values) < math.inf)
-
-    def _complaint(self, values: NDArray[np.float64], wrong: NDArray[np.bool_]) -> str:
-        if np.isinf(values[wrong]).any():
-            return "is infinite"
-        bracket, low = ("(", self.above) if self.above > self.low else ("[", self.low)
-        return f"is outside {bracket}{low:g}, {self.high:g}]"
-
-    def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
-    ) -> tuple[tuple[Any, ...], Facts]:
-        """Return (n,) numbers, or (n, d) where wide."""
-        (values,) = taken
-        if rows is not None:
-            values = values[rows]
-        if not self.wide:
-            return (values,), {}
-        width = 1 if values.ndim == 1 else values.shape[1]
-        if width == 0:
-            raise InvalidBatchError(f"{batch.title(self.name)} has no columns")
-        return (values.reshape(-1, width),), {"columns of numbers": width}

@@ -16,7 +16,7 @@ from streammetrics.core.histograms.cells import (
     normal_mass,
 )
 from streammetrics.core.histograms.keys import MAX_LEVEL, cell_edges, cell_id_range, cell_ids
-from streammetrics.core.statistic import take_array
+from streammetrics.core.state.arrays import take_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.metric import Metric
-from streammetrics.metrics.classification.base import (
-    Confusion,
-    ContingencyMetric,
-    mean_of_defined,
-    one_kind,
-)
+from streammetrics.metrics.classification.base import ContingencyMetric, mean_of_defined
 from streammetrics.statistics.tables.topk import TopKHits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from streammetrics.metrics.classification.view import Confusion
 
     Floats = NDArray[np.float64]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from streammetrics.metrics.classification.base import AveragedMetric, Confusion
+from streammetrics.metrics.classification.base import AveragedMetric
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from streammetrics.metrics.classification.view import Confusion
 
     Floats = NDArray[np.float64]
 

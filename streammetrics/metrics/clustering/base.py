@@ -4,63 +4,19 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from streammetrics.core.metric import Metric
-from streammetrics.statistics.clusters.sums import LabelPairs
+from streammetrics.metrics.clustering.view import Overlap
+from streammetrics.statistics.tables.contingency import LabelPairs
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from streammetrics.core.statistic import Statistic
 
     Counts = NDArray[np.int64]
-
-
-class Overlap(NamedTuple):
-    """How many rows each pair of clusters shares, without the pairs that share none."""
-
-    n: int
-    counts: Counts
-    rows: NDArray[np.intp]
-    columns: NDArray[np.intp]
-    true_sizes: Counts
-    pred_sizes: Counts
-
-    @classmethod
-    def of(cls, table: LabelPairs) -> Overlap:
-        """Return the counts of a table of labels."""
-        _, _, rows, columns, _ = table.cells()
-        sizes = (
-            _sizes(side, table.counts, len(labels))
-            for side, labels in ((rows, table.row_labels), (columns, table.column_labels))
-        )
-        return cls(int(table.counts.sum()), table.counts, rows, columns, *sizes)
-
-
-def _sizes(side: NDArray[np.intp], counts: Counts, size: int) -> Counts:
-    sizes = np.zeros(size, np.int64)
-    np.add.at(sizes, side, counts)
-    return sizes
-
-
-def exact_dot(x: Counts, y: Counts) -> int:
-    """Return the sum of products of counts as a Python integer, past the range of int64.
-
-    Counts are cut into three parts of 21 bits, whose products can be summed a million at a time.
-    """
-    total = 0
-    for start in range(0, len(x), 1 << 20):
-        parts = [
-            [(side[start : start + (1 << 20)] >> shift) & 0x1FFFFF for shift in (0, 21, 42)]
-            for side in (x, y)
-        ]
-        for i, left in enumerate(parts[0]):
-            for j, right in enumerate(parts[1]):
-                total += int(np.dot(left, right)) << 21 * (i + j)
-    return total
 
 
 class LabelingMetric(Metric):

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from streammetrics.metrics.clustering.base import (
-    LabelingMetric,
-    Overlap,
-    check_beta,
-    exact_dot,
-)
+from streammetrics.core.exact.integers import exact_dot
+from streammetrics.metrics.clustering.base import LabelingMetric, check_beta
 from streammetrics.metrics.clustering.information import (
     deviance,
     entropy,
     expected_information,
 )
+
+if TYPE_CHECKING:
+    from streammetrics.metrics.clustering.view import Overlap
 
 __all__ = [
     "AdjustedMutualInfo",

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streammetrics.metrics.clustering.base import (
-    LabelingMetric,
-    Overlap,
-    check_beta,
-    exact_dot,
-)
+from streammetrics.core.exact.integers import exact_dot
+from streammetrics.metrics.clustering.base import LabelingMetric, check_beta
+
+if TYPE_CHECKING:
+    from streammetrics.metrics.clustering.view import Overlap
 
 __all__ = [
     "AdjustedRandIndex",

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from streammetrics.core.exact.integers import exact_dot
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.metric import Interval, Metric
 from streammetrics.metrics.correlation.view import Concordance, largest_tau_b, over_root
 from streammetrics.statistics.pairs.histogram import MAX_PAIRS, PairHistogram
-from streammetrics.statistics.pairs.inversions import exact_dot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from streammetrics.metrics.regression.base import root
-from streammetrics.statistics.pairs.inversions import exact_dot, grid_inversions, inversions
+from streammetrics.core.exact.integers import exact_dot
+from streammetrics.core.exact.rounding import root
+from streammetrics.statistics.pairs.inversions import grid_inversions, inversions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

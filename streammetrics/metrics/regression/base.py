@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.statistics.sums.losses import LossName, LossSum
 
@@ -18,28 +19,6 @@ if TYPE_CHECKING:
 
     Value = float | NDArray[np.float64]
     Number = Fraction | float | None
-
-
-def nearest(value: Number) -> float:
-    """Return the nearest float of an exact value; ``None``, which is undefined, gives nan."""
-    if value is None:
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
-def root(value: Fraction) -> float:
-    """Return the nearest float of the square root of an exact value."""
-    numerator, denominator = value.as_integer_ratio()
-    # An even shift that leaves at least 64 bits of the root before the binary point.
-    shift = 2 * max(0, 65 + (denominator.bit_length() - numerator.bit_length()) // 2)
-    quotient, left = divmod(numerator << shift, denominator)
-    whole = math.isqrt(quotient)
-    inexact = left != 0 or whole * whole != quotient
-    # An odd last bit stands for whatever is left, so that rounding to nearest sees it.
-    return nearest(Fraction(2 * whole + inexact, 1) / (Fraction(2) ** (shift // 2 + 1)))
 
 
 def averaged(values: Sequence[Number], multioutput: str) -> Value:
@@ -58,18 +37,6 @@ def averaged(values: Sequence[Number], multioutput: str) -> Value:
 def ratio(above: Fraction, below: Fraction) -> Fraction | None:
     """Return the quotient, undefined over 0."""
     return above / below if below else None
-
-
-def require(metric: Metric, name: str, fits: bool, expected: str) -> None:
-    """Raise `ValueError` naming the parameter, its value and what is expected."""
-    if not fits:
-        value = getattr(metric, name)
-        raise ValueError(f"{type(metric).__name__}({name}={value!r}): expected {expected}")
-
-
-def within(value: Any, low: float, high: float) -> bool:
-    """Whether a parameter is in a range; of what is not a number the check of types complains."""
-    return not isinstance(value, int | float | np.number) or bool(low <= value <= high)
 
 
 class RegressionMetric(Metric):

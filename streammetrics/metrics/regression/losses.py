@@ -5,14 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from streammetrics.metrics.regression.base import (
-    OutputwiseMetric,
-    averaged,
-    ratio,
-    require,
-    root,
-    within,
-)
+from streammetrics.core.configured import require, within
+from streammetrics.core.exact.rounding import root
+from streammetrics.metrics.regression.base import OutputwiseMetric, averaged, ratio
 from streammetrics.statistics.sums.moments import Moments
 
 if TYPE_CHECKING:

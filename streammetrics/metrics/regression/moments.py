@@ -6,13 +6,12 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
+from streammetrics.core.exact.rounding import nearest, root
 from streammetrics.metrics.regression.base import (
     OutputwiseMetric,
     RegressionMetric,
     averaged,
-    nearest,
     ratio,
-    root,
 )
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core.configured import require, within
 from streammetrics.core.metric import Interval
-from streammetrics.metrics.regression.base import OutputwiseMetric, averaged, require, within
+from streammetrics.metrics.regression.base import OutputwiseMetric, averaged
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.values import QuantileMethod, ValueHistogram
 

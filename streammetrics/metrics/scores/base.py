@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.metric import Interval, Metric
-from streammetrics.metrics.classification.base import one_kind
 from streammetrics.statistics.scores.histogram import MAX_BINS, ScoreHistogram
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.statistic import Statistic
-    from streammetrics.statistics.scores.histogram import Staircase
+    from streammetrics.metrics.scores.view import Staircase
 
 # Every formula of this family is at most 1 and takes a few dozen roundings of 2**-53 at most, on
 # sums right to a unit in the last place; this is more than they can add up to.

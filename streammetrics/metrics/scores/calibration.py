@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.statistic import Statistic
-    from streammetrics.statistics.scores.histogram import ScoreHistogram, Staircase, Steps
+    from streammetrics.metrics.scores.view import Staircase, Steps
+    from streammetrics.statistics.scores.histogram import ScoreHistogram
 
     Floats = NDArray[np.float64]
 

@@ -15,7 +15,8 @@ from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.statistics.scores.histogram import ScoreHistogram, Staircase, Steps
+    from streammetrics.metrics.scores.view import Staircase, Steps
+    from streammetrics.statistics.scores.histogram import ScoreHistogram
 
     Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from streammetrics.metrics.scores.base import ROUNDING, ClassScoreMetric
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.statistics.scores.histogram import Staircase
+    from streammetrics.metrics.scores.view import Staircase
 
 __all__ = [
     "KolmogorovSmirnov",

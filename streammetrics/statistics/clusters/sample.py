@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.statistic import Statistic, take_array
+from streammetrics.core.state.arrays import take_array
+from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.rows import (
     Rows,
     canonical,
@@ -15,7 +16,8 @@ from streammetrics.statistics.clusters.rows import (
     point_hashes,
     row_hashes,
 )
-from streammetrics.statistics.clusters.sums import points_schema, take_clusters
+from streammetrics.statistics.clusters.schema import points_schema
+from streammetrics.statistics.clusters.sums import take_clusters
 from streammetrics.statistics.tables.label_sets import (
     coded_labels,
     packed_labels,

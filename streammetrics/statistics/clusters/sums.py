@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.columns.labels import Labels
-from streammetrics.core.columns.schema import Facts, Numbers, Schema
-from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.clusters import cluster_sums
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.statistic import Statistic, nested, part, take_array
-from streammetrics.statistics.tables.contingency import ContingencyTable
+from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.clusters.schema import points_schema
 from streammetrics.statistics.tables.label_sets import (
     coded_labels,
     packed_labels,
@@ -27,56 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-
-
-UNWEIGHTED = "metrics of clusterings"  # as pairs of points have no weight
-
-
-@dataclass(frozen=True)
-class Points(Numbers):
-    """A matrix of finite coordinates; with `width`, of that many columns."""
-
-    name: str = "X"
-    wide: bool = True
-    width: int | None = None
-
-    def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
-    ) -> tuple[tuple[Any, ...], Facts]:
-        """Return (n, d) coordinates."""
-        ((points,), facts) = super().finish(batch, taken, rows)
-        if self.width not in {None, points.shape[1]}:
-            raise InvalidBatchError(
-                f"{batch.title(self.name)} has {points.shape[1]} columns, "
-                f"the centroids {self.width}"
-            )
-        return (points,), facts
-
-
-def points_schema(nan_policy: str) -> Schema:
-    """Return the schema of points and the label of the cluster of each."""
-    return Schema((Points(), Labels("labels")), nan_policy, UNWEIGHTED)
-
-
-class LabelPairs(ContingencyTable):
-    """How many rows have each pair of labels of two labelings, which may differ in kind."""
-
-    row: str = "labels_true"
-    column: str = "labels_pred"
-    alike: bool = False
-
-    @property
-    def schema(self) -> Schema:
-        """Two columns of labels, without weights."""
-        schema = super().schema
-        return replace(schema, unweighted=UNWEIGHTED)
-
-    @property
-    def n(self) -> int:
-        """How many rows there are."""
-        return int(self.counts.sum())
+    from streammetrics.core.columns.schema import Schema
 
 
 class ClusterSums(Statistic):

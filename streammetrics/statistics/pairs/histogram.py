@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.columns.schema import Numbers, Schema
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.histograms.keys import MAX_LEVEL, cell_edges, cell_id_range, cell_ids
 from streammetrics.core.histograms.pairs import Axis, PairCells
-from streammetrics.core.statistic import Statistic, take_array
+from streammetrics.core.state.arrays import take_array
+from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

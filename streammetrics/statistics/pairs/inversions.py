@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.exact.integers import exact_dot
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -63,24 +65,6 @@ def grid_inversions(
         held.cumsum(axis=0, out=held)
         total += exact_dot(counts[start:stop], held[at])
         above = held[-1]
-    return total
-
-
-def exact_dot(a: Ints, b: Ints) -> int:
-    """Sum of ``a * b`` for integers whose magnitudes add up to less than 2**60 in ``a``."""
-    if not a.size:
-        return 0
-    largest_a, largest_b = (max(int(part.max()), -int(part.min())) for part in (a, b))
-    if a.size * largest_a * largest_b < 1 << 63:
-        return int(a @ b)
-    # So few bits of b at a time that no sum overflows; the highest part has the sign.
-    bits = 62 - int(np.abs(a).sum()).bit_length()
-    total = 0
-    for shift in range(0, largest_b.bit_length() + 1, bits):
-        part = b >> shift
-        if shift + bits <= largest_b.bit_length():
-            part &= (1 << bits) - 1
-        total += int(a @ part) << shift
     return total
 
 

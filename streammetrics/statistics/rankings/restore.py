@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.statistic import take_array
+from streammetrics.core.state.arrays import take_array
 from streammetrics.statistics.rankings.combine import combined
 from streammetrics.statistics.rankings.ids import decoded
 from streammetrics.statistics.rankings.order import Results

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from streammetrics.core.columns.labels import ScoredLabels
-from streammetrics.core.columns.schema import Numbers, Schema
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.histograms.histogram import DyadicHistogram
-from streammetrics.core.statistic import Statistic, nested, part, take_array
+from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.statistic import Statistic
+from streammetrics.metrics.scores.view import Staircase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
 MAX_BINS = 1 << 20
-_COUNTABLE = 1 << 61  # products of two sums of counts up to here may be doubled in int64
 
 
 class ScoreHistogram(Statistic):
@@ -125,134 +125,3 @@ class ScoreHistogram(Statistic):
             DyadicHistogram.from_arrays(self.max_bins, 2, arrays) for arrays in parts
         )
         self.whole = bool(form[1])
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Neighbouring cells in ascending order, and how much lies at or above each.
-
-    `p` and `n` (m,) are the positives and negatives in a cell; `tp` and `fp` those with a score
-    of at least its lower edge, so what that edge as a threshold calls positive; `tp_above` and
-    `fp_above` those of higher cells only. In a `single` cell all rows have the score `low`.
-    `positives` and `negatives` are the sums from each cell up (m + 1,), or the first of them.
-    """
-
-    low: Floats
-    high: Floats
-    single: NDArray[np.bool_]
-    p: NDArray[Any]
-    n: NDArray[Any]
-    positives: NDArray[Any] | int
-    negatives: NDArray[Any] | int
-
-    @cached_property
-    def _tp(self) -> NDArray[Any]:
-        return _counted_down(self.positives, self.p)
-
-    @cached_property
-    def _fp(self) -> NDArray[Any]:
-        return _counted_down(self.negatives, self.n)
-
-    @property
-    def tp(self) -> NDArray[Any]:
-        """Positives in the cell and above."""
-        return self._tp[:-1]
-
-    @property
-    def fp(self) -> NDArray[Any]:
-        """Negatives in the cell and above."""
-        return self._fp[:-1]
-
-    @property
-    def tp_above(self) -> NDArray[Any]:
-        """Positives above the cell."""
-        return self._tp[1:]
-
-    @property
-    def fp_above(self) -> NDArray[Any]:
-        """Negatives above the cell."""
-        return self._fp[1:]
-
-
-def _counted_down(sums: NDArray[Any] | int, counts: NDArray[Any]) -> NDArray[Any]:
-    if not isinstance(sums, int):
-        return sums
-    down = np.empty(counts.size + 1, np.int64)
-    down[0] = sums
-    np.cumsum(counts, out=down[1:])
-    np.subtract(sums, down[1:], out=down[1:])
-    return down
-
-
-class Staircase:
-    """One class against the rest by score: the steps that its ROC and PR curves take.
-
-    Amounts are integers (int64 arrays, whose products do not overflow) or float64: then they are
-    weights scaled by a power of two, and sums of them are right to about one unit in the last
-    place. `least` is the least that a row can weigh, 0 where that is not known.
-    """
-
-    def __init__(self, histogram: DyadicHistogram, whole: bool) -> None:
-        self._histogram = histogram
-        self.least = 1.0 if whole else 0.0
-        self._weighed: Steps | None = None
-        negatives, positives = histogram.totals()
-        first = next(histogram.cells(), None)
-        integers = first is None or first.counts.dtype == np.int64
-        if not integers or positives * negatives > _COUNTABLE:
-            self._weighed = _weighed(histogram)
-            positives, negatives = float(self._weighed.tp[0]), float(self._weighed.fp[0])
-            self.least = 0.0
-        self.positives, self.negatives = positives, negatives
-
-    @property
-    def exact(self) -> bool:
-        """Whether no cell holds several distinct scores."""
-        return self._histogram.exact
-
-    @property
-    def share(self) -> float:
-        """The part of all rows that are positive, 0 of no rows."""
-        return self.positives / ((self.positives + self.negatives) or 1)
-
-    @property
-    def counted(self) -> bool:
-        """Whether the amounts are integers, so that sums and comparisons of them are exact."""
-        return self._weighed is None
-
-    def steps(self) -> Iterator[Steps]:
-        """Yield the cells in ascending order, in blocks."""
-        if self._weighed is not None:
-            yield self._weighed
-            return
-        tp, fp = int(self.positives), int(self.negatives)
-        for low, high, single, (n, p) in self._histogram.cells():
-            yield Steps(low, high, single, p, n, tp, fp)
-            tp, fp = tp - int(p.sum()), fp - int(n.sum())
-
-
-def _weighed(histogram: DyadicHistogram) -> Steps:
-    """Return all cells with float64 amounts, scaled so that the heaviest weighs about one."""
-    low, high, single, counts = map(np.concatenate, zip(*_transposed(histogram), strict=True))
-    negatives, positives = np.ldexp(counts, -np.frexp(counts.max())[1]).T
-    p, n = np.ascontiguousarray(positives), np.ascontiguousarray(negatives)
-    return Steps(low, high, single, p, n, _sums_above(p), _sums_above(n))
-
-
-def _transposed(histogram: DyadicHistogram) -> Iterator[tuple[NDArray[Any], ...]]:
-    for low, high, single, counts in histogram.cells():
-        yield low, high, single, counts.astype(np.float64).T
-
-
-def _sums_above(mass: Floats) -> Floats:
-    """Return for each entry the sum of it and all later ones (m + 1,), the last of them 0.
-
-    What of each entry is a multiple of a unit of which the total has less than 2**53 is summed
-    without error; the rest is so small that the error of its sum does not matter.
-    """
-    unit = np.ldexp(1.0, np.frexp(mass.sum())[1] - 52)
-    coarse = np.floor(mass / unit) * unit
-    fine = mass - coarse
-    sums = np.zeros(mass.size + 1)
-    sums[:-1] = (np.cumsum(coarse[::-1]) + np.cumsum(fine[::-1]))[::-1]
-    return sums

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.statistic import Statistic, take_array
+from streammetrics.core.state.arrays import take_array
+from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.targets import values_schema
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streammetrics.core.columns.schema import Numbers
+from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.statistics.sums.moments import ExactSums

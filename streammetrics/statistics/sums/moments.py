@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.columns.schema import Numbers, Schema
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.statistic import Statistic, nested, part, take_array
+from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.targets import regression_schema
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.columns.schema import Field, Numbers, Schema, reject
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.schema import Field, Schema, reject
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import numpy as np
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.histograms.histogram import DyadicHistogram
-from streammetrics.core.statistic import Statistic, nested, part, take_array
+from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.targets import values_schema
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,7 +11,8 @@ from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.statistic import Statistic, nested, part, take_array
+from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.tables.label_sets import (
     coded_labels,
     packed_labels,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.conversion import Column
     from streammetrics.statistics.tables.label_sets import Labelled
+
 
 _DENSE = 1 << 16  # pairs counted by direct address: 512 KB of counts stay in cache
 
@@ -198,3 +201,25 @@ def as_counts(amount: ExactSum) -> tuple[NDArray[np.int64], ExactSum | None]:
     if ExactSum.counts(counts) == amount:
         return counts, None
     return np.zeros(floats.shape, np.int64), amount
+
+
+UNWEIGHTED = "metrics of clusterings"  # as pairs of points have no weight
+
+
+class LabelPairs(ContingencyTable):
+    """How many rows have each pair of labels of two labelings, which may differ in kind."""
+
+    row: str = "labels_true"
+    column: str = "labels_pred"
+    alike: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        """Two columns of labels, without weights."""
+        schema = super().schema
+        return replace(schema, unweighted=UNWEIGHTED)
+
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+        return int(self.counts.sum())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.statistic import take_array
+from streammetrics.core.state.arrays import take_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

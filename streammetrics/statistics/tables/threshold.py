@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from streammetrics.core.columns.labels import ScoredLabels
-from streammetrics.core.columns.schema import Numbers, Schema
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.statistic import Statistic

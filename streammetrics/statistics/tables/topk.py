@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from streammetrics.core.columns.labels import ScoredLabels
-from streammetrics.core.columns.schema import Numbers, Schema
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.statistic import Statistic, nested, part
+from streammetrics.core.state.arrays import nested, part
+from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

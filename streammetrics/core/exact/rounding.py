@@ -1,0 +1,36 @@
+"""Fractions to the nearest float, and their roots."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Value = float | NDArray[np.float64]
+    Number = Fraction | float | None
+
+
+def nearest(value: Number) -> float:
+    """Return the nearest float of an exact value; ``None``, which is undefined, gives nan."""
+    if value is None:
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def root(value: Fraction) -> float:
+    """Return the nearest float of the square root of an exact value."""
+    numerator, denominator = value.as_integer_ratio()
+    # An even shift that leaves at least 64 bits of the root before the binary point.
+    shift = 2 * max(0, 65 + (denominator.bit_length() - numerator.bit_length()) // 2)
+    quotient, left = divmod(numerator << shift, denominator)
+    whole = math.isqrt(quotient)
+    inexact = left != 0 or whole * whole != quotient
+    # An odd last bit stands for whatever is left, so that rounding to nearest sees it.
+    return nearest(Fraction(2 * whole + inexact, 1) / (Fraction(2) ** (shift // 2 + 1)))

@@ -1,0 +1,147 @@
+"""What a metric and a set of metrics have in common: everything but the reading."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from streammetrics.core.accumulator import Accumulator, Feed, ReadOnly
+from streammetrics.core.columns.batch import Batch
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.state.arrays import nested, part
+from streammetrics.core.stateful import Stateful
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+S = TypeVar("S", bound=Stateful)
+
+
+class Mergeable(Stateful):
+    """What a metric and a set of metrics have in common: everything but the reading."""
+
+    _accumulator: Accumulator | ReadOnly
+
+    @property
+    @abstractmethod
+    def _identity(self) -> Any:
+        """What must be equal in two mergeable objects."""
+
+    def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
+        """Take columns by name: what every `update` comes down to."""
+        self._accumulator.update(Batch(columns, renamed))
+        return self
+
+    def merge(self, *others: Self) -> Self:
+        """Take what `others` have seen, in place, and return this object.
+
+        Raises `IncompatibleMetricsError`, and changes nothing, where a configuration differs.
+        """
+        for other in others:
+            if not self.alike(other):
+                raise IncompatibleMetricsError(
+                    f"cannot merge {other!r} into {self!r}: the configurations differ"
+                )
+        self._accumulator.merge([other._accumulator for other in others])
+        return self
+
+    def alike(self, other: object) -> bool:
+        """Whether another object is of the same class and configuration."""
+        return type(other) is type(self) and other._identity == self._identity
+
+    @abstractmethod
+    def alone(self) -> Accumulator:
+        """Return an independent accumulator of this object's statistics, at its present state."""
+
+    @abstractmethod
+    def over(self, accumulator: Accumulator) -> Self:
+        """Return an object of the same configuration over another accumulator."""
+
+    @abstractmethod
+    def configuration(self) -> dict[str, Any]:
+        """Return what a file says of this object before its rows, the class first."""
+
+    @classmethod
+    @abstractmethod
+    def configured(cls, meta: Mapping[str, Any]) -> Self:
+        """Return an empty object of what `configuration` said."""
+
+    def describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what a file says of this object, and the arrays of its statistics."""
+        feeds, statistics, _ = self.alone().flush()
+        arrays: dict[str, NDArray[Any]] = {}
+        for index, statistic in enumerate(statistics):
+            arrays |= nested(str(index), statistic.arrays())
+        rows = [[dict(sorted(facts.items())), n, omitted] for facts, n, omitted in feeds]
+        return {**self.configuration(), "feeds": rows}, arrays
+
+    @classmethod
+    def rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the object that was described; every array must be used."""
+        what = cls.configured(meta)
+        return what.over(_filled(what.alone(), meta, arrays))
+
+    def copy(self) -> Self:
+        """Return an independent object of the same configuration and state."""
+        return self.over(self.alone())
+
+    def reset(self) -> Self:
+        """Forget all rows; the configuration stays."""
+        self._accumulator.clear()
+        return self
+
+    @property
+    def n_rows(self) -> int:
+        """Rows seen, without those of weight zero and those omitted."""
+        return max((feed.n_rows for feed in self._feeds), default=0)
+
+    @property
+    def n_omitted(self) -> int:
+        """Rows left out because a value was missing, under ``nan_policy="omit"``."""
+        return max((feed.n_omitted for feed in self._feeds), default=0)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        return sum(statistic.nbytes for statistic in self._accumulator.flush().statistics)
+
+    @property
+    def _feeds(self) -> Any:
+        return self._accumulator.feeds
+
+
+def _filled(
+    accumulator: Accumulator, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> Accumulator:
+    """Return the accumulator with the state of the file; every array of it must be used."""
+    statistics = tuple(
+        type(statistic).from_arrays(statistic.config, part(arrays, str(index)))
+        for index, statistic in enumerate(accumulator.flush().statistics)
+    )
+    feeds = tuple(Feed(dict(facts), int(n), int(omitted)) for facts, n, omitted in meta["feeds"])
+    if len(feeds) != len(accumulator.schemas) or any(min(feed[1:]) < 0 for feed in feeds):
+        raise StateFormatError("the counts of rows do not fit the metric")
+    if len(arrays) != sum(len(statistic.arrays()) for statistic in statistics):
+        raise StateFormatError("there are arrays that belong to no statistic")
+    accumulator.put(feeds, statistics)
+    return accumulator
+
+
+def merge(metrics: Iterable[S]) -> S:
+    """Return a new metric, set or ledger that has seen what all of `metrics` have, untouched.
+
+    Raises:
+        IncompatibleMetricsError: Their classes or configurations differ.
+        ValueError: There are none.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.merge([sm.Mean().update([1.0, 2.0]), sm.Mean().update([6.0])]).compute()
+        3.0
+    """
+    every = list(metrics)
+    if not every:
+        raise ValueError("there is nothing to merge: pass at least one metric")
+    return every[0].copy().merge(*every[1:])

@@ -1,0 +1,38 @@
+"""Arrays of a state by name: nested, parted, and taken with checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.errors import StateFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+
+def take_array(
+    arrays: Mapping[str, NDArray[Any]], name: str, dtype: str, ndim: int = 1
+) -> NDArray[Any]:
+    """Return one array of a state after checking its dtype and number of dimensions."""
+    if name not in arrays:
+        raise StateFormatError(f"the state lacks the array {name!r}")
+    array = arrays[name]
+    if array.dtype != dtype or array.ndim != ndim:
+        raise StateFormatError(
+            f"the array {name!r} is {array.dtype} with {array.ndim} dimensions, "
+            f"not {dtype} with {ndim}"
+        )
+    return array
+
+
+def nested(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a part of a state, as arrays of the whole: ``"name/key"``."""
+    return {f"{name}/{key}": array for key, array in arrays.items()}
+
+
+def part(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
+    """Return what `nested` made of a part of a state."""
+    prefix = f"{name}/"
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

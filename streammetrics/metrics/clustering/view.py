@@ -1,0 +1,41 @@
+"""A table of two labelings as the metrics of clustering see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.statistics.tables.contingency import LabelPairs
+
+    Counts = NDArray[np.int64]
+
+
+class Overlap(NamedTuple):
+    """How many rows each pair of clusters shares, without the pairs that share none."""
+
+    n: int
+    counts: Counts
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    true_sizes: Counts
+    pred_sizes: Counts
+
+    @classmethod
+    def of(cls, table: LabelPairs) -> Overlap:
+        """Return the counts of a table of labels."""
+        _, _, rows, columns, _ = table.cells()
+        sizes = (
+            _sizes(side, table.counts, len(labels))
+            for side, labels in ((rows, table.row_labels), (columns, table.column_labels))
+        )
+        return cls(int(table.counts.sum()), table.counts, rows, columns, *sizes)
+
+
+def _sizes(side: NDArray[np.intp], counts: Counts, size: int) -> Counts:
+    sizes = np.zeros(size, np.int64)
+    np.add.at(sizes, side, counts)
+    return sizes

@@ -1,0 +1,44 @@
+"""Points and the cluster of each: the columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.columns.labels import Labels
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.schema import Facts, Schema
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.statistics.tables.contingency import UNWEIGHTED
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+
+
+@dataclass(frozen=True)
+class Points(Numbers):
+    """A matrix of finite coordinates; with `width`, of that many columns."""
+
+    name: str = "X"
+    wide: bool = True
+    width: int | None = None
+
+    def finish(
+        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+    ) -> tuple[tuple[Any, ...], Facts]:
+        """Return (n, d) coordinates."""
+        ((points,), facts) = super().finish(batch, taken, rows)
+        if self.width not in {None, points.shape[1]}:
+            raise InvalidBatchError(
+                f"{batch.title(self.name)} has {points.shape[1]} columns, "
+                f"the centroids {self.width}"
+            )
+        return (points,), facts
+
+
+def points_schema(nan_policy: str) -> Schema:
+    """Return the schema of points and the label of the cluster of each."""
+    return Schema((Points(), Labels("labels")), nan_policy, UNWEIGHTED)
