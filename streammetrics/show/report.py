@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.cli.errors import CommandError
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.ranking.base import RankingMetric
@@ -57,13 +56,13 @@ def report(
     """Read every metric; warnings become notes.
 
     Raises:
-        CommandError: A metric cannot be read from the rows seen, or none has values by query.
+        StreamMetricsError: A metric cannot be read from the rows seen, or none has values by query.
     """
     members = (
         {type(what).__name__: what} if isinstance(what, Metric) else {n: what[n] for n in what}
     )
     if per_query and not any(isinstance(metric, RankingMetric) for metric in members.values()):
-        raise CommandError(
+        raise StreamMetricsError(
             f"--per-query: none of the metrics is of rankings ({', '.join(members)})"
         )
     said = list(notes)
@@ -74,7 +73,7 @@ def report(
             try:
                 rows.append(_row(name, metric, per_query=per_query))
             except StreamMetricsError as error:
-                raise CommandError(f"{name}: {error}") from error
+                raise StreamMetricsError(f"{name}: {error}") from error
         said += [_note(name, type(metric).__name__, str(warning.message)) for warning in caught]
     said += _queries(members)
     return Report(dict(about), rows, what.n_rows, what.n_omitted, list(dict.fromkeys(said)))

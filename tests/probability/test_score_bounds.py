@@ -22,6 +22,7 @@ from oracles.probability import (
 )
 
 import streammetrics as sm
+from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 SLACK = 2.0**-45
@@ -111,7 +112,7 @@ def test_interval_holds_every_arrangement(data, max_bins, weight):
     for arranged in arrangements(metrics["auc"], score):
         statistic = ScoreHistogram()
         statistic.update(label.astype(np.uint8), arranged, weight=weight)
-        (stairs,) = statistic.staircases()
+        (stairs,) = staircases(statistic)
         for name, metric in metrics.items():
             values[name].append(metric.value(stairs))
     for name, metric in metrics.items():

@@ -10,6 +10,7 @@ import numpy as np
 
 from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.metric import Interval, Metric
+from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.histogram import MAX_BINS, ScoreHistogram
 
 if TYPE_CHECKING:
@@ -96,12 +97,12 @@ class ClassScoreMetric(ScoreMetric):
 
     def readout(self, scores: ScoreHistogram, *_: Any) -> float | NDArray[np.float64]:
         """Read the classes and average them."""
-        classes = scores.staircases()
+        classes = staircases(scores)
         return self._averaged(classes, [self.value(stairs) for stairs in classes])
 
     def interval(self, scores: ScoreHistogram, *_: Any) -> Interval:
         """Bound the classes and average the bounds."""
-        classes = scores.staircases()
+        classes = staircases(scores)
         spans = [self._span(stairs) for stairs in classes]
         low, high = (self._averaged(classes, list(side)) for side in zip(*spans, strict=True))
         return Interval(low, high)

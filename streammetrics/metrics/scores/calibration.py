@@ -10,6 +10,7 @@ import numpy as np
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.metric import Interval
 from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all, outward
+from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.losses import Probabilities
 
 if TYPE_CHECKING:
@@ -155,11 +156,11 @@ class CalibrationCurve(ScoreMetric):
 
     def readout(self, scores: ScoreHistogram, *_: Any) -> Any:
         """Return the curve with every cell in its middle, or one for each class."""
-        return one_or_all([_points(_read(stairs, self.n_bins)) for stairs in scores.staircases()])
+        return one_or_all([_points(_read(stairs, self.n_bins)) for stairs in staircases(scores)])
 
     def interval(self, scores: ScoreHistogram, *_: Any) -> Interval:
         """Return the curve with the least and with the most that each point may have."""
-        spans = [self._span(stairs) for stairs in scores.staircases()]
+        spans = [self._span(stairs) for stairs in staircases(scores)]
         low, high = zip(*spans, strict=True)
         return Interval(one_or_all(list(low)), one_or_all(list(high)))
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all
+from streammetrics.metrics.scores.view import staircases
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,7 +63,7 @@ class ROCCurve(ScoreMetric):
 
     def readout(self, scores: ScoreHistogram) -> Any:
         """Return the curve, or one for each class."""
-        return one_or_all([_roc_points(stairs) for stairs in scores.staircases()])
+        return one_or_all([_roc_points(stairs) for stairs in staircases(scores)])
 
 
 class PrecisionRecallCurve(ScoreMetric):
@@ -88,7 +89,7 @@ class PrecisionRecallCurve(ScoreMetric):
 
     def readout(self, scores: ScoreHistogram) -> Any:
         """Return the curve, or one for each class."""
-        return one_or_all([_pr_points(stairs) for stairs in scores.staircases()])
+        return one_or_all([_pr_points(stairs) for stairs in staircases(scores)])
 
 
 def _points(stairs: Staircase) -> tuple[NDArray[Any], NDArray[Any], Floats]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.statistics.scores.histogram import ScoreHistogram
 
     Floats = NDArray[np.float64]
 
@@ -150,3 +151,8 @@ def _sums_above(mass: Floats) -> Floats:
     sums = np.zeros(mass.size + 1)
     sums[:-1] = (np.cumsum(coarse[::-1]) + np.cumsum(fine[::-1]))[::-1]
     return sums
+
+
+def staircases(scores: ScoreHistogram) -> tuple[Staircase, ...]:
+    """Return what each class is read from."""
+    return tuple(Staircase(histogram, scores.whole) for histogram in scores.classes())

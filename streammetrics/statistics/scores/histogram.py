@@ -13,7 +13,6 @@ from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.histograms.histogram import DyadicHistogram
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
-from streammetrics.metrics.scores.view import Staircase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,10 +95,9 @@ class ScoreHistogram(Statistic):
         """Whether no cell holds several distinct scores."""
         return all(histogram.exact for histogram in self.histograms)
 
-    def staircases(self) -> tuple[Staircase, ...]:
-        """Return what each class is read from: of (n,) scores and of no rows the only one."""
-        histograms = self.histograms or (DyadicHistogram(self.max_bins, 2),)
-        return tuple(Staircase(histogram, self.whole) for histogram in histograms)
+    def classes(self) -> tuple[DyadicHistogram, ...]:
+        """Return the histogram of each class: of (n,) scores and of no rows the only one."""
+        return self.histograms or (DyadicHistogram(self.max_bins, 2),)
 
     @property
     def nbytes(self) -> int:

@@ -1,0 +1,102 @@
+"""The house: imports go one way, from the top floor down, and nowhere in a circle."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import streammetrics
+
+ROOT = Path(streammetrics.__file__).parent
+FLOORS = (
+    {"core"},
+    {"statistics"},
+    {"metrics"},
+    {"ledger", "slices", "inference", "readers"},
+    {"engines", "live", "show"},
+    {"streammetrics", "authoring", "testing"},  # the faces of the package: names of all floors
+    {"cli"},
+)
+# Inside functions, each for its reason: what needs an extra, or is slow to load where a worker or
+# an interrupted command must start at once.
+LATE = {
+    "streammetrics.cli": {"streammetrics.cli.app"},
+    "streammetrics.cli.specs": {"streammetrics"},
+    "streammetrics.engines.local": {
+        "streammetrics.engines.processes",
+        "streammetrics.readers.formats",
+        "streammetrics.readers.sources",
+    },
+}
+
+
+def module_of(path):
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def floor_of(module):
+    room = module.split(".")[min(1, module.count("."))]
+    return next(level for level, rooms in enumerate(FLOORS) if room in rooms)
+
+
+def imported(node):
+    """Return the modules of the package that an import statement names."""
+    if isinstance(node, ast.Import):
+        named = [alias.name for alias in node.names]
+    else:
+        # `from package import module` names a module as well as `from module import name` does.
+        inside = [f"{node.module}.{alias.name}" for alias in node.names]
+        named = [name if name in MODULES else node.module for name in inside]
+    return {name for name in named if name.partition(".")[0] == "streammetrics"}
+
+
+def imports_of(module):
+    """Return pairs of a module that is imported and whether that happens inside a function."""
+    tree = ast.parse(MODULES[module].read_text())
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    inner = {id(n) for function in functions for n in ast.walk(function)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((name, id(node) in inner) for name in imported(node))
+
+
+IMPORTS = {module: sorted(imports_of(module)) for module in MODULES}
+
+
+def test_every_room_has_its_floor():
+    rooms = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
+    assert rooms <= set().union(*FLOORS)
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_run_down(module):
+    up = [name for name, _ in IMPORTS[module] if floor_of(name) > floor_of(module)]
+    assert not up
+
+
+def test_there_is_no_circle():
+    # A package is its modules' roof: importing one of them runs its `__init__` first.
+    graph = {
+        module: {name for name, _ in found if name != module and not module.startswith(f"{name}.")}
+        for module, found in IMPORTS.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"imports in a circle: {' -> '.join(error.args[1])}")
+
+
+def test_no_other_import_waits_inside_a_function():
+    late = {
+        module: {name for name, inner in found if inner}
+        for module, found in IMPORTS.items()
+        if any(inner for _, inner in found)
+    }
+    assert late == LATE
