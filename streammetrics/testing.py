@@ -13,6 +13,7 @@ cancel. It raises `AssertionError` naming the law that does not hold.
 
 from __future__ import annotations
 
+import copy
 import pickle
 import warnings
 from itertools import pairwise
@@ -27,7 +28,7 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.stateful import from_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["check_laws", "same_value", "split_rows"]
 
@@ -61,6 +62,7 @@ def check_laws(metric: M, rows: Mapping[str, Any], *, seed: int = 0, trials: int
         after = [shard.to_bytes() for shard in shards]
         _true(before == after, "merge leaves its arguments untouched")
     _check_monoid(empty, whole, expected, rows, rng)
+    _check_travels(empty, expected, rows)
     _check_readings(whole, expected)
     _check_independence(empty, whole, expected, rows)
     _check_refusals(empty, whole, expected, rows)
@@ -101,6 +103,37 @@ def _check_monoid(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any], 
     _same(_fed(whole, [dict(rows)]), twice.to_bytes(), "update is merge of the lifted batch")
     order = rng.permutation(_length(rows))
     _same(_fed(whole, [_taken(rows, order)]), twice.to_bytes(), "update after other rows")
+
+
+def _check_travels(empty: M, expected: bytes, rows: Mapping[str, Any]) -> None:
+    """Check that after every operation an object takes rows as a fresh one does."""
+
+    def read(metric: M) -> M:
+        _computed(metric), metric.bounds(), metric.exact, metric.nbytes, repr(metric)
+        return metric
+
+    def refused(metric: M) -> M:
+        _refused(lambda: metric.feed({}))
+        return metric
+
+    operations: dict[str, Callable[[M], Any]] = {
+        "a round trip through bytes": lambda metric: from_bytes(metric.to_bytes()),
+        "pickling": lambda metric: pickle.loads(pickle.dumps(metric)),
+        "copy.deepcopy": copy.deepcopy,
+        "copy": lambda metric: metric.copy(),
+        "merging empty states": lambda metric: metric.merge(empty, from_bytes(empty.to_bytes())),
+        "sm.merge after an empty state": lambda metric: merge([empty, metric]),
+        "reset": lambda metric: _fed(metric, [dict(rows)]).reset().merge(metric),
+        "reading": read,
+        "a refused batch": refused,
+    }
+    first, *rest = _thirds(rows)
+    for begun, left in ((empty, [dict(rows)]), (_fed(empty, [first]), rest)):
+        for name, operation in operations.items():
+            moved = operation(begun.copy())
+            for batch in left:
+                moved.feed(batch, getattr(moved, "columns", None))
+            _same(moved, expected, f"after {name} rows are taken as a fresh object takes them")
 
 
 def _check_readings(whole: M, expected: bytes) -> None:

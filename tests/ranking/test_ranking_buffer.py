@@ -119,6 +119,22 @@ def test_judgments_may_come_before_or_after_results_are_cut(k):
     assert len(states) == 1
 
 
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("metric", METRICS[:4], ids=repr)
+@pytest.mark.parametrize("first", [("query", "relevance", "score"), ("query", "score"), ("query",)])
+def test_documents_may_follow_rows_without_any_that_were_read(metric, first):
+    rows = {"query": [1, 1, 2], "relevance": [1, 0, 1], "score": [0.1, 0.2, 0.3]}
+    before = {name: rows[name] for name in first if first != ("query",)}
+    named = {**rows, "doc": [1, 2, 3]}
+    fed, straight = metric.copy(), metric.copy()
+    if before:
+        fed.update(**before)
+        straight.update(**before)
+    fed.compute()
+    for read in (fed, sm.from_bytes(fed.to_bytes()), sm.merge([fed, metric])):
+        assert read.update(**named) == straight.copy().update(**named)
+
+
 def test_state_of_the_top_k_is_a_fraction_of_the_rows():
     rows = large(10_000, 100)
     metric = sm.NDCG(k=10).update(**rows)

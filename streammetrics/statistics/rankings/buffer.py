@@ -86,7 +86,7 @@ class RankingBuffer(Statistic):
         more = lifted(coded_ids(query), coded_ids(doc), coded_relevances(relevance), score)
         table, pending, rows, seen = self._held
         if len(more.docs):
-            seen = (pair_hashes(table),) if seen is None else seen
+            seen = with_hashes((), pair_hashes(table)) if seen is None else seen
             hashes = pair_hashes(more)
             if seen_again(seen, hashes):
                 self._settle([more], distinct=False)

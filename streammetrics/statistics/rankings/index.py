@@ -49,7 +49,9 @@ def seen_again(levels: tuple[Hashes, ...], hashes: Hashes) -> bool:
 
 
 def with_hashes(levels: tuple[Hashes, ...], hashes: Hashes) -> tuple[Hashes, ...]:
-    """Return the levels with more hashes: each is merged about log n times."""
+    """Return the levels with more hashes: each is merged about log n times, and none is empty."""
+    if not len(hashes):
+        return levels
     rest = list(levels)
     while rest and len(rest[-1]) <= 4 * len(hashes):
         hashes = np.sort(np.concatenate([rest.pop(), hashes]))
