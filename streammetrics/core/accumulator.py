@@ -8,6 +8,7 @@ import numpy as np
 
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.conversion import Column, concatenate
+from streammetrics.core.columns.long import joined_numbers
 from streammetrics.core.columns.schema import NO_ROWS, Rows, joined
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
@@ -204,7 +205,7 @@ def _concatenated(batches: Sequence[Rows]) -> Rows:
     if len(parts) <= 1:
         return (parts[0] if parts else NO_ROWS)._replace(omitted=omitted)
     columns = tuple(
-        concatenate(group) if isinstance(group[0], Column) else np.concatenate(group)
+        concatenate(group) if isinstance(group[0], Column) else joined_numbers(group)
         for group in zip(*(rows.columns for rows in parts), strict=True)
     )
     weight: Any = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.errors import InvalidBatchError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 WEIGHT = "sample_weight"
 
 _FLOAT64 = np.dtype(np.float64)
+_LONG = frozenset(c for c in np.typecodes["AllInteger"] if np.dtype(c).itemsize == 8)
 _SHORT = 1024
 
 
@@ -28,7 +30,7 @@ class Batch:
     user's. Conversions are kept, so that statistics which read one column share them.
     """
 
-    __slots__ = ("_columns", "_extents", "_numbers", "_raw", "_renamed", "n_rows")
+    __slots__ = ("_columns", "_extents", "_numbers", "_raw", "_renamed", "_residuals", "n_rows")
 
     def __init__(self, raw: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> None:
         self.n_rows = -1  # until a column is converted
@@ -37,6 +39,7 @@ class Batch:
         self._columns: dict[str, Column] = {}
         self._numbers: dict[str, NDArray[np.float64]] = {}
         self._extents: dict[str, tuple[float, float]] = {}
+        self._residuals: dict[str, NDArray[np.float64] | None] = {}
 
     def title(self, name: str) -> str:
         """Return the user's name of a column."""
@@ -78,7 +81,10 @@ class Batch:
         return part
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return a column as contiguous float64 with ``nan`` where it is null."""
+        """Return a column as contiguous float64 with ``nan`` where it is null.
+
+        Integers beyond 2**53 are rounded to the nearest: `residual` is what is left of them.
+        """
         values = self._numbers.get(name)
         if values is None:
             column = self.column(name)
@@ -87,6 +93,35 @@ class Batch:
                 values = _to_float(column, self.title(name))
             self._numbers[name] = values
         return values
+
+    def residual(self, name: str) -> NDArray[np.float64] | None:
+        """Return what float64 cannot hold of the integers of a column, mostly ``None``: nothing.
+
+        The values of the column are exactly ``numbers(name) + residual(name)``. The residual is 0
+        where a row is null.
+        """
+        column = self.column(name)
+        if column.values.dtype.char not in _LONG:
+            return None
+        if name not in self._residuals:
+            self._residuals[name] = _residual(column, self.numbers(name), self.extent(name))
+        return self._residuals[name]
+
+    def refuse_long(self, name: str, what: str) -> None:
+        """Raise where float64 cannot hold an integer of a column."""
+        residual = self.residual(name)
+        if residual is not None:
+            wrong = residual != 0
+            first = np.argwhere(wrong)[0]
+            count = int(np.count_nonzero(wrong))
+            value = self.column(name).values[tuple(first)]
+            raise InvalidBatchError(
+                f"{self.title(name)} holds integers beyond 2**53 that float64 cannot hold, in "
+                f"{count} value{'s' * (count != 1)}, first in row {first[0]} ({value}); {what} "
+                "would round them: subtract an offset or divide, so that they fit",
+                self.title(name),
+                int(first[0]),
+            )
 
     def extent(self, name: str) -> tuple[float, float]:
         """Return the smallest and the largest number of a column, ``nan`` where it holds one."""
@@ -102,6 +137,7 @@ class Batch:
         weight = self.numbers(WEIGHT)
         if weight.ndim != 1:
             raise InvalidBatchError(f"{self.title(WEIGHT)} has {weight.ndim} dimensions, not one")
+        self.refuse_long(WEIGHT, "a weight is one float64, which")
         return weight
 
 
@@ -114,6 +150,22 @@ def _to_float(column: Column, title: str) -> NDArray[np.float64]:
     return values
 
 
+def _residual(
+    column: Column, head: NDArray[np.float64], limits: tuple[float, float]
+) -> NDArray[np.float64] | None:
+    values = column.values
+    low, high = limits if column.nulls is None else extent(values)
+    if low > -EXACT and high < EXACT:
+        return None
+    # Both halves of 64 bits are exact, and so is what the rounding of their sum leaves.
+    upper = (values >> 32).astype(np.float64) * 2.0**32
+    lower = (values & values.dtype.type(0xFFFFFFFF)).astype(np.float64)
+    residual: NDArray[np.float64] = lower - (head - upper)
+    if column.nulls is not None:
+        residual[column.nulls] = 0.0
+    return residual if residual.any() else None
+
+
 def has_nan(values: NDArray[np.float64]) -> bool:
     """Whether a value is nan; infinities are none."""
     flat = values if values.ndim == 1 else values.reshape(-1)
@@ -123,7 +175,7 @@ def has_nan(values: NDArray[np.float64]) -> bool:
     return math.isnan(flat[flat.argmax()] if flat.size <= _SHORT else np.minimum.reduce(flat))
 
 
-def extent(values: NDArray[np.float64]) -> tuple[float, float]:
+def extent(values: NDArray[Any]) -> tuple[float, float]:
     """Return minimum and maximum, both ``nan`` where a value is; ``(inf, -inf)`` of nothing."""
     if values.size == 0:
         return math.inf, -math.inf

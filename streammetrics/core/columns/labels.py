@@ -43,6 +43,7 @@ def label_column(batch: Batch, name: str, *, matrix: bool = False) -> tuple[Colu
         scores = batch.numbers(name)
         if scores.shape[1] == 0:
             raise InvalidBatchError(f"{title} has no columns")
+        batch.refuse_long(name, "the largest score of a row")
         if has_nan(scores):
             missing = np.isnan(scores).any(axis=1)
         return Column(np.argmax(scores, axis=1), None, True), missing

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.batch import has_nan
+from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.schema import Facts, Field, Kind, reject
 from streammetrics.core.errors import InvalidBatchError
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Numbers(Field):
-    """A column of numbers in ``[low, high]``; with `wide` also (n, d), as facts remember."""
+    """A column of numbers in ``[low, high]``; with `wide` also (n, d), as facts remember.
+
+    Integers that float64 cannot hold are refused, or with `long` handed on as `LongNumbers`.
+    """
 
     name: str
     low: float = -math.inf
@@ -28,6 +32,7 @@ class Numbers(Field):
     above: float = -math.inf  # an open lower limit
     ordered: bool = False  # only compared, so infinities are meant
     wide: bool = False
+    long: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
@@ -40,25 +45,30 @@ class Numbers(Field):
         return {self.name: "number"}
 
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
-        """Return the column as float64."""
+        """Return the column as float64, or as `LongNumbers`."""
         values = batch.numbers(self.name)
         if values.ndim > 1 and not self.wide:
             raise InvalidBatchError(
                 f"{batch.title(self.name)} has shape {values.shape}; one number a row is needed"
             )
+        column: Any = values
+        if (residual := batch.residual(self.name)) is not None:
+            if not self.long:
+                batch.refuse_long(self.name, "what is computed here")
+            column = LongNumbers(values, residual)
         if not has_nan(values):
-            return (values,), None
+            return (column,), None
         missing: Any = np.isnan(values)
-        return (values,), missing if missing.ndim == 1 else missing.any(axis=1)
+        return (column,), missing if missing.ndim == 1 else missing.any(axis=1)
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:  # noqa: ARG002 - the batch has it
         """Check the domain."""
         if self.ordered:
             return
         low, high = batch.extent(self.name)
         if self._inside(low) and self._inside(high):
             return
-        (values,) = taken
+        values = batch.numbers(self.name)
         wrong: Any = ~self._inside(values)
         if missing is not None:
             wrong &= ~missing.reshape(-1, *[1] * (wrong.ndim - 1))

@@ -127,6 +127,7 @@ def _numbers(batch: Batch, name: str) -> tuple[Floats, NDArray[np.bool_] | None]
         raise InvalidBatchError(
             f"{batch.title(name)} has shape {values.shape}; one number a row is needed"
         )
+    batch.refuse_long(name, "a ranking")
     wrong = values != values  # noqa: PLR0124 - nan differs from itself
     if nulls is not None:
         wrong &= ~nulls

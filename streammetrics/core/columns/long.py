@@ -1,0 +1,130 @@
+"""Numbers that one float64 a row cannot hold: integers beyond 2**53, as a head and a tail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LongNumbers:
+    """A column whose numbers are exactly ``head + tail``, row by row, (n,) or (n, d).
+
+    It stands where a float64 array would wherever integers beyond 2**53 are among the rows, and
+    only there. It is never made a float64 array unasked: `head` is the nearest one. What has no
+    rounding gives another such column; a difference gives the nearest float64.
+
+    Attributes:
+        head: the nearest float64 of each number.
+        tail: what is left of it, at most half a unit in the last place of the head.
+
+    >>> column = LongNumbers(np.array([2.0**60, 3.0]), np.array([1.0, 0.0]))
+    >>> column - np.array([2.0**60, 0.5])
+    array([1. , 2.5])
+    """
+
+    head: Floats
+    tail: Floats
+
+    __array_ufunc__ = None  # arrays leave arithmetic to the methods below
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("these numbers do not fit float64; take head and tail")
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+    def __getitem__(self, rows: Any) -> LongNumbers:
+        return LongNumbers(self.head[rows], self.tail[rows])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the column."""
+        return self.head.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of its dimensions."""
+        return self.head.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of its numbers."""
+        return self.head.size
+
+    def reshape(self, *shape: int) -> LongNumbers:
+        """Return the same numbers in another shape."""
+        return LongNumbers(self.head.reshape(*shape), self.tail.reshape(*shape))
+
+    def copy(self) -> LongNumbers:
+        """Return a column that shares no memory with this one."""
+        return LongNumbers(self.head.copy(), self.tail.copy())
+
+    def __neg__(self) -> LongNumbers:
+        return LongNumbers(-self.head, -self.tail)
+
+    def __abs__(self) -> LongNumbers:
+        return LongNumbers(np.abs(self.head), np.where(self.head < 0, -self.tail, self.tail))
+
+    def __ge__(self, limit: float) -> NDArray[np.bool_]:
+        reached: NDArray[np.bool_] = np.where(self.head == limit, self.tail >= 0, self.head > limit)
+        return reached
+
+    def __sub__(self, other: Floats | LongNumbers) -> Floats:
+        return _difference(self, other)
+
+    def __rsub__(self, other: Any) -> Floats:
+        return _difference(other, self)
+
+
+def joined_numbers(parts: Sequence[Floats | LongNumbers]) -> Floats | LongNumbers:
+    """Return the rows of columns one after the other."""
+    if not any(isinstance(part, LongNumbers) for part in parts):
+        return np.concatenate(parts)
+    heads, tails = zip(*map(_halves, parts), strict=True)
+    return LongNumbers(np.concatenate(heads), np.concatenate(tails))
+
+
+def nearest(column: Floats | LongNumbers) -> Floats:
+    """Return the nearest float64 of each number."""
+    return column.head if isinstance(column, LongNumbers) else column
+
+
+def _halves(column: Floats | LongNumbers) -> tuple[Floats, Floats]:
+    if isinstance(column, LongNumbers):
+        return column.head, column.tail
+    return column, np.zeros(column.shape)
+
+
+def _difference(x: Floats | LongNumbers, y: Floats | LongNumbers) -> Floats:
+    """Return ``x - y``, rounded once.
+
+    The sum of three numbers, correctly rounded, as tails are small integers and so is their
+    difference: Boldo, Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans.
+    Comput. 57 (2008).
+    """
+    (x_head, x_tail), (y_head, y_tail) = _halves(x), _halves(y)
+    small, smaller = _two_sum(-y_head, x_tail - y_tail)
+    large, left = _two_sum(x_head, small)
+    odd, lost = _two_sum(left, smaller)
+    # Rounded to odd, what is added last decides every tie as all of its digits would.
+    bits = odd.view(np.int64)
+    away = np.where((lost > 0) == (odd > 0), 1, -1)
+    bits += np.where((lost != 0) & (bits & 1 == 0), away, 0)
+    return np.add(large, odd, out=large)
+
+
+def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Return the rounded sums and their errors: ``sum + error == a + b`` exactly (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
