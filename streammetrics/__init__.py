@@ -110,3 +110,8 @@ _MODULES = (
     scores_thresholds,
 )
 __all__ += [name for module in _MODULES for name in module.__all__]
+
+
+def __dir__() -> list[str]:
+    """Return what is the user's: submodules are attributes too, but are imported by name."""
+    return sorted([*__all__, "__all__", "__doc__", "__file__", "__version__"])

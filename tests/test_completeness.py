@@ -12,6 +12,7 @@ import pytest
 from oracles.table import ORACLES
 
 import streammetrics as sm
+from streammetrics.core.stateful import REGISTRY
 
 WITHOUT_ENGINES = "needs an engine: pip install 'streammetrics[engines]'"
 ENTRIES = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text()
@@ -52,11 +53,36 @@ def test_what_is_around_metrics_is_documented(name):
 
 
 def test_every_public_metric_is_exported():
-    for metric in sm.Metric.registry.values():
+    for metric in REGISTRY.values():
         if not issubclass(metric, sm.Metric):
             continue
         if metric.__module__.startswith("streammetrics.") and not inspect.isabstract(metric):
             assert METRICS.get(metric.__name__) is metric
+
+
+# What a user calls and reads on every metric, and what the author of one overrides or calls.
+USED = {
+    "batch", "bounds", "compute", "config", "copy", "exact", "inputs", "merge", "n_omitted",
+    "n_rows", "nbytes", "reset", "save", "to_bytes", "update",
+}  # fmt: skip
+AUTHORED = {"check_parameters", "feed", "interval", "is_exact", "readout", "statistics"}
+FAMILIES = {
+    "classification": {"averaged", "classes", "ratio", "read"},
+    "ranking": {"n_queries", "n_unjudged", "per_query"},
+    "clustering": {"per_cluster"},
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_public_attributes_of_metrics_are_few_and_known(name):
+    metric = next(oracle.metric for oracle in ORACLES if type(oracle.metric) is METRICS[name])
+    family = metric.__module__.split(".")[2]
+    public = {attribute for attribute in dir(metric) if not attribute.startswith("_")}
+    assert public - metric.config.keys() <= USED | AUTHORED | FAMILIES.get(family, set())
+
+
+def test_dir_lists_the_public_names_only():
+    assert {name for name in dir(sm) if not name.startswith("__")} == set(sm.__all__)
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def pieces_of(sources: Sequence[Source], what: Plan) -> tuple[dict[str, Any], list[Piece]]:
     """Open every file; return the names of the columns that each input is read from, and pieces."""
-    columns, pieces = formats.pieces_of(sources, lambda _: what.asked, what.suite.kinds)
+    columns, pieces = formats.pieces_of(sources, lambda _: what.asked, what.suite._kinds)
     names = {
         key: list(column.names) if len(column.names) > 1 else column.names[0]
         for key, column in columns.items()

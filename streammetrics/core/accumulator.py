@@ -58,7 +58,7 @@ class Accumulator:
     __slots__ = ("_pending", "_state", "_wary", "optional", "required", "schemas", "sources")
 
     def __init__(self, statistics: Iterable[Statistic]) -> None:
-        distinct = tuple({statistic.key: statistic for statistic in statistics}.values())
+        distinct = tuple({statistic._key: statistic for statistic in statistics}.values())
         self.schemas: tuple[Schema, ...] = tuple(dict.fromkeys(s.schema for s in distinct))
         self.sources = tuple(self.schemas.index(s.schema) for s in distinct)
         optional = {WEIGHT}.union(*(schema.optional for schema in self.schemas))
@@ -160,10 +160,10 @@ class Accumulator:
         """
         part = Accumulator(statistics)
         feeds, mine, _ = self.flush()
-        held = {statistic.key: statistic.fork() for statistic in mine}
+        held = {statistic._key: statistic.fork() for statistic in mine}
         part.put(
             tuple(feeds[self.schemas.index(schema)] for schema in part.schemas),
-            tuple(held[statistic.key] for statistic in part.flush().statistics),
+            tuple(held[statistic._key] for statistic in part.flush().statistics),
         )
         return part
 

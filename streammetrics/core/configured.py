@@ -29,6 +29,7 @@ class Configured:
     """
 
     _names: ClassVar[tuple[str, ...]] = ()
+    _key: ClassVar[tuple[Any, ...]]  # each object has its own; not a parameter
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -40,7 +41,8 @@ class Configured:
         for name, options in _options(cls).items():
             self.__dict__[name] = _canonical(getattr(self, name), options, cls, name)
         self.check_parameters()
-        # Made once, as every merge compares it; parameters do not change from here on.
+        # What identifies the configuration: hashable, and equal where the parameters are. Made
+        # once, as every merge compares it; parameters do not change from here on.
         self.__dict__["_key"] = (cls, *map(_comparable, self.config.values()))
 
     def check_parameters(self) -> None:
@@ -61,12 +63,6 @@ class Configured:
     def config(self) -> dict[str, Any]:
         """The parameters and their values, in the order of declaration."""
         return {name: getattr(self, name) for name in self._names}
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What identifies the configuration: hashable, and equal where the parameters are."""
-        key: tuple[Any, ...] = self.__dict__["_key"]
-        return key
 
     def _shown(self) -> str:
         """Return the parameters that differ from their defaults, as they would be written."""

@@ -40,52 +40,52 @@ class Mergeable(Stateful):
         Raises `IncompatibleMetricsError`, and changes nothing, where a configuration differs.
         """
         for other in others:
-            if not self.alike(other):
+            if not self._alike(other):
                 raise IncompatibleMetricsError(
                     f"cannot merge {other!r} into {self!r}: the configurations differ"
                 )
         self._accumulator.merge([other._accumulator for other in others])
         return self
 
-    def alike(self, other: object) -> bool:
+    def _alike(self, other: object) -> bool:
         """Whether another object is of the same class and configuration."""
         return type(other) is type(self) and other._identity == self._identity
 
     @abstractmethod
-    def alone(self) -> Accumulator:
+    def _alone(self) -> Accumulator:
         """Return an independent accumulator of this object's statistics, at its present state."""
 
     @abstractmethod
-    def over(self, accumulator: Accumulator) -> Self:
+    def _over(self, accumulator: Accumulator) -> Self:
         """Return an object of the same configuration over another accumulator."""
 
     @abstractmethod
-    def configuration(self) -> dict[str, Any]:
+    def _configuration(self) -> dict[str, Any]:
         """Return what a file says of this object before its rows, the class first."""
 
     @classmethod
     @abstractmethod
-    def configured(cls, meta: Mapping[str, Any]) -> Self:
-        """Return an empty object of what `configuration` said."""
+    def _configured(cls, meta: Mapping[str, Any]) -> Self:
+        """Return an empty object of what `_configuration` said."""
 
-    def describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what a file says of this object, and the arrays of its statistics."""
-        feeds, statistics, _ = self.alone().flush()
+        feeds, statistics, _ = self._alone().flush()
         arrays: dict[str, NDArray[Any]] = {}
         for index, statistic in enumerate(statistics):
             arrays |= nested(str(index), statistic.arrays())
         rows = [[dict(sorted(facts.items())), n, omitted] for facts, n, omitted in feeds]
-        return {**self.configuration(), "feeds": rows}, arrays
+        return {**self._configuration(), "feeds": rows}, arrays
 
     @classmethod
-    def rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the object that was described; every array must be used."""
-        what = cls.configured(meta)
-        return what.over(_filled(what.alone(), meta, arrays))
+        what = cls._configured(meta)
+        return what._over(_filled(what._alone(), meta, arrays))
 
     def copy(self) -> Self:
         """Return an independent object of the same configuration and state."""
-        return self.over(self.alone())
+        return self._over(self._alone())
 
     def reset(self) -> Self:
         """Forget all rows; the configuration stays."""

@@ -44,9 +44,9 @@ class Metric(Configured, Mergeable):
     def _attach(
         self, accumulator: Accumulator | ReadOnly, statistics: tuple[Statistic, ...]
     ) -> None:
-        keys = [statistic.key for statistic in accumulator.flush().statistics]
+        keys = [statistic._key for statistic in accumulator.flush().statistics]
         self._accumulator = accumulator
-        self._reads = tuple(keys.index(statistic.key) for statistic in statistics)
+        self._reads = tuple(keys.index(statistic._key) for statistic in statistics)
 
     @abstractmethod
     def statistics(self) -> tuple[Statistic, ...]:
@@ -108,26 +108,26 @@ class Metric(Configured, Mergeable):
 
     @property
     def _identity(self) -> Any:
-        return self.key
+        return self._key
 
-    def alone(self) -> Accumulator:
+    def _alone(self) -> Accumulator:
         """Return an accumulator of this metric's statistics only, at its present state."""
         return self._accumulator.part(self.statistics())
 
-    def over(self, accumulator: Accumulator | ReadOnly) -> Self:
+    def _over(self, accumulator: Accumulator | ReadOnly) -> Self:
         """Return a metric of the same configuration that reads `accumulator`."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._attach(accumulator, self.statistics())
         return twin
 
-    def configuration(self) -> dict[str, Any]:
+    def _configuration(self) -> dict[str, Any]:
         """Return what a file says of the metric before its rows."""
         return {"class": registered_name(type(self)), "parameters": self.config}
 
     @classmethod
-    def configured(cls, meta: Mapping[str, Any]) -> Self:
-        """Return an empty metric of what `configuration` said."""
+    def _configured(cls, meta: Mapping[str, Any]) -> Self:
+        """Return an empty metric of what `_configuration` said."""
         return cls(**meta["parameters"])
 
     def __repr__(self) -> str:

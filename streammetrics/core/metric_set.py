@@ -73,12 +73,12 @@ class MetricSet(Mergeable):
         self._accumulator = accumulator
         # What `columns` makes of the names, which does not change; small batches come here often.
         required, optional = accumulator.required, accumulator.optional
-        self.titles = {name: self.columns.get(name, name) for name in (*required, *optional)}
+        self._titles = {name: self.columns.get(name, name) for name in (*required, *optional)}
         # An input that may be left out is needed all the same once `columns` has named it.
         needed = (*required, *self.columns)
         self._needed = tuple(dict.fromkeys(self.columns.get(name, name) for name in needed))
         view = ReadOnly(accumulator)
-        self._metrics = {name: metric.over(view) for name, metric in metrics.items()}
+        self._metrics = {name: metric._over(view) for name, metric in metrics.items()}
 
     def update(self, table: Any = None, /, **columns: Any) -> Self:
         """Take a batch: one table, or its columns by name.
@@ -95,16 +95,16 @@ class MetricSet(Mergeable):
         if columns:
             raise InvalidBatchError("pass one table or columns by name, not both")
         names = table_columns(table)
-        raw = {title: table[title] for title in self.reads(names)}
+        raw = {title: table[title] for title in self._reads(names)}
         self._check_there([title for title in raw if raw[title] is not None], names)
         return self.feed(raw, self.columns)
 
-    def asked(self, names: Iterable[str]) -> dict[str, str]:
+    def _asked(self, names: Iterable[str]) -> dict[str, str]:
         """Return the column of each input that is needed, or is among the `names` of a table."""
         wanted = {*self._needed, *names}
-        return {name: title for name, title in self.titles.items() if title in wanted}
+        return {name: title for name, title in self._titles.items() if title in wanted}
 
-    def reads(self, names: Iterable[str]) -> list[str]:
+    def _reads(self, names: Iterable[str]) -> list[str]:
         """Return those of a table's columns that `update` takes.
 
         Raises:
@@ -112,10 +112,10 @@ class MetricSet(Mergeable):
         """
         there = list(names)
         self._check_there(there, there)
-        return list(dict.fromkeys(self.asked(there).values()))
+        return list(dict.fromkeys(self._asked(there).values()))
 
     def _known(self, columns: Mapping[str, Any]) -> Mapping[str, Any]:
-        titles = self.titles.values()
+        titles = self._titles.values()
         unknown = sorted(columns.keys() - set(titles))
         if unknown:
             raise InvalidBatchError(
@@ -152,7 +152,7 @@ class MetricSet(Mergeable):
         return tuple(dict.fromkeys(name for m in self._metrics.values() for name in m.inputs))
 
     @property
-    def kinds(self) -> dict[str, Kind]:
+    def _kinds(self) -> dict[str, Kind]:
         """What each input holds: labels, ids or numbers."""
         found: dict[str, Kind] = {WEIGHT: "number"}
         for schema in self._accumulator.schemas:
@@ -169,14 +169,14 @@ class MetricSet(Mergeable):
     def __len__(self) -> int:
         return len(self._metrics)
 
-    def over(self, accumulator: Accumulator) -> Self:
+    def _over(self, accumulator: Accumulator) -> Self:
         """Return a set of the same configuration that feeds and reads `accumulator`."""
         twin = object.__new__(type(self))
         twin.columns = dict(self.columns)
         twin._bind(self._metrics, accumulator)
         return twin
 
-    def alone(self) -> Accumulator:
+    def _alone(self) -> Accumulator:
         """Return an independent accumulator at the present state."""
         return self._accumulator.part(self._accumulator.flush().statistics)
 
@@ -186,19 +186,19 @@ class MetricSet(Mergeable):
 
     @property
     def _identity(self) -> Any:
-        metrics = tuple((name, metric.key) for name, metric in self._metrics.items())
+        metrics = tuple((name, metric._key) for name, metric in self._metrics.items())
         return metrics, sorted(self.columns.items())
 
-    def configuration(self) -> dict[str, Any]:
+    def _configuration(self) -> dict[str, Any]:
         """Return what a file says of the set before its rows."""
         members = [
-            {"name": name, **metric.configuration()} for name, metric in self._metrics.items()
+            {"name": name, **metric._configuration()} for name, metric in self._metrics.items()
         ]
         return {"class": registered_name(type(self)), "columns": self.columns, "metrics": members}
 
     @classmethod
-    def configured(cls, meta: Mapping[str, Any]) -> Self:
-        """Return an empty set of what `configuration` said."""
+    def _configured(cls, meta: Mapping[str, Any]) -> Self:
+        """Return an empty set of what `_configuration` said."""
         members = {member["name"]: _configured(member) for member in meta["metrics"]}
         return cls(members, columns=meta["columns"])
 
@@ -213,4 +213,4 @@ def _configured(member: Mapping[str, Any]) -> Metric:
     cls = registered(member["class"])
     if not issubclass(cls, Metric):
         raise StateFormatError(f"a set holds metrics, not a {member['class']}")
-    return cls.configured(member)
+    return cls._configured(member)

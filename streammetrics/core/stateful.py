@@ -20,29 +20,21 @@ class Stateful(ABC):
     """An object whose configuration and state are `to_bytes()`, and nothing else.
 
     A class is known to `from_bytes` by its registered name; what stands in the file is the
-    business of its `describe` and `rebuild`.
+    business of its `_describe` and `_rebuild`.
     """
-
-    # A ClassVar would be kept by every dataclass, and go along where one is pickled by value.
-    registry = dict[str, type["Stateful"]]()  # noqa: RUF012 - see above
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.register()
-
-    @classmethod
-    def register(cls) -> None:
-        """Let states of this class be read."""
-        Stateful.registry[registered_name(cls)] = cls
+        register(cls)
 
     @abstractmethod
-    def describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what a file says of this object, its class first, and its arrays."""
 
     @classmethod
     @abstractmethod
-    def rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the object that `describe` described, after checking all of it."""
+    def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the object that `_describe` described, after checking all of it."""
 
     @abstractmethod
     def merge(self, *others: Self) -> Self:
@@ -59,7 +51,7 @@ class Stateful(ABC):
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes: safe, versioned, checksummed, equal for equal rows."""
-        return packed(*self.describe())
+        return packed(*self._describe())
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -70,6 +62,15 @@ class Stateful(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (self._types, from_bytes, self.to_bytes())
+
+
+# The classes whose states can be read, by the name that stands in a file.
+REGISTRY: dict[str, type[Stateful]] = {}
+
+
+def register(cls: type[Stateful]) -> None:
+    """Let states of a class be read."""
+    REGISTRY[registered_name(cls)] = cls
 
 
 def from_bytes(blob: bytes) -> Any:
@@ -89,7 +90,7 @@ def from_bytes(blob: bytes) -> Any:
     """
     try:
         meta, arrays = unpacked(bytes(blob))
-        return registered(meta["class"]).rebuild(meta, arrays)
+        return registered(meta["class"])._rebuild(meta, arrays)
     except StateFormatError:
         raise
     except (
@@ -101,7 +102,7 @@ def from_bytes(blob: bytes) -> Any:
 
 def registered(name: str) -> type[Stateful]:
     """Return the class that states name so, or raise `StateFormatError` where it is unknown."""
-    cls = Stateful.registry.get(name)
+    cls = REGISTRY.get(name)
     if cls is None:
         raise StateFormatError(
             f"the state is of a {name}, which is not defined here: import its module first, "
@@ -124,5 +125,5 @@ def _unpickled(classes: tuple[Any, ...], read: Any, blob: bytes) -> Any:
     # Naming the classes makes pickle import them. A class that was pickled by value is built again
     # and given up for the one that is there already, which has to be registered again.
     for cls in classes:
-        cls.register()
+        register(cls)
     return read(blob)

@@ -61,7 +61,7 @@ class CombineMetrics(beam.CombineFn):  # type: ignore[misc]  # Beam need not be 
 
     def __init__(self, suite: MetricSet) -> None:
         self._suite = blank(suite)
-        self._titles = list(dict.fromkeys(suite.titles.values()))
+        self._titles = list(dict.fromkeys(suite._titles.values()))
         self._seen: list[str] | None = None  # the columns of the last row
 
     def create_accumulator(self) -> Accumulator:
@@ -112,7 +112,7 @@ class CombineMetrics(beam.CombineFn):  # type: ignore[misc]  # Beam need not be 
             return None
         names = list(row)
         if names != self._seen:
-            self._suite.reads(element)  # or it raises, and says which columns there are
+            self._suite._reads(element)  # or it raises, and says which columns there are
             self._seen = names
         return row
 

@@ -78,7 +78,7 @@ def _states(suite: MetricSet, collection: Any) -> db.Bag:
     """Return a Bag of states, one in each partition; the set is one node of its graph."""
     node = delayed(suite)
     if isinstance(collection, dd.DataFrame):
-        frame = collection[suite.reads(collection.columns)].optimize()
+        frame = collection[suite._reads(collection.columns)].optimize()
         # Dask cannot fuse a node with the only partition that takes it; then it takes the set.
         blank = node if frame.npartitions > 1 else suite
         # To Dask the states are a column; it need not know better.

@@ -111,4 +111,4 @@ def _of_files(suite: MetricSet, paths: Sequence[str], form: str | None) -> Seque
         from streammetrics.readers.formats import pieces_of  # noqa: PLC0415 - needs the extra
         from streammetrics.readers.sources import find  # noqa: PLC0415
 
-    return pieces_of(find(paths, form).sources, suite.asked, suite.kinds)[1]
+    return pieces_of(find(paths, form).sources, suite._asked, suite._kinds)[1]

@@ -226,7 +226,7 @@ class _Boss:
                 case _Ask(index=index):
                     connection.send(self.task.pieces[index])
                 case Accumulator():
-                    self.results.append(self.task.suite.over(message))
+                    self.results.append(self.task.suite._over(message))
                     self.open.remove(connection)
                 case (index, error):
                     self._failed(index, error)
@@ -262,6 +262,6 @@ def _help(task: _Task, turns: _Turns, boss: Connection) -> None:
             task.read(piece, suite, progress)
         boss.send(unsaid)
         # The statistics as they are: bytes would be checked, summed and sorted for nobody.
-        boss.send(suite.alone())
+        boss.send(suite._alone())
     except Exception as error:
         boss.send((index, error))

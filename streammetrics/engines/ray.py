@@ -90,7 +90,7 @@ def _evaluated(suite: MetricSet, dataset: Dataset, by: str | None) -> dict[Any, 
     names = dataset.columns()
     if names is None:  # there is no block at all
         return {}
-    columns = suite.reads(names)
+    columns = suite._reads(names)
     if by is not None and by not in names:
         raise InvalidBatchError(f"no column {by!r}; there are: {', '.join(map(repr, names))}")
     # Not `Dataset.aggregate`: there the rows would first go through the object store, the column

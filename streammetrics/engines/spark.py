@@ -61,7 +61,7 @@ def evaluate(suite: MetricSet, frame: DataFrame) -> MetricSet:
         result.compute()
     """
     result = blank(suite)
-    columns = result.reads(frame.columns)
+    columns = result._reads(frame.columns)
 
     def feed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()

@@ -206,13 +206,13 @@ class Ledger(Stateful):
         count, sealed = len(self), len(self.sealed)
         return f"Ledger({of}) <{count:,} shard{'s' * (count != 1)}, {sealed:,} sealed>"
 
-    def describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what a file says of the shards, and their states as arrays of bytes."""
         shards, arrays = parts(self._known)
         return {"class": registered_name(type(self)), "shards": shards}, dict(arrays)
 
     @classmethod
-    def rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the ledger that was described."""
         return cls.of(of_parts(meta["shards"], arrays, from_bytes))
 

@@ -73,7 +73,7 @@ def joined(mine: Known, theirs: Known) -> Known:
 
 def check_alike(mine: Mergeable | None, theirs: Mergeable | None) -> None:
     """Raise where both are known and differ."""
-    if mine is not None and theirs is not None and not mine.alike(theirs):
+    if mine is not None and theirs is not None and not mine._alike(theirs):
         raise IncompatibleMetricsError(
             f"cannot merge {shown(theirs)} into a ledger of {shown(mine)}: "
             "the configurations differ"
@@ -160,7 +160,7 @@ def of_parts(
     empty, base, states = known.empty, known.base, known.states
     fits = (
         fits
-        and all(empty is not None and empty.alike(metric) for metric in metrics.values())
+        and all(empty is not None and empty._alike(metric) for metric in metrics.values())
         and (empty is None or empty == empty.copy().reset())
         and (empty is not None or not shards)
         and (base is not None) == bool(known.sealed)

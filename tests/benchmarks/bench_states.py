@@ -15,6 +15,7 @@ from oracles.table import ORACLES
 
 import streammetrics as sm
 from streammetrics.cli.planning import plan
+from streammetrics.core.stateful import REGISTRY
 
 
 def binary_suite(max_bins=1 << 16):
@@ -81,7 +82,7 @@ def every_metric():
     """Return each public metric, and some variants, with rows that it takes."""
     found = {}
     for name in sm.__all__:
-        cls = sm.Metric.registry.get(name)
+        cls = REGISTRY.get(name)
         if cls is None:
             continue
         try:

@@ -143,7 +143,7 @@ def test_a_ledger_holds_no_ledger_and_no_other_metric():
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.id)
 def test_no_array_of_any_metric_can_be_lost_or_spoiled(oracle):
     metric = oracle.metric.copy().update(**oracle.rows(np.random.default_rng(0), 50))
-    statistics = metric.alone().flush().statistics
+    statistics = metric._alone().flush().statistics
     for statistic in statistics:
         arrays = statistic.arrays()
         for name in arrays:
@@ -172,6 +172,6 @@ def test_a_users_metric_must_be_defined_to_be_read():
 
     blob = Mine().update([1], [1]).to_bytes()
     assert type(sm.from_bytes(blob)) is Mine
-    del sm.Metric.registry[state.registered_name(Mine)]
+    del state.REGISTRY[state.registered_name(Mine)]
     with pytest.raises(sm.StateFormatError, match="import its module first"):
         sm.from_bytes(blob)

@@ -201,5 +201,5 @@ def test_losses_that_agree_share_their_state():
         {"mse": sm.MSE(), "rmse": sm.RMSE(), "r2": sm.R2(), "tweedie": sm.TweedieDeviance(),
          "raw": sm.MSE(multioutput="raw_values"), "rse": sm.RelativeSquaredError()}
     )  # fmt: skip
-    assert len(suite.alone().flush().statistics) == 2
-    assert len(suite.alone().schemas) == 1
+    assert len(suite._alone().flush().statistics) == 2
+    assert len(suite._alone().schemas) == 1

@@ -82,7 +82,7 @@ class ContingencyMetric(Metric):
         name = "y_pred" if self.threshold is None else "y_score"
         return self.feed({"y_true": y_true, name: second, "sample_weight": sample_weight})
 
-    def confusion(self, table: ContingencyTable | ThresholdTable) -> Confusion:
+    def _confusion(self, table: ContingencyTable | ThresholdTable) -> Confusion:
         """Return the table as classes in order."""
         if isinstance(table, ContingencyTable):
             return Confusion.of_labels(table.cells(), self.labels)
@@ -96,18 +96,18 @@ class ContingencyMetric(Metric):
     @property
     def classes(self) -> list[Any]:
         """The labels of the classes, in the order in which results list them."""
-        return self.confusion(*self._read()).labels  # type: ignore[arg-type]  # a table, by statistics()
+        return self._confusion(*self._read()).labels  # type: ignore[arg-type]  # a table, by statistics()
 
     def readout(self, table: Any) -> Any:
         """Read the table; without rows there is nothing to read."""
-        confusion = self.confusion(table)
-        return self.read(confusion) if confusion.total else self.nothing(confusion)
+        confusion = self._confusion(table)
+        return self.read(confusion) if confusion.total else self._nothing(confusion)
 
     @abstractmethod
     def read(self, table: Confusion) -> Any:
         """Return the value of a table with rows."""
 
-    def nothing(self, table: Confusion) -> Any:  # noqa: ARG002 - those with an array need it
+    def _nothing(self, table: Confusion) -> Any:  # noqa: ARG002 - those with an array need it
         """Return the value without rows."""
         return math.nan
 
@@ -115,7 +115,7 @@ class ContingencyMetric(Metric):
         """Return a quotient of two sums, or what 0/0 gives."""
         return float(numerator) / float(denominator) if denominator else self.zero_division
 
-    def ratios(self, numerator: Floats, denominator: Floats) -> Floats:
+    def _ratios(self, numerator: Floats, denominator: Floats) -> Floats:
         """Return the `ratio` of every two elements; the denominator broadcasts."""
         quotients = np.full(numerator.shape, self.zero_division)
         np.divide(numerator, denominator, out=quotients, where=denominator != 0)
@@ -143,7 +143,7 @@ class AveragedMetric(ContingencyMetric):
             return self.ratio(numerator[place], denominator[place])
         if self.average == "micro":
             return self.ratio(numerator.sum(), denominator.sum())
-        values = self.ratios(numerator, denominator)
+        values = self._ratios(numerator, denominator)
         if self.average is None:
             return values
         weight = table.actual if self.average == "weighted" else np.ones(table.size)
@@ -158,7 +158,7 @@ class AveragedMetric(ContingencyMetric):
             )
         return table.labels.index(self.pos_label) if self.pos_label in table.labels else None
 
-    def nothing(self, table: Confusion) -> float | Floats:
+    def _nothing(self, table: Confusion) -> float | Floats:
         """Return nan, for each class that is known where none is averaged."""
         return np.full(table.size, math.nan) if self.average is None else math.nan
 

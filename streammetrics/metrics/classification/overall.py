@@ -56,8 +56,6 @@ class ConfusionMatrix(ContingencyMetric):
 
     normalize: Literal["true", "pred", "all"] | None = None
 
-    counts_rows = True
-
     def read(self, table: Confusion) -> NDArray[Any]:
         """Return the matrix."""
         matrix = np.zeros((table.size, table.size))
@@ -70,9 +68,9 @@ class ConfusionMatrix(ContingencyMetric):
             "pred": table.predicted[None, :],
             "all": np.full((1, 1), table.total),
         }[self.normalize]
-        return self.ratios(matrix, by)
+        return self._ratios(matrix, by)
 
-    def nothing(self, table: Confusion) -> NDArray[Any]:
+    def _nothing(self, table: Confusion) -> NDArray[Any]:
         """Return zeros, or nan where they would be divided by nothing."""
         shape = (table.size, table.size)
         return np.zeros(shape, np.int64) if self.normalize is None else np.full(shape, math.nan)
@@ -224,9 +222,9 @@ class ClassificationReport(ContingencyMetric):
     def read(self, table: Confusion) -> dict[str, Any]:
         """Return the report."""
         columns = {
-            "precision": self.ratios(table.tp, table.predicted),
-            "recall": self.ratios(table.tp, table.actual),
-            "f1-score": self.ratios(2 * table.tp, table.actual + table.predicted),
+            "precision": self._ratios(table.tp, table.predicted),
+            "recall": self._ratios(table.tp, table.actual),
+            "f1-score": self._ratios(2 * table.tp, table.actual + table.predicted),
             "support": table.actual,
         }
         report: dict[str, Any] = {
@@ -244,7 +242,7 @@ class ClassificationReport(ContingencyMetric):
             report[title]["support"] = table.total
         return report
 
-    def nothing(self, table: Confusion) -> dict[str, Any]:
+    def _nothing(self, table: Confusion) -> dict[str, Any]:
         """Return a report of nan with a support of 0."""
         entry = {"precision": math.nan, "recall": math.nan, "f1-score": math.nan, "support": 0.0}
         titles = [*map(str, table.labels), "macro avg", "weighted avg"]

@@ -49,10 +49,10 @@ class LabelingMetric(Metric):
 
     def readout(self, table: LabelPairs) -> float:
         """Return the value for the counts; ``nan`` without rows."""
-        return self.of_overlap(Overlap.of(table)) if len(table.counts) else math.nan
+        return self._of_overlap(Overlap.of(table)) if len(table.counts) else math.nan
 
     @abstractmethod
-    def of_overlap(self, overlap: Overlap) -> float:
+    def _of_overlap(self, overlap: Overlap) -> float:
         """Return the value for at least one row."""
 
 

@@ -34,9 +34,9 @@ Average = Literal["arithmetic", "geometric", "min", "max"]
 class InformationMetric(LabelingMetric):
     """Base of the metrics made of entropies, in nats."""
 
-    def of_overlap(self, overlap: Overlap) -> float:
+    def _of_overlap(self, overlap: Overlap) -> float:
         """Return the value for the information and the entropies."""
-        return self.of_information(
+        return self._of_information(
             mutual_information(overlap),
             entropy(overlap.true_sizes),
             entropy(overlap.pred_sizes),
@@ -44,7 +44,7 @@ class InformationMetric(LabelingMetric):
         )
 
     @abstractmethod
-    def of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
+    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
         """Return the value for the mutual information and the entropies of both sides."""
 
 
@@ -64,7 +64,7 @@ class MutualInfo(InformationMetric):
         0.6931471805599453
     """
 
-    def of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only the first
+    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only the first
         """Return the information."""
         return mutual
 
@@ -90,7 +90,7 @@ class NormalizedMutualInfo(InformationMetric):
 
     average: Average = "arithmetic"
 
-    def of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
+    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
         """Return the normalised information."""
         if trivial(overlap):
             return 1.0
@@ -122,7 +122,7 @@ class AdjustedMutualInfo(InformationMetric):
 
     average: Average = "arithmetic"
 
-    def of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
+    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
         """Return the adjusted information."""
         if trivial(overlap):
             return 1.0
@@ -156,7 +156,7 @@ class Homogeneity(InformationMetric):
         0.0
     """
 
-    def of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only two of them
+    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only two of them
         """Return the share of the true entropy that is explained."""
         return mutual / true if true else 1.0
 
@@ -179,7 +179,7 @@ class Completeness(InformationMetric):
         1.0
     """
 
-    def of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only two of them
+    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only two of them
         """Return the share of the predicted entropy that is explained."""
         return mutual / pred if pred else 1.0
 
@@ -213,7 +213,7 @@ class VMeasure(InformationMetric):
         super().check_parameters()
         check_beta(self.beta)
 
-    def of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - not the counts
+    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - not the counts
         """Return the harmonic mean."""
         h, c = (mutual / true if true else 1.0), (mutual / pred if pred else 1.0)
         return (1 + self.beta) * h * c / (self.beta * h + c) if h + c else 0.0

@@ -76,7 +76,7 @@ class SampledMetric(InternalMetric):
     max_points: int = 20_000
     seed: int = 0
 
-    def sample(self) -> PointSample:
+    def _sample(self) -> PointSample:
         """Return an empty sample of this metric's budget."""
         return PointSample(max_points=self.max_points, seed=self.seed, nan_policy=self.nan_policy)
 
@@ -102,11 +102,11 @@ class SampledMetric(InternalMetric):
         if self.is_exact(*statistics):
             value = self.readout(*statistics)
             return Interval(value, value)
-        low, high = self.certain(*statistics)
+        low, high = self._certain(*statistics)
         return Interval(float(low), float(high))
 
     @abstractmethod
-    def certain(self, *statistics: Any) -> tuple[float, float]:
+    def _certain(self, *statistics: Any) -> tuple[float, float]:
         """Return bounds of the value where points were left out of the sample."""
 
 
@@ -212,7 +212,7 @@ class DaviesBouldin(SampledMetric):
         """Return sums by centroid, or sums of clusters and a sample of points."""
         if self.centroids is not None:
             return (CentroidSums(centroids=self.centroids, nan_policy=self.nan_policy),)
-        return ClusterSums(nan_policy=self.nan_policy), self.sample()
+        return ClusterSums(nan_policy=self.nan_policy), self._sample()
 
     def readout(self, *statistics: Any) -> float:
         """Return the mean of the worst ratios."""
@@ -239,7 +239,7 @@ class DaviesBouldin(SampledMetric):
         defined = 2 <= len(labels) < counts.sum()
         return labels, worst if defined else np.full(len(labels), math.nan)
 
-    def certain(self, *statistics: Any) -> tuple[float, float]:
+    def _certain(self, *statistics: Any) -> tuple[float, float]:
         """Return the mean worst ratios of the smallest and of the largest spreads."""
         found = spread(*statistics)
         if len(found.low) < 2:
@@ -300,7 +300,7 @@ class Silhouette(SampledMetric):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return sums by centroid, or a sample of points."""
         if self.centroids is None:
-            return (self.sample(),)
+            return (self._sample(),)
         sums = CentroidSums(
             centroids=self.centroids,
             value="silhouette",
@@ -337,7 +337,7 @@ class Silhouette(SampledMetric):
             means = np.full(len(labels), math.nan)
         return labels, means, counts
 
-    def certain(self, *statistics: Any) -> tuple[float, float]:
+    def _certain(self, *statistics: Any) -> tuple[float, float]:
         """Return the range of values that points in clusters of several can have."""
         counts = statistics[0].counts
         if len(counts) < 2:
@@ -371,7 +371,7 @@ class DunnIndex(SampledMetric):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return a sample of points."""
-        return (self.sample(),)
+        return (self._sample(),)
 
     def readout(self, sample: PointSample) -> float:
         """Return the ratio of the extreme distances of the sample."""
@@ -384,7 +384,7 @@ class DunnIndex(SampledMetric):
             return math.inf, 0.0
         return nearest_and_farthest(Cloud.of(rows.points, rows.codes, rows.copies))
 
-    def certain(self, *statistics: Any) -> tuple[float, float]:
+    def _certain(self, *statistics: Any) -> tuple[float, float]:
         """Return the ratio for the boxes, and for the sample."""
         (sample,) = statistics
         _, (lowest, highest) = scaled(sample.low, sample.high)

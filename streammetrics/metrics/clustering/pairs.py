@@ -53,12 +53,12 @@ def ratio(numerator: int, denominator: int) -> float:
 class PairMetric(LabelingMetric):
     """Base of the metrics that count pairs of rows, exactly, in integers of any size."""
 
-    def of_overlap(self, overlap: Overlap) -> float:
+    def _of_overlap(self, overlap: Overlap) -> float:
         """Return the value for the numbers of pairs."""
-        return self.of_pairs(Pairs.of(overlap))
+        return self._of_pairs(Pairs.of(overlap))
 
     @abstractmethod
-    def of_pairs(self, pairs: Pairs) -> float:
+    def _of_pairs(self, pairs: Pairs) -> float:
         """Return the value for numbers of ordered pairs, all 0 for a single row."""
 
 
@@ -80,7 +80,7 @@ class Purity(LabelingMetric):
         0.75
     """
 
-    def of_overlap(self, overlap: Overlap) -> float:
+    def _of_overlap(self, overlap: Overlap) -> float:
         """Return the share of rows in a majority."""
         largest = np.zeros(len(overlap.pred_sizes), np.int64)
         np.maximum.at(largest, overlap.columns, overlap.counts)
@@ -105,7 +105,7 @@ class RandIndex(PairMetric):
         0.8333333333333334
     """
 
-    def of_pairs(self, pairs: Pairs) -> float:
+    def _of_pairs(self, pairs: Pairs) -> float:
         """Return the share of agreeing pairs."""
         return ratio(pairs.both + pairs.neither, sum(pairs)) if sum(pairs) else 1.0
 
@@ -128,7 +128,7 @@ class AdjustedRandIndex(PairMetric):
         0.5714285714285714
     """
 
-    def of_pairs(self, pairs: Pairs) -> float:
+    def _of_pairs(self, pairs: Pairs) -> float:
         """Return the adjusted share of agreeing pairs."""
         both, only_true, only_pred, neither = pairs
         if not only_true and not only_pred:
@@ -156,7 +156,7 @@ class PairJaccard(PairMetric):
         0.5
     """
 
-    def of_pairs(self, pairs: Pairs) -> float:
+    def _of_pairs(self, pairs: Pairs) -> float:
         """Return the share of shared pairs."""
         return ratio(pairs.both, pairs.both + pairs.only_true + pairs.only_pred)
 
@@ -179,7 +179,7 @@ class PairPrecision(PairMetric):
         1.0
     """
 
-    def of_pairs(self, pairs: Pairs) -> float:
+    def _of_pairs(self, pairs: Pairs) -> float:
         """Return the precision."""
         return ratio(pairs.both, pairs.both + pairs.only_pred)
 
@@ -202,7 +202,7 @@ class PairRecall(PairMetric):
         0.5
     """
 
-    def of_pairs(self, pairs: Pairs) -> float:
+    def _of_pairs(self, pairs: Pairs) -> float:
         """Return the recall."""
         return ratio(pairs.both, pairs.both + pairs.only_true)
 
@@ -236,7 +236,7 @@ class PairFBeta(PairMetric):
         super().check_parameters()
         check_beta(self.beta)
 
-    def of_pairs(self, pairs: Pairs) -> float:
+    def _of_pairs(self, pairs: Pairs) -> float:
         """Return the F-measure."""
         top, bottom = self.beta.as_integer_ratio()
         recall_part, one = top * top, bottom * bottom
@@ -262,7 +262,7 @@ class FowlkesMallows(PairMetric):
         0.7071067811865476
     """
 
-    def of_pairs(self, pairs: Pairs) -> float:
+    def _of_pairs(self, pairs: Pairs) -> float:
         """Return the geometric mean."""
         if not pairs.both:
             return 0.0

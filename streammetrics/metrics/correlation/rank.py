@@ -51,16 +51,16 @@ class RankCorrelation(Metric):
         return (PairHistogram(max_pairs=self.max_pairs, nan_policy=self.nan_policy),)
 
     @abstractmethod
-    def read(self, cells: PairCells) -> tuple[float, float, float]:
+    def _measured(self, cells: PairCells) -> tuple[float, float, float]:
         """Return a lower bound, the value and an upper bound, each the nearest float."""
 
     def readout(self, pairs: PairHistogram) -> float:
         """Return the value; past the budget, that of cells whose rows are in no order."""
-        return self.read(pairs.cells())[1]
+        return self._measured(pairs.cells())[1]
 
     def interval(self, pairs: PairHistogram) -> Interval:
         """Return the range over all orders and ties that rows within cells may have."""
-        low, value, high = self.read(pairs.cells())
+        low, value, high = self._measured(pairs.cells())
         if pairs.exact or math.isnan(value):
             return Interval(value, value)
         # One step outward, as each was rounded once.
@@ -98,7 +98,7 @@ class KendallTau(RankCorrelation):
 
     variant: Literal["a", "b", "c"] = "b"
 
-    def read(self, cells: PairCells) -> tuple[float, float, float]:
+    def _measured(self, cells: PairCells) -> tuple[float, float, float]:
         """Bound the concordance, and with it what the untied pairs allow."""
         pairs = Concordance.of(cells)
         x, y = pairs.x, pairs.y
@@ -134,7 +134,7 @@ class SpearmanRho(RankCorrelation):
         0.8
     """
 
-    def read(self, cells: PairCells) -> tuple[float, float, float]:
+    def _measured(self, cells: PairCells) -> tuple[float, float, float]:
         """Bound what ranks within cells add to the product of the cells' average ranks.
 
         A rank is its cell's average A and a rest e that adds up to 0 over the cell, likewise

@@ -85,8 +85,8 @@ class RankingMetric(Metric):
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
         super().check_parameters()
-        if self.depth is not None and self.depth < 1:
-            raise ValueError(f"{type(self).__name__}(k={self.depth}): expected at least 1")
+        if self._depth is not None and self._depth < 1:
+            raise ValueError(f"{type(self).__name__}(k={self._depth}): expected at least 1")
         if not 0 < self.relevant_at < math.inf:
             raise ValueError(
                 f"{type(self).__name__}(relevant_at={self.relevant_at!r}): expected a finite "
@@ -94,19 +94,19 @@ class RankingMetric(Metric):
             )
 
     @property
-    def depth(self) -> int | None:
+    def _depth(self) -> int | None:
         """How many results of each query count; ``None`` for all."""
         return None
 
     def statistics(self) -> tuple[RankingBuffer]:
         """Return a buffer of what the depth needs."""
-        return (self._buffer(k=self.depth),)
+        return (self._buffer(k=self._depth),)
 
     def _buffer(self, **needs: Any) -> RankingBuffer:
         return RankingBuffer(named=self.ties == "doc", nan_policy=self.nan_policy, **needs)
 
     @abstractmethod
-    def values(self, ranking: Ranking) -> Floats:
+    def _values(self, ranking: Ranking) -> Floats:
         """Return the value of every query, 0 where it has nothing relevant or no results."""
 
     def readout(self, buffer: RankingBuffer) -> float:
@@ -123,14 +123,14 @@ class RankingMetric(Metric):
         counted, values = [np.zeros(0, np.bool_)], [np.zeros(0)]
         for table in buffer.table.blocks(_BLOCK):  # scratch memory is several times the rows
             averaged = self.ties == "average"
-            ranking = Ranking(table, averaged=averaged, relevant_at=self.relevant_at, k=self.depth)
+            ranking = Ranking(table, averaged=averaged, relevant_at=self.relevant_at, k=self._depth)
             counts = table.judged
             if self.no_relevant == "skip":
                 counts = counts & (ranking.n_relevant > 0)
             if self.unretrieved == "skip":
                 counts = counts & (ranking.retrieved > 0)
             counted.append(counts)
-            values.append(self.values(ranking)[counts])
+            values.append(self._values(ranking)[counts])
         return np.concatenate(counted), np.concatenate(values)
 
     def per_query(self) -> dict[int, float] | dict[str, float]:
@@ -170,7 +170,7 @@ class AtK(RankingMetric):
     k: int
 
     @property
-    def depth(self) -> int | None:
+    def _depth(self) -> int | None:
         """The first k."""
         return self.k
 
@@ -181,6 +181,6 @@ class UpToK(RankingMetric):
     k: int | None = None
 
     @property
-    def depth(self) -> int | None:
+    def _depth(self) -> int | None:
         """The first k, or all."""
         return self.k

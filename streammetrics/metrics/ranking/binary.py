@@ -48,7 +48,7 @@ class PrecisionAtK(AtK):
         0.5
     """
 
-    def values(self, ranking: Ranking) -> Floats:
+    def _values(self, ranking: Ranking) -> Floats:
         """Return hits / k."""
         return ranking.hits() / self.k
 
@@ -74,7 +74,7 @@ class RecallAtK(AtK):
         0.5
     """
 
-    def values(self, ranking: Ranking) -> Floats:
+    def _values(self, ranking: Ranking) -> Floats:
         """Return hits / R."""
         return ratio(ranking.hits(), ranking.n_relevant)
 
@@ -101,7 +101,7 @@ class HitRateAtK(AtK):
         0.5
     """
 
-    def values(self, ranking: Ranking) -> Floats:
+    def _values(self, ranking: Ranking) -> Floats:
         """Return 1 - the probability that no result is relevant."""
         groups = ranking.groups
         groups = groups.at((groups.relevant > 0) & (groups.within > 0))
@@ -149,7 +149,7 @@ class FBetaAtK(AtK):
         if not 0 <= self.beta < math.inf:
             raise ValueError(f"FBetaAtK(beta={self.beta!r}): expected a finite number from 0 up")
 
-    def values(self, ranking: Ranking) -> Floats:
+    def _values(self, ranking: Ranking) -> Floats:
         """Return (1 + b^2) hits / (b^2 R + k)."""
         weight = self.beta * self.beta
         return ratio((1 + weight) * ranking.hits(), weight * ranking.n_relevant + self.k)
@@ -171,7 +171,7 @@ class RPrecision(RankingMetric):
         0.5
     """
 
-    def values(self, ranking: Ranking) -> Floats:
+    def _values(self, ranking: Ranking) -> Floats:
         """Return hits among the first R, / R."""
         return ratio(ranking.hits(ranking.n_relevant), ranking.n_relevant)
 
@@ -206,7 +206,7 @@ class MRR(UpToK):
             return (self._buffer(first_at=self.relevant_at),)
         return super().statistics()
 
-    def values(self, ranking: Ranking) -> Floats:
+    def _values(self, ranking: Ranking) -> Floats:
         """Return the expected reciprocal rank."""
         groups = ranking.groups
         groups = groups.at((groups.relevant > 0) & (groups.found == 0) & (groups.within > 0))
@@ -251,7 +251,7 @@ class MAP(UpToK):
 
     denominator: Literal["relevant", "min", "hits"] = "relevant"
 
-    def values(self, ranking: Ranking) -> Floats:
+    def _values(self, ranking: Ranking) -> Floats:
         """Return the expected average precision."""
         groups = ranking.groups
         groups = groups.at((groups.relevant > 0) & (groups.within > 0))
@@ -344,7 +344,7 @@ class RankBiasedPrecision(RankingMetric):
         if not 0 < self.p < 1:
             raise ValueError(f"RankBiasedPrecision(p={self.p!r}): expected a number inside (0, 1)")
 
-    def values(self, ranking: Ranking) -> Floats:
+    def _values(self, ranking: Ranking) -> Floats:
         """Return (1 - p) sum p^(rank - 1) over relevant results."""
         groups = ranking.groups
         groups = groups.at(groups.relevant > 0)
@@ -373,7 +373,7 @@ class BPref(RankingMetric):
         0.75
     """
 
-    def values(self, ranking: Ranking) -> Floats:
+    def _values(self, ranking: Ranking) -> Floats:
         """Return the expected preference."""
         table, groups = ranking.table, ranking.groups
         judged_not = np.append(~ranking.is_relevant[:-1], False)[table.results.grade]

@@ -55,7 +55,7 @@ class DCG(_Discounted):
         3.0
     """
 
-    def values(self, ranking: Ranking) -> Floats:
+    def _values(self, ranking: Ranking) -> Floats:
         """Return the expected discounted gain."""
         with np.errstate(over="ignore", invalid="ignore"):
             return ranking.discounted(self._gains(ranking))
@@ -84,7 +84,7 @@ class NDCG(_Discounted):
         0.6131471927654584
     """
 
-    def values(self, ranking: Ranking) -> Floats:
+    def _values(self, ranking: Ranking) -> Floats:
         """Return the expected discounted gain over the ideal one."""
         gains = self._gains(ranking)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -133,9 +133,9 @@ class ExpectedReciprocalRank(UpToK):
 
     def statistics(self) -> tuple[RankingBuffer]:
         """Return a buffer that holds no relevance above `max_grade`."""
-        return (self._buffer(k=self.depth, highest=self.max_grade),)
+        return (self._buffer(k=self._depth, highest=self.max_grade),)
 
-    def values(self, ranking: Ranking) -> Floats:
+    def _values(self, ranking: Ranking) -> Floats:
         """Return the expected reciprocal rank at which the reader stops."""
         levels, groups = ranking.table.levels, ranking.groups
         highest = levels.max(initial=0.0) if self.max_grade is None else self.max_grade

@@ -88,30 +88,30 @@ class ClassScoreMetric(ScoreMetric):
     average: Literal["macro", "weighted"] | None = "macro"
 
     @abstractmethod
-    def value(self, stairs: Staircase) -> float:
+    def _value(self, stairs: Staircase) -> float:
         """Return the value of one class, ``nan`` where it is undefined."""
 
     @abstractmethod
-    def span(self, stairs: Staircase) -> tuple[float, float, float]:
+    def _span(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return a lower bound, the value and an upper bound, right up to `ROUNDING`."""
 
     def readout(self, scores: ScoreHistogram, *_: Any) -> float | NDArray[np.float64]:
         """Read the classes and average them."""
         classes = staircases(scores)
-        return self._averaged(classes, [self.value(stairs) for stairs in classes])
+        return self._averaged(classes, [self._value(stairs) for stairs in classes])
 
     def interval(self, scores: ScoreHistogram, *_: Any) -> Interval:
         """Bound the classes and average the bounds."""
         classes = staircases(scores)
-        spans = [self._span(stairs) for stairs in classes]
+        spans = [self._sides(stairs) for stairs in classes]
         low, high = (self._averaged(classes, list(side)) for side in zip(*spans, strict=True))
         return Interval(low, high)
 
-    def _span(self, stairs: Staircase) -> tuple[float, float]:
+    def _sides(self, stairs: Staircase) -> tuple[float, float]:
         if stairs.exact:
-            value = self.value(stairs)
+            value = self._value(stairs)
             return value, value
-        low, high = outward(*self.span(stairs))
+        low, high = outward(*self._span(stairs))
         return float(low), float(high)
 
     def _averaged(

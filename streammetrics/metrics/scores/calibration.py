@@ -72,7 +72,7 @@ class CalibrationError(ClassScoreMetric):
         """Return the score histogram, and the check that scores are probabilities."""
         return (*super().statistics(), Probabilities(**self._schema_options))
 
-    def value(self, stairs: Staircase) -> float:
+    def _value(self, stairs: Staircase) -> float:
         """Return the error with every cell in its middle."""
         bins = _read(stairs, self.n_bins)
         rows, gap = _floats(bins.rows), np.abs(_floats(bins.positives - bins.scores))
@@ -80,7 +80,7 @@ class CalibrationError(ClassScoreMetric):
             return math.nan
         return self._whole(self._parts(gap, rows), rows.sum())
 
-    def span(self, stairs: Staircase) -> tuple[float, float, float]:
+    def _span(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the error with the least, the middle and the largest gap of each bin."""
         bins = _read_uncertain(stairs, self.n_bins)
         rows, below, above = bins.p + bins.n, bins.p - bins.high, bins.p - bins.low
@@ -102,7 +102,7 @@ class CalibrationError(ClassScoreMetric):
         total = stairs.positives + stairs.negatives
         return (
             self._whole(self._parts(least, held), total),
-            self.value(stairs),
+            self._value(stairs),
             self._whole(np.max(most, axis=0), total),
         )
 

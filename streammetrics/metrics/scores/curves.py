@@ -149,11 +149,11 @@ class ROCAUC(ClassScoreMetric):
         if self.max_fpr is not None and not 0 < self.max_fpr <= 1:
             raise ValueError(f"max_fpr={self.max_fpr!r}: expected a rate in (0, 1] or None")
 
-    def value(self, stairs: Staircase) -> float:
+    def _value(self, stairs: Staircase) -> float:
         """Return the area with cells as ties."""
-        return self.span(stairs)[1]
+        return self._span(stairs)[1]
 
-    def span(self, stairs: Staircase) -> tuple[float, float, float]:
+    def _span(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the area with negatives first, with ties, and with positives first in cells."""
         if not stairs.positives or not stairs.negatives:
             return math.nan, math.nan, math.nan
@@ -206,20 +206,20 @@ def _dot(x: NDArray[Any], y: NDArray[Any]) -> Fraction:
 class _PrecisionArea(ClassScoreMetric):
     """An area over recall: a sum over cells of bounded terms, divided by the positives."""
 
-    def value(self, stairs: Staircase) -> float:
+    def _value(self, stairs: Staircase) -> float:
         """Return the area with the best guess for each cell of several scores."""
-        return self.span(stairs)[1]
+        return self._span(stairs)[1]
 
-    def span(self, stairs: Staircase) -> tuple[float, float, float]:
+    def _span(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the area with the least, the best guess and the most of each cell."""
         if not stairs.positives:
             return math.nan, math.nan, math.nan
         sums = [ExactSum.zero()] * 3
         for steps in stairs.steps():
-            tied = self.tied(steps)
+            tied = self._tied(steps)
             heights = [tied]
             if not steps.single.all():
-                least, most = self.least(steps, stairs.least), self.most(steps)
+                least, most = self._least(steps, stairs.least), self._most(steps)
                 guess = np.clip(_halfway(steps, stairs.least), least, most)
                 heights = [np.where(steps.single, tied, each) for each in (least, guess, most)]
             parts = [ExactSum.of(steps.p * height) for height in heights]
@@ -230,15 +230,15 @@ class _PrecisionArea(ClassScoreMetric):
         return low, value, high
 
     @abstractmethod
-    def tied(self, steps: Steps) -> Floats:
+    def _tied(self, steps: Steps) -> Floats:
         """Return the height over recall of cells of one score."""
 
     @abstractmethod
-    def least(self, steps: Steps, row: float) -> Floats:
+    def _least(self, steps: Steps, row: float) -> Floats:
         """Return the least mean height of cells of several, where a row weighs at least `row`."""
 
     @abstractmethod
-    def most(self, steps: Steps) -> Floats:
+    def _most(self, steps: Steps) -> Floats:
         """Return the largest mean height that they may have."""
 
 
@@ -278,16 +278,16 @@ class AveragePrecision(_PrecisionArea):
         0.8333333333333333
     """
 
-    def tied(self, steps: Steps) -> Floats:
+    def _tied(self, steps: Steps) -> Floats:
         """Every positive has the precision at the threshold of the cell."""
         return _precision(steps.tp, steps.fp)
 
-    def least(self, steps: Steps, row: float) -> Floats:
+    def _least(self, steps: Steps, row: float) -> Floats:
         """Precision is concave in the positives passed: the mean of its ends is below its mean."""
         first = _precision(steps.tp_above + row, steps.fp)
         return (first + _precision(steps.tp, steps.fp)) / 2
 
-    def most(self, steps: Steps) -> Floats:
+    def _most(self, steps: Steps) -> Floats:
         """Every positive comes with all others and before the negatives."""
         return _precision(steps.tp, steps.fp_above)
 
@@ -310,16 +310,16 @@ class PRAUC(_PrecisionArea):
         0.7916666666666666
     """
 
-    def tied(self, steps: Steps) -> Floats:
+    def _tied(self, steps: Steps) -> Floats:
         """One line from the point before the cell to the point after it."""
         before = _precision(steps.tp_above, steps.fp_above)
         return (before + _precision(steps.tp, steps.fp)) / 2
 
-    def least(self, steps: Steps, row: float) -> Floats:  # noqa: ARG002 - holds for any rows
+    def _least(self, steps: Steps, row: float) -> Floats:  # noqa: ARG002 - holds for any rows
         """All points lie above the chord of the concave curve of negatives first."""
         return (_precision(steps.tp_above, steps.fp) + _precision(steps.tp, steps.fp)) / 2
 
-    def most(self, steps: Steps) -> Floats:
+    def _most(self, steps: Steps) -> Floats:
         """All points, and so the lines between them, lie below that of positives first."""
         above = np.asarray(steps.tp_above + steps.fp_above, np.float64)
         growth = np.zeros_like(above)

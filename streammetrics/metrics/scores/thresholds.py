@@ -32,29 +32,29 @@ class BestThreshold(ClassScoreMetric):
     """
 
     @abstractmethod
-    def reached(
+    def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
     ) -> NDArray[Any]:
-        """Return the values, times `scale`, of thresholds that call so many positive.
+        """Return the values, times `_scale`, of thresholds that call so many positive.
 
         The condition is met by `margin` more than asked for.
         """
 
-    def scale(self, stairs: Staircase) -> float:  # noqa: ARG002 - for those that depend on it
-        """Return what `reached` is to be divided by."""
+    def _scale(self, stairs: Staircase) -> float:  # noqa: ARG002 - for those that depend on it
+        """Return what `_reached` is to be divided by."""
         return 1
 
     @abstractmethod
-    def undefined(self, stairs: Staircase) -> bool:
+    def _undefined(self, stairs: Staircase) -> bool:
         """Whether a class that is needed has no rows."""
 
-    def value(self, stairs: Staircase) -> float:
+    def _value(self, stairs: Staircase) -> float:
         """Return the best of the thresholds at edges."""
-        return math.nan if self.undefined(stairs) else self._best(stairs, 0.0)
+        return math.nan if self._undefined(stairs) else self._best(stairs, 0.0)
 
-    def span(self, stairs: Staircase) -> tuple[float, float, float]:
+    def _span(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the best of the edges, with a margin below it, and of edges and corners."""
-        value = self.value(stairs)
+        value = self._value(stairs)
         if math.isnan(value):
             return value, value, value
         margin = 0.0 if stairs.counted else ROUNDING
@@ -63,7 +63,7 @@ class BestThreshold(ClassScoreMetric):
 
     def _best(self, stairs: Staircase, margin: float, *, corners: bool = False) -> float:
         none = np.zeros(1, np.int64)
-        best = self.reached(stairs, none, none, margin).max()
+        best = self._reached(stairs, none, none, margin).max()
         for steps in stairs.steps():
             places = [(steps.tp, steps.fp)]
             if corners:
@@ -71,8 +71,8 @@ class BestThreshold(ClassScoreMetric):
                 places.append((steps.tp, np.where(single, steps.fp, steps.fp_above)))
                 places.append((np.where(single, steps.tp, steps.tp_above), steps.fp))
             for tp, fp in places:
-                best = max(best, self.reached(stairs, tp, fp, margin).max())
-        return float(best.item() / self.scale(stairs))
+                best = max(best, self._reached(stairs, tp, fp, margin).max())
+        return float(best.item() / self._scale(stairs))
 
 
 class KolmogorovSmirnov(BestThreshold):
@@ -90,7 +90,7 @@ class KolmogorovSmirnov(BestThreshold):
         0.5
     """
 
-    def reached(
+    def _reached(
         self,
         stairs: Staircase,
         tp: NDArray[Any],
@@ -100,11 +100,11 @@ class KolmogorovSmirnov(BestThreshold):
         """Return the distance times P * N, which is an integer for counts."""
         return np.abs(tp * stairs.negatives - fp * stairs.positives)
 
-    def scale(self, stairs: Staircase) -> float:
+    def _scale(self, stairs: Staircase) -> float:
         """Return P * N."""
         return stairs.positives * stairs.negatives
 
-    def undefined(self, stairs: Staircase) -> bool:
+    def _undefined(self, stairs: Staircase) -> bool:
         """Both classes are needed."""
         return not stairs.positives or not stairs.negatives
 
@@ -138,14 +138,14 @@ class RecallAtPrecision(BestThreshold):
         super().check_parameters()
         _check_rate("p", self.p)
 
-    def reached(
+    def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
     ) -> NDArray[Any]:
         """Return recall where precision suffices, else 0."""
         enough = _rate(tp, tp + fp) >= min(self.p + margin, 1.0)
         return np.where(enough, tp / np.float64(stairs.positives), 0.0)
 
-    def undefined(self, stairs: Staircase) -> bool:
+    def _undefined(self, stairs: Staircase) -> bool:
         """Positives are needed."""
         return not stairs.positives
 
@@ -180,14 +180,14 @@ class PrecisionAtRecall(BestThreshold):
         super().check_parameters()
         _check_rate("r", self.r)
 
-    def reached(
+    def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
     ) -> NDArray[Any]:
         """Return precision where recall suffices, else 0."""
         enough = tp / np.float64(stairs.positives) >= min(self.r + margin, 1.0)
         return np.where(enough, _rate(tp, tp + fp), 0.0)
 
-    def undefined(self, stairs: Staircase) -> bool:
+    def _undefined(self, stairs: Staircase) -> bool:
         """Positives are needed."""
         return not stairs.positives
 
@@ -221,14 +221,14 @@ class SensitivityAtSpecificity(BestThreshold):
         super().check_parameters()
         _check_rate("s", self.s)
 
-    def reached(
+    def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
     ) -> NDArray[Any]:
         """Return the true positive rate where specificity suffices, else 0."""
         enough = (stairs.negatives - fp) / np.float64(stairs.negatives) >= min(self.s + margin, 1.0)
         return np.where(enough, tp / np.float64(stairs.positives), 0.0)
 
-    def undefined(self, stairs: Staircase) -> bool:
+    def _undefined(self, stairs: Staircase) -> bool:
         """Both classes are needed."""
         return not stairs.positives or not stairs.negatives
 
