@@ -90,7 +90,7 @@ def joined_numbers(parts: Sequence[Floats | LongNumbers]) -> Floats | LongNumber
     """Return the rows of columns one after the other."""
     if not any(isinstance(part, LongNumbers) for part in parts):
         return np.concatenate(parts)
-    heads, tails = zip(*map(_halves, parts), strict=True)
+    heads, tails = zip(*map(halves, parts), strict=True)
     return LongNumbers(np.concatenate(heads), np.concatenate(tails))
 
 
@@ -99,7 +99,8 @@ def nearest(column: Floats | LongNumbers) -> Floats:
     return column.head if isinstance(column, LongNumbers) else column
 
 
-def _halves(column: Floats | LongNumbers) -> tuple[Floats, Floats]:
+def halves(column: Floats | LongNumbers) -> tuple[Floats, Floats]:
+    """Return the head and the tail of each number."""
     if isinstance(column, LongNumbers):
         return column.head, column.tail
     return column, np.zeros(column.shape)
@@ -112,7 +113,7 @@ def _difference(x: Floats | LongNumbers, y: Floats | LongNumbers) -> Floats:
     difference: Boldo, Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans.
     Comput. 57 (2008).
     """
-    (x_head, x_tail), (y_head, y_tail) = _halves(x), _halves(y)
+    (x_head, x_tail), (y_head, y_tail) = halves(x), halves(y)
     small, smaller = _two_sum(-y_head, x_tail - y_tail)
     large, left = _two_sum(x_head, small)
     odd, lost = _two_sum(left, smaller)

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streammetrics.core.columns.long import LongNumbers, halves
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.digits import (
     HIGHEST,
@@ -77,8 +78,10 @@ class ExactSum:
         return cls(shape, frozen(np.zeros((math.prod(shape), 0), np.int64)), 0)
 
     @classmethod
-    def of(cls, values: NDArray[Any], weight: NDArray[Any] | None = None) -> Self:
+    def of(cls, values: NDArray[Any] | LongNumbers, weight: NDArray[Any] | None = None) -> Self:
         """Sums over axis 0 of ``values`` ``(n, *shape)``, times ``weight`` ``(n,)``."""
+        if isinstance(values, LongNumbers):
+            return cls.of(values.head, weight) + cls.of(values.tail, weight)
         totals = Totals(values.shape[1:])
         (table,) = tables([values], weight)
         add_sums(totals, table, weight)
@@ -88,7 +91,7 @@ class ExactSum:
     def of_terms(
         cls,
         terms: Callable[..., Floats],
-        columns: Sequence[NDArray[Any]],
+        columns: Sequence[Any],
         weight: NDArray[Any] | None = None,
     ) -> Self:
         """Sums of ``terms(*columns)``, a new array; without weights computed in the cache.
@@ -98,7 +101,9 @@ class ExactSum:
         >>> ExactSum.of_terms(np.subtract, [np.array([3.0, 5.0]), np.array([1.0, 2.0])]).to_float()
         5.0
         """
-        if weight is not None or any(column.ndim > 1 for column in columns):
+        if weight is not None or any(
+            column.ndim > 1 or isinstance(column, LongNumbers) for column in columns
+        ):
             return cls.of(terms(*columns), weight)
         totals = Totals(())
         add_terms(totals, terms, columns)
@@ -115,7 +120,7 @@ class ExactSum:
 
     @classmethod
     def moments(
-        cls, columns: Sequence[NDArray[Any]], weight: NDArray[Any] | None = None
+        cls, columns: Sequence[Any], weight: NDArray[Any] | None = None
     ) -> tuple[list[Self], dict[tuple[int, int], Self]]:
         """Sums of every column, and of the products of every pair ``(i, j)`` with ``i <= j``.
 
@@ -125,6 +130,8 @@ class ExactSum:
         >>> [s.to_float() for s in first], second[0, 1].to_float()
         ([3.0, 8.0], 13.0)
         """
+        if any(isinstance(column, LongNumbers) for column in columns):
+            return cls._long_moments(columns, weight)
         shape = columns[0].shape[1:]
         pairs = [(i, j) for i in range(len(columns)) for j in range(i, len(columns))]
         first = [Totals(shape) for _ in columns]
@@ -135,6 +142,22 @@ class ExactSum:
             [cls._from_totals(totals) for totals in first],
             {pair: cls._from_totals(totals) for pair, totals in second.items()},
         )
+
+    @classmethod
+    def _long_moments(
+        cls, columns: Sequence[Any], weight: NDArray[Any] | None
+    ) -> tuple[list[Self], dict[tuple[int, int], Self]]:
+        """The same of columns among which are long ones, from the products of their halves."""
+        parts = [part for column in columns for part in halves(column)]
+        ones, twos = cls.moments(parts, weight)
+        first = [ones[i] + ones[i + 1] for i in range(0, len(ones), 2)]
+        second = {
+            (i, j): (twos[2 * i, 2 * j] + twos[2 * i + 1, 2 * j + 1])
+            + (twos[2 * i, 2 * j + 1] + twos[min(2 * i + 1, 2 * j), max(2 * i + 1, 2 * j)])
+            for i in range(len(first))
+            for j in range(i, len(first))
+        }
+        return first, second
 
     @classmethod
     def grouped(

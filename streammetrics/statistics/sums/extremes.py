@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from streammetrics.core.columns.long import nearest
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
@@ -25,6 +26,7 @@ class Extremes(Statistic):
     """The extremes for each output; weights do not matter, as rows of weight 0 are left out.
 
     Of values, which may be infinite, or of errors ``y_true - y_pred``. -0.0 counts as 0.0.
+    Rounding keeps the order, so the extremes of rounded numbers are the rounded extremes.
     """
 
     of: Literal["values", "errors"]
@@ -33,7 +35,7 @@ class Extremes(Statistic):
     @property
     def schema(self) -> Schema:
         """Values, or a target and a prediction."""
-        return values_schema(self.of, self.nan_policy)
+        return values_schema(self.of, self.nan_policy, long=True)
 
     def clear(self) -> None:
         """Forget all rows."""
@@ -42,7 +44,7 @@ class Extremes(Statistic):
 
     def update(self, *columns: Floats, weight: Floats | None) -> None:  # noqa: ARG002 - see above
         """Take the extremes of the rows."""
-        values = columns[0] if self.of == "values" else columns[0] - columns[1]
+        values = nearest(columns[0]) if self.of == "values" else columns[0] - columns[1]
         if values.ndim == 1 or values.shape[1] == 1:  # a reduction of one column is vectorised
             flat = values.reshape(-1)
             low, high = np.array([flat.min()]), np.array([flat.max()])

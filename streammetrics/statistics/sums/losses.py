@@ -1,8 +1,10 @@
 """Sums of one row's loss: what every mean loss of regression reads.
 
 Each loss is rounded elementwise, as the formula is evaluated in float64; the sum of the rounded
-losses is exact. Losses are non-negative, so the sum is as accurate as its terms. Logarithms and
-powers are the platform's, taken on contiguous arrays: their bits do not depend on how rows arrive.
+losses is exact. Losses are non-negative, so the sum is as accurate as its terms. Integers beyond
+2**53 are subtracted whole; where a loss divides by a number, or takes its logarithm or power, that
+is of the nearest float64. Logarithms and powers are the platform's, taken on contiguous arrays:
+their bits do not depend on how rows arrive.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core.columns.long import nearest
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.sums import ExactSum
@@ -65,16 +68,17 @@ def _squared(y: Floats, p: Floats, _: float) -> Floats:
 
 
 def _magnitude(y: Floats, _p: Floats, _: float) -> Floats:
-    return np.abs(y)
+    return abs(y)
 
 
 def _percentage(y: Floats, p: Floats, _: float) -> Floats:
     d = _absolute(y, p, 0.0)
-    return np.divide(d, np.maximum(np.abs(y), _EPSILON), out=d)
+    return np.divide(d, np.maximum(np.abs(nearest(y)), _EPSILON), out=d)
 
 
 def _symmetric_percentage(y: Floats, p: Floats, _: float) -> Floats:
     d = _absolute(y, p, 0.0)
+    y, p = nearest(y), nearest(p)
     size = np.abs(y)
     size += np.abs(p)
     if np.isinf(size.max()):
@@ -89,8 +93,8 @@ def _symmetric_percentage(y: Floats, p: Floats, _: float) -> Floats:
 
 
 def _squared_log(y: Floats, p: Floats, _: float) -> Floats:
-    d = np.log1p(y)
-    d -= np.log1p(p)
+    d = np.log1p(nearest(y))
+    d -= np.log1p(nearest(p))
     return np.multiply(d, d, out=d)
 
 
@@ -121,6 +125,7 @@ def _log_cosh(y: Floats, p: Floats, _: float) -> Floats:
 
 
 def _tweedie(y: Floats, p: Floats, power: float) -> Floats:
+    y, p = nearest(y), nearest(p)
     if power == 1:
         ratio = y / p
         logarithm = np.log(np.where(y > 0, ratio, 1.0))
@@ -190,19 +195,19 @@ class LossSum(ExactSums):
     def schema(self) -> Schema:
         """Targets and predictions in the domain of the loss."""
         if self.loss == "squared_log":
-            sides = [Numbers(name, above=-1.0, wide=True) for name in (TRUE, PRED)]
+            sides = [Numbers(name, above=-1.0, wide=True, long=True) for name in (TRUE, PRED)]
             return regression_schema(self.nan_policy, true=sides[0], pred=sides[1])
         if LOSSES[self.loss].bounded:
             return regression_schema(self.nan_policy)
         finite = FiniteLoss(loss=self.loss, parameter=self.parameter)
         if self.loss != "tweedie":
             return regression_schema(self.nan_policy, finite)
-        positive = Numbers(PRED, above=0.0, wide=True)
-        true = Numbers(TRUE, wide=True)
+        positive = Numbers(PRED, above=0.0, wide=True, long=True)
+        true = Numbers(TRUE, wide=True, long=True)
         if self.parameter >= 2:
-            true = Numbers(TRUE, above=0.0, wide=True)
+            true = Numbers(TRUE, above=0.0, wide=True, long=True)
         elif self.parameter >= 1:
-            true = Numbers(TRUE, low=0.0, wide=True)
+            true = Numbers(TRUE, low=0.0, wide=True, long=True)
         return regression_schema(self.nan_policy, finite, true=true, pred=positive)
 
     @property

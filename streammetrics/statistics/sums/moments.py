@@ -140,7 +140,9 @@ class Moments(ExactSums):
     def schema(self) -> Schema:
         """Values, infinite ones too where they are only counted, or a target and a prediction."""
         if self.of == "values":
-            return Schema((Numbers("values", ordered=self.order == "count"),), self.nan_policy)
+            return Schema(
+                (Numbers("values", ordered=self.order == "count", long=True),), self.nan_policy
+            )
         return regression_schema(self.nan_policy)
 
     @property

@@ -112,15 +112,15 @@ def regression_schema(
     Statistics with equal schemas read a batch once, so narrower ones are for those that need it.
     """
     fields = (
-        true or Numbers(TRUE, wide=True),
-        pred or Numbers(PRED, wide=True),
+        true or Numbers(TRUE, wide=True, long=True),
+        pred or Numbers(PRED, wide=True, long=True),
         finite or FiniteDifference(),
     )
     return Schema(fields, nan_policy)
 
 
-def values_schema(of: str, nan_policy: str) -> Schema:
+def values_schema(of: str, nan_policy: str, *, long: bool = False) -> Schema:
     """Return the schema of plain ``"values"``, or of the ``"errors"`` of predictions."""
     if of == "values":
-        return Schema((Numbers("values", ordered=True),), nan_policy)
+        return Schema((Numbers("values", ordered=True, long=long),), nan_policy)
     return regression_schema(nan_policy)

@@ -35,7 +35,7 @@ class ThresholdTable(Statistic):
     @property
     def schema(self) -> Schema:
         """A label and a score, of which only the order matters."""
-        scores = Numbers("y_score", ordered=True)
+        scores = Numbers("y_score", ordered=True, long=True)
         return Schema((ScoredLabels(scores, self.pos_label, self.labels),), self.nan_policy)
 
     def clear(self) -> None:
