@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -35,6 +36,10 @@ class Metric(Configured, Mergeable):
     A subclass declares its parameters as annotated class attributes, names its statistics and
     reads them; ``nan_policy`` is ``"raise"`` or ``"omit"``, see `n_omitted`.
     """
+
+    # Parameters younger than the metric. Files leave them out at their default: a state that
+    # needs none of them has the bytes it always had, and one from before has their defaults.
+    _younger: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,13 +76,22 @@ class Metric(Configured, Mergeable):
 
     def compute(self) -> Any:
         """Return the metric of all rows seen; ``nan`` with a warning where it is undefined."""
-        value = self.readout(*self._read())
-        if _undefined(value):
-            why = "no rows were seen" if self.n_rows == 0 else "the rows seen do not define it"
-            warnings.warn(
-                f"{type(self).__name__} is nan: {why}", UndefinedMetricWarning, stacklevel=2
-            )
+        value, doubt = self._judged(*self._read())
+        if doubt:
+            warnings.warn(f"{type(self).__name__} {doubt}", UndefinedMetricWarning, stacklevel=2)
         return value
+
+    def _judged(self, *statistics: Any) -> tuple[Any, str]:
+        """Return the readout, and what `compute` warns of, which is nothing where it is defined."""
+        value = self.readout(*statistics)
+        return value, self._why_nan(value)
+
+    def _why_nan(self, value: Any) -> str:
+        """Return why a value is ``nan``, and nothing where it is not."""
+        if not _has_nan(value):
+            return ""
+        seen = "the rows seen do not define it" if self.n_rows else "no rows were seen"
+        return f"is nan: {seen}"
 
     def bounds(self) -> Interval:
         """Return an interval that certainly holds the exact value."""
@@ -123,7 +137,13 @@ class Metric(Configured, Mergeable):
 
     def _configuration(self) -> dict[str, Any]:
         """Return what a file says of the metric before its rows."""
-        return {"class": registered_name(type(self)), "parameters": self.config}
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        parameters = {
+            name: value
+            for name, value in self.config.items()
+            if name not in self._younger or value != defaults[name]
+        }
+        return {"class": registered_name(type(self)), "parameters": parameters}
 
     @classmethod
     def _configured(cls, meta: Mapping[str, Any]) -> Self:
@@ -134,11 +154,11 @@ class Metric(Configured, Mergeable):
         return f"{type(self).__name__}({self._shown()}) <{self.n_rows:,} rows>"
 
 
-def _undefined(value: Any) -> bool:
+def _has_nan(value: Any) -> bool:
     if isinstance(value, float):
         return value != value  # noqa: PLR0124 - the test for nan
     if isinstance(value, np.ndarray):
         return value.dtype.kind == "f" and bool(np.isnan(value).any())
     if isinstance(value, dict):
-        return any(map(_undefined, value.values()))
-    return isinstance(value, tuple) and any(map(_undefined, value))
+        return any(map(_has_nan, value.values()))
+    return isinstance(value, tuple) and any(map(_has_nan, value))

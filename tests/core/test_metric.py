@@ -41,6 +41,8 @@ def test_undefined_is_nan_with_one_warning():
         assert np.isnan(sm.F1().compute())
     assert len(caught) == 1
     with pytest.warns(sm.UndefinedMetricWarning, match="do not define"):
+        assert np.isnan(sm.MatthewsCorrcoef().update([1, 0], [0, 0]).compute())
+    with pytest.warns(sm.UndefinedMetricWarning, match="class 1"):
         assert np.isnan(sm.Precision().update([1, 0], [0, 0]).compute())
     assert sm.Precision(zero_division=0.0).update([1, 0], [0, 0]).compute() == 0
 

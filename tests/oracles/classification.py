@@ -67,6 +67,23 @@ def of(function, **options):
     return reference
 
 
+def by_default(function, average, **options):
+    """Return the reference where 0/0 is nan for a class that stands alone, 0 in an average."""
+    empty = NAN if average is None else 0.0
+    return of(function, average=average, zero_division=empty, **options)
+
+
+def report(y_true, y_pred, sample_weight=None):
+    """Return the report whose classes stand alone, and whose averages count them as 0."""
+    alone, averaged = (
+        sk.classification_report(
+            y_true, y_pred, sample_weight=sample_weight, output_dict=True, zero_division=empty
+        )
+        for empty in (NAN, 0.0)
+    )
+    return {title: (averaged if " avg" in title else alone)[title] for title in alone}
+
+
 def one_vs_rest(ratio):
     """Return the reference of a ratio of tp, fp, fn, tn, for each class."""
 
@@ -126,7 +143,7 @@ ORACLES = [
         of(sk.balanced_accuracy_score, adjusted=True),
     ),
     *(
-        Oracle(metric(average=average), rows, of(function, average=average, zero_division=NAN))
+        Oracle(metric(average=average), rows, by_default(function, average))
         for metric, function in (
             (sm.Precision, sk.precision_score),
             (sm.Recall, sk.recall_score),
@@ -143,7 +160,7 @@ ORACLES = [
         Oracle(
             sm.FBeta(beta=beta, average=average),
             three_weighted,
-            of(sk.fbeta_score, beta=beta, average=average, zero_division=NAN),
+            by_default(sk.fbeta_score, average, beta=beta),
         )
         for beta in (0.5, 2.0)
         for average in ("macro", None)
@@ -185,15 +202,12 @@ ORACLES = [
         for weights in (None, "linear", "quadratic")
         for rows in (three_classes, three_weighted, words)
     ),
+    Oracle(sm.ClassificationReport(), three_weighted, report),
+    Oracle(sm.ClassificationReport(), words, report),
     Oracle(
-        sm.ClassificationReport(),
-        three_weighted,
-        of(sk.classification_report, output_dict=True, zero_division=NAN),
-    ),
-    Oracle(
-        sm.ClassificationReport(),
+        sm.ClassificationReport(zero_division=1),
         words,
-        of(sk.classification_report, output_dict=True, zero_division=NAN),
+        of(sk.classification_report, output_dict=True, zero_division=1.0),
     ),
     Oracle(sm.TopKAccuracy(k=2), score_matrix, top(2)),
     Oracle(sm.TopKAccuracy(k=3), score_matrix_weighted, top(3)),

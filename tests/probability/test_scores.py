@@ -143,16 +143,6 @@ def test_one_class_only(metric, label):
     assert math.isnan(metric.bounds().low)
 
 
-def test_a_class_without_rows_leaves_macro_undefined_and_weighted_not():
-    rows = ([0, 1, 0, 1], [[0.6, 0.4, 0.0], [0.3, 0.5, 0.2], [0.2, 0.7, 0.1], [0.1, 0.8, 0.1]])
-    with pytest.warns(sm.UndefinedMetricWarning):
-        assert math.isnan(sm.ROCAUC().update(*rows).compute())
-    assert sm.ROCAUC(average="weighted").update(*rows).compute() == 0.75
-    with pytest.warns(sm.UndefinedMetricWarning):
-        values = sm.ROCAUC(average=None).update(*rows).compute()
-    assert np.isnan(values).tolist() == [False, False, True]
-
-
 def test_labels_name_the_columns():
     labels = ("cat", "dog", "eel")
     y_true = np.array(["eel", "cat", "dog", "cat", "eel", "dog"])

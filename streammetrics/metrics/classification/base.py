@@ -11,6 +11,7 @@ import numpy as np
 from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
+from streammetrics.metrics.averages import lone_doubt, mean_of_classes
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.statistics.tables.contingency import ContingencyTable
 from streammetrics.statistics.tables.threshold import ThresholdTable
@@ -33,14 +34,17 @@ class ContingencyMetric(Metric):
         labels: The classes and their order; another label raises. ``None``: the labels seen on
             either side, sorted.
         pos_label: The positive class.
-        zero_division: What 0/0 gives; classes that give ``nan`` are left out of averages.
+        zero_division: What 0/0 gives. ``None``: ``nan`` where it stands alone; in an average 0 for
+            a class that has rows (true or predicted), and without rows the class is left out;
+            each with an `UndefinedMetricWarning` that names the class. A number counts as given;
+            an explicit ``nan`` leaves every such class out of averages.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
     """
 
     threshold: float | None = None
     labels: Any = None
     pos_label: Any = 1
-    zero_division: float = math.nan
+    zero_division: float | None = None
     nan_policy: Literal["raise", "omit"] = "raise"
 
     def check_parameters(self) -> None:
@@ -100,8 +104,12 @@ class ContingencyMetric(Metric):
 
     def readout(self, table: Any) -> Any:
         """Read the table; without rows there is nothing to read."""
-        confusion = self._confusion(table)
-        return self.read(confusion) if confusion.total else self._nothing(confusion)
+        return self._judged(table)[0]
+
+    def _judged(self, *statistics: Any) -> tuple[Any, str]:
+        confusion = self._confusion(*statistics)
+        value = self.read(confusion) if confusion.total else self._nothing(confusion)
+        return value, confusion.doubt or self._why_nan(value)
 
     @abstractmethod
     def read(self, table: Confusion) -> Any:
@@ -113,11 +121,16 @@ class ContingencyMetric(Metric):
 
     def ratio(self, numerator: float, denominator: float) -> float:
         """Return a quotient of two sums, or what 0/0 gives."""
-        return float(numerator) / float(denominator) if denominator else self.zero_division
+        return float(numerator) / float(denominator) if denominator else self._zero_by_zero
+
+    @property
+    def _zero_by_zero(self) -> float:
+        """What 0/0 gives where it stands alone."""
+        return math.nan if self.zero_division is None else self.zero_division
 
     def _ratios(self, numerator: Floats, denominator: Floats) -> Floats:
         """Return the `ratio` of every two elements; the denominator broadcasts."""
-        quotients = np.full(numerator.shape, self.zero_division)
+        quotients = np.full(numerator.shape, self._zero_by_zero)
         np.divide(numerator, denominator, out=quotients, where=denominator != 0)
         return quotients
 
@@ -136,18 +149,23 @@ class AveragedMetric(ContingencyMetric):
 
     def averaged(self, table: Confusion, numerator: Floats, denominator: Floats) -> float | Floats:
         """Return the quotient, averaged over classes as configured."""
-        if self.average == "binary":
-            place = self._positive(table)
-            if place is None:
-                return self.zero_division
-            return self.ratio(numerator[place], denominator[place])
         if self.average == "micro":
             return self.ratio(numerator.sum(), denominator.sum())
+        if self.average == "binary":
+            place = self._positive(table)
+            if place is not None and denominator[place]:
+                return float(numerator[place]) / float(denominator[place])
+            table.doubt = lone_doubt([self.pos_label], self._zero_by_zero)
+            return self._zero_by_zero
         values = self._ratios(numerator, denominator)
         if self.average is None:
+            table.doubt = lone_doubt(table.labels, values)
             return values
         weight = table.actual if self.average == "weighted" else np.ones(table.size)
-        return mean_of_defined(values, weight)
+        mean, table.doubt = mean_of_classes(
+            values, weight, table.seen, table.labels, self.zero_division
+        )
+        return mean
 
     def _positive(self, table: Confusion) -> int | None:
         """Return the place of the positive class, ``None`` where it has not been seen."""
@@ -161,13 +179,6 @@ class AveragedMetric(ContingencyMetric):
     def _nothing(self, table: Confusion) -> float | Floats:
         """Return nan, for each class that is known where none is averaged."""
         return np.full(table.size, math.nan) if self.average is None else math.nan
-
-
-def mean_of_defined(values: Floats, weight: Floats) -> float:
-    """Return the weighted mean of the values that are not nan."""
-    defined = ~np.isnan(values)
-    total = float(weight[defined].sum())
-    return float((values[defined] * weight[defined]).sum()) / total if total else math.nan
 
 
 def _listed(labels: list[Any]) -> str:

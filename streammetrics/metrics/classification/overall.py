@@ -10,7 +10,8 @@ import numpy as np
 
 from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.metric import Metric
-from streammetrics.metrics.classification.base import ContingencyMetric, mean_of_defined
+from streammetrics.metrics.averages import mean_of_classes
+from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.statistics.tables.topk import TopKHits
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class MatthewsCorrcoef(ContingencyMetric):
         covariance = tp.sum() * n - (actual * predicted).sum()
         spread = (n * n - (predicted**2).sum()) * (n * n - (actual**2).sum())
         if spread == 0:
-            return self.zero_division
+            return self._zero_by_zero
         return math.copysign(math.sqrt(Fraction(covariance**2, spread)), covariance)
 
 
@@ -197,14 +198,14 @@ class CohenKappa(ContingencyMetric):
             seen = (gap**2 * cells).sum()
             chance = n * ((actual + predicted) * place**2).sum()
             chance -= 2 * (actual * place).sum() * (predicted * place).sum()
-        return 1 - float(Fraction(seen * n, chance)) if chance else self.zero_division
+        return 1 - float(Fraction(seen * n, chance)) if chance else self._zero_by_zero
 
 
 class ClassificationReport(ContingencyMetric):
     """Precision, recall, F1 and support of every class, with accuracy and averages.
 
     A dictionary: one entry per class under ``str(label)``, then ``"accuracy"``, ``"macro avg"``
-    and ``"weighted avg"``. `zero_division` is what a class without predictions or rows gets.
+    and ``"weighted avg"``. What a class without predictions or rows gets, `zero_division` says.
 
     Parameters are those of every metric of labels, see `ContingencyMetric`.
 
@@ -225,21 +226,29 @@ class ClassificationReport(ContingencyMetric):
             "precision": self._ratios(table.tp, table.predicted),
             "recall": self._ratios(table.tp, table.actual),
             "f1-score": self._ratios(2 * table.tp, table.actual + table.predicted),
-            "support": table.actual,
         }
+        support = table.actual.tolist()
         report: dict[str, Any] = {
-            str(label): {name: float(column[place]) for name, column in columns.items()}
+            str(label): {
+                **{name: float(column[place]) for name, column in columns.items()},
+                "support": support[place],
+            }
             for place, label in enumerate(table.labels)
         }
         report["accuracy"] = float(table.tp.sum()) / table.total
+        doubts = {}
         for title, weight in (
             ("macro avg", np.ones(table.size)),
             ("weighted avg", table.actual),
         ):
-            report[title] = {
-                name: mean_of_defined(column, weight) for name, column in columns.items()
-            }
+            report[title] = {}
+            for name, column in columns.items():
+                report[title][name], doubt = mean_of_classes(
+                    column, weight, table.seen, table.labels, self.zero_division, f"the {name} of "
+                )
+                doubts[doubt] = title
             report[title]["support"] = table.total
+        table.doubt = "; and ".join(filter(None, doubts))
         return report
 
     def _nothing(self, table: Confusion) -> dict[str, Any]:

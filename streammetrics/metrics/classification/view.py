@@ -27,6 +27,7 @@ class Confusion:
         self.labels, self.size = labels, len(labels)
         self.rows, self.columns, self.amount = rows, columns, amount
         self._hit = rows == columns
+        self.doubt = ""  # what a reading of it has to warn of
 
     @classmethod
     def of_labels(cls, cells: Cells, labels: tuple[Any, ...] | None) -> Self:
@@ -86,6 +87,13 @@ class Confusion:
     def predicted(self) -> Floats:
         """Rows predicted to be of the class."""
         return _floats(self.exact(self.columns))
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """Whether a class has rows, as the true or as the predicted one."""
+        seen: NDArray[np.bool_] = np.zeros(self.size, np.bool_)
+        seen[self.rows] = seen[self.columns] = True
+        return seen
 
     def integers(self) -> tuple[Any, Any, Any]:
         """Return rows, predictions and true positives of each class as integers of one unit."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.metric import Interval, Metric
+from streammetrics.metrics.averages import lone_doubt, mean_of_classes
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.histogram import MAX_BINS, ScoreHistogram
 
@@ -82,10 +83,16 @@ class ClassScoreMetric(ScoreMetric):
 
     Args:
         average: ``"macro"``: the mean of the classes' values; ``"weighted"``: weighted by the
-            rows of each class; both ``nan`` where a class that counts is. ``None``: an array.
+            rows of each class. ``None``: an array.
+        zero_division: The value of a class for which it is not defined. ``None``: ``nan`` where
+            it stands alone; of an average a class without rows is left out, with an
+            `UndefinedMetricWarning` that names it. A number counts as given.
     """
 
     average: Literal["macro", "weighted"] | None = "macro"
+    zero_division: float | None = None
+
+    _younger = frozenset({"zero_division"})
 
     @abstractmethod
     def _value(self, stairs: Staircase) -> float:
@@ -97,14 +104,19 @@ class ClassScoreMetric(ScoreMetric):
 
     def readout(self, scores: ScoreHistogram, *_: Any) -> float | NDArray[np.float64]:
         """Read the classes and average them."""
+        value: float | NDArray[np.float64] = self._judged(scores)[0]
+        return value
+
+    def _judged(self, scores: Any, *_: Any) -> tuple[Any, str]:
         classes = staircases(scores)
-        return self._averaged(classes, [self._value(stairs) for stairs in classes])
+        value, doubt = self._averaged(classes, [self._value(stairs) for stairs in classes])
+        return value, doubt or self._why_nan(value)
 
     def interval(self, scores: ScoreHistogram, *_: Any) -> Interval:
         """Bound the classes and average the bounds."""
         classes = staircases(scores)
         spans = [self._sides(stairs) for stairs in classes]
-        low, high = (self._averaged(classes, list(side)) for side in zip(*spans, strict=True))
+        low, high = (self._averaged(classes, list(side))[0] for side in zip(*spans, strict=True))
         return Interval(low, high)
 
     def _sides(self, stairs: Staircase) -> tuple[float, float]:
@@ -116,16 +128,24 @@ class ClassScoreMetric(ScoreMetric):
 
     def _averaged(
         self, classes: tuple[Staircase, ...], values: list[float]
-    ) -> float | NDArray[np.float64]:
+    ) -> tuple[float | NDArray[np.float64], str]:
         if len(classes) == 1:
-            return values[0]
+            some = classes[0].positives or classes[0].negatives
+            return (self._filled(values[0]) if some else math.nan), ""
+        seen = np.array([stairs.positives > 0 for stairs in classes])
+        if not seen.any():  # no rows
+            return (np.full(len(classes), math.nan) if self.average is None else math.nan), ""
+        each = np.array([self._filled(value) for value in values])
+        labels = self.labels or range(len(classes))
         if self.average is None:
-            return np.array(values)
-        if self.average == "macro":
-            return math.fsum(values) / len(values)
-        shares = [float(stairs.share) for stairs in classes]
-        terms = [share * value for share, value in zip(shares, values, strict=True) if share]
-        return math.fsum(terms) / math.fsum(shares) if terms else math.nan
+            return each, lone_doubt(labels, each)
+        weight = np.ones(len(classes))
+        if self.average == "weighted":
+            weight = np.array([float(stairs.share) for stairs in classes])
+        return mean_of_classes(each, weight, seen, labels, self.zero_division)
+
+    def _filled(self, value: float) -> float:
+        return value if self.zero_division is None or value == value else self.zero_division  # noqa: PLR0124 - the test for nan
 
 
 def outward(low: Any, value: Any, high: Any) -> tuple[Any, Any]:

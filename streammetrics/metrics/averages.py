@@ -1,0 +1,76 @@
+"""How the values of classes make one: the rule for classes whose own value is 0/0."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+class Mean(NamedTuple):
+    """A mean over classes, and what is to be warned of: nothing where every class counts."""
+
+    value: float
+    doubt: str
+
+
+def mean_of_classes(
+    values: Floats,
+    weight: Floats,
+    seen: NDArray[np.bool_],
+    labels: Sequence[Any],
+    zero_division: float | None,
+    of: str = "",
+) -> Mean:
+    """Return the weighted mean of the classes' values, which are ``nan`` where they are 0/0.
+
+    By default (`zero_division` is ``None``) such a class counts as 0 if it has rows (is `seen` as
+    the true or the predicted class of one), so that a class never predicted lowers the precision,
+    as in scikit-learn; without rows it is left out. Both are warned of. With an explicit ``nan``
+    every such class is left out; with another number there is none, as it is their value. A mean
+    of which no class is defined is ``nan``.
+    """
+    counted = weight > 0
+    empty = np.isnan(values) & counted
+    if not (counted & ~empty).any():
+        return Mean(math.nan, "")
+    doubts = []
+    if zero_division is None and empty.any():
+        zero, absent = empty & seen, empty & ~seen
+        if zero.any():
+            doubts.append(
+                f"counts {of}{_named(labels, zero)} as 0 in its average, being 0/0 there "
+                "(zero_division=0 says so without a warning, zero_division=nan leaves it out)"
+            )
+        if absent.any():
+            doubts.append(
+                f"leaves {of}{_named(labels, absent)} out of its average, for want of rows "
+                "(zero_division=0 counts it as 0)"
+            )
+        values, empty = np.where(zero, 0.0, values), absent
+    chosen = counted & ~empty
+    value = (values[chosen] * weight[chosen]).sum() / weight[chosen].sum()
+    return Mean(float(value), "; and ".join(doubts))
+
+
+def lone_doubt(labels: Sequence[Any], values: Any) -> str:
+    """Return what is to be warned of where classes stand alone: which of them are ``nan``."""
+    empty = np.isnan(np.atleast_1d(values))
+    if not empty.any():
+        return ""
+    return f"is nan for {_named(labels, empty)}, being 0/0 there (zero_division=0 makes it 0)"
+
+
+def _named(labels: Sequence[Any], chosen: NDArray[np.bool_]) -> str:
+    places = np.flatnonzero(chosen).tolist()
+    first = ", ".join(repr(labels[place]) for place in places[:5])
+    more = f", ... ({len(places)})" if len(places) > 5 else ""
+    return f"the class{'es' * (len(places) > 1)} {first}{more}"
