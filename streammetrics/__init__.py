@@ -33,8 +33,9 @@ from streammetrics.core.errors import (
     UndefinedMetricWarning,
 )
 from streammetrics.core.mergeable import merge
-from streammetrics.core.metric import Interval, Metric
+from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.results.values import Interval
 from streammetrics.core.stateful import from_bytes
 from streammetrics.engines.local import evaluate
 from streammetrics.ledger.ledger import Ledger

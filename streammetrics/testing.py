@@ -23,8 +23,9 @@ import numpy as np
 
 from streammetrics.core.errors import EstimateWarning, StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.mergeable import merge
-from streammetrics.core.metric import Interval, Metric
+from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.results.values import Interval
 from streammetrics.core.stateful import from_bytes
 
 if TYPE_CHECKING:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from html import escape
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.configured import Configured
-from streammetrics.core.errors import (
-    UndefinedMetricWarning,
-)
+from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.results.table import shown
+from streammetrics.core.results.values import Interval, Result
 from streammetrics.core.stateful import registered_name
 
 if TYPE_CHECKING:
@@ -22,12 +23,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.statistic import Statistic
 
-
-class Interval(NamedTuple):
-    """Two values that certainly hold the exact one between them; equal when it is known."""
-
-    low: Any
-    high: Any
+_CHEAP = 1 << 14  # bytes of a state that is read whenever the metric is shown
 
 
 class Metric(Configured, Mergeable):
@@ -150,8 +146,24 @@ class Metric(Configured, Mergeable):
         """Return an empty metric of what `_configuration` said."""
         return cls(**meta["parameters"])
 
+    def _glimpse(self) -> Any:
+        """Return the value where there are rows and reading is cheap, else None."""
+        if not self.n_rows or self.nbytes > _CHEAP:
+            return None
+        try:
+            return self.readout(*self._read())
+        except StreamMetricsError:  # which `compute` will tell
+            return None
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._shown()}) <{self.n_rows:,} rows>"
+        value = self._glimpse()
+        equals = f" = {shown(value)}" if isinstance(value, int | float) else ""
+        return f"{type(self).__name__}({self._shown()}) <{self.n_rows:,} rows>{equals}"
+
+    def _repr_html_(self) -> str:
+        value = self._glimpse()
+        table = (value._repr_html_() or "") if isinstance(value, Result) else ""
+        return f"<p>{escape(repr(self))}</p>{table}"
 
 
 def _has_nan(value: Any) -> bool:

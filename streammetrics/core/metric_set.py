@@ -10,11 +10,21 @@ from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.columns.tables import table_columns
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.metric import Interval, Metric
+from streammetrics.core.metric import Metric
+from streammetrics.core.results.table import Table
+from streammetrics.core.results.values import Values
 from streammetrics.core.stateful import registered, registered_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        ItemsView,
+        Iterable,
+        Iterator,
+        KeysView,
+        Mapping,
+        Sequence,
+        ValuesView,
+    )
 
     from streammetrics.core.columns.schema import Kind
 
@@ -133,13 +143,13 @@ class MetricSet(Mergeable):
                 f"there are: {', '.join(map(repr, names)) or 'none'}"
             )
 
-    def compute(self) -> dict[str, Any]:
-        """Return every metric's value by its name."""
-        return {name: metric.compute() for name, metric in self._metrics.items()}
+    def compute(self) -> Values:
+        """Return every metric's value by its name, a dictionary."""
+        return Values((name, metric.compute()) for name, metric in self._metrics.items())
 
-    def bounds(self) -> dict[str, Interval]:
-        """Return every metric's interval by its name."""
-        return {name: metric.bounds() for name, metric in self._metrics.items()}
+    def bounds(self) -> Values:
+        """Return every metric's interval by its name, a dictionary."""
+        return Values((name, metric.bounds()) for name, metric in self._metrics.items())
 
     @property
     def exact(self) -> bool:
@@ -159,6 +169,18 @@ class MetricSet(Mergeable):
             for name, kind in schema.kinds.items():
                 found[name] = max(kind, found.get(name, kind), key=KINDS.index)
         return found
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of the metrics."""
+        return self._metrics.keys()
+
+    def values(self) -> ValuesView[Metric]:
+        """Return read-only views of the metrics."""
+        return self._metrics.values()
+
+    def items(self) -> ItemsView[str, Metric]:
+        """Return the names, each with a read-only view of its metric."""
+        return self._metrics.items()
 
     def __getitem__(self, name: str) -> Metric:
         return self._metrics[name]
@@ -207,6 +229,15 @@ class MetricSet(Mergeable):
             f"{name!r}: {repr(metric).partition(' <')[0]}" for name, metric in self._metrics.items()
         )
         return f"MetricSet({{{inside}}}) <{self.n_rows:,} rows>"
+
+    def _repr_html_(self) -> str:
+        read = {name: metric._glimpse() for name, metric in self._metrics.items()}
+        columns: dict[str, list[Any]] = {
+            "configuration": [repr(metric).partition(" <")[0] for metric in self._metrics.values()],
+            "value": [value if isinstance(value, int | float) else "" for value in read.values()],
+            "rows": [metric.n_rows for metric in self._metrics.values()],
+        }
+        return Table({"metric": list(read)}, columns).html()
 
 
 def _configured(member: Mapping[str, Any]) -> Metric:

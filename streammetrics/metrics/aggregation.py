@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from streammetrics.core.configured import require, within
 from streammetrics.core.exact.rounding import nearest
-from streammetrics.core.metric import Interval, Metric
+from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import Interval
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.sums.values import Estimate, QuantileMethod, ValueHistogram

@@ -20,7 +20,7 @@ def test_update_chains_and_counts():
     assert f1.compute() == pytest.approx(6 / 7)
     assert f1.exact
     assert f1.bounds() == sm.Interval(f1.compute(), f1.compute())
-    assert repr(f1) == "F1(threshold=0.5) <6 rows>"
+    assert repr(f1) == "F1(threshold=0.5) <6 rows> = 0.857143"
 
 
 def test_parameters_are_keyword_only_canonical_and_fixed():

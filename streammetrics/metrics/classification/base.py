@@ -11,6 +11,7 @@ import numpy as np
 from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import LabelledArray
 from streammetrics.metrics.averages import lone_doubt, mean_of_classes
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.statistics.tables.contingency import ContingencyTable
@@ -160,7 +161,7 @@ class AveragedMetric(ContingencyMetric):
         values = self._ratios(numerator, denominator)
         if self.average is None:
             table.doubt = lone_doubt(table.labels, values)
-            return values
+            return LabelledArray.of(values, table.labels)
         weight = table.actual if self.average == "weighted" else np.ones(table.size)
         mean, table.doubt = mean_of_classes(
             values, weight, table.seen, table.labels, self.zero_division
@@ -178,7 +179,9 @@ class AveragedMetric(ContingencyMetric):
 
     def _nothing(self, table: Confusion) -> float | Floats:
         """Return nan, for each class that is known where none is averaged."""
-        return np.full(table.size, math.nan) if self.average is None else math.nan
+        if self.average is not None:
+            return math.nan
+        return LabelledArray.of(np.full(table.size, math.nan), table.labels)
 
 
 def _listed(labels: list[Any]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import LabelledArray, Report
 from streammetrics.metrics.averages import mean_of_classes
 from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.statistics.tables.topk import TopKHits
@@ -57,24 +58,30 @@ class ConfusionMatrix(ContingencyMetric):
 
     normalize: Literal["true", "pred", "all"] | None = None
 
-    def read(self, table: Confusion) -> NDArray[Any]:
+    def read(self, table: Confusion) -> LabelledArray:
         """Return the matrix."""
         matrix = np.zeros((table.size, table.size))
         matrix[table.rows, table.columns] = table.amount.to_float()
         if self.normalize is None:
             whole = matrix.astype(np.int64)
-            return whole if (whole == matrix).all() else matrix
+            return _labelled(whole if (whole == matrix).all() else matrix, table)
         by = {
             "true": table.actual[:, None],
             "pred": table.predicted[None, :],
             "all": np.full((1, 1), table.total),
         }[self.normalize]
-        return self._ratios(matrix, by)
+        return _labelled(self._ratios(matrix, by), table)
 
-    def _nothing(self, table: Confusion) -> NDArray[Any]:
+    def _nothing(self, table: Confusion) -> LabelledArray:
         """Return zeros, or nan where they would be divided by nothing."""
         shape = (table.size, table.size)
-        return np.zeros(shape, np.int64) if self.normalize is None else np.full(shape, math.nan)
+        zeros = np.zeros(shape, np.int64)
+        return _labelled(zeros if self.normalize is None else np.full(shape, math.nan), table)
+
+
+def _labelled(matrix: NDArray[Any], table: Confusion) -> LabelledArray:
+    labels = tuple(table.labels)
+    return LabelledArray(matrix, (("y_true", labels), ("y_pred", labels)))
 
 
 class Accuracy(ContingencyMetric):
@@ -220,7 +227,7 @@ class ClassificationReport(ContingencyMetric):
         (0.6666666666666666, 0.75, 4.0)
     """
 
-    def read(self, table: Confusion) -> dict[str, Any]:
+    def read(self, table: Confusion) -> Report:
         """Return the report."""
         columns = {
             "precision": self._ratios(table.tp, table.predicted),
@@ -228,13 +235,15 @@ class ClassificationReport(ContingencyMetric):
             "f1-score": self._ratios(2 * table.tp, table.actual + table.predicted),
         }
         support = table.actual.tolist()
-        report: dict[str, Any] = {
-            str(label): {
-                **{name: float(column[place]) for name, column in columns.items()},
-                "support": support[place],
+        report = Report(
+            {
+                str(label): {
+                    **{name: float(column[place]) for name, column in columns.items()},
+                    "support": support[place],
+                }
+                for place, label in enumerate(table.labels)
             }
-            for place, label in enumerate(table.labels)
-        }
+        )
         report["accuracy"] = float(table.tp.sum()) / table.total
         doubts = {}
         for title, weight in (
@@ -251,11 +260,11 @@ class ClassificationReport(ContingencyMetric):
         table.doubt = "; and ".join(filter(None, doubts))
         return report
 
-    def _nothing(self, table: Confusion) -> dict[str, Any]:
+    def _nothing(self, table: Confusion) -> Report:
         """Return a report of nan with a support of 0."""
         entry = {"precision": math.nan, "recall": math.nan, "f1-score": math.nan, "support": 0.0}
         titles = [*map(str, table.labels), "macro avg", "weighted avg"]
-        return {**{title: dict(entry) for title in titles}, "accuracy": math.nan}
+        return Report({**{title: dict(entry) for title in titles}, "accuracy": math.nan})
 
 
 class TopKAccuracy(Metric):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from streammetrics.core.errors import EstimateWarning
-from streammetrics.core.metric import Interval, Metric
+from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import Interval, KeyedValues
 from streammetrics.metrics.clustering.geometry import (
     scaled,
     smallest_gap,
@@ -219,11 +220,11 @@ class DaviesBouldin(SampledMetric):
         _, worst = self._by_cluster(*statistics)
         return float(worst.mean()) if worst.size else math.nan
 
-    def per_cluster(self) -> dict[Any, float]:
+    def per_cluster(self) -> KeyedValues:
         """Return the worst ratio of each cluster, by its label."""
         statistics: Any = self._read()
         labels, worst = self._by_cluster(*statistics)
-        return dict(zip(labels.tolist(), worst.tolist(), strict=True))
+        return KeyedValues(dict(zip(labels.tolist(), worst.tolist(), strict=True)), "cluster")
 
     def _by_cluster(
         self, sums: Any, sample: PointSample | None = None
@@ -314,10 +315,10 @@ class Silhouette(SampledMetric):
         _, means, counts = self._by_cluster(held)
         return math.fsum(means * counts) / float(counts.sum()) if len(means) else math.nan
 
-    def per_cluster(self) -> dict[Any, float]:
+    def per_cluster(self) -> KeyedValues:
         """Return the mean over the points of each cluster, by its label."""
         labels, means, _ = self._by_cluster(*self._read())
-        return dict(zip(labels.tolist(), means.tolist(), strict=True))
+        return KeyedValues(dict(zip(labels.tolist(), means.tolist(), strict=True)), "cluster")
 
     def _by_cluster(self, held: Any) -> tuple[NDArray[Any], Floats, NDArray[np.int64]]:
         """Return the labels of the clusters, the mean of each, and how many points it is of."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from streammetrics.core.exact.integers import exact_dot
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.metric import Interval, Metric
+from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import Interval
 from streammetrics.metrics.correlation.view import Concordance, largest_tau_b, over_root
 from streammetrics.statistics.pairs.histogram import MAX_PAIRS, PairHistogram
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import KeyedValues
 from streammetrics.metrics.ranking.view import Ranking
 from streammetrics.statistics.rankings.buffer import RankingBuffer
 from streammetrics.statistics.rankings.ids import decoded
@@ -133,12 +134,12 @@ class RankingMetric(Metric):
             values.append(self._values(ranking)[counts])
         return np.concatenate(counted), np.concatenate(values)
 
-    def per_query(self) -> dict[int, float] | dict[str, float]:
+    def per_query(self) -> KeyedValues:
         """Return the value of each query that counts, by ascending query id."""
         (buffer,) = self._read()
         counts, values = self._counted(buffer)  # type: ignore[arg-type]  # what `statistics` gave
         queries: Any = decoded(buffer.table.queries[counts])  # type: ignore[attr-defined]
-        return dict(zip(queries, values.tolist(), strict=True))
+        return KeyedValues(dict(zip(queries, values.tolist(), strict=True)), "query")
 
     @property
     def n_queries(self) -> int:

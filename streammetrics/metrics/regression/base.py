@@ -6,15 +6,15 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import numpy as np
-
 from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import LabelledArray
 from streammetrics.statistics.sums.losses import LossName, LossSum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     Value = float | NDArray[np.float64]
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def averaged(values: Sequence[Number], multioutput: str) -> Value:
     """Return the outputs' values as they are or their mean; nan without rows."""
     if multioutput == "raw_values" and values:
-        return np.array([nearest(value) for value in values])
+        outputs = [nearest(value) for value in values]
+        return LabelledArray.of(outputs, range(len(outputs)), "output")
     exact = [value for value in values if isinstance(value, Fraction)]
     if values and len(exact) == len(values):
         return nearest(sum(exact, Fraction(0)) / len(exact))

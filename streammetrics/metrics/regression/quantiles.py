@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core.configured import require, within
-from streammetrics.core.metric import Interval
+from streammetrics.core.results.values import Interval
 from streammetrics.metrics.regression.base import OutputwiseMetric, averaged
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.values import QuantileMethod, ValueHistogram

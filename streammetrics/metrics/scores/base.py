@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from streammetrics.core.columns.labels import one_kind
-from streammetrics.core.metric import Interval, Metric
+from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import Curves, Interval, LabelledArray
 from streammetrics.metrics.averages import lone_doubt, mean_of_classes
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.histogram import MAX_BINS, ScoreHistogram
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from streammetrics.core.statistic import Statistic
@@ -132,13 +135,14 @@ class ClassScoreMetric(ScoreMetric):
         if len(classes) == 1:
             some = classes[0].positives or classes[0].negatives
             return (self._filled(values[0]) if some else math.nan), ""
+        labels = self.labels or range(len(classes))
         seen = np.array([stairs.positives > 0 for stairs in classes])
         if not seen.any():  # no rows
-            return (np.full(len(classes), math.nan) if self.average is None else math.nan), ""
+            each = np.full(len(classes), math.nan)
+            return (LabelledArray.of(each, labels) if self.average is None else math.nan), ""
         each = np.array([self._filled(value) for value in values])
-        labels = self.labels or range(len(classes))
         if self.average is None:
-            return each, lone_doubt(labels, each)
+            return LabelledArray.of(each, labels), lone_doubt(labels, each)
         weight = np.ones(len(classes))
         if self.average == "weighted":
             weight = np.array([float(stairs.share) for stairs in classes])
@@ -156,6 +160,6 @@ def outward(low: Any, value: Any, high: Any) -> tuple[Any, Any]:
     )
 
 
-def one_or_all(curves: list[Any]) -> Any:
-    """Return the only curve, or a tuple of one for each class."""
-    return curves[0] if len(curves) == 1 else tuple(curves)
+def one_or_all(curves: Sequence[Any], labels: tuple[Any, ...] | None) -> Any:
+    """Return the only curve, or one for each class."""
+    return curves[0] if len(curves) == 1 else Curves(curves, labels or range(len(curves)))

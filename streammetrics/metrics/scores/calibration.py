@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.metric import Interval
+from streammetrics.core.results.values import Interval, Points
 from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all, outward
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.losses import Probabilities
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 __all__ = ["CalibrationCurve", "CalibrationError"]
 
 
-class CalibrationPoints(NamedTuple):
-    """Fraction of positives and mean score of each bin that holds rows, by ascending score."""
-
+class _Calibration(NamedTuple):
     prob_true: Floats
     prob_pred: Floats
+
+
+class CalibrationPoints(Points, _Calibration):
+    """Fraction of positives and mean score of each bin that holds rows, by ascending score."""
+
+    __slots__ = ()
 
 
 class CalibrationError(ClassScoreMetric):
@@ -156,13 +160,15 @@ class CalibrationCurve(ScoreMetric):
 
     def readout(self, scores: ScoreHistogram, *_: Any) -> Any:
         """Return the curve with every cell in its middle, or one for each class."""
-        return one_or_all([_points(_read(stairs, self.n_bins)) for stairs in staircases(scores)])
+        return one_or_all(
+            [_points(_read(stairs, self.n_bins)) for stairs in staircases(scores)], self.labels
+        )
 
     def interval(self, scores: ScoreHistogram, *_: Any) -> Interval:
         """Return the curve with the least and with the most that each point may have."""
         spans = [self._span(stairs) for stairs in staircases(scores)]
         low, high = zip(*spans, strict=True)
-        return Interval(one_or_all(list(low)), one_or_all(list(high)))
+        return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
 
     def _span(self, stairs: Staircase) -> tuple[CalibrationPoints, CalibrationPoints]:
         read = _read(stairs, self.n_bins)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.results.values import Points
 from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all
 from streammetrics.metrics.scores.view import staircases
 
@@ -24,20 +25,28 @@ if TYPE_CHECKING:
 __all__ = ["PRAUC", "ROCAUC", "AveragePrecision", "PrecisionRecallCurve", "ROCCurve"]
 
 
-class ROCPoints(NamedTuple):
-    """Rates (m,) of false and true positives where the score is at least each threshold."""
-
+class _ROC(NamedTuple):
     fpr: Floats
     tpr: Floats
     thresholds: Floats
 
 
-class PRPoints(NamedTuple):
-    """Precision and recall (m + 1,) where the score is at least each threshold (m,)."""
+class ROCPoints(Points, _ROC):
+    """Rates (m,) of false and true positives where the score is at least each threshold."""
 
+    __slots__ = ()
+
+
+class _PR(NamedTuple):
     precision: Floats
     recall: Floats
     thresholds: Floats
+
+
+class PRPoints(Points, _PR):
+    """Precision and recall (m + 1,) where the score is at least each threshold (m,)."""
+
+    __slots__ = ()
 
 
 class ROCCurve(ScoreMetric):
@@ -63,7 +72,7 @@ class ROCCurve(ScoreMetric):
 
     def readout(self, scores: ScoreHistogram) -> Any:
         """Return the curve, or one for each class."""
-        return one_or_all([_roc_points(stairs) for stairs in staircases(scores)])
+        return one_or_all([_roc_points(stairs) for stairs in staircases(scores)], self.labels)
 
 
 class PrecisionRecallCurve(ScoreMetric):
@@ -89,7 +98,7 @@ class PrecisionRecallCurve(ScoreMetric):
 
     def readout(self, scores: ScoreHistogram) -> Any:
         """Return the curve, or one for each class."""
-        return one_or_all([_pr_points(stairs) for stairs in staircases(scores)])
+        return one_or_all([_pr_points(stairs) for stairs in staircases(scores)], self.labels)
 
 
 def _points(stairs: Staircase) -> tuple[NDArray[Any], NDArray[Any], Floats]:

@@ -1,0 +1,1 @@
+"""Values of several numbers, and what each of them is of."""

@@ -1,0 +1,315 @@
+"""What `compute` and `bounds` return where it is not one number.
+
+Each of them is what NumPy users expect (an array, a tuple, a dictionary), and a `Result`: it knows
+the classes, queries or outputs that its numbers are of, and tells them by three methods.
+
+    >>> import streammetrics as sm
+    >>> matrix = sm.ConfusionMatrix().update(["cat", "dog", "dog"], ["cat", "dog", "cat"]).compute()
+    >>> matrix
+    array([[1, 0],
+           [1, 1]])
+    >>> matrix.to_dict()["dog"]["cat"]
+    1
+    >>> matrix.to_frame().loc["dog", "cat"]
+    np.int64(1)
+
+`to_dict` gives plain Python, ready for JSON (``nan`` and infinities stay floats), and `to_frame` a
+pandas or polars frame; notebooks show `_repr_html_`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from streammetrics.core.results.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.results.table import Column, Library
+
+    Axes = tuple[tuple[str, tuple[Any, ...]], ...]
+
+VALUE = "value"  # the title of a table's only column of values
+
+
+class Result:
+    """A value of several numbers that knows what each of them is of."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_dict(self) -> dict[Any, Any]:
+        """Return the value in plain Python, ready for JSON, by the labels of what it is of."""
+
+    @abstractmethod
+    def _table(self) -> Table:
+        """Return the value as a table."""
+
+    def to_frame(self, library: Library = "pandas") -> Any:
+        """Return the value as a data frame.
+
+        What the rows are of is the index in pandas, and the first columns in polars.
+
+        Args:
+            library: ``"pandas"`` or ``"polars"``, which has to be installed.
+        """
+        return self._table().frame(library)
+
+    def _repr_html_(self) -> str | None:
+        return self._table().html()
+
+
+class LabelledArray(Result, np.ndarray):
+    """An array that knows what the places along its axes are.
+
+    It behaves as the array that it is. What is sliced or computed from it is a plain array: its
+    places may be others.
+
+    Args:
+        values: The array.
+        axes: For each axis what its places are, and their labels.
+    """
+
+    axes: Axes
+
+    def __new__(cls, values: Any, axes: Axes) -> Self:
+        """Return a view of the values that knows its axes."""
+        array = np.asarray(values).view(cls)
+        array.axes = axes
+        return array
+
+    @classmethod
+    def of(cls, values: Any, labels: Iterable[Any], name: str = "class") -> Self:
+        """Return an array (n,) with the labels of its places."""
+        return cls(values, ((name, tuple(labels)),))
+
+    def to_dict(self) -> dict[Any, Any]:
+        """Return the numbers by label: ``matrix.to_dict()[true][predicted]``."""
+        nested: dict[Any, Any] = _nested(self.tolist(), [labels for _, labels in self._known()])
+        return nested
+
+    def _table(self) -> Table:
+        values = np.asarray(self)
+        (name, labels), *others = self._known()
+        if not others:
+            return Table({name: labels}, {VALUE: values})
+        ((across, titles),) = others
+        return Table({name: labels}, dict(zip(titles, values.T, strict=True)), across)
+
+    def _known(self) -> Axes:
+        if len(self.axes) != self.ndim:
+            raise ValueError(
+                "what this array is of is not known, as it was made from a result: ask the result"
+            )
+        return self.axes
+
+    def _repr_html_(self) -> str | None:
+        return self._table().html() if self.axes else None  # then a notebook shows the repr
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.axes = ()
+
+    def __array_wrap__(
+        self,
+        array: NDArray[Any],
+        context: Any = None,
+        return_scalar: bool = False,
+    ) -> Any:
+        return np.asarray(array)[()] if return_scalar else np.asarray(array)
+
+    def __getitem__(self, place: Any) -> Any:
+        return np.asarray(self)[place]
+
+    def __copy__(self) -> Self:
+        return type(self)(np.array(self), self.axes)
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (np.asarray(self), self.axes)
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
+
+def _nested(values: Any, labels: Sequence[tuple[Any, ...]]) -> Any:
+    if not labels:
+        return values
+    return {
+        label: _nested(value, labels[1:]) for label, value in zip(labels[0], values, strict=True)
+    }
+
+
+class Points(Result):
+    """Points of a curve: a named tuple of arrays becomes one by naming this class first."""
+
+    __slots__ = ()
+
+    # How the columns of a table are called where the arrays are called otherwise.
+    _titles: ClassVar[dict[str, str]] = {"thresholds": "threshold"}
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Return the arrays as lists by name."""
+        return {name: values.tolist() for name, values in self._named().items()}
+
+    def _table(self) -> Table:
+        named = self._named()
+        size = max(map(len, named.values()))
+        # The last point of a precision-recall curve has no threshold.
+        columns = {
+            self._titles.get(name, name): np.pad(
+                values, (0, size - len(values)), constant_values=np.nan
+            )
+            for name, values in named.items()
+        }
+        return Table({}, columns)
+
+    def _named(self) -> dict[str, NDArray[np.float64]]:
+        return self._asdict()  # type: ignore[attr-defined,no-any-return]  # a named tuple's
+
+    def __repr__(self) -> str:
+        with np.printoptions(threshold=50, edgeitems=2):
+            inside = ", ".join(f"{name}={values!r}" for name, values in self._named().items())
+        return f"{type(self).__name__}({inside})"
+
+
+class Curves(Result, tuple[Points, ...]):
+    """A curve for each class, in their order."""
+
+    labels: tuple[Any, ...]
+
+    def __new__(cls, curves: Iterable[Points], labels: Iterable[Any]) -> Self:
+        """Return the tuple of curves with the labels of their classes."""
+        self = super().__new__(cls, curves)
+        self.labels = tuple(labels)
+        return self
+
+    def to_dict(self) -> dict[Any, dict[str, list[float]]]:
+        """Return each class's curve by its label."""
+        return {label: curve.to_dict() for label, curve in zip(self.labels, self, strict=True)}
+
+    def _table(self) -> Table:
+        tables = [curve._table() for curve in self]
+        labels = [[label] * len(table) for label, table in zip(self.labels, tables, strict=True)]
+        columns = {
+            title: np.concatenate([table.columns[title] for table in tables])
+            for title in tables[0].columns
+        }
+        return Table({"class": list(chain.from_iterable(labels))}, columns)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (tuple(self), self.labels)
+
+
+class KeyedValues(Result, dict[Any, float]):
+    """A number for each query or cluster, by its id."""
+
+    def __init__(self, values: Mapping[Any, float], name: str) -> None:
+        super().__init__(values)
+        self.name = name
+
+    def to_dict(self) -> dict[Any, float]:
+        """Return the dictionary."""
+        return dict(self)
+
+    def _table(self) -> Table:
+        return Table({self.name: list(self)}, {VALUE: list(self.values())})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self), self.name)
+
+
+class Report(Result, dict[str, Any]):
+    """Several numbers for each class and for averages of them, and one for all rows.
+
+    A dictionary of dictionaries, as of `sklearn.metrics.classification_report`. As in that report
+    in print, a table has the one number in the column of the F1 score.
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the dictionary."""
+        return plain(dict(self))  # type: ignore[no-any-return]  # a dictionary gives one
+
+    def _table(self) -> Table:
+        whole = next(entry for entry in self.values() if isinstance(entry, dict))
+        rows = [
+            entry if isinstance(entry, dict) else {"f1-score": entry} for entry in self.values()
+        ]
+        columns = {title: [row.get(title, np.nan) for row in rows] for title in whole}
+        return Table({"class": list(self)}, columns)
+
+
+class Values(Result, dict[str, Any]):
+    """What the metrics of a set give, by name; a table has a row for every number."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return each metric's value in plain Python."""
+        return plain(dict(self))  # type: ignore[no-any-return]  # a dictionary gives one
+
+    def _table(self) -> Table:
+        rows = [(name, *row) for name, value in self.items() for row in numbers(value)]
+        index = {"metric": [name for name, _, _ in rows]}
+        if any(of for _, of, _ in rows):
+            index["of"] = [of for _, of, _ in rows]
+        titles = dict.fromkeys(chain.from_iterable(row for _, _, row in rows))
+        return Table(index, {title: [row.get(title) for _, _, row in rows] for title in titles})
+
+
+class _Sides(NamedTuple):
+    low: Any
+    high: Any
+
+
+class Interval(Result, _Sides):
+    """Two values that certainly hold the exact one between them; equal when it is known."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return both sides in plain Python."""
+        return {"low": plain(self.low), "high": plain(self.high)}
+
+    def _table(self) -> Table:
+        rows = list(numbers(self))
+        index: Mapping[str, Column] = {"of": [of for of, _ in rows]}
+        if isinstance(self.low, LabelledArray) and self.low.ndim == 1:
+            index = self.low._table().index
+        return Table(
+            index if isinstance(self.low, Result) else {},
+            {title: [row[title] for _, row in rows] for title in self._fields},
+        )
+
+
+def numbers(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every number of a value: what it is of, and it by the title of its column."""
+    if isinstance(value, Interval):
+        for (of, low), (_, high) in zip(numbers(value.low), numbers(value.high), strict=True):
+            yield of, {"low": low[VALUE], "high": high[VALUE]}
+    elif isinstance(value, Result):
+        table = value._table()
+        for row in range(len(table)):
+            path = [labels[row] for labels in table.index.values()] or [row]
+            for title, column in table.columns.items():
+                parts = path if title == VALUE else [*path, title]
+                yield "/".join(map(str, parts)), {VALUE: column[row]}
+    else:
+        yield "", {VALUE: value}
+
+
+def plain(value: Any) -> Any:
+    """Return a value in plain Python: dictionaries, lists, strings and numbers."""
+    if isinstance(value, Result):
+        return value.to_dict()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
