@@ -6,6 +6,7 @@ import dataclasses
 import types
 from functools import cache
 from typing import (
+    TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
@@ -17,6 +18,9 @@ from typing import (
 )
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -44,6 +48,13 @@ class Configured:
         # What identifies the configuration: hashable, and equal where the parameters are. Made
         # once, as every merge compares it; parameters do not change from here on.
         self.__dict__["_key"] = (cls, *map(_comparable, self.config.values()))
+
+    @classmethod
+    def _takes(cls, names: Iterable[str]) -> bool:
+        """Whether these are parameters, and all that have no default are among them."""
+        given = set(names)
+        needed = {f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}  # type: ignore[arg-type]  # subclasses are
+        return needed <= given <= set(cls._names)
 
     def check_parameters(self) -> None:
         """Raise `ValueError` where a parameter, of the right type by now, has no sense.
@@ -114,7 +125,7 @@ def _canonical(value: Any, options: tuple[Any, ...], cls: type, name: str) -> An
 
 def _fits(value: Any, option: Any) -> bool:
     if option is Any:
-        return True
+        return _is_plain(value)
     if get_origin(option) is Literal:
         return isinstance(value, str) and value in get_args(option)
     if option in {int, float} and isinstance(value, bool):
@@ -122,6 +133,13 @@ def _fits(value: Any, option: Any) -> bool:
     if option is float:
         return isinstance(value, int | float)
     return isinstance(value, get_origin(option) or option)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value can be compared, hashed and written to a file."""
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def _tupled(value: Any) -> Any:

@@ -120,13 +120,24 @@ def _filled(
         type(statistic).from_arrays(statistic.config, part(arrays, str(index)))
         for index, statistic in enumerate(accumulator.flush().statistics)
     )
-    feeds = tuple(Feed(dict(facts), int(n), int(omitted)) for facts, n, omitted in meta["feeds"])
-    if len(feeds) != len(accumulator.schemas) or any(min(feed[1:]) < 0 for feed in feeds):
+    told = meta.get("feeds")
+    if not isinstance(told, tuple) or len(told) != len(accumulator.schemas):
         raise StateFormatError("the counts of rows do not fit the metric")
+    feeds = tuple(map(_feed, told))
     if len(arrays) != sum(len(statistic.arrays()) for statistic in statistics):
         raise StateFormatError("there are arrays that belong to no statistic")
     accumulator.put(feeds, statistics)
     return accumulator
+
+
+def _feed(told: Any) -> Feed:
+    """Return what a file says of the rows of one schema: facts, rows and rows left out."""
+    if isinstance(told, tuple) and len(told) == 3 and isinstance(told[0], dict):
+        facts, *counts = told
+        known = all(type(fact) in {str, int, bool} for fact in facts.values())
+        if known and all(type(count) is int and count >= 0 for count in counts):
+            return Feed(dict(facts), *counts)
+    raise StateFormatError("the state does not say what rows it saw")
 
 
 def merge(metrics: Iterable[S]) -> S:

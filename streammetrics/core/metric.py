@@ -12,7 +12,11 @@ import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.configured import Configured
-from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.errors import (
+    StateFormatError,
+    StreamMetricsError,
+    UndefinedMetricWarning,
+)
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.results.table import shown
 from streammetrics.core.results.values import Interval, Result
@@ -144,7 +148,13 @@ class Metric(Configured, Mergeable):
     @classmethod
     def _configured(cls, meta: Mapping[str, Any]) -> Self:
         """Return an empty metric of what `_configuration` said."""
-        return cls(**meta["parameters"])
+        parameters = meta.get("parameters")
+        if not isinstance(parameters, dict) or not cls._takes(parameters):
+            raise StateFormatError(f"these are not the parameters of a {cls.__name__}")
+        try:
+            return cls(**parameters)
+        except ValueError as error:
+            raise StateFormatError(f"the parameters are not those of a metric: {error}") from error
 
     def _glimpse(self) -> Any:
         """Return the value where there are rows and reading is cheap, else None."""

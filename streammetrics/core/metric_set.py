@@ -221,8 +221,19 @@ class MetricSet(Mergeable):
     @classmethod
     def _configured(cls, meta: Mapping[str, Any]) -> Self:
         """Return an empty set of what `_configuration` said."""
-        members = {member["name"]: _configured(member) for member in meta["metrics"]}
-        return cls(members, columns=meta["columns"])
+        members, columns = meta.get("metrics"), meta.get("columns")
+        if (
+            not isinstance(members, tuple)
+            or not isinstance(columns, dict)
+            or not all(isinstance(member, dict) for member in members)
+            or not all(isinstance(title, str) for title in columns.values())
+        ):
+            raise StateFormatError("the state does not say which metrics the set has")
+        metrics = {_name(member): _configured(member) for member in members}
+        try:
+            return cls(metrics, columns=columns)
+        except ValueError as error:
+            raise StateFormatError(f"these metrics are no set: {error}") from error
 
     def __repr__(self) -> str:
         inside = ", ".join(
@@ -241,7 +252,14 @@ class MetricSet(Mergeable):
 
 
 def _configured(member: Mapping[str, Any]) -> Metric:
-    cls = registered(member["class"])
+    cls = registered(member.get("class"))
     if not issubclass(cls, Metric):
-        raise StateFormatError(f"a set holds metrics, not a {member['class']}")
+        raise StateFormatError(f"a set holds metrics, not a {cls.__name__}")
     return cls._configured(member)
+
+
+def _name(member: Mapping[str, Any]) -> str:
+    name = member.get("name")
+    if not isinstance(name, str):
+        raise StateFormatError("a metric of the set has no name")
+    return name

@@ -5,15 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
-from safetensors import SafetensorError
-
-from streammetrics.core.errors import StateFormatError, StreamMetricsError
-from streammetrics.core.state.container import packed, unpacked
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.state.container import brief, packed, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+
+_TEXT = 2000  # characters of a message: a file may quote all of itself
 
 
 class Stateful(ABC):
@@ -77,10 +78,12 @@ def from_bytes(blob: bytes) -> Any:
     """Rebuild the metric, the set or the ledger whose `to_bytes` gave `blob`.
 
     Nothing is unpickled or imported: only classes that are already defined are built, so a file
-    with a user's own metric needs the module that defines it to be imported first.
+    with a user's own metric needs the module that defines it to be imported first. Only what
+    `to_bytes` writes is read: the object that comes back gives the same bytes again.
 
     Raises:
         StateFormatError: The bytes are truncated, altered, of a later format or not a state.
+        MemoryError: There is too little memory for the state.
 
     Example:
         >>> import streammetrics as sm
@@ -89,24 +92,30 @@ def from_bytes(blob: bytes) -> Any:
         1.5
     """
     try:
-        meta, arrays = unpacked(bytes(blob))
-        return registered(meta["class"])._rebuild(meta, arrays)
-    except StateFormatError:
-        raise
-    except (
-        StreamMetricsError, SafetensorError, ValueError, TypeError, KeyError, IndexError,
-        AttributeError, OverflowError, RecursionError, MemoryError,
-    ) as error:  # fmt: skip
-        raise StateFormatError(f"not a state of streammetrics: {error}") from error
+        return _rebuilt(blob if type(blob) is bytes else bytes(memoryview(blob)))
+    except StateFormatError as error:
+        text = str(error)
+        if len(text) <= _TEXT:
+            raise
+        raise StateFormatError(f"{text[:_TEXT]}...") from None
 
 
-def registered(name: str) -> type[Stateful]:
+def _rebuilt(blob: bytes) -> Stateful:
+    file = unpacked(blob)
+    what = registered(file.meta.get("class"))._rebuild(file.meta, file.arrays)
+    if not file.holds(*what._describe()):
+        raise StateFormatError("these are not the bytes that to_bytes gives for this state")
+    return what
+
+
+def registered(name: Any) -> type[Stateful]:
     """Return the class that states name so, or raise `StateFormatError` where it is unknown."""
-    cls = REGISTRY.get(name)
+    cls = REGISTRY.get(name) if isinstance(name, str) else None
     if cls is None:
         raise StateFormatError(
-            f"the state is of a {name}, which is not defined here: import its module first, "
-            "or read it with the version of streammetrics that wrote it"
+            f"the state is of a {name if isinstance(name, str) else brief(name)}, which is not "
+            "defined here: import its module first, or read it with the version of streammetrics "
+            "that wrote it"
         )
     return cls
 

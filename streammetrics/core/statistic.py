@@ -74,7 +74,10 @@ class Statistic(Configured, ABC):
 
     @abstractmethod
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set the state from `arrays`; raise `StateFormatError` where they are not one."""
+        """Set the state from `arrays`, or raise `ValueError` where they are not one.
+
+        They may come from anyone: take each by `take_array`, and check its values.
+        """
 
     def urgent(self, rows: Rows) -> bool:  # noqa: ARG002 - for those that do depend on them
         """Whether rows must be taken at once, as they could contradict rows seen before."""
@@ -95,13 +98,14 @@ class Statistic(Configured, ABC):
     def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Build a statistic from its parameters and the arrays of another's `arrays`.
 
-        Raises `StateFormatError`, and no other exception, where they are not those of a state.
+        Raises `StateFormatError` where they are not those of a state. What is no `ValueError` is
+        no verdict on them but a defect, or want of memory, and passes through.
         """
         statistic = cls(**config)
         try:
             statistic.restore(arrays)
         except StateFormatError:
             raise
-        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        except ValueError as error:
             raise StateFormatError(f"the arrays are not a {cls.__name__}: {error}") from error
         return statistic

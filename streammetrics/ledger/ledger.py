@@ -214,7 +214,7 @@ class Ledger(Stateful):
     @classmethod
     def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the ledger that was described."""
-        return cls.of(of_parts(meta["shards"], arrays, from_bytes))
+        return cls.of(of_parts(meta.get("shards"), arrays, from_bytes))
 
     @property
     def known(self) -> Known:

@@ -13,7 +13,7 @@ from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.state.arrays import take_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -143,10 +143,10 @@ def parts(known: Known) -> tuple[list[Any], dict[str, NDArray[np.uint8]]]:
     return rows, {name: np.frombuffer(blob, np.uint8) for name, blob in blobs.items()}
 
 
-def of_parts(
-    rows: Sequence[Any], arrays: Mapping[str, NDArray[Any]], read: Callable[[bytes], Any]
-) -> Known:
+def of_parts(rows: Any, arrays: Mapping[str, NDArray[Any]], read: Callable[[bytes], Any]) -> Known:
     """Return what `parts` was made of; raise `StateFormatError` where it cannot have been."""
+    if not isinstance(rows, tuple) or not all(map(_is_row, rows)):
+        raise StateFormatError("the ledger does not say which shards it has")
     blobs = {name: take_array(arrays, name, "uint8").tobytes() for name in arrays}
     metrics = {name: read(blob) for name, blob in blobs.items()}
     shards: dict[ShardId, Shard] = {}
@@ -154,7 +154,7 @@ def of_parts(
     for index, (name, attempt, told) in enumerate(rows):
         blob = blobs.get(f"shard/{index}")
         shards[as_id(name)] = Shard(attempt, told, metrics.get(f"shard/{index}"))
-        fits &= type(attempt) is int and attempt >= 0 and bool(_DIGEST.fullmatch(told))
+        fits &= attempt >= 0 and bool(_DIGEST.fullmatch(told))
         fits &= blob is None or told == digest(blob)
     known = Known(metrics.get("empty"), shards, metrics.get("base"))
     empty, base, states = known.empty, known.base, known.states
@@ -171,6 +171,13 @@ def of_parts(
     if not fits:
         raise StateFormatError("the shards of the ledger do not fit each other")
     return known
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, tuple) and [type(cell) for cell in row] in (
+        [str, int, str],
+        [int, int, str],
+    )
 
 
 # --- names ---------------------------------------------------------------------------------------

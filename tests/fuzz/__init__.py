@@ -1,0 +1,1 @@
+"""Attacks on states and ledgers: structure-aware, re-checksummed, reproducible from a seed."""
