@@ -20,10 +20,15 @@ class Fault(MemoryError):
     """What a full memory would raise."""
 
 
-def returns_self(frame):
-    """Whether a frame is about to run ``return self``."""
+# What update and merge still run after the assignment that has changed the state; the lock's line
+# is also the one that opens it, where the line of the call stands in for it.
+THROUGH = {"with self._lock:", "return after", "return self", "return"}
+
+
+def is_through(frame):
+    """Whether a frame is about to run a line that only follows a change."""
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-    return line.strip() == "return self"
+    return line.strip() in THROUGH
 
 
 def run_until(step, call):
@@ -34,8 +39,7 @@ def run_until(step, call):
         nonlocal left
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
-        # The last line of update and merge returns the metric: by then the call is through.
-        if event == "line" and not returns_self(frame):
+        if event == "line" and not is_through(frame):
             left -= 1
             if left < 0:
                 raise Fault

@@ -5,14 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from streammetrics.core.accumulator import Accumulator, Feed, ReadOnly
+from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.layout import Feed, Layout, State
 from streammetrics.core.state.arrays import nested, part
 from streammetrics.core.stateful import Stateful
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -23,6 +24,7 @@ class Mergeable(Stateful):
     """What a metric and a set of metrics have in common: everything but the reading."""
 
     _accumulator: Accumulator | ReadOnly
+    _layout: Layout  # of this object's own statistics; a view's accumulator has those of its set
 
     @property
     @abstractmethod
@@ -51,9 +53,13 @@ class Mergeable(Stateful):
         """Whether another object is of the same class and configuration."""
         return type(other) is type(self) and other._identity == self._identity
 
-    @abstractmethod
     def _alone(self) -> Accumulator:
         """Return an independent accumulator of this object's statistics, at its present state."""
+        return Accumulator(self._layout, self._accumulator.part(self._layout))
+
+    @abstractmethod
+    def _chosen_feeds(self, state: State) -> Sequence[Feed]:
+        """Return what is known of this object's rows in a state of its accumulator."""
 
     @abstractmethod
     def _over(self, accumulator: Accumulator) -> Self:
@@ -70,18 +76,18 @@ class Mergeable(Stateful):
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what a file says of this object, and the arrays of its statistics."""
-        feeds, statistics, _ = self._alone().flush()
+        state = self._accumulator.part(self._layout)
         arrays: dict[str, NDArray[Any]] = {}
-        for index, statistic in enumerate(statistics):
+        for index, statistic in enumerate(state.statistics):
             arrays |= nested(str(index), statistic.arrays())
-        rows = [[dict(sorted(facts.items())), n, omitted] for facts, n, omitted in feeds]
+        rows = [[dict(sorted(facts.items())), n, omitted] for facts, n, omitted in state.feeds]
         return {**self._configuration(), "feeds": rows}, arrays
 
     @classmethod
     def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the object that was described; every array must be used."""
         what = cls._configured(meta)
-        return what._over(_filled(what._alone(), meta, arrays))
+        return what._over(_filled(what._layout, meta, arrays))
 
     def copy(self) -> Self:
         """Return an independent object of the same configuration and state."""
@@ -95,39 +101,38 @@ class Mergeable(Stateful):
     @property
     def n_rows(self) -> int:
         """Rows seen, without those of weight zero and those omitted."""
-        return max((feed.n_rows for feed in self._feeds), default=0)
+        return self._n_rows(self._accumulator.flush())
+
+    def _n_rows(self, state: State) -> int:
+        return max((feed.n_rows for feed in self._chosen_feeds(state)), default=0)
 
     @property
     def n_omitted(self) -> int:
         """Rows left out because a value was missing, under ``nan_policy="omit"``."""
-        return max((feed.n_omitted for feed in self._feeds), default=0)
+        feeds = self._chosen_feeds(self._accumulator.flush())
+        return max((feed.n_omitted for feed in feeds), default=0)
 
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
         return sum(statistic.nbytes for statistic in self._accumulator.flush().statistics)
 
-    @property
-    def _feeds(self) -> Any:
-        return self._accumulator.feeds
-
 
 def _filled(
-    accumulator: Accumulator, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    layout: Layout, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> Accumulator:
-    """Return the accumulator with the state of the file; every array of it must be used."""
+    """Return an accumulator with the state of the file; every array of it must be used."""
     statistics = tuple(
         type(statistic).from_arrays(statistic.config, part(arrays, str(index)))
-        for index, statistic in enumerate(accumulator.flush().statistics)
+        for index, statistic in enumerate(layout.start.statistics)
     )
     told = meta.get("feeds")
-    if not isinstance(told, tuple) or len(told) != len(accumulator.schemas):
+    if not isinstance(told, tuple) or len(told) != len(layout.schemas):
         raise StateFormatError("the counts of rows do not fit the metric")
     feeds = tuple(map(_feed, told))
     if len(arrays) != sum(len(statistic.arrays()) for statistic in statistics):
         raise StateFormatError("there are arrays that belong to no statistic")
-    accumulator.put(feeds, statistics)
-    return accumulator
+    return Accumulator(layout, State(feeds, statistics))
 
 
 def _feed(told: Any) -> Feed:

@@ -17,14 +17,16 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     UndefinedMetricWarning,
 )
+from streammetrics.core.layout import Layout
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.results.table import shown
 from streammetrics.core.results.values import Interval, Result
 from streammetrics.core.stateful import registered_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from streammetrics.core.layout import Feed, State
     from streammetrics.core.statistic import Statistic
 
 _CHEAP = 1 << 14  # bytes of a state that is read whenever the metric is shown
@@ -43,15 +45,14 @@ class Metric(Configured, Mergeable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        statistics = self.statistics()
-        self._attach(Accumulator(statistics), statistics)
+        self._layout = Layout(self.statistics())
+        self._attach(Accumulator(self._layout))
 
-    def _attach(
-        self, accumulator: Accumulator | ReadOnly, statistics: tuple[Statistic, ...]
-    ) -> None:
-        keys = [statistic._key for statistic in accumulator.flush().statistics]
+    def _attach(self, accumulator: Accumulator | ReadOnly) -> None:
         self._accumulator = accumulator
-        self._reads = tuple(keys.index(statistic._key) for statistic in statistics)
+        places, sources = accumulator.layout.places, accumulator.layout.sources
+        self._reads = tuple([places[key] for key in self._layout.places])
+        self._feeds = tuple([sources[place] for place in self._reads])
 
     @abstractmethod
     def statistics(self) -> tuple[Statistic, ...]:
@@ -76,9 +77,13 @@ class Metric(Configured, Mergeable):
 
     def compute(self) -> Any:
         """Return the metric of all rows seen; ``nan`` with a warning where it is undefined."""
-        value, doubt = self._judged(*self._read())
+        return self._computed(self._accumulator.flush())
+
+    def _computed(self, state: State) -> Any:
+        value, doubt = self._judged(*self._chosen(state))
         if doubt:
-            warnings.warn(f"{type(self).__name__} {doubt}", UndefinedMetricWarning, stacklevel=2)
+            doubt = doubt if self._n_rows(state) else "is nan: no rows were seen"
+            warnings.warn(f"{type(self).__name__} {doubt}", UndefinedMetricWarning, stacklevel=3)
         return value
 
     def _judged(self, *statistics: Any) -> tuple[Any, str]:
@@ -88,10 +93,7 @@ class Metric(Configured, Mergeable):
 
     def _why_nan(self, value: Any) -> str:
         """Return why a value is ``nan``, and nothing where it is not."""
-        if not _has_nan(value):
-            return ""
-        seen = "the rows seen do not define it" if self.n_rows else "no rows were seen"
-        return f"is nan: {seen}"
+        return "is nan: the rows seen do not define it" if _has_nan(value) else ""
 
     def bounds(self) -> Interval:
         """Return an interval that certainly holds the exact value."""
@@ -103,18 +105,18 @@ class Metric(Configured, Mergeable):
         return self.is_exact(*self._read())
 
     def _read(self) -> tuple[Statistic, ...]:
-        statistics = self._accumulator.flush().statistics
-        return tuple(statistics[index] for index in self._reads)
+        return self._chosen(self._accumulator.flush())
+
+    def _chosen(self, state: State) -> tuple[Statistic, ...]:
+        return tuple([state.statistics[place] for place in self._reads])
+
+    def _chosen_feeds(self, state: State) -> Sequence[Feed]:
+        return [state.feeds[source] for source in self._feeds]
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The columns that `update` takes, without the weight."""
-        return tuple(dict.fromkeys(n for s in self._read() for n in s.schema.inputs))
-
-    @property
-    def _feeds(self) -> Any:
-        sources, feeds = self._accumulator.sources, self._accumulator.feeds
-        return [feeds[sources[index]] for index in self._reads]
+        return tuple(dict.fromkeys(n for s in self._layout.schemas for n in s.inputs))
 
     @property
     def _types(self) -> tuple[type, ...]:
@@ -124,15 +126,11 @@ class Metric(Configured, Mergeable):
     def _identity(self) -> Any:
         return self._key
 
-    def _alone(self) -> Accumulator:
-        """Return an accumulator of this metric's statistics only, at its present state."""
-        return self._accumulator.part(self.statistics())
-
     def _over(self, accumulator: Accumulator | ReadOnly) -> Self:
         """Return a metric of the same configuration that reads `accumulator`."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin._attach(accumulator, self.statistics())
+        twin._attach(accumulator)
         return twin
 
     def _configuration(self) -> dict[str, Any]:
@@ -156,24 +154,29 @@ class Metric(Configured, Mergeable):
         except ValueError as error:
             raise StateFormatError(f"the parameters are not those of a metric: {error}") from error
 
-    def _glimpse(self) -> Any:
+    def _glimpse(self, state: State) -> Any:
         """Return the value where there are rows and reading is cheap, else None."""
-        if not self.n_rows or self.nbytes > _CHEAP:
+        statistics = self._chosen(state)
+        if not self._n_rows(state) or sum(s.nbytes for s in statistics) > _CHEAP:
             return None
         try:
-            return self.readout(*self._read())
+            return self.readout(*statistics)
         except StreamMetricsError:  # which `compute` will tell
             return None
 
     def __repr__(self) -> str:
-        value = self._glimpse()
+        return self._line(self._accumulator.flush())
+
+    def _line(self, state: State) -> str:
+        value = self._glimpse(state)
         equals = f" = {shown(value)}" if isinstance(value, int | float) else ""
-        return f"{type(self).__name__}({self._shown()}) <{self.n_rows:,} rows>{equals}"
+        return f"{type(self).__name__}({self._shown()}) <{self._n_rows(state):,} rows>{equals}"
 
     def _repr_html_(self) -> str:
-        value = self._glimpse()
+        state = self._accumulator.flush()
+        value = self._glimpse(state)
         table = (value._repr_html_() or "") if isinstance(value, Result) else ""
-        return f"<p>{escape(repr(self))}</p>{table}"
+        return f"<p>{escape(self._line(state))}</p>{table}"
 
 
 def _has_nan(value: Any) -> bool:

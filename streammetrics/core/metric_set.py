@@ -9,6 +9,7 @@ from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.columns.tables import table_columns
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.layout import Layout
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.table import Table
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     )
 
     from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.layout import Feed, State
 
 
 class MetricSet(Mergeable):
@@ -71,7 +73,7 @@ class MetricSet(Mergeable):
                 )
         self.columns = dict(columns or {})
         statistics = [s for metric in metrics.values() for s in metric.statistics()]
-        self._bind(metrics, Accumulator(statistics))
+        self._bind(metrics, Accumulator(Layout(statistics)))
         unknown = self.columns.keys() - {*self.inputs, WEIGHT}
         if unknown:
             raise ValueError(
@@ -80,9 +82,9 @@ class MetricSet(Mergeable):
             )
 
     def _bind(self, metrics: Mapping[str, Metric], accumulator: Accumulator) -> None:
-        self._accumulator = accumulator
+        self._accumulator, self._layout = accumulator, accumulator.layout
         # What `columns` makes of the names, which does not change; small batches come here often.
-        required, optional = accumulator.required, accumulator.optional
+        required, optional = self._layout.required, self._layout.optional
         self._titles = {name: self.columns.get(name, name) for name in (*required, *optional)}
         # An input that may be left out is needed all the same once `columns` has named it.
         needed = (*required, *self.columns)
@@ -145,16 +147,21 @@ class MetricSet(Mergeable):
 
     def compute(self) -> Values:
         """Return every metric's value by its name, a dictionary."""
-        return Values((name, metric.compute()) for name, metric in self._metrics.items())
+        state, values = self._accumulator.flush(), Values()
+        for name, metric in self._metrics.items():  # a comprehension would show up in warnings
+            values[name] = metric._computed(state)
+        return values
 
     def bounds(self) -> Values:
         """Return every metric's interval by its name, a dictionary."""
-        return Values((name, metric.bounds()) for name, metric in self._metrics.items())
+        state = self._accumulator.flush()
+        return Values((name, m.interval(*m._chosen(state))) for name, m in self._metrics.items())
 
     @property
     def exact(self) -> bool:
         """Whether every value is the exact one."""
-        return all(metric.exact for metric in self._metrics.values())
+        state = self._accumulator.flush()
+        return all(metric.is_exact(*metric._chosen(state)) for metric in self._metrics.values())
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -165,7 +172,7 @@ class MetricSet(Mergeable):
     def _kinds(self) -> dict[str, Kind]:
         """What each input holds: labels, ids or numbers."""
         found: dict[str, Kind] = {WEIGHT: "number"}
-        for schema in self._accumulator.schemas:
+        for schema in self._layout.schemas:
             for name, kind in schema.kinds.items():
                 found[name] = max(kind, found.get(name, kind), key=KINDS.index)
         return found
@@ -198,9 +205,8 @@ class MetricSet(Mergeable):
         twin._bind(self._metrics, accumulator)
         return twin
 
-    def _alone(self) -> Accumulator:
-        """Return an independent accumulator at the present state."""
-        return self._accumulator.part(self._accumulator.flush().statistics)
+    def _chosen_feeds(self, state: State) -> Sequence[Feed]:
+        return state.feeds
 
     @property
     def _types(self) -> tuple[type, ...]:
@@ -242,11 +248,12 @@ class MetricSet(Mergeable):
         return f"MetricSet({{{inside}}}) <{self.n_rows:,} rows>"
 
     def _repr_html_(self) -> str:
-        read = {name: metric._glimpse() for name, metric in self._metrics.items()}
+        state = self._accumulator.flush()
+        read = {name: metric._glimpse(state) for name, metric in self._metrics.items()}
         columns: dict[str, list[Any]] = {
             "configuration": [repr(metric).partition(" <")[0] for metric in self._metrics.values()],
             "value": [value if isinstance(value, int | float) else "" for value in read.values()],
-            "rows": [metric.n_rows for metric in self._metrics.values()],
+            "rows": [metric._n_rows(state) for metric in self._metrics.values()],
         }
         return Table({"metric": list(read)}, columns).html()
 

@@ -202,4 +202,4 @@ def test_losses_that_agree_share_their_state():
          "raw": sm.MSE(multioutput="raw_values"), "rse": sm.RelativeSquaredError()}
     )  # fmt: skip
     assert len(suite._alone().flush().statistics) == 2
-    assert len(suite._alone().schemas) == 1
+    assert len(suite._alone().layout.schemas) == 1

@@ -130,9 +130,10 @@ class DyadicHistogram:
     @property
     def nbytes(self) -> int:
         """Bytes held now."""
-        waiting = sum(rows.nbytes for rows in (*self._waiting, *self._late))
-        index = self._index.nbytes if self._index else 0
-        return self._cells.nbytes + waiting + self._tally.nbytes + index
+        held = self.fork()  # another thread may settle this one
+        waiting = sum(rows.nbytes for rows in (*held._waiting, *held._late))
+        index = held._index.nbytes if held._index else 0
+        return held._cells.nbytes + waiting + held._tally.nbytes + index
 
     def totals(self) -> tuple[float, ...]:
         """What each class weighs over all cells: Python integers where all weights add up to such.
@@ -216,6 +217,7 @@ class DyadicHistogram:
         if not self._is_run and not self._settled:
             work = self.fork()
             work._settle()
+            # One call of C, as is the one in `fork`: no thread sees or takes a half of it.
             self.__dict__.update(work.__dict__)
         return self._cells
 

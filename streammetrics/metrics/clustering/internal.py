@@ -31,6 +31,7 @@ from streammetrics.statistics.clusters.sums import ClusterSums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.core.layout import State
     from streammetrics.core.statistic import Statistic
 
     Floats = NDArray[np.float64]
@@ -81,16 +82,15 @@ class SampledMetric(InternalMetric):
         """Return an empty sample of this metric's budget."""
         return PointSample(max_points=self.max_points, seed=self.seed, nan_policy=self.nan_policy)
 
-    def compute(self) -> float:
-        """Return the metric of all rows seen, estimated from a sample where `exact` is False."""
-        value: float = super().compute()
-        if not self.exact and not self.__dict__.get("_told", False):
+    def _computed(self, state: State) -> Any:
+        value = super()._computed(state)
+        if not self.is_exact(*self._chosen(state)) and not self.__dict__.get("_told", False):
             self.__dict__["_told"] = True
             warnings.warn(
                 f"{type(self).__name__} is an estimate: more than max_points={self.max_points:,} "
                 "distinct points were seen; bounds() gives what is certain",
                 EstimateWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 MAX_PAIRS = 1 << 20
 _FEWEST = 1 << 16  # rows worth a pass over the cells
 _NAMES = {"level", "x_cells", "x_values", "y_cells", "y_values", "pairs", "counts"}
+
+
+class _Held(NamedTuple):
+    """The state, replaced in one assignment, as it may be read by several threads."""
+
+    cells: PairCells
+    waiting: tuple[tuple[Floats, Floats], ...] = ()  # rows not yet counted
+    rows: int = 0  # of them
 
 
 class PairHistogram(Statistic):
@@ -58,34 +66,34 @@ class PairHistogram(Statistic):
 
     def clear(self) -> None:
         """Forget all pairs."""
-        self._cells = PairCells.empty()
-        self._waiting: tuple[tuple[Floats, Floats], ...] = ()
-        self._n_waiting = 0
+        self._held = _Held(PairCells.empty())
 
     def update(self, *columns: Floats, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Take rows; they are counted when enough wait, or when the state is read."""
         x, y = columns
-        self._take(((x.copy(), y.copy()),), x.size)
+        self._take(self._held.cells, ((x.copy(), y.copy()),), x.size)
 
     def merge(self, other: PairHistogram) -> None:
         """Take the rows of another histogram."""
-        self._cells = self._cells.union(other._cells).fitted(self.max_pairs)
-        self._take(other._waiting, other._n_waiting)
+        theirs = other._held
+        cells = self._held.cells.union(theirs.cells).fitted(self.max_pairs)
+        self._take(cells, theirs.waiting, theirs.rows)
 
-    def _take(self, rows: tuple[tuple[Floats, Floats], ...], size: int) -> None:
-        self._waiting += rows
-        self._n_waiting += size
-        if self._n_waiting > max(self.max_pairs, _FEWEST):
+    def _take(self, cells: PairCells, more: tuple[tuple[Floats, Floats], ...], rows: int) -> None:
+        _, waiting, before = self._held
+        self._held = _Held(cells, waiting + more, before + rows)
+        if self._held.rows > max(self.max_pairs, _FEWEST):
             self.cells()
 
     def cells(self) -> PairCells:
         """Return the cells of all rows."""
-        if self._waiting:
-            x, y = (np.concatenate(side) for side in zip(*self._waiting, strict=True))
-            cells = PairCells.of(x, y).at_level(self._cells.level)
-            self._cells = self._cells.union(cells).fitted(self.max_pairs)
-            self._waiting, self._n_waiting = (), 0
-        return self._cells
+        cells, waiting, _ = self._held
+        if waiting:
+            x, y = (np.concatenate(side) for side in zip(*waiting, strict=True))
+            more = PairCells.of(x, y).at_level(cells.level)
+            cells = cells.union(more).fitted(self.max_pairs)
+            self._held = _Held(cells)
+        return cells
 
     @property
     def exact(self) -> bool:
@@ -95,7 +103,8 @@ class PairHistogram(Statistic):
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        return self._cells.nbytes + 16 * self._n_waiting
+        cells, _, rows = self._held
+        return cells.nbytes + 16 * rows
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the level, both axes (no ids at level 0), the pairs as codes, and their counts."""
@@ -113,8 +122,7 @@ class PairHistogram(Statistic):
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set the cells, after checking all that makes them canonical."""
-        self._cells = _read_cells(arrays, self.max_pairs)
-        self._waiting, self._n_waiting = (), 0
+        self._held = _Held(_read_cells(arrays, self.max_pairs))
 
 
 def _read_cells(arrays: Mapping[str, NDArray[Any]], max_pairs: int) -> PairCells:

@@ -1,0 +1,277 @@
+"""Any number of threads update, merge and read: nothing is lost, and reads see a state that was."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import signal
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from streammetrics.core.layout import SLICE, STAGED
+
+RNG = np.random.default_rng(0)
+PAIRS = 400  # of rows, in a batch
+
+
+@pytest.fixture(autouse=True)
+def _switching():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(2e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def together(*jobs):
+    """Run every job in a thread of its own, all from one moment on; raise what one of them did."""
+    start, failed = threading.Barrier(len(jobs)), []
+
+    def run(job):
+        start.wait()
+        try:
+            job()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(job,), daemon=True) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "threads wait for each other"
+    if failed:
+        raise failed[0]
+
+
+def batch(n, seed=0):
+    """Rows of which each comes twice: every true state has an even number of each."""
+    rng = np.random.default_rng(seed)
+    y, s = rng.integers(0, 2, n // 2), rng.random(n // 2)
+    return {"y_true": np.repeat(y, 2), "y_score": np.repeat(s, 2)}
+
+
+def suite():
+    metrics = {
+        "f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC(), "loss": sm.LogLoss(),
+        "report": sm.ConfusionMatrix(threshold=0.5),
+    }  # fmt: skip
+    return sm.MetricSet(metrics)
+
+
+def writer(metric, batches, done=None):
+    def write():
+        try:
+            for rows in batches:
+                metric.update(**rows)
+        finally:
+            (done if done is not None else []).append(True)
+
+    return write
+
+
+def looked(metric):
+    """Return what a reader of a set sees, all from states that must have been."""
+    values = metric.compute()
+    matrix = values["report"]
+    assert (matrix % 2 == 0).all(), "half a batch was seen"
+    (_, fp), (fn, tp) = matrix
+    assert values["f1"] == 2 * tp / (2 * tp + fn + fp), "values of two states"
+    return int(matrix.sum())
+
+
+READS = {
+    "compute": looked,
+    "bounds": lambda m: int(m.bounds()["report"].low.sum()),
+    "n_rows": lambda m: m.n_rows,
+    "exact": lambda m: 2 * m.exact,
+    "nbytes": lambda m: 2 * (m.nbytes > 0),
+    "copy": lambda m: looked(m.copy()),
+    "deepcopy": lambda m: looked(copy.deepcopy(m)),
+    "to_bytes": lambda m: looked(sm.from_bytes(m.to_bytes())),
+    "pickle": lambda m: looked(pickle.loads(pickle.dumps(m))),
+    "view": lambda m: int(m["report"].compute().sum()),
+    "copy of a view": lambda m: m["f1"].copy().n_rows,
+    "merge": lambda m: looked(sm.merge([m, m])) // 2,
+    "==": lambda m: 2 * (m["f1"].copy() == sm.F1(threshold=0.5)),
+    "repr": lambda m: int(repr(m).partition("<")[2].split()[0].replace(",", "")),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_readers_lose_no_row_and_see_a_state_that_was(read):
+    metric = suite().update(**batch(40))
+    batches = [[batch(8, 100 * k + i) for i in range(60)] for k in range(3)]
+    done = []  # a list grows in one step
+
+    def reader():
+        seen = 0
+        while len(done) < len(batches):
+            n = READS[read](metric)
+            assert n % 2 == 0
+            assert n >= seen, "rows that were there have gone"
+            seen = n
+
+    together(reader, *(writer(metric, some, done) for some in batches))
+    alone = suite().update(**batch(40))
+    for some in batches:
+        writer(alone, some)()
+    assert metric.to_bytes() == alone.to_bytes()
+
+
+SIZES = {"rows": 1, "staged": 64, "at once": STAGED + 2, "slices": SLICE}
+
+
+@pytest.mark.parametrize("sizes", [list(SIZES), *([name] for name in SIZES)], ids="-".join)
+def test_writers_of_batches_of_any_size_lose_nothing(sizes):
+    metric, alone = suite(), suite()
+    batches = [batch(2 * SIZES[name], k) for k, name in enumerate(sizes * (4 // len(sizes)))]
+    together(*(writer(metric, [rows] * 2) for rows in batches), lambda: metric.n_rows)
+    for rows in batches:
+        writer(alone, [rows] * 2)()
+    assert metric.to_bytes() == alone.to_bytes()
+
+
+def test_more_rows_than_are_staged():
+    metric, alone = sm.F1(threshold=0.5), sm.F1(threshold=0.5)
+    rows = batch(PAIRS)
+    together(*[writer(metric, [rows] * 60)] * 3, *[lambda: [metric.n_rows for _ in range(40)]] * 2)
+    writer(alone, [rows] * 180)()
+    assert metric.to_bytes() == alone.to_bytes()
+
+
+def test_metrics_that_merge_each_other_do_not_wait_for_each_other():
+    a, b, sink = (suite().update(**batch(40, seed)) for seed in range(3))
+    together(
+        *[lambda: [sink.merge(a, b) for _ in range(20)]] * 2,
+        lambda: [sink.merge(b.copy(), a.copy()) for _ in range(20)],
+    )
+    assert sink == sm.merge([suite().update(**batch(40, 2)), *[a, b] * 60])
+    one, other = sm.Count().update([1.0]), sm.Count().update([2.0])
+    together(
+        lambda: [one.merge(other) for _ in range(10)], lambda: [other.merge(one) for _ in range(10)]
+    )
+    # Each merge adds what the other held at some moment, so the last ones hold Fibonacci numbers.
+    assert 12 <= one.n_rows + other.n_rows <= 2**20
+    together(*[lambda: [one.merge(one) for _ in range(3)]] * 3)
+
+
+def test_reset_beside_updates_leaves_whole_batches():
+    metric = suite()
+    together(
+        *[writer(metric, [batch(8, k) for k in range(100)])] * 2,
+        lambda: [metric.reset() for _ in range(50)],
+        lambda: [looked(metric.copy().update(**batch(40))) for _ in range(50)],
+    )
+    assert looked(metric.update(**batch(40))) <= 2 * 800 + 40
+    assert metric.reset().update(**batch(8)) == suite().update(**batch(8))
+
+
+# Statistics that count rows when they are read: one state may be read by several threads.
+LAZY = {
+    "scores": (sm.ROCAUC(max_bins=64), ("y_true", "y_score")),
+    "values": (sm.Quantile(q=0.3, max_bins=64), ("values",)),
+    "pairs": (sm.KendallTau(), ("y_true", "y_pred")),
+    "few pairs": (sm.SpearmanRho(max_pairs=64), ("y_true", "y_pred")),
+    "rankings": (sm.NDCG(k=3), ("query", "relevance", "score")),
+    "points": (sm.DaviesBouldin(max_points=50), ("X", "labels")),
+}
+
+
+@pytest.mark.parametrize("kind", LAZY)
+@pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
+def test_states_that_are_settled_when_read_are_settled_once(kind):
+    blank, names = LAZY[kind]
+    rng = np.random.default_rng(7)
+    n = 500
+
+    def some():
+        columns = {name: rng.normal(size=n) for name in names}
+        for name in {"y_true", "labels", "relevance", "query"} & {*names}:
+            columns[name] = rng.integers(0, 2, n)
+        return columns
+
+    metric, alone = blank.copy(), blank.copy()
+    for _ in range(15):
+        rows = some()
+        metric.update(**rows)
+        alone.update(**rows)
+        twin = metric.copy()
+        expected = sm.from_bytes(alone.to_bytes())
+        together(
+            metric.compute, twin.compute, lambda m=metric: m.nbytes, lambda m=metric: m.bounds(),
+            lambda m=twin: m.nbytes, lambda m=metric: m.copy().to_bytes(),
+            lambda m=twin, e=expected: m.merge(e),
+        )  # fmt: skip
+        assert metric.to_bytes() == alone.to_bytes()
+        assert twin.to_bytes() == sm.merge([alone, alone]).to_bytes()
+
+
+class Asking:
+    """A column that reads, and feeds, the metric that it is given to."""
+
+    def __init__(self, metric):
+        self.metric = metric
+
+    def __array__(self, dtype=None, copy=None):
+        self.seen = self.metric.n_rows
+        self.metric.update([4.0])
+        return np.array([1.0, 2.0])
+
+
+def test_columns_may_use_the_metric_that_reads_them():
+    metric = sm.Mean()
+    column = Asking(metric)
+    metric.update(column)
+    assert (column.seen, metric.n_rows, metric.compute()) == (0, 3, 7 / 3)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+def test_a_signal_in_the_middle_may_update_and_read():
+    metric, calls = sm.Mean(), [0]
+
+    def handle(*_):
+        calls[0] += 1
+        metric.update([1.0])
+        assert metric.n_rows > 0
+        signal.setitimer(signal.ITIMER_REAL, 1e-4)
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 1e-4)
+    try:
+        n = 0
+        while calls[0] < 200:
+            metric.update([1.0, 1.0])
+            n += 2
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert metric.n_rows == n + calls[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_process_finds_no_lock_held():
+    metric = sm.Mean().update([1.0])
+    held, forked = threading.Event(), threading.Event()
+
+    def hold():
+        with metric._accumulator._lock:
+            held.set()
+            forked.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(30)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends a child that waits
+        os._exit(0 if metric.update([3.0]).compute() == 2.0 else 1)
+    forked.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert metric.compute() == 1.0
