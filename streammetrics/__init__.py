@@ -36,7 +36,7 @@ from streammetrics.core.mergeable import merge
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Interval
-from streammetrics.core.stateful import from_bytes
+from streammetrics.core.stateful import from_bytes, load
 from streammetrics.engines.local import evaluate
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.metrics import aggregation
@@ -89,6 +89,7 @@ __all__ = [
     "UndefinedMetricWarning",
     "evaluate",
     "from_bytes",
+    "load",
     "merge",
 ]
 _MODULES = (

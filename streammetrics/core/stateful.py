@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.state.container import brief, packed, unpacked
+from streammetrics.core.state.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +56,17 @@ class Stateful(ABC):
         """Return the state as bytes: safe, versioned, checksummed, equal for equal rows."""
         return packed(*self._describe())
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_bytes()` to a file, in one step: `load` finds the old state or the new one.
+
+        The state is written to a hidden file beside it, brought to the disk and renamed; what a
+        process that was killed left there goes with the next save. A link stays a link.
+
+        Raises:
+            OSError: The file cannot be written; an old one is as it was.
+        """
+        write_whole(path, self.to_bytes())
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
@@ -98,6 +111,29 @@ def from_bytes(blob: bytes) -> Any:
         if len(text) <= _TEXT:
             raise
         raise StateFormatError(f"{text[:_TEXT]}...") from None
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Rebuild the metric, the set or the ledger that `save` wrote, as `from_bytes` does.
+
+    Raises:
+        OSError: The file cannot be read.
+        StateFormatError: It is not a state; the message names the file.
+
+    Example:
+        >>> import os, tempfile
+        >>> import streammetrics as sm
+        >>> path = os.path.join(tempfile.mkdtemp(), "mean.state")
+        >>> sm.Mean().update([1.0, 2.0]).save(path)
+        >>> sm.load(path).compute()
+        1.5
+    """
+    with open(path, "rb") as file:
+        blob = file.read()
+    try:
+        return from_bytes(blob)
+    except StateFormatError as error:
+        raise StateFormatError(f"{os.fspath(path)}: {error}") from error
 
 
 def _rebuilt(blob: bytes) -> Stateful:
