@@ -13,12 +13,11 @@ from streammetrics.cli.planning import plan
 from streammetrics.cli.running import (
     advice,
     finish,
-    left_out,
-    pieces_of,
+    opened,
     progress_bar,
     state_of,
 )
-from streammetrics.cli.specs import Spec, depths, literal, literals, parse
+from streammetrics.cli.specs import Spec, character, depths, literal, literals, parse
 from streammetrics.cli.tasks import OF_TREC_FILES, TASKS, flag
 from streammetrics.cli.writing import check_writable, write
 from streammetrics.core.errors import StreamMetricsError
@@ -26,8 +25,9 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.engines.local import evaluate as evaluate_data
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.readers import trec
+from streammetrics.readers.paths import FORMATS, find
 from streammetrics.readers.pieces import BATCH_ROWS
-from streammetrics.readers.sources import FORMATS, STDIN, find
+from streammetrics.readers.sources import STDIN
 from streammetrics.show.terminal import console
 
 if TYPE_CHECKING:
@@ -189,6 +189,13 @@ def evaluate(
         str | None,
         _option("The files' format, where their endings do not say it.", metavar="|".join(FORMATS)),
     ] = None,
+    delimiter: Annotated[
+        str | None,
+        _option(
+            "What is between the fields of CSV, such as ';' or tab; by default what the first "
+            "rows of each file say."
+        ),
+    ] = None,
     batch_rows: Annotated[int, _option("Rows read at a time.", min=1)] = BATCH_ROWS,
     workers: Annotated[
         int, _option("Processes that read; the result is the same to the last bit.", min=1)
@@ -233,15 +240,14 @@ def evaluate(
         what = plan(task, trec.INPUTS, options, specs, tuple(map(Spec, OF_TREC_FILES)))
         pieces = trec.pieces(str(qrels), str(run))
         about: dict[str, Any] = {"qrels": qrels, "run": run}
-        notes: list[str] = []
     else:
         what = plan(task, given, options, specs)
         if not paths:
             raise CommandError("which files are to be read? PATH... is missing")
-        found = find(paths, format)
-        names, pieces = pieces_of(found.sources, what)
-        about = {"columns": names, "files": [str(source) for source in found.sources]}
-        notes = left_out(found.ignored)
+        found = find(paths, format, None if delimiter is None else character(delimiter))
+        names, pieces, said = opened(found, what)
+        files = [str(source) for source in found.sources]
+        about = {"columns": names, "files": files, "left_out": said}
     if per_query and task != "ranking":
         raise CommandError(f"--per-query is not for --task {task}")
     with progress_bar(pieces) as progress, advice(what):
@@ -249,7 +255,7 @@ def evaluate(
             what.suite, pieces, workers=workers, batch_rows=batch_rows, progress=progress
         )
     about = {"task": task, **about, "options": dict(what.options)}
-    finish(suite, about, notes, json, save=save, per_query=per_query)
+    finish(suite, about, (), json, save=save, per_query=per_query)
 
 
 def _check_trec(task: str, others: Sequence[str], qrels: str | None, run: str | None) -> None:

@@ -23,18 +23,23 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.ledger.ledger import Ledger
+    from streammetrics.readers.paths import Found
     from streammetrics.readers.pieces import Piece
-    from streammetrics.readers.sources import Source
 
 
-def pieces_of(sources: Sequence[Source], what: Plan) -> tuple[dict[str, Any], list[Piece]]:
-    """Open every file; return the names of the columns that each input is read from, and pieces."""
-    columns, pieces = formats.pieces_of(sources, lambda _: what.asked, what.suite._kinds)
+def opened(found: Found, what: Plan) -> tuple[dict[str, Any], list[Piece], list[str]]:
+    """Open every file; return the columns that each input is read from, pieces, and notes."""
+    columns, pieces, notes = formats.pieces_of(
+        found.sources, lambda _: what.asked, what.suite._kinds
+    )
     names = {
         key: list(column.names) if len(column.names) > 1 else column.names[0]
         for key, column in columns.items()
     }
-    return names, list(pieces)
+    said = [*found.notes, *notes]
+    for note in said:
+        print(f"note: {note}", file=sys.stderr)
+    return names, pieces, said
 
 
 @contextmanager
@@ -77,14 +82,6 @@ def progress_bar(pieces: Sequence[Piece]) -> Iterator[Callable[[int], None] | No
             bar.update(job, advance=rows, rows=f"{done:,} rows  {speed:,.0f} rows/s")
 
         yield advance
-
-
-def left_out(files: Sequence[str]) -> list[str]:
-    """Return a note on the files of no known format."""
-    if not files:
-        return []
-    shown = ", ".join(files[:3]) + (", ..." if len(files) > 3 else "")
-    return [f"{len(files)} file{'s' * (len(files) != 1)} of other kinds left out: {shown}"]
 
 
 def state_of(path: str) -> Metric | MetricSet | Ledger:

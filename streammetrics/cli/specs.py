@@ -65,6 +65,11 @@ def literal(text: str) -> Any:
     return value if isinstance(value, bool | int | str) else text.strip()
 
 
+def character(text: str) -> str:
+    """Read a character, of which the tab has a name."""
+    return {"tab": "\t", "\\t": "\t"}.get(text, text)
+
+
 def depths(text: str) -> tuple[int, ...]:
     """Read numbers of results, 5,10,100."""
     values = tuple(map(literal, text.split(",")))

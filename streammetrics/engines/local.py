@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ def evaluate(
     workers: int = 1,
     batch_rows: int = BATCH_ROWS,
     format: str | None = None,  # noqa: A002 - as the command line calls it
+    delimiter: str | None = None,
     progress: Progress | None = None,
 ) -> MetricSet:
     """Return a new set that has taken all rows of files or tables; `suite` is untouched.
@@ -46,6 +48,8 @@ def evaluate(
         batch_rows: Rows of a file that are read at a time.
         format: The format of all files: parquet, arrow, csv, tsv or jsonl; by default what their
             endings say.
+        delimiter: What is between the fields of CSV; by default what the first rows of each file
+            say: a comma, semicolon, tab or ``|``.
         progress: Called now and then with the number of rows read since the last call.
 
     Raises:
@@ -73,14 +77,16 @@ def evaluate(
     if workers < 1 or batch_rows < 1:
         raise ValueError(f"workers={workers} and batch_rows={batch_rows} must be positive")
     empty = blank(suite)
-    pieces = _pieces(empty, data, format)
+    pieces = _pieces(empty, data, format, delimiter)
     return fill(empty, pieces, batch_rows=batch_rows, workers=workers, progress=progress)
 
 
-def _pieces(suite: MetricSet, data: Any, form: str | None) -> Iterable[Piece]:
+def _pieces(
+    suite: MetricSet, data: Any, form: str | None, delimiter: str | None
+) -> Iterable[Piece]:
     """Return what to read: all at once, unless tables come one by one."""
     if isinstance(data, str | os.PathLike) or is_table(data):
-        return _of_items(suite, [data], form)
+        return _of_items(suite, [data], form, delimiter)
     if not isinstance(data, Iterable):
         raise TypeError(f"a {type(data).__name__} is neither a path or table nor several of them")
     if isinstance(data, Iterator):
@@ -88,10 +94,12 @@ def _pieces(suite: MetricSet, data: Any, form: str | None) -> Iterable[Piece]:
         if first is not None and is_table(first):
             return (TablePiece(table, index) for index, table in enumerate(chain([first], data)))
         data = [] if first is None else [first, *data]
-    return _of_items(suite, list(data), form)
+    return _of_items(suite, list(data), form, delimiter)
 
 
-def _of_items(suite: MetricSet, items: Sequence[Any], form: str | None) -> list[Piece]:
+def _of_items(
+    suite: MetricSet, items: Sequence[Any], form: str | None, delimiter: str | None
+) -> list[Piece]:
     pieces: list[Piece] = []
     paths: list[str] = []
     for index, item in enumerate(items):
@@ -103,12 +111,18 @@ def _of_items(suite: MetricSet, items: Sequence[Any], form: str | None) -> list[
             pieces.append(TablePiece(item, index))
         else:
             raise TypeError(f"item {index} is a {type(item).__name__}, neither a path nor a table")
-    return [*_of_files(suite, paths, form), *pieces] if paths else pieces
+    return [*_of_files(suite, paths, form, delimiter), *pieces] if paths else pieces
 
 
-def _of_files(suite: MetricSet, paths: Sequence[str], form: str | None) -> Sequence[Piece]:
+def _of_files(
+    suite: MetricSet, paths: Sequence[str], form: str | None, delimiter: str | None
+) -> Sequence[Piece]:
     with needs("pyarrow", "io"):
         from streammetrics.readers.formats import pieces_of  # noqa: PLC0415 - needs the extra
-        from streammetrics.readers.sources import find  # noqa: PLC0415
+        from streammetrics.readers.paths import find  # noqa: PLC0415
 
-    return pieces_of(find(paths, form).sources, suite._asked, suite._kinds)[1]
+    found = find(paths, form, delimiter)
+    opened = pieces_of(found.sources, suite._asked, suite._kinds)
+    for note in [*found.notes, *opened.notes]:
+        warnings.warn(note, stacklevel=5)  # where `evaluate` was called
+    return opened.pieces

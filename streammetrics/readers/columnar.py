@@ -34,12 +34,8 @@ class ParquetPiece(FilePiece):
 
     def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:
         """Decode the row groups, some pages at a time."""
-        import pyarrow.parquet as pq  # noqa: PLC0415 - only for those who read Parquet
-
         names = needed(self.columns)
-        with pq.ParquetFile(
-            self.source.path, read_dictionary=list(self.coded), memory_map=True
-        ) as file:
+        with _parquet_file(self.source, self.coded) as file:
             yield from file.iter_batches(
                 batch_size=batch_rows,
                 row_groups=list(self.groups),
@@ -53,12 +49,10 @@ class Parquet(File):
 
     def read_names(self) -> Sequence[str]:
         """Read the footer."""
-        import pyarrow.parquet as pq  # noqa: PLC0415 - only for those who read Parquet
-
-        with pq.ParquetFile(self.source.path) as file:
+        with _parquet_file(self.source) as file:
             self.schema, footer = file.schema_arrow, file.metadata
         self.sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
-        return self.schema.names
+        return list(self.schema.names)
 
     def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
         """Join small row groups."""
@@ -79,6 +73,13 @@ class Parquet(File):
         return pieces
 
 
+def _parquet_file(source: Source, coded: Sequence[str] = ()) -> Any:
+    """Open a file, not mapped into memory: where a mapped one is cut, the process dies."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only for those who read Parquet
+
+    return pq.ParquetFile(source.path, read_dictionary=list(coded), page_checksum_verification=True)
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
@@ -96,7 +97,7 @@ class ArrowPiece(FilePiece):
             return sum(file.get_batch(i).num_rows for i in range(self.first))
 
     def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
-        """Map the batches into memory."""
+        """Read the needed columns of the batches."""
         with _arrow_file(self.source, self.columns) as file:
             for index in range(self.first, self.stop):
                 yield file.get_batch(index)
@@ -106,13 +107,8 @@ class ArrowPiece(FilePiece):
 class ArrowStreamPiece(FilePiece):
     """A whole Arrow stream."""
 
-    reader: Any  # of a stream that is open already, else None
-
     def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
         """Read to the end."""
-        if self.reader is not None:
-            yield from self.reader
-            return
         with self.source.open() as stream, pa.ipc.open_stream(stream) as reader:
             yield from reader
 
@@ -122,11 +118,7 @@ class Arrow(File):
 
     def read_names(self) -> Sequence[str]:
         """Read the schema."""
-        self.reader = None
-        if self.source.once:
-            self.reader = pa.ipc.open_stream(self.source.open())
-            return list(self.reader.schema.names)
-        with self.source.open() as stream:
+        with self.source.peek() as stream:
             self.streamed = stream.peek(8)[:6] != b"ARROW1"
             if self.streamed:
                 return list(pa.ipc.open_stream(stream).schema.names)
@@ -137,8 +129,8 @@ class Arrow(File):
 
     def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
         """Join small batches, as large as the first one promises."""
-        if self.reader is not None or self.streamed:
-            return [ArrowStreamPiece(self.source, columns, None, self.reader)]
+        if self.streamed:
+            return [ArrowStreamPiece(self.source, columns, None)]
         step = max(1, PIECE_ROWS // max(1, self.rows))
         return [
             ArrowPiece(self.source, columns, None, first, min(first + step, self.count))
@@ -148,7 +140,8 @@ class Arrow(File):
 
 @contextlib.contextmanager
 def _arrow_file(source: Source, columns: Sequence[Column]) -> Iterator[Any]:
-    with pa.memory_map(source.path) as mapped:
-        names = pa.ipc.open_file(mapped).schema.names
+    """Open a file, not mapped into memory: where a mapped one is cut, the process dies."""
+    with pa.OSFile(source.path, "rb") as file:
+        names = pa.ipc.open_file(file).schema.names
         fields = [names.index(name) for name in needed(columns)] or None
-        yield pa.ipc.open_file(mapped, options=pa.ipc.IpcReadOptions(included_fields=fields))
+        yield pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=fields))

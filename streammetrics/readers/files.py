@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
+from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers import selection as wanted
 from streammetrics.readers.errors import ReadError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streammetrics.readers.selection import Column
     from streammetrics.readers.sources import Source
 
 PIECE_ROWS = 1 << 20  # what a worker takes at a time: long enough that opening a file is nothing
+
+_KINDS = {"csv": "CSV", "tsv": "TSV", "arrow": "Arrow", "parquet": "Parquet", "jsonl": "JSON lines"}
 
 
 @dataclass(frozen=True)
@@ -58,25 +61,62 @@ class FilePiece(ABC):
         """Yield the needed columns."""
 
 
+@dataclass(frozen=True)
+class KeyedPiece:
+    """A piece, with columns that every row of its file has from the file's path."""
+
+    piece: FilePiece
+    values: Mapping[str, Any]  # by the column's title
+
+    unit: ClassVar[str] = "file"
+
+    @property
+    def once(self) -> bool:
+        """Whether it can only be read in this process."""
+        return self.piece.once
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows it has, where that is known."""
+        return self.piece.rows
+
+    def __str__(self) -> str:
+        return str(self.piece)
+
+    def first_row(self) -> int:
+        """Return where in the file the piece begins."""
+        return self.piece.first_row()
+
+    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the number of rows and the columns of each batch."""
+        for rows, table in self.piece.tables(batch_rows, threads=threads):
+            keys = {title: wanted.repeated(value, rows) for title, value in self.values.items()}
+            yield rows, {**table, **keys}
+
+
 class File(ABC):
     """A file whose columns are known, before any is read."""
 
     names: tuple[str, ...]
+    keys: dict[str, str | None]  # columns of which the path says the value, if the file has none
 
     def __init__(self, source: Source) -> None:
         self.source = source
         with reading(source):
             self.names = tuple(self.read_names())
+        self.keys = {key: value for key, value in source.keys if key not in self.names}
 
     @abstractmethod
     def read_names(self) -> Sequence[str]:
         """Return the columns' names from what stands at the file's beginning or end."""
 
-    def pieces(self, columns: tuple[Column, ...]) -> list[FilePiece]:
-        """Return the parts that can be read on their own."""
-        wanted.check(columns, self.names, self.source)
+    def pieces(self, columns: Sequence[Column], keys: Mapping[str, Any]) -> list[Any]:
+        """Return the parts that can be read on their own; `keys` are values by title."""
+        stored = tuple(column for column in columns if column.title not in keys)
+        wanted.check(stored, self.names, self.source)
         with reading(self.source):
-            return self.split(columns)
+            parts = self.split(stored)
+        return [KeyedPiece(part, keys) for part in parts] if keys else parts
 
     @abstractmethod
     def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
@@ -85,20 +125,20 @@ class File(ABC):
 
 @contextlib.contextmanager
 def reading(source: Source) -> Iterator[None]:
-    """Name the file in whatever goes wrong in reading it."""
+    """Name the file in whatever goes wrong in reading it, and see that it stays what it was.
+
+    A file that was cut or replaced explains every other error, so that one comes first.
+    """
+    source.check()
     try:
         yield
-    except (
-        OSError,
-        EOFError,
-        zlib.error,
-        pa.ArrowException,
-        UnicodeDecodeError,
-        csv.Error,
-    ) as error:
-        kind = {"csv": "CSV", "tsv": "TSV", "arrow": "Arrow", "parquet": "Parquet"}
+    except InvalidBatchError:
+        source.check()
+        raise
+    except (OSError, EOFError, zlib.error, pa.ArrowException, ValueError, csv.Error) as error:
+        source.check()
         why = str(getattr(error, "strerror", None) or error).splitlines() or [type(error).__name__]
         raise ReadError(
-            f"{source}: cannot be read as {kind.get(source.format, 'JSON lines')}: "
-            f"{why[0].rstrip('. ')}"
+            f"{source}: cannot be read as {_KINDS[source.format]}: {why[0].rstrip('. ')}"
         ) from error
+    source.check()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
+
+from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.columnar import Arrow, Parquet
-from streammetrics.readers.selection import resolve
-from streammetrics.readers.text import Csv, JsonLines
+from streammetrics.readers.delimited import Csv
+from streammetrics.readers.jsonlines import JsonLines
+from streammetrics.readers.selection import resolve, spelled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.readers.files import File, FilePiece
+    from streammetrics.readers.files import File
+    from streammetrics.readers.pieces import Piece
     from streammetrics.readers.selection import Column
     from streammetrics.readers.sources import Source
 
@@ -25,26 +31,108 @@ FILES: dict[str, type[File]] = {
 }
 
 
+class Opened(NamedTuple):
+    """The columns that each input is read from, what to read, and what there is to say of it."""
+
+    columns: dict[str, Column]
+    pieces: list[Piece]
+    notes: list[str]
+
+
 def pieces_of(
     sources: Sequence[Source],
-    asked: Callable[[Sequence[str]], Mapping[str, str]],
+    asked: Callable[[Iterable[str]], Mapping[str, str]],
     kinds: Mapping[str, Kind],
-) -> tuple[dict[str, Column], list[FilePiece]]:
+) -> Opened:
     """Open every file, so that a mistake in the last one is told before the first is read.
+
+    All of them have to have the same columns for each input, whatever their order is, else it
+    would hang on the first file which columns of the others count.
 
     Args:
         sources: The files.
-        asked: Returns, for the names of the columns of the first file, the text that each input
-            of the metrics is asked for with.
+        asked: Returns, for the names of the columns of a file, the text that each input of the
+            metrics is asked for with.
         kinds: What each input holds.
 
-    Returns:
-        The columns that each input is read from, and the pieces.
+    Raises:
+        InvalidBatchError: A column is missing, or files differ in those that are read.
+        ReadError: A file cannot be read.
     """
-    columns: dict[str, Column] = {}
-    pieces: list[FilePiece] = []
-    for source in sources:
-        file = FILES[source.format](source)
-        columns = columns or resolve(asked(file.names), kinds, file.names, source)
-        pieces += file.pieces(tuple({column.title: column for column in columns.values()}.values()))
-    return columns, pieces
+    files = [FILES[source.format](source) for source in sources]
+    columns = _columns(files[0], asked, kinds)
+    for file in files[1:]:
+        here = _columns(file, asked, kinds)
+        if here != columns:
+            raise InvalidBatchError(_difference(files[0], columns, file, here))
+    distinct = {column.title: column for column in columns.values()}
+    pieces: list[Piece] = []
+    for file, values in zip(files, _keys(files, distinct), strict=True):
+        pieces += file.pieces(list(distinct.values()), values)
+    return Opened(columns, pieces, _notes(files, distinct))
+
+
+def _columns(
+    file: File, asked: Callable[[Iterable[str]], Mapping[str, str]], kinds: Mapping[str, Kind]
+) -> dict[str, Column]:
+    texts = asked([*file.names, *file.keys])
+    return resolve(texts, kinds, file.names, file.source, keys=file.keys)
+
+
+def _difference(
+    one: File, columns: Mapping[str, Column], other: File, here: Mapping[str, Column]
+) -> str:
+    """Say of which input two files have other columns."""
+    for key in dict.fromkeys([*columns, *here]):
+        if key not in columns or key not in here:
+            has, lacks = (one, other) if key in columns else (other, one)
+            title = (columns.get(key) or here[key]).title
+            return (
+                f"{has.source}: has a column {title!r}, and {lacks.source} has none: which rows "
+                "it counts for is not said; have it in every file or in none, or read them apart"
+            )
+        if columns[key] != here[key]:
+            break
+    there, found = columns[key].names, here[key].names
+    return (
+        f"{other.source}: {columns[key].title!r} is {', '.join(found)} here, but "
+        f"{', '.join(there)} in {one.source}: name the columns as a list"
+    )
+
+
+def _keys(files: Sequence[File], columns: Mapping[str, Column]) -> list[dict[str, Any]]:
+    """Return for each file the values that its path gives to columns, typed by those of all."""
+    found: list[dict[str, Any]] = [{} for _ in files]
+    for title, column in columns.items():
+        name = column.names[0]
+        holders = [place for place, file in enumerate(files) if name in file.keys]
+        if not holders:
+            continue
+        values: list[Any] = [files[place].keys[name] for place in holders]
+        if column.kind == "number":
+            values = [_number(files[place], name) for place in holders]
+        elif column.kind == "label":
+            values = spelled(pa.array(values, pa.string())).to_pylist()
+        for place, value in zip(holders, values, strict=True):
+            found[place][title] = value
+    return found
+
+
+def _number(file: File, name: str) -> float | None:
+    value = file.keys[name]
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        raise InvalidBatchError(
+            f"{file.source}: {name} holds {value!r} in the path; numbers are needed"
+        ) from None
+
+
+def _notes(files: Sequence[File], columns: Mapping[str, Column]) -> list[str]:
+    weighed = [file for file in files if WEIGHT in (*file.names, *file.keys)]
+    if not weighed or any(WEIGHT in column.names for column in columns.values()):
+        return []
+    return [
+        f"{weighed[0].source}: the column {WEIGHT!r} is not read, and every row weighs 1: "
+        "columns= in Python, or --weight, names the column of weights"
+    ]

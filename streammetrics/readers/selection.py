@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,10 @@ import pyarrow as pa
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.errors import near
-from streammetrics.readers.sources import natural
+from streammetrics.readers.paths import natural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.columns.schema import Kind
 
@@ -30,7 +31,12 @@ class Column:
 
 
 def resolve(
-    asked: Mapping[str, str], kinds: Mapping[str, Kind], names: Sequence[str], where: object
+    asked: Mapping[str, str],
+    kinds: Mapping[str, Kind],
+    names: Sequence[str],
+    where: object,
+    *,
+    keys: Iterable[str] = (),
 ) -> dict[str, Column]:
     """Return for each input the columns that the text asked for it names.
 
@@ -40,9 +46,14 @@ def resolve(
         kinds: What the inputs hold.
         names: The columns there are.
         where: The file they are in, for messages.
+        keys: Columns that the path of the file holds, which only their own name asks for.
     """
-    taken = {text for text in asked.values() if text in names}
-    chosen = {key: _names(text, names, taken, where) for key, text in asked.items()}
+    single = {*names, *keys}
+    taken = {text for text in asked.values() if text in single}
+    chosen = {
+        key: (text,) if text in single else _names(text, names, taken, where)
+        for key, text in asked.items()
+    }
     found: dict[str, Kind] = {}
     for key, text in asked.items():
         kind: Kind = "number" if len(chosen[key]) > 1 else kinds[key]
@@ -51,8 +62,6 @@ def resolve(
 
 
 def _names(text: str, names: Sequence[str], taken: set[str], where: object) -> tuple[str, ...]:
-    if text in names:
-        return (text,)
     if any(sign in text for sign in "*?["):
         found = [name for name in names if fnmatchcase(name, text) and name not in taken]
         if not found:
@@ -114,3 +123,18 @@ def _array(column: Any) -> Any:
     if not column.null_count and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return np.from_dlpack(column)
     return column
+
+
+def repeated(value: Any, rows: int) -> Any:
+    """Return a column of one value."""
+    if value is None:
+        return pa.nulls(rows, pa.string())
+    return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([value]))
+
+
+def spelled(texts: Any) -> Any:
+    """Return texts as the integers, numbers or booleans that all of them spell, if they do."""
+    for kind in (pa.int64(), pa.float64(), pa.bool_()):
+        with contextlib.suppress(pa.ArrowInvalid):
+            return texts.cast(kind)
+    return texts

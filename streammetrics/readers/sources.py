@@ -1,182 +1,187 @@
-"""Paths to files: names, folders, globs and standard input, each with its format."""
+"""One file to read: its bytes from the start, and whether it still is the one that was found."""
 
 from __future__ import annotations
 
-import glob
-import gzip
+import contextlib
 import os
-import re
 import shutil
+import stat
 import sys
 import tempfile
+import weakref
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
-from streammetrics.readers.errors import ReadError, near
+from streammetrics.readers.errors import ReadError
+from streammetrics.readers.streams import Pipe, buffered, decompressed, in_utf8
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 STDIN = "-"
-SUFFIXES = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-}
-FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
-_ZIPPED = ("csv", "tsv", "jsonl")  # text, which .gz may wrap
-_GZIP = b"\x1f\x8b"
+TEXT = ("csv", "tsv", "jsonl", "trec")  # formats that may be compressed, and in UTF-16
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_OURS = ("/dev/", "/proc/")  # names there mean another file in another process
+
+
+class Stamp(NamedTuple):
+    """What a file is known by. Where one of these differs, so may the rows."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int  # in nanoseconds
+
+    @classmethod
+    def of(cls, path: str) -> Stamp:
+        """Return that of the file, or the one that a link leads to."""
+        found = os.stat(path)
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file and its format; `stream` is set where it can be read only once."""
+    """One file and its format.
+
+    Attributes:
+        path: Where it is.
+        format: What its bytes mean.
+        title: What messages call it.
+        stamp: The file that was found; ``None`` of a pipe.
+        pipe: Where it can be read only once, and only here.
+        delimiter: What is between the fields of CSV; empty: what the file says.
+    """
 
     path: str
     format: str
-    title: str = ""  # what messages call it, where that is not its path
-    stream: io.BufferedReader | None = None
+    title: str
+    stamp: Stamp | None = None
+    pipe: Pipe | None = None
+    delimiter: str = ""
+
+    @property
+    def keys(self) -> list[tuple[str, str | None]]:
+        """What its folders say as ``country=DE``, in the way of Hive: columns of one value."""
+        parts = self.title.split(os.sep)[:-1]
+        pairs = [part.split("=", 1) for part in parts if "=" in part]
+        return [
+            (unquote(name), None if value == _NULL else unquote(value)) for name, value in pairs
+        ]
 
     def __str__(self) -> str:
-        return self.title or self.path
+        return self.title
 
     @property
     def once(self) -> bool:
         """Whether this can only be read here, and once."""
-        return self.stream is not None
+        return self.pipe is not None
 
     def open(self) -> io.BufferedReader:
-        """Return the bytes, decompressed, from the start; a stream goes on where it is."""
-        if self.stream is not None:
-            return self.stream
-        with open(self.path, "rb") as file:
-            zipped = file.read(2) == _GZIP
-        stream = gzip.open(self.path) if zipped else open(self.path, "rb")  # noqa: SIM115 - the reader closes it
-        return cast("io.BufferedReader", stream)  # the other one reads and peeks alike
+        """Return all the bytes, decompressed; of a pipe this works once."""
+        return self._plain(self.pipe.take() if self.pipe else None)
+
+    def peek(self) -> io.BufferedReader:
+        """Return the bytes, decompressed, to look at the beginning of them."""
+        return self._plain(self.pipe.peek() if self.pipe else None)
+
+    def _plain(self, raw: io.RawIOBase | None) -> io.BufferedReader:
+        stream = decompressed(buffered(raw or open(self.path, "rb", buffering=0)))  # noqa: SIM115 - the reader closes it
+        return in_utf8(stream) if self.format in TEXT else stream
+
+    def check(self) -> None:
+        """Raise `ReadError` where the file is no longer the one that was found."""
+        if self.stamp is None:
+            return
+        try:
+            now = Stamp.of(self.path)
+        except OSError as error:
+            raise ReadError(f"{self} was there, and is gone: {error.strerror}") from error
+        if now == self.stamp:
+            return
+        if now[:2] != self.stamp[:2]:
+            how = "another file is in its place"
+        elif now.size != self.stamp.size:
+            how = f"it had {self.stamp.size:,} bytes and has {now.size:,}"
+        else:
+            how = "it was written to"
+        raise ReadError(
+            f"{self} changed while it was read: {how}; nothing of it is kept, read it again when "
+            "nobody writes to it"
+        )
 
 
-class Found(NamedTuple):
-    """The files to read, and those in folders that are in no known format."""
+@contextlib.contextmanager
+def seeing(path: str) -> Iterator[None]:
+    """Name the path in what the system says of it."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # a name may hold what no file's name can
+        why = getattr(error, "strerror", None) or str(error)
+        at = getattr(error, "filename", None) or path
+        raise ReadError(f"{at}: cannot be read: {why}") from error
 
-    sources: list[Source]
-    ignored: list[str]
-    spools: list[IO[bytes]]  # temporary files, which are there as long as this is
+
+def identity(path: str) -> tuple[int, int]:
+    """Return the device and the number of the file, which all its names share."""
+    where: Any = path
+    if path == STDIN:
+        try:
+            where = sys.stdin.fileno()
+        except (AttributeError, OSError):  # something else stands for it
+            return 0, id(sys.stdin)
+    found = os.stat(where)
+    return found.st_dev, found.st_ino
 
 
-def find(paths: Sequence[str], fmt: str | None = None) -> Found:
-    """Return the files behind `paths`, in their order, those of a folder by name.
-
-    Args:
-        paths: Files, folders (taken with all that is in them), globs, or ``-``.
-        fmt: The format of all of them; ``None``: as their endings say.
+def source_of(path: str, form: str, delimiter: str = "") -> Source:
+    """Return the file, opened if it is a pipe.
 
     Raises:
-        ReadError: A path is not there, named twice, or in no known format.
+        ReadError: It cannot be opened, or not be kept while it is read.
     """
-    if fmt is not None and fmt not in FORMATS:
-        raise ReadError(f"no format {fmt!r}{near(fmt, FORMATS)}")
-    sources: list[Source] = []
-    ignored: list[str] = []
-    spools: list[IO[bytes]] = []
-    for path in paths:
+    with seeing(path):
         if path == STDIN:
-            sources.append(_standard_input(fmt, spools))
-            continue
-        for name in matching(path):
-            if os.path.isdir(name):
-                files = list(_walk(name))
-                known = [(file, fmt or _format(file)) for file in files]
-                sources += [Source(file, form) for file, form in known if form]
-                ignored += [file for file, form in known if not form]
-            else:
-                sources.append(Source(name, fmt or _format(name) or _unknown(name)))
-    _check_once(sources)
-    if not sources:
-        raise ReadError(f"{', '.join(paths)}: no files of a known format ({', '.join(SUFFIXES)})")
-    return Found(sources, ignored, spools)
+            if sys.stdin is None:
+                raise ReadError("standard input is closed")
+            return _flowing(Pipe(sys.stdin.buffer, ours=False), "standard input", form, delimiter)
+        mode = os.stat(path).st_mode
+        where = os.path.realpath(path) if path.startswith(_OURS) else path
+        if stat.S_ISREG(mode) and _same(path, where):
+            return Source(where, form, path, Stamp.of(where), delimiter=delimiter)
+        if stat.S_ISDIR(mode):
+            raise ReadError(f"{path}: is a folder; a file is needed")
+        return _flowing(Pipe(open(path, "rb"), ours=True), path, form, delimiter)
 
 
-def natural(text: str) -> list[Any]:
-    """Return the key under which p2 sorts before p10."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", text)]
+def _same(path: str, other: str) -> bool:
+    """Whether both are one file; one that was deleted since it was opened has no other name."""
+    return path == other or (os.path.exists(other) and os.path.samefile(path, other))
 
 
-def matching(path: str) -> list[str]:
-    """Return the path if it is there, or the files that match it in natural order."""
-    if os.path.exists(path):
-        return [path]
-    if glob.has_magic(path):
-        found = [name for name in glob.glob(path, recursive=True) if not os.path.isdir(name)]
-        if not found:
-            raise ReadError(f"{path}: no file matches")
-        return sorted(found, key=natural)
-    folder, name = os.path.split(path)
-    if not os.path.isdir(folder or "."):
-        raise ReadError(f"{path}: no such file or folder; there is no folder {folder!r} either")
-    raise ReadError(
-        f"{path}: no such file or folder"
-        f"{near(name, sorted(os.listdir(folder or '.')), 'in it are')}"
-    )
+def _flowing(pipe: Pipe, title: str, form: str, delimiter: str) -> Source:
+    if form == "parquet" or (form == "arrow" and _has_directory(pipe)):
+        return _kept(pipe, title, form)
+    return Source(title, form, title, pipe=pipe, delimiter=delimiter)
 
 
-def _walk(folder: str) -> Iterator[str]:
-    for root, folders, files in os.walk(folder):
-        folders[:] = sorted((f for f in folders if not _hidden(f)), key=natural)
-        for file in sorted(files, key=natural):
-            if not _hidden(file):
-                yield os.path.join(root, file)
+def _has_directory(pipe: Pipe) -> bool:
+    """Whether an Arrow file, rather than a stream, comes."""
+    return decompressed(buffered(pipe.peek())).read(6) == b"ARROW1"
 
 
-def _hidden(name: str) -> bool:
-    return name.startswith((".", "_"))  # _SUCCESS and the like beside the parts of a data set
-
-
-def _format(path: str) -> str | None:
-    stem, suffix = os.path.splitext(path.lower())
-    zipped = suffix == ".gz"
-    if zipped:
-        suffix = os.path.splitext(stem)[1]
-    form = SUFFIXES.get(suffix)
-    return None if zipped and form not in _ZIPPED else form
-
-
-def _unknown(path: str) -> str:
-    raise ReadError(
-        f"{path}: the ending says no format that is known ({', '.join(SUFFIXES)}); "
-        f"--format names one of {', '.join(FORMATS)}"
-    )
-
-
-def _standard_input(fmt: str | None, spools: list[IO[bytes]]) -> Source:
-    if fmt is None:
-        raise ReadError(f"standard input needs --format: one of {', '.join(FORMATS)}")
-    stream = cast("io.BufferedReader", sys.stdin.buffer)
-    if stream.peek(2)[:2] == _GZIP:
-        stream = cast("io.BufferedReader", gzip.GzipFile(fileobj=stream))
-    head = stream.peek(8)[:6]
-    if fmt == "parquet" or (fmt == "arrow" and head == b"ARROW1"):
-        # These have their directory at the end, so they have to be whole before reading starts.
+def _kept(pipe: Pipe, title: str, form: str) -> Source:
+    """Write what has its directory at the end to a temporary file, which lives with the source."""
+    try:
         spool = tempfile.NamedTemporaryFile(prefix="streammetrics-")  # noqa: SIM115 - it outlives this
-        shutil.copyfileobj(stream, spool, 1 << 20)
+        shutil.copyfileobj(decompressed(buffered(pipe.take())), spool, 1 << 20)
         spool.flush()
-        spools.append(cast("IO[bytes]", spool))
-        return Source(spool.name, fmt, title="standard input")
-    return Source(STDIN, fmt, title="standard input", stream=stream)
-
-
-def _check_once(sources: Sequence[Source]) -> None:
-    seen = set()
-    for source in sources:
-        key = source.title or os.path.realpath(source.path)
-        if key in seen:
-            raise ReadError(f"{source}: named twice, and its rows would count twice")
-        seen.add(key)
+    except OSError as error:
+        raise ReadError(
+            f"{title}: {form} from a pipe has to be kept until its end, and cannot be in "
+            f"{tempfile.gettempdir()}: {error.strerror or error}; set TMPDIR to a folder with room"
+        ) from error
+    source = Source(spool.name, form, title, Stamp.of(spool.name))
+    weakref.finalize(source, spool.close)
+    return source

@@ -19,7 +19,7 @@ import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.errors import ReadError
-from streammetrics.readers.sources import matching
+from streammetrics.readers.paths import matching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

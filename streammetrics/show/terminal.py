@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 8  # values of an array that stand in the table
+_ELSEWHERE = ("files", "left_out")  # what is too long for a line, or on standard error already
 _WIDE = 10_000  # columns of a console that is no terminal, so that no line is broken
 
 
@@ -35,7 +36,8 @@ def console(*, stderr: bool = False) -> Console:
 
 def show(result: Report, out: Console) -> None:
     """Print the table, the rows seen, and the notes."""
-    about = [f"{key}={_brief(value)}" for key, value in _flat(result.about) if key != "files"]
+    told = {key: value for key, value in result.about.items() if key not in _ELSEWHERE}
+    about = [f"{key}={_brief(value)}" for key, value in _flat(told)]
     out.print("  ".join(about), style="dim")
     plain = not out.is_terminal
     table = Table(box=None if plain else box.SIMPLE_HEAD, pad_edge=False, header_style="bold")

@@ -165,7 +165,7 @@ def test_text_among_numbers_is_told_with_its_row(mistake, tmp_path, binary):
         ),
         ("x.csv.gz", b"\x1f\x8b nothing", "cannot be read as CSV"),
         ("x.jsonl", b"", "is empty"),
-        ("x.jsonl", b'[{"label": 1}]', "row 0 is not a JSON object on one line"),
+        ("x.jsonl", b'[1, {"label": 1}]', "row 0 is not a JSON object"),
         ("x.jsonl", b'{"label": 1, "score": 0.5}\n{"label": 1,\n', "row 1 is not a JSON object"),
         (
             "x.jsonl",

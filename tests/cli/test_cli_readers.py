@@ -63,11 +63,15 @@ def test_folders_globs_and_lists_of_files(command, tmp_path, binary):
     (data / "README.md").write_text("not data")
     (data / "_SUCCESS").write_text("")
     whole = expected(binary)
-    assert state(command, tmp_path, data, *BINARY) == whole
+    said = command("evaluate", data, *BINARY, "--metrics", "ROCAUC,F1", "--save", tmp_path / "s")
+    assert (tmp_path / "s").read_bytes() == whole
+    assert said.err.splitlines() == [
+        f"note: 1 left out, of other kinds: {data / 'README.md'}",
+        f"note: 2 left out, hidden (the name begins with . or _): {data / '_SUCCESS'}, "
+        f"{data / '_temporary'}",
+    ]
     assert state(command, tmp_path, data / "*.parquet", data / "deep", *BINARY) == whole
     assert state(command, tmp_path, data / "**" / "[abc].*", *BINARY) == whole
-    note = command("evaluate", data, *BINARY).out.splitlines()[-1]
-    assert note == f"note: 1 file of other kinds left out: {data / 'README.md'}"
 
 
 def test_format_says_what_endings_do_not(command, tmp_path, binary):

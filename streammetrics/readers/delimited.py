@@ -1,0 +1,144 @@
+"""CSV and TSV: read from the start, and a column's type never hangs on its first rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.readers.files import File, FilePiece
+from streammetrics.readers.selection import needed, spelled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streammetrics.readers.selection import Column
+    from streammetrics.readers.sources import Source
+
+_BLOCK = 1 << 22  # bytes of text parsed at a time
+_HEAD = 1 << 16  # bytes that are looked at for what separates fields
+_SAMPLE = 20  # rows of them that count
+_DELIMITERS = {"csv": ",;\t|", "tsv": "\t,;|"}  # the one that the ending says comes first
+
+_TYPES: dict[str, pa.DataType] = {
+    "number": pa.float64(),
+    "id": pa.string(),
+    "label": pa.dictionary(pa.int32(), pa.string()),
+}
+_CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): .* error to \w+: invalid value '(.*)'")
+_BLANK = re.compile(r"(?:\r\n|\r|\n)*")
+
+
+class Head(NamedTuple):
+    """What the beginning of a file says."""
+
+    delimiter: str
+    names: tuple[str, ...]
+    blank: int  # lines before that of the names
+
+
+@dataclass(frozen=True)
+class CsvPiece(FilePiece):
+    """A whole file of separated text."""
+
+    head: Head
+
+    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - one thread numbers the rows
+        """Parse block by block; the type of a column never hangs on what its first block holds."""
+        import pyarrow.csv as pc  # noqa: PLC0415 - only for those who read CSV
+
+        types = {name: _TYPES[column.kind] for column in self.columns for name in column.names}
+        with self.source.open() as stream:
+            try:
+                yield from map(_with_labels, pc.open_csv(
+                    stream,
+                    pc.ReadOptions(
+                        use_threads=False,
+                        block_size=_BLOCK,
+                        column_names=list(self.head.names),
+                        skip_rows_after_names=self.head.blank + 1,
+                    ),
+                    pc.ParseOptions(delimiter=self.head.delimiter, newlines_in_values=True),
+                    pc.ConvertOptions(
+                        include_columns=needed(self.columns),
+                        column_types=types,
+                        strings_can_be_null=True,
+                        quoted_strings_can_be_null=False,
+                    ),
+                ))  # fmt: skip
+            except pa.ArrowInvalid as error:
+                self._explain(str(error))
+                raise
+
+    def _explain(self, message: str) -> None:
+        found = _CONVERSION.match(message)
+        if found:
+            column, row, value = found.groups()
+            raise InvalidBatchError(
+                f"{self.source}: {self.head.names[int(column)]} holds {value!r} in row "
+                f"{int(row) - 2 - self.head.blank}; numbers are needed"
+            )
+
+
+class Csv(File):
+    """A CSV or TSV file with a line of names."""
+
+    def read_names(self) -> Sequence[str]:
+        """Read the first line."""
+        with self.source.peek() as stream:
+            self.head = _head(stream, self.source)
+        return self.head.names
+
+    def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
+        """Text has to be read from the start."""
+        return [CsvPiece(self.source, columns, None, self.head)]
+
+
+def _head(stream: io.BufferedReader, source: Source) -> Head:
+    """Find what separates the fields: what parts the first rows alike, and into the most."""
+    data, text, whole = b"", "", False
+    rows: list[list[str]] = []
+    found = ""
+    while not rows and not whole:  # the names may be longer than what was read
+        size = max(_HEAD, len(data))
+        more = stream.read(size)
+        data, whole = data + more, len(more) < size
+        text = data.decode(errors="surrogateescape")
+        best = (False, 0)
+        for delimiter in source.delimiter or _DELIMITERS[source.format]:
+            parted = _rows(text, delimiter, whole=whole)
+            widths = set(map(len, parted))
+            score = (len(widths) == 1 and widths != {1}, len(parted[0]) if parted else 0)
+            if score > best:
+                best, rows, found = score, parted, delimiter
+    if not rows:
+        raise InvalidBatchError(f"{source}: is empty; a line with the columns' names is expected")
+    names = tuple(rows[0])
+    if any("\udc80" <= sign <= "\udcff" for name in names for sign in name):
+        raise InvalidBatchError(f"{source}: the columns' names are not in UTF-8 or UTF-16")
+    blank = _BLANK.match(text)
+    return Head(found, names, len(blank[0].splitlines()) if blank else 0)
+
+
+def _rows(text: str, delimiter: str, *, whole: bool) -> list[list[str]]:
+    """Return the first rows; the last that there is of a text that goes on may be cut."""
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    rows = list(islice((row for row in lines if row), _SAMPLE + 1))
+    return rows if whole and len(rows) <= _SAMPLE else rows[:-1]
+
+
+def _with_labels(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with text that spells numbers or booleans as what it spells."""
+    columns: list[Any] = [
+        pa.DictionaryArray.from_arrays(column.indices, spelled(column.dictionary))
+        if isinstance(column, pa.DictionaryArray)
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

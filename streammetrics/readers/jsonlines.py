@@ -1,0 +1,184 @@
+"""JSON objects, one a line or in an array: a column's type never hangs on its first rows."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.readers.files import File, FilePiece
+from streammetrics.readers.selection import needed, of_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streammetrics.readers.selection import Column
+
+_BLOCK = 1 << 22  # bytes of text parsed at a time
+_HEAD = 1 << 16  # bytes whose keys are the names of the columns
+_LONGEST = 1 << 24  # characters of one object in an array
+_FIRST, _NEXT = re.compile(r"\s*\[\s*"), re.compile(r"\s*,\s*")
+_LAST, _NONE = re.compile(r"\s*\]\s*"), re.compile(r"\s*\[\s*\]\s*")
+
+_KINDS: dict[type, pa.DataType] = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+}
+
+
+@dataclass(frozen=True)
+class JsonPiece(FilePiece):
+    """A whole file of JSON objects; a key that one lacks is null."""
+
+    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - by bytes
+        """Parse some lines at a time."""
+        import pyarrow.json as pj  # noqa: PLC0415 - only for those who read JSON
+
+        numbers, names = of_kind(self.columns, "number"), needed(self.columns)
+        row = 0
+        with self.source.open() as stream:
+            for lines in _blocks(stream, _BLOCK):
+                kinds = _kinds(lines, [name for name in names if name not in numbers])
+                schema = pa.schema([(n, pa.float64() if n in numbers else kinds[n]) for n in names])
+                try:
+                    read = pj.read_json(
+                        io.BytesIO(lines),
+                        pj.ReadOptions(use_threads=threads),
+                        pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+                    )
+                except pa.ArrowInvalid as error:
+                    raise InvalidBatchError(
+                        f"{self.source}: {_faulty(lines, row, schema, error)}"
+                    ) from error
+                yield from read.select(names).to_batches()
+                row += read.num_rows
+
+
+class JsonLines(File):
+    """A file of JSON objects."""
+
+    def read_names(self) -> Sequence[str]:
+        """Collect the keys of the first objects."""
+        names: dict[str, None] = {}
+        with self.source.peek() as stream:
+            head = next(_blocks(stream, _HEAD), b"")
+        for row, line in enumerate(head.splitlines()):
+            try:
+                names.update(dict.fromkeys(_object(line)))
+            except ValueError as error:
+                raise InvalidBatchError(
+                    f"{self.source}: row {row} is not a JSON object ({error})"
+                ) from None
+        if not names:
+            raise InvalidBatchError(f"{self.source}: is empty; JSON objects are expected")
+        return list(names)
+
+    def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
+        """Text has to be read from the start."""
+        return [JsonPiece(self.source, columns, None)]
+
+
+def _blocks(stream: io.BufferedReader, size: int) -> Iterator[bytes]:
+    """Yield whole lines, some `size` bytes at a time; objects of an array become lines."""
+    if stream.peek(1).lstrip()[:1] == b"[":
+        yield from _of_array(stream, size)
+        return
+    while chunk := stream.read(size):
+        chunk += stream.readline()
+        if not chunk.isspace():
+            yield chunk
+
+
+def _of_array(stream: io.BufferedReader, size: int) -> Iterator[bytes]:
+    """Yield the items of an array, one a line. Between quotes JSON has no line breaks."""
+    lines, room = [], size
+    for item in _items(stream, size):
+        lines.append(item.replace("\n", " ").replace("\r", " "))
+        room -= len(item)
+        if room < 0:
+            yield "\n".join(lines).encode()
+            lines, room = [], size
+    if lines:
+        yield "\n".join(lines).encode()
+
+
+def _items(stream: io.BufferedReader, size: int) -> Iterator[str]:
+    """Yield the text of each item of an array."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    scan = json.JSONDecoder().raw_decode
+    text, at, row, whole = "", 0, 0, False
+    while True:
+        begin = (_NEXT if row else _FIRST).match(text, at)
+        start = begin.end() if begin else len(text)
+        try:
+            _, end = scan(text, start)
+        except ValueError as error:
+            if (_LAST if row else _NONE).fullmatch(text, at) and not stream.peek(1):
+                return
+            if whole or len(text) - at > _LONGEST:
+                raise ValueError(f"item {row} of its array is not whole ({error})") from None
+            more = stream.read(size)
+            whole = not more
+            text, at = text[at:] + decoder.decode(more, final=whole), 0
+            continue
+        yield text[start:end]
+        at, row = end, row + 1
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """Return a line's object; what is none raises `ValueError`."""
+    if not line or line.isspace():
+        return {}
+    value = json.loads(line)
+    if not isinstance(value, dict):
+        raise ValueError(f"{line[:40].decode(errors='replace')!r} is not a JSON object")  # noqa: TRY004 - as json has it
+    return value
+
+
+def _kinds(lines: bytes, names: Sequence[str]) -> dict[str, pa.DataType]:
+    """Return the type of each column's first value that is not null."""
+    kinds: dict[str, pa.DataType] = dict.fromkeys(names, pa.null())
+    missing = set(names)
+    for line in io.BytesIO(lines):
+        if not missing:
+            break
+        with contextlib.suppress(ValueError):  # a broken line is told of where it is parsed
+            values = _object(line)
+            for name in [name for name in missing if values.get(name) is not None]:
+                kinds[name] = _KINDS.get(type(values[name]), pa.string())
+                missing.discard(name)
+    return kinds
+
+
+def _faulty(lines: bytes, row: int, schema: pa.Schema, error: Exception) -> str:
+    """Find the line that is to blame, which the parser does not say."""
+    accepted = {pa.float64(): (int, float), pa.int64(): (int,), pa.bool_(): (bool,)}
+    for line in io.BytesIO(lines):
+        if line.isspace():
+            continue
+        try:
+            values = _object(line)
+        except ValueError as broken:
+            return f"row {row} is not a JSON object ({broken})"
+        for field in schema:
+            value = values.get(field.name)
+            right = accepted.get(field.type, (str,))
+            if value is not None and (
+                isinstance(value, bool) != (right == (bool,)) or not isinstance(value, right)
+            ):
+                return f"{field.name} holds {json.dumps(value)} in row {row}; {_wanted(field.type)}"
+        row += 1
+    return str(error)
+
+
+def _wanted(kind: pa.DataType) -> str:
+    return "numbers are needed" if kind == pa.float64() else f"rows before it hold {kind} values"

@@ -1,0 +1,204 @@
+"""Paths to files: names, folders and globs, and what of them is left out by which rule."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import stat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from streammetrics.readers.errors import ReadError, near
+from streammetrics.readers.sources import STDIN, TEXT, Source, identity, seeing, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
+_COMPRESSED = (".gz", ".zst")
+_SHOWN = 3
+
+# Why something in a folder is left out; a note begins with how many there are.
+_HIDDEN = "hidden (the name begins with . or _)"
+_OTHER = "of other kinds"
+_FOLDER_LINK = "links to folders"
+_SAME = "further names of files that are read"
+_SPECIAL = "neither files nor folders"
+
+
+class Found(NamedTuple):
+    """The files to read, and what there is to say about those that are not."""
+
+    sources: list[Source]
+    notes: list[str]
+
+
+def find(paths: Sequence[str], fmt: str | None = None, delimiter: str | None = None) -> Found:
+    """Return the files behind `paths`, in their order, those of a folder by name.
+
+    Args:
+        paths: Files, folders (taken with all that is in them), globs, or ``-``.
+        fmt: The format of all of them; ``None``: as their endings say.
+        delimiter: What is between the fields of CSV; ``None``: what each file says.
+
+    Raises:
+        ReadError: A path is not there, cannot be read, is named twice, or in no known format.
+    """
+    if fmt is not None and fmt not in FORMATS:
+        raise ReadError(f"no format {fmt!r}{near(fmt, FORMATS)}")
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise ReadError(f"the delimiter {delimiter!r} is not one character, such as ';' or '|'")
+    search = _Search(fmt, delimiter or "")
+    for place, path in enumerate(paths):
+        search.take(path, place)
+    if not search.sources:
+        what = "; ".join([f"no files of a known format ({', '.join(SUFFIXES)})", *search.notes()])
+        raise ReadError(f"{', '.join(paths)}: {what}")
+    return Found(search.sources, search.notes())
+
+
+class _Search:
+    """What has been found up to now."""
+
+    def __init__(self, fmt: str | None, delimiter: str) -> None:
+        self.format, self.delimiter = fmt, delimiter
+        self.sources: list[Source] = []
+        self.left_out: dict[str, dict[str, None]] = {}
+        self.known: dict[tuple[int, int], tuple[int, str]] = {}  # who has found each file
+
+    def take(self, path: str, place: int) -> None:
+        """Take what a path leads to; `place` is that of the path among all."""
+        if path == STDIN:
+            if self.format is None:
+                raise ReadError(f"standard input needs --format: one of {', '.join(FORMATS)}")
+            self._add(path, self.format, place)
+            return
+        for name in matching(path):
+            if os.path.isdir(name):
+                self._take_folder(name, place)
+            else:
+                self._add(name, self.format or _format(name) or _unknown(name), place)
+
+    def _take_folder(self, folder: str, place: int) -> None:
+        for path, why in _walk(folder):
+            form = self.format or _format(path)
+            if why or not form:
+                self._leave(path, why or _OTHER)
+            else:
+                self._add(path, form, place)
+
+    def _add(self, path: str, form: str, place: int) -> None:
+        """Take a file, unless the same argument has led to it already."""
+        with seeing(path):
+            key = identity(path)
+        if key not in self.known:
+            self.known[key] = place, path
+            self.sources.append(source_of(path, form, self.delimiter))
+            return
+        before, other = self.known[key]
+        if before != place:
+            name = path if other == path else f"{path}, which is {other},"
+            raise ReadError(f"{name} is named twice, and its rows would count twice: name it once")
+        if os.path.normpath(path) != os.path.normpath(other):
+            self._leave(path, _SAME)
+
+    def _leave(self, path: str, why: str) -> None:
+        self.left_out.setdefault(why, {})[path] = None
+
+    def notes(self) -> list[str]:
+        """Say how many there are of each kind that is left out, and name the first."""
+        return [
+            f"{len(paths):,} left out, {why}: {', '.join(list(paths)[:_SHOWN])}"
+            + (", ..." if len(paths) > _SHOWN else "")
+            for why, paths in self.left_out.items()
+        ]
+
+
+def natural(text: str) -> list[Any]:
+    """Return the key under which p2 sorts before p10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", text)]
+
+
+def matching(path: str) -> list[str]:
+    """Return the path if it is there, or what matches it in natural order.
+
+    Raises:
+        ReadError: There is nothing, or a folder on the way cannot be read.
+    """
+    with seeing(path):
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return sorted(_matches(path), key=natural) if glob.has_magic(path) else _missing(path)
+    return [path]
+
+
+def _matches(pattern: str) -> list[str]:
+    folder = os.path.dirname(pattern)
+    while folder and glob.has_magic(folder):
+        for name in glob.iglob(folder, recursive=True):
+            if os.path.isdir(name):
+                os.scandir(name).close()  # which `glob` would leave out where it cannot read it
+        folder = os.path.dirname(folder)
+    os.scandir(folder or ".").close()
+    found = glob.glob(pattern, recursive=True)
+    if not found:
+        raise ReadError(f"{pattern}: no file matches")
+    return found
+
+
+def _missing(path: str) -> list[str]:
+    folder, name = os.path.split(path)
+    if not os.path.isdir(folder or "."):
+        raise ReadError(f"{path}: no such file or folder; there is no folder {folder!r} either")
+    raise ReadError(
+        f"{path}: no such file or folder"
+        f"{near(name, sorted(os.listdir(folder or '.')), 'in it are')}"
+    )
+
+
+def _walk(folder: str) -> Iterator[tuple[str, str]]:
+    """Yield the files of a folder and those in it, and why one, or a whole folder, is left out."""
+    with seeing(folder):
+        entries = sorted(os.scandir(folder), key=lambda entry: natural(entry.name))
+    for entry in entries:
+        if entry.name.startswith((".", "_")):  # _SUCCESS and the like beside the parts of a table
+            yield entry.path, _HIDDEN
+            continue
+        with seeing(entry.path):
+            mode = entry.stat().st_mode
+        if stat.S_ISDIR(mode) and entry.is_symlink():
+            yield entry.path, _FOLDER_LINK
+        elif stat.S_ISDIR(mode):
+            yield from _walk(entry.path)
+        else:
+            yield entry.path, "" if stat.S_ISREG(mode) else _SPECIAL
+
+
+def _format(path: str) -> str | None:
+    stem, suffix = os.path.splitext(path.lower())
+    compressed = suffix in _COMPRESSED
+    if compressed:
+        suffix = os.path.splitext(stem)[1]
+    form = SUFFIXES.get(suffix)
+    return None if compressed and form not in TEXT else form
+
+
+def _unknown(path: str) -> str:
+    raise ReadError(
+        f"{path}: the ending says no format that is known ({', '.join(SUFFIXES)}); "
+        f"--format names one of {', '.join(FORMATS)}"
+    )

@@ -1,0 +1,132 @@
+"""Files that change while they are read: one error that names them, never two halves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from prediction_files import store
+from reading import fed, rows, suite
+
+import streammetrics as sm
+from streammetrics.readers.errors import ReadError
+from streammetrics.readers.formats import pieces_of
+from streammetrics.readers.paths import find
+
+TABLE = rows(3000)
+NAMES = ["t.parquet", "t.arrow", "t.arrows", "t.csv", "t.csv.gz", "t.jsonl"]
+
+
+def cut(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path):
+    os.truncate(path, 0)
+
+
+def grow(path):
+    with open(path, "ab") as file:
+        file.write(b"1,0.5\n")
+
+
+def write_over(path):
+    """Change bytes in place, as a download that goes on does."""
+    os.utime(path, ns=(1, 1))
+
+
+def replace(path):
+    other = path.with_name("other-" + path.name)
+    os.replace(store(rows(3000, 1), other), path)
+
+
+def remove(path):
+    path.unlink()
+
+
+CHANGES = [cut, empty, grow, write_over, replace, remove]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_while_it_is_read(tmp_path, name, change):
+    path = store(TABLE, tmp_path / name)
+    calls = []
+
+    def progress(n):  # after the first batch
+        if not calls:
+            change(path)
+        calls.append(n)
+
+    template = suite()
+    with pytest.raises(ReadError, match=rf"{name} (changed while it was read: |was there, and is)"):
+        sm.evaluate(template, path, batch_rows=500, progress=progress)
+    assert calls
+    assert template == suite()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_before_it_is_opened_again(tmp_path, name, change):
+    path = store(TABLE, tmp_path / name)
+    (piece, *_) = pieces_of(find([str(path)]).sources, suite()._asked, suite()._kinds).pieces
+    change(path)
+    with pytest.raises(ReadError, match=rf"{name} (changed while it was read: |was there, and is)"):
+        list(piece.tables(500, threads=False))
+
+
+def test_a_change_names_what_is_other(tmp_path):
+    for change, what in (
+        (cut, r"it had [\d,]+ bytes and has [\d,]+; nothing of it is kept"),
+        (write_over, "it was written to"),
+        (replace, "another file is in its place"),
+        (remove, "was there, and is gone: No such file"),
+    ):
+        path = store(TABLE, tmp_path / "t.parquet")
+        source = find([str(path)]).sources[0]
+        source.check()
+        change(path)
+        with pytest.raises(ReadError, match=what):
+            source.check()
+
+
+CUT = """
+import os, sys
+import streammetrics as sm
+
+columns = {"y_true": "label", "y_score": "score"}
+suite = sm.MetricSet({"auc": sm.ROCAUC()}, columns=columns)
+for path in sys.argv[1:]:
+    try:
+        sm.evaluate(suite, path, batch_rows=1000, progress=lambda n: os.truncate(path, 4096))
+    except sm.StreamMetricsError as error:
+        print(error)
+"""
+
+
+def test_a_cut_file_does_not_kill_the_process(tmp_path):
+    table = rows(400_000)  # more pages than are read ahead
+    paths = [store(table, tmp_path / name, rows=40_000) for name in ("t.parquet", "t.arrow")]
+    run = [sys.executable, "-c", CUT, *map(str, paths)]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for line, path in zip(done.stdout.splitlines(), paths, strict=True):
+        assert line.startswith(f"{path} changed while it was read: it had ")
+
+
+def test_flipped_bits_of_pages_with_checksums_are_told(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(TABLE, path, write_page_checksum=True, compression="none", use_dictionary=False)
+    assert sm.evaluate(suite(), path) == fed(TABLE)
+    data = bytearray(path.read_bytes())
+    rng = np.random.default_rng(0)
+    for place in rng.integers(1000, len(data) - 2000, 20).tolist():  # pages, not their directory
+        data[place] ^= 1 << 3
+        path.write_bytes(data)
+        with pytest.raises(ReadError, match=r"t.parquet: cannot be read as Parquet: "):
+            sm.evaluate(suite(), path)
+        data[place] ^= 1 << 3
