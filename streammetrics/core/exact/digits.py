@@ -9,6 +9,7 @@ digits, lowest first, the highest one signed. *Canonical* means that equal value
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,25 +25,55 @@ LOWEST, HIGHEST = -3232, 3232
 # Each addition to a part is below 2**54, so this many cannot overflow int64.
 _MAX_ADDITIONS = 256
 _MAX_PARTS = 8
+_MAX_REACHED = 1 << 61
+_ROWS = 1 << 13  # rows of a table worked on at a time, so that they stay in the cache
 
 
 def canonical(digits: Digits, exponent: int) -> tuple[Digits, int]:
     """Canonical form of any int64 digits ``(m, W)``, each of magnitude at most ``2**62``."""
-    rows, width = digits.shape
-    work = np.zeros((rows, width + 1), np.int64)
-    work[:, :width] = digits
-    for column in range(width):
-        work[:, column + 1] += work[:, column] >> 32
-        work[:, column] &= MASK
-    top, low = width + 1, 0
-    while top > 1 and bool(np.all(work[:, top - 1] == -(work[:, top - 2] >> 31))):
-        top -= 1  # the column only repeated the sign of the one below, which now carries it
-        work[:, top - 1] -= (work[:, top - 1] >> 31) << 32
-    if not work[:, :top].any():
+    return _canonical(list(digits.T), len(digits), exponent)
+
+
+def _canonical(columns: Sequence[Digits], rows: int, exponent: int) -> tuple[Digits, int]:
+    """Canonical form of digits in columns ``(m,)``, the lowest first: once to see its width."""
+    widest, lowest = 0, len(columns)
+    for start in range(0, rows if columns else 0, _ROWS):
+        low, high = _used(_carried(columns, start))
+        widest, lowest = max(widest, high), min(lowest, low)
+    if not widest:
         return frozen(np.zeros((rows, 0), np.int64)), 0
-    while not work[:, low].any():
+    form = np.empty((rows, widest - lowest), np.int64)
+    for start in range(0, rows, _ROWS):
+        work = _carried(columns, start)[lowest:widest]
+        if widest <= len(columns):  # the columns above, which repeat its sign, are left out
+            work[-1] -= (work[-1] >> 31) << 32
+        form[start : start + _ROWS] = work.T
+    return frozen(form), exponent + 32 * lowest
+
+
+def _carried(columns: Sequence[Digits], start: int) -> Digits:
+    """Digits of a few rows, by column, in ``[0, 2**32)`` but for one more, the sign's."""
+    work = np.zeros((len(columns) + 1, min(_ROWS, columns[0].size - start)), np.int64)
+    carry = np.empty_like(work[0])
+    for digit, above, column in zip(work, work[1:], columns, strict=False):
+        digit += column[start : start + _ROWS]
+        np.right_shift(digit, 32, out=carry)
+        above += carry
+        digit &= MASK
+    return work
+
+
+def _used(work: Digits) -> tuple[int, int]:
+    """The range of columns that carried digits need, the highest one signed; ``(W, 0)`` of 0."""
+    top = len(work)
+    signed = work[-1]
+    while top > 1 and np.array_equal(signed, -(work[top - 2] >> 31)):
+        top -= 1  # the column only repeated the sign of the one below, which now has it
+        signed = work[top - 1] - ((work[top - 1] >> 31) << 32)
+    low = 0
+    while low < top and not work[low].any():
         low += 1
-    return frozen(np.ascontiguousarray(work[:, low:top])), exponent + 32 * low
+    return (low, top) if low < top else (len(work), 0)
 
 
 def frozen(digits: Digits) -> Digits:
@@ -82,8 +113,15 @@ def nearest(value: int, exponent: int) -> float:
 def rounded(digits: Digits, exponent: int) -> Floats:
     """Nearest float64 of every row, ties to even, infinite only where the value overflows."""
     rows, width = digits.shape
-    if rows == 0 or width == 0:
-        return np.zeros(rows)
+    result = np.zeros(rows)
+    for start in range(0, rows if width else 0, _ROWS):
+        block = digits[start : start + _ROWS]
+        result[start : start + _ROWS] = _rounded(block, exponent)
+    return result
+
+
+def _rounded(digits: Digits, exponent: int) -> Floats:
+    rows, width = digits.shape
     negative = digits[:, -1] < 0
     # Two zero columns below make three digits under every leading one; one above takes 2**31.
     size = np.zeros((rows, width + 3), np.int64)
@@ -125,6 +163,12 @@ class Totals:
         self._parts: dict[int, Any] = {}  # unit -> int, or int64 (m,)
         self._columns: dict[int, Digits] = {}  # digit position -> int64 (m,)
         self._additions = 0
+        self._reached = 0  # what a digit may have grown to by rows added one by one
+
+    def start(self, digits: Digits, exponent: int) -> None:
+        """Begin with a table of canonical digits."""
+        for place, column in enumerate(digits.T, exponent // 32):
+            self._columns[place] = column.copy()
 
     def add(self, values: Any, unit: int, shift: int) -> None:
         """Add ``values * 2**shift``: multiples of ``2**unit``, at most ``2**54`` of them."""
@@ -144,6 +188,28 @@ class Totals:
     def add_integer(self, value: int, unit: int) -> None:
         """Add ``value * 2**unit`` to a single sum."""
         self._parts[unit] = self._parts.get(unit, 0) + value
+
+    def add_at(self, index: NDArray[np.intp], digits: Any, position: int, bits: int) -> None:
+        """Add integers of at most so many bits, ``digits * 2**(32 * position)``, to entries."""
+        self._reached += index.size << bits
+        if self._reached > _MAX_REACHED:
+            self._carry()
+            self._reached = index.size << bits
+        if position not in self._columns:
+            self._columns[position] = np.zeros(math.prod(self.shape), np.int64)
+        np.add.at(self._columns[position], index, digits)
+
+    def _carry(self) -> None:
+        """Bring all digits below 2**32, with the sign in one more column where it is needed."""
+        for position in range(min(self._columns), max(self._columns) + 1):
+            column = self._columns.get(position)
+            if column is None or not (carry := column >> 32).any():
+                continue
+            column &= MASK
+            if position + 1 in self._columns:
+                self._columns[position + 1] += carry
+            else:
+                self._columns[position + 1] = carry
 
     def _flush(self) -> None:
         """Move the parts to the digit columns; each gets less than 2**34 in magnitude a time."""
@@ -166,7 +232,7 @@ class Totals:
             return from_integer(sum(v << (u - base) for u, v in self._parts.items()), base)
         self._flush()
         low, high = min(self._columns, default=0), max(self._columns, default=0)
-        digits = np.zeros((math.prod(self.shape), high - low + 1), np.int64)
-        for position, column in self._columns.items():
-            digits[:, position - low] = column
-        return canonical(digits, 32 * low)
+        rows = math.prod(self.shape)
+        zeros = np.broadcast_to(np.int64(0), rows)
+        columns = [self._columns.get(position, zeros) for position in range(low, high + 1)]
+        return _canonical(columns, rows, 32 * low)

@@ -37,7 +37,9 @@ _KEPT_BUFFERS = 24
 # Folds are taken where units and products of two units are normal numbers.
 LOW, HIGH = -440, 480
 SHORT = 8  # bits of a weight that folds are simply multiplied by
-_BAND = 480
+_BAND = 480  # whole digits
+DIGIT = 32  # bits
+_LONGEST = 42  # bits of an integer for an element, so that 2**19 can be added up
 
 
 def aligned(shape: tuple[int, ...]) -> Floats:
@@ -234,6 +236,42 @@ def folds(
     for part, shift in _bands(rest):
         for inner in folds(part, bits, work, take):
             yield inner._replace(shift=shift)
+
+
+def spread(
+    x: Floats, work: Workspace
+) -> Iterator[tuple[NDArray[np.intp] | None, NDArray[np.int64], int, int]]:
+    """Integers that elements are made of: which of them, theirs, their place, and their bits.
+
+    An element is the sum of its ``integer * 2**(DIGIT * place)``. Places are the same for all, so
+    that they can be added where elements are few and far between. The first integers may be longer
+    than a digit, which mostly leaves one more, or, of a few elements, two.
+    """
+    scratch = work.take(x.shape)
+    e, lowest = exponents(x, scratch)
+    if e == lowest == 0:
+        return
+    part, rest = None, x
+    place = -((_LONGEST - e) // DIGIT)
+    while LOW <= e <= HIGH:
+        sigma = math.ldexp(1.5, DIGIT * place + 52)
+        above = rest + sigma
+        digits = above.view(np.int64) - _bits_of(sigma)
+        yield part, digits, place, e - DIGIT * place
+        if lowest >= DIGIT * place:
+            return
+        above -= sigma
+        rest = np.subtract(rest, above, out=above)
+        left = np.flatnonzero(rest)
+        if 4 * left.size < rest.size:
+            part, rest = left if part is None else part[left], rest[left]
+        if not left.size:
+            return
+        place, e = place - 1, DIGIT * place
+    for inner, shift in _bands(rest):
+        for some, digits, position, bits in spread(inner, work):
+            chosen = some if part is None else part if some is None else part[some]
+            yield chosen, digits, position + shift // DIGIT, bits
 
 
 def _two_product(x: Floats, w: Floats, work: Workspace) -> tuple[Floats, Floats]:

@@ -15,17 +15,18 @@ from numpy.typing import NDArray
 from streammetrics.core.exact.digits import Floats, Totals
 from streammetrics.core.exact.folds import (
     BLOCK,
+    DIGIT,
     SHORT,
     Fold,
     Workspace,
     folds,
     short_weight,
+    spread,
     sums,
     terms,
 )
 from streammetrics.core.exact.products import PIECE, STACKED_BLOCK, Layout, Products, Stack
 
-_GROUP_BLOCK = 2**20  # rows at most, when there are more groups than rows of an ordinary block
 _MIN_ROWS = 64  # of a block of wide rows
 
 _ONES = np.ones(BLOCK)
@@ -120,14 +121,14 @@ def add_groups(
 ) -> None:
     """Add each of ``values`` ``(n,)`` to the entry that ``index`` ``(n,)`` names."""
     (size,) = totals.shape
-    # A fold costs a pass over all groups: with many of them, blocks as long as the table.
-    for rows, shape, work in _blocks(values.shape, min(max(BLOCK, size), _GROUP_BLOCK)):
-        w = _load_weight(weight, rows, shape, work)
-        for fold in _weighted_folds(work.load(values, rows), w, _bits(shape[0], 1), work):
-            sums = np.bincount(index[rows], fold.values, size)
-            if len(sums) != size:
-                raise IndexError(f"group {len(sums) - 1} of {size}")
-            totals.add(sums, fold.unit, fold.shift)
+    if index.size and not 0 <= index.min() <= index.max() < size:
+        raise IndexError(f"groups {index.min()} to {index.max()} of {size}")
+    for rows, _, work in _blocks(values.shape, BLOCK):
+        w = None if weight is None else work.load(weight, rows)
+        for term, shift in terms(work.load(values, rows), w, work):
+            for part, digits, place, bits in spread(term, work):
+                here = index[rows] if part is None else index[rows][part]
+                totals.add_at(here, digits, place + shift // DIGIT, bits)
 
 
 def add_moments(

@@ -173,6 +173,16 @@ class ExactSum:
         add_groups(totals, index, values, weight)
         return cls._from_totals(totals)
 
+    def plus_at(self, index: NDArray[np.intp], values: NDArray[Any] | None) -> Self:
+        """Sums ``(m,)`` with each of the values ``(n,)``, or 1, added to the one at its index."""
+        totals = Totals(self.shape)
+        totals.start(self.digits, self.exponent)
+        if values is None:
+            totals.add_at(index, np.int64(1), 0, 0)
+        else:
+            add_groups(totals, index, values, None)
+        return self._from_totals(totals)
+
     @classmethod
     def counts(cls, integers: NDArray[np.int64]) -> Self:
         """The integers themselves, of any shape."""
