@@ -55,7 +55,6 @@ def sizes(request):
             patch.setattr(histogram, "_SLICE", 8)
             patch.setattr(histogram, "SMALL", 2)
             patch.setattr(waiting, "SMALL", 2)
-            patch.setattr(waiting, "WEIGHED", 8)
             patch.setattr(cells, "READ", 3)
             patch.setattr(counting, "READ", 3)
             patch.setattr(keys, "BLOCK", 4)

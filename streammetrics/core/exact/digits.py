@@ -26,6 +26,7 @@ LOWEST, HIGHEST = -3232, 3232
 _MAX_ADDITIONS = 256
 _MAX_PARTS = 8
 _MAX_REACHED = 1 << 61
+_SHORT = 3  # digits that need only a few operations to be rounded
 _ROWS = 1 << 13  # rows of a table worked on at a time, so that they stay in the cache
 
 
@@ -54,12 +55,10 @@ def _canonical(columns: Sequence[Digits], rows: int, exponent: int) -> tuple[Dig
 def _carried(columns: Sequence[Digits], start: int) -> Digits:
     """Digits of a few rows, by column, in ``[0, 2**32)`` but for one more, the sign's."""
     work = np.zeros((len(columns) + 1, min(_ROWS, columns[0].size - start)), np.int64)
-    carry = np.empty_like(work[0])
-    for digit, above, column in zip(work, work[1:], columns, strict=False):
-        digit += column[start : start + _ROWS]
-        np.right_shift(digit, 32, out=carry)
-        above += carry
-        digit &= MASK
+    for place, column in enumerate(columns):
+        work[place] += column[start : start + _ROWS]
+        np.right_shift(work[place], 32, out=work[place + 1])
+        work[place] &= MASK
     return work
 
 
@@ -114,10 +113,30 @@ def rounded(digits: Digits, exponent: int) -> Floats:
     """Nearest float64 of every row, ties to even, infinite only where the value overflows."""
     rows, width = digits.shape
     result = np.zeros(rows)
+    short = _SHORT if -1074 <= exponent <= 1023 - 32 * _SHORT else 0
     for start in range(0, rows if width else 0, _ROWS):
-        block = digits[start : start + _ROWS]
-        result[start : start + _ROWS] = _rounded(block, exponent)
+        block, out = digits[start : start + _ROWS], result[start : start + _ROWS]
+        if short:
+            out[:] = _rounded_short(block[:, :short])
+            out *= math.ldexp(1.0, exponent)
+        if width > short:
+            more = np.flatnonzero(block[:, short:].any(axis=1))
+            out[more] = _rounded(block[more], exponent)
     return result
+
+
+def _rounded_short(digits: Digits) -> Floats:
+    """Nearest float64 of integers of one to three digits."""
+    high: Floats
+    *lower, high = np.array(digits.T, np.float64, order="C")
+    if lower:
+        shifted = high * 2.0**32
+        high = shifted + lower[-1]
+    if len(lower) == 2:
+        # What that sum lacks has at most 12 bits: with the lowest digit it is a double as well.
+        lacking = (shifted - high) + lower[-1]
+        high = high * 2.0**32 + (lacking * 2.0**32 + lower[0])
+    return high
 
 
 def _rounded(digits: Digits, exponent: int) -> Floats:

@@ -8,7 +8,7 @@ function of the value alone. :mod:`~streammetrics.core.exact.digits` has the int
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
@@ -173,14 +173,15 @@ class ExactSum:
         add_groups(totals, index, values, weight)
         return cls._from_totals(totals)
 
-    def plus_at(self, index: NDArray[np.intp], values: NDArray[Any] | None) -> Self:
-        """Sums ``(m,)`` with each of the values ``(n,)``, or 1, added to the one at its index."""
+    def plus_at(self, rows: Iterable[tuple[NDArray[np.intp], Floats | None]]) -> Self:
+        """Sums ``(m,)`` and values ``(n,)``, or 1 for None, each added at its index ``(n,)``."""
         totals = Totals(self.shape)
         totals.start(self.digits, self.exponent)
-        if values is None:
-            totals.add_at(index, np.int64(1), 0, 0)
-        else:
-            add_groups(totals, index, values, None)
+        for index, values in rows:
+            if values is None:
+                totals.add_at(index, np.int64(1), 0, 0)
+            else:
+                add_groups(totals, index, values, None)
         return self._from_totals(totals)
 
     @classmethod
@@ -244,10 +245,28 @@ class ExactSum:
 
     def _like(self, digits: Digits) -> Self:
         """The value of digits ``(*shape, D)`` with this exponent."""
+        return self.of_digits(digits, self.exponent)
+
+    @classmethod
+    def of_digits(cls, digits: Digits, exponent: int) -> Self:
+        """The value of any digits ``(*shape, W)``, each of magnitude at most ``2**62``."""
         shape = digits.shape[:-1]
-        return type(self)(
-            shape, *canonical(digits.reshape(math.prod(shape), digits.shape[-1]), self.exponent)
-        )
+        return cls(shape, *canonical(digits.reshape(math.prod(shape), digits.shape[-1]), exponent))
+
+    @staticmethod
+    def aligned(every: Sequence["ExactSum"]) -> tuple[list[Digits], int]:
+        """Digits ``(*shape, W)`` of all, as many of each and of one exponent, which follows."""
+        ranges = [(sums.exponent, sums.digits.shape[1]) for sums in every if sums.digits.size]
+        low = min((exponent for exponent, _ in ranges), default=0)
+        width = max(((e - low) // 32 + size for e, size in ranges), default=0)
+        tables = []
+        for sums in every:
+            digits, first = sums.digits, (sums.exponent - low) // 32 if sums.digits.size else 0
+            if digits.shape[1] != width:
+                digits = np.zeros((len(digits), width), np.int64)
+                digits[:, first : first + sums.digits.shape[1]] = sums.digits
+            tables.append(digits.reshape(*sums.shape, width))
+        return tables, low
 
     def __getitem__(self, index: Any) -> Self:
         """Index the array of sums as NumPy would: ``sums[2]``, ``sums[order]``, ``sums[i, j]``."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.exact.digits import rounded
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.histograms.keys import (
     BLOCK,
@@ -103,8 +104,6 @@ class Cells(NamedTuple):
 
     def blocks(self) -> Iterator[CellBlock]:
         """What the cells hold, in blocks."""
-        exact = isinstance(self.mass, ExactSum)
-        mass = np.asarray(self.mass.to_float() if isinstance(self.mass, ExactSum) else self.mass)
         for start in range(0, self.ids.size, READ):
             part = slice(start, start + READ)
             scores = low = high = self.scores[part]
@@ -112,8 +111,15 @@ class Cells(NamedTuple):
             if self.level:
                 low, high = cell_edges(self.ids[part], self.level)
                 low, high = np.where(single, scores, low), np.where(single, scores, high)
-            counts: Any = mass[part].T.astype(np.float64 if exact else np.int64, order="C")
-            yield CellBlock(low, high, single, counts)
+            yield CellBlock(low, high, single, self._counts(part))
+
+    def _counts(self, rows: slice) -> Any:
+        """What each class weighs in some cells (classes, m)."""
+        if isinstance(self.mass, ExactSum):
+            mass = self.mass.digits.reshape(*self.mass.shape, -1)[rows]
+            near = rounded(mass.reshape(-1, mass.shape[2]), self.mass.exponent)
+            return near.reshape(mass.shape[:2]).T.copy()
+        return self.mass[rows].T.astype(np.int64, order="C")
 
     @property
     def nbytes(self) -> int:

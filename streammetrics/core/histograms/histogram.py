@@ -46,9 +46,10 @@ class DyadicHistogram:
     Rows wait until enough of them have gathered or the state is read: as they are while there are
     no wider cells, then as the place of their cell. Memory: 9 bytes per row that waits without a
     cell, of which there are at most twice ``max_cells``, and 4 bytes per row with one, at most
-    twice the cells; then 16 to 32 bytes per cell (more with fractional weights) and up to 16 for
-    the table that finds it. An add takes about as much again. Cost: a vectorised sort while
-    exact, then about twenty passes over blocks in the cache; weights cost a sort of positions.
+    twice the cells, each with 8 more for a weight; then 16 to 32 bytes per cell (40 to 80 with
+    fractional weights) and up to 16 for the table that finds it. An add takes about as much
+    again. Cost: a vectorised sort while exact, or one of positions where there are weights, then
+    about twenty passes over blocks in the cache.
 
     >>> import numpy as np
     >>> histogram = DyadicHistogram(max_cells=4, classes=2)
@@ -186,13 +187,11 @@ class DyadicHistogram:
         """Take rows whose arrays are the caller's: count them, or keep copies."""
         size, fresh = rows.scores.size, not self._waiting and not self._cells.ids.size
         self._settled = False
-        # Weighted rows are costly to count in small parts.
-        room = self._room if rows.weight is None else self._batch
-        if self._index and rows.weight is None and size >= SMALL:
+        if self._index and size >= SMALL:
             self._place([rows])
         elif fresh and rows.weight is None and _FEWEST <= size <= self.max_cells:
             self._waiting, self._is_run = (sorted_rows([rows]),), True
-        elif size_of(self._waiting) + size > room:
+        elif size_of(self._waiting) + size > self._room:
             waiting, self._waiting, self._is_run = (*self._waiting, rows), (), False
             self._count(waiting)
         else:
@@ -249,18 +248,17 @@ class DyadicHistogram:
         total = size_of(waiting)
         first = total if total <= first + _FEWEST else first
         for chunks in parts(waiting, first, self._batch):
-            plain = chunks[0].weight is None
             worthwhile = 4 * size_of(chunks) >= self._cells.ids.size
-            if plain and self._cells.level and not self._index and worthwhile:
+            if self._cells.level and not self._index and worthwhile:
                 self._index = None if self._scattered else CellIndex.of(self._cells)
                 self._scattered = self._index is None
-            if plain and self._index:
+            if self._index:
                 self._place(chunks)
             else:
                 self._insert(chunks)
 
     def _place(self, chunks: Sequence[Rows]) -> None:
-        """Find the cells of unweighted rows."""
+        """Find the cells of rows."""
         assert self._index is not None
         self._tally, late = placed(self._cells, self._index, chunks, self._tally)
         if late.scores.size:
@@ -281,13 +279,12 @@ class DyadicHistogram:
     def _insert(self, chunks: Sequence[Rows]) -> None:
         """Count rows by sorting them, and with them those that had no cell."""
         self._count_tally()
-        groups = [chunks, self._late]
-        if not chunks or (chunks[0].weight is None and self._late):
-            groups = [(*chunks, *self._late)]
+        rows = (*chunks, *self._late)
         self._late, self._index, self._scattered = (), None, False
-        for group in filter(None, groups):
-            more = self._cells_of(group)
-            self._cells = united(self._cells, [more], self.max_cells)
+        for weighted in (False, True):
+            group = [chunk for chunk in rows if (chunk.weight is not None) == weighted]
+            if group:
+                self._cells = united(self._cells, [self._cells_of(group)], self.max_cells)
 
     def _cells_of(self, chunks: Sequence[Rows]) -> Cells:
         rows = sorted_rows(chunks)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.histograms.cells import Cells, count_dtype, exact_mass
 from streammetrics.core.histograms.keys import BLOCK, Rows, blocks, joined, write_cell_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from streammetrics.core.exact.sums import ExactSum
+    from streammetrics.core.histograms.keys import Floats
 
 NOWHERE = np.iinfo(np.int32).max
 _PAGE_BITS = (6, 8, 10, 12)
@@ -101,11 +104,12 @@ class Tally(NamedTuple):
     """Rows that were found to belong to existing cells, not yet counted there.
 
     ``places`` are chunks of ``classes * position + code``, 4 bytes a row, with a position past the
-    last for rows without a cell; ``mixed`` are positions
-    of single-score cells in which another score was found.
+    last for rows without a cell, and ``weights`` what these rows weigh, None for 1 each; ``mixed``
+    are positions of single-score cells in which another score was found.
     """
 
     places: tuple[NDArray[np.int32], ...] = ()
+    weights: tuple[Floats | None, ...] = ()
     mixed: tuple[NDArray[np.int32], ...] = ()
 
     @property
@@ -116,13 +120,17 @@ class Tally(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes of the rows that wait."""
-        return sum(chunk.nbytes for chunk in (*self.places, *self.mixed))
+        weights = (weight.nbytes for weight in self.weights if weight is not None)
+        return sum(chunk.nbytes for chunk in (*self.places, *self.mixed)) + sum(weights)
 
 
 def placed(
     cells: Cells, index: CellIndex, chunks: Sequence[Rows], tally: Tally
 ) -> tuple[Tally, Rows]:
-    """Tally with the unweighted rows that have a cell, and copies of those that have none."""
+    """Tally with the rows that have a cell, and copies of those that have none.
+
+    Either all chunks have weights or none has.
+    """
     scratch = np.empty((2, BLOCK), np.int64)
     places = np.empty(sum(rows.scores.size for rows in chunks), np.int32)
     late, mixed, size = [chunks[0].part(_NONE)], [np.empty(0, np.int32)], 0
@@ -151,8 +159,13 @@ def placed(
         if rows.codes is not None:
             place += rows.codes
     strays = np.concatenate(mixed)
+    weight = None if late[0].weight is None else np.concatenate([rows.weight for rows in chunks])
     return (
-        Tally((*tally.places, places), (*tally.mixed, strays) if strays.size else tally.mixed),
+        Tally(
+            (*tally.places, places),
+            (*tally.weights, weight),
+            (*tally.mixed, strays) if strays.size else tally.mixed,
+        ),
         joined(late),
     )
 
@@ -166,15 +179,38 @@ def tallied(cells: Cells, tally: Tally) -> Cells:
         scores = scores.copy()
         for mixed in tally.mixed:
             scores[mixed] = np.nan
+    plain = all(weight is None for weight in tally.weights)
+    dtype = count_dtype(cells.mass, more=tally.size) if plain else None
+    mass = _counted(cells, tally, dtype) if dtype else _weighed(cells, tally)
+    return cells._replace(scores=scores, mass=mass)
+
+
+def _counted(cells: Cells, tally: Tally, dtype: type[np.integer[Any]]) -> NDArray[Any]:
+    """Integer mass with rows of weight 1 added."""
     size = cells.ids.size * cells.classes
-    dtype = count_dtype(cells.mass, more=tally.size)
-    counts = np.zeros(size + cells.classes, dtype or np.int64)
-    if dtype and not isinstance(cells.mass, ExactSum):
-        counts[:size] = cells.mass.ravel()
+    counts = np.zeros(size + cells.classes, dtype)
+    counts[:size] = np.asarray(cells.mass).ravel()
     one = counts.dtype.type(1)  # an operand of another type would take a slower path
     for places in tally.places:
         for start in range(0, places.size, BLOCK):
             np.add.at(counts, places[start : start + BLOCK].astype(np.intp), one)
-    table = counts[:size].reshape(-1, cells.classes)
-    mass = table if dtype else exact_mass(cells.mass) + ExactSum.counts(table)
-    return cells._replace(scores=scores, mass=mass)
+    return counts[:size].reshape(-1, cells.classes)
+
+
+def _weighed(cells: Cells, tally: Tally) -> ExactSum:
+    """Exact mass with rows added."""
+    size = cells.ids.size * cells.classes
+    sums = replace(exact_mass(cells.mass), shape=(size,)).plus_at(_blocks(tally, size))
+    return replace(sums, shape=(cells.ids.size, cells.classes))
+
+
+def _blocks(tally: Tally, size: int) -> Iterator[tuple[NDArray[np.intp], Floats | None]]:
+    """Places below ``size`` and weights of the rows."""
+    for places, weight in zip(tally.places, tally.weights, strict=True):
+        for start in range(0, places.size, BLOCK):
+            index = places[start : start + BLOCK].astype(np.intp)
+            block = None if weight is None else weight[start : start + BLOCK]
+            if index.max() >= size:
+                known = index < size
+                index, block = index[known], None if block is None else block[known]
+            yield index, block

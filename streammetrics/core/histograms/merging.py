@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ from streammetrics.core.histograms.lookup import NOWHERE, CellIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
 _UNITED = 4  # histograms whose cells are sorted together: more would leave the cache
 _AHEAD = 64  # histograms that an index is made for: worth it, and soon looked over
@@ -59,14 +62,31 @@ def _union(every: Sequence[Cells], max_cells: int) -> Cells:
         ids.sort()
         level = fitting_level(ids, level, max_cells)
         del ids
-    dtype = count_dtype(*(cells.mass for cells in some))
     same = [cells.raised(level) for cells in some]
-    if dtype is None:
-        return _sorted(same, dtype)
-    _, ids, scores, masses, classes = zip(*(_sorted(p, dtype) for p in _aligned(same)), strict=True)
+    dtype = count_dtype(*(cells.mass for cells in some))
+    if dtype:
+        return _joined(same, dtype)
+    # Digits are integers as well: a cell has so many for each class, small enough to be added.
+    masses, exponent = ExactSum.aligned([exact_mass(cells.mass) for cells in some])
+    wide = [cells._replace(mass=_flat(mass)) for cells, mass in zip(same, masses, strict=True)]
+    united = _joined(wide, np.int64)
+    digits = np.asarray(united.mass).reshape(united.ids.size, united.classes, -1)
+    return united._replace(mass=ExactSum.of_digits(digits, exponent))
+
+
+def _flat(digits: NDArray[Any]) -> NDArray[Any]:
+    """Digits (n, classes, W) as (n, classes * W)."""
+    return digits.reshape(len(digits), math.prod(digits.shape[1:]))
+
+
+def _joined(every: Sequence[Cells], dtype: type[np.integer[Any]]) -> Cells:
+    """The union of cells of one level with their mass in integers of a type that holds the sums."""
+    _, ids, scores, masses, classes = zip(
+        *(_sorted(part, dtype) for part in _aligned(every)), strict=True
+    )
     single = np.concatenate(scores)
-    first = np.concatenate(ids) if level else single
-    return Cells(level, first, single, np.concatenate(masses), classes[0])
+    first = np.concatenate(ids) if every[0].level else single
+    return Cells(every[0].level, first, single, np.concatenate(masses), classes[0])
 
 
 def _aligned(every: Sequence[Cells]) -> Iterator[list[Cells]]:
@@ -81,8 +101,7 @@ def _aligned(every: Sequence[Cells]) -> Iterator[list[Cells]]:
         ]
 
 
-def _sorted(every: Sequence[Cells], dtype: type[np.integer[Any]] | None) -> Cells:
-    """The union of cells of one level, with the mass in integers of a type or in exact sums."""
+def _sorted(every: Sequence[Cells], dtype: type[np.integer[Any]]) -> Cells:
     level, classes = every[0].level, every[0].classes
     ids = np.concatenate([cells.ids for cells in every])
     order = ids.argsort(kind="stable")  # which finds the ascending runs and merges them
@@ -90,17 +109,8 @@ def _sorted(every: Sequence[Cells], dtype: type[np.integer[Any]] | None) -> Cell
     if level:
         scores = np.concatenate([cells.scores for cells in every])[order]
     starts, first, single = runs_of(ids, scores, ascending=False)
-    if dtype is None:
-        place = np.empty(order.size, np.intp)
-        place[order] = np.repeat(np.arange(starts.size), np.diff(starts, append=order.size))
-        edges = np.cumsum([cells.ids.size for cells in every])
-        total, *rest = (
-            exact_mass(cells.mass).regroup(here, starts.size)
-            for cells, here in zip(every, np.split(place, edges[:-1]), strict=True)
-        )
-        return Cells(level, first, single, sum(rest, total), classes)
     table = np.concatenate([np.asarray(cells.mass) for cells in every], dtype=dtype)
-    counts = np.empty((starts.size, classes), dtype)
+    counts = np.empty((starts.size, table.shape[1]), dtype)
     for column, more in zip(columns_of(counts, dtype), columns_of(table, dtype), strict=True):
         np.add.reduceat(more[order], starts, dtype=more.dtype, out=column)
     return Cells(level, first, single, counts, classes)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from streammetrics.core.histograms.keys import Codes, Floats
 
 SMALL = 1 << 14  # rows of a chunk worth joining to the next
-WEIGHED = 1 << 20  # weighted rows in a part at least: their cells are costly to unite
 
 
 def checked(classes: int, scores: Floats, codes: Codes | None, weight: Floats | None) -> Rows:
@@ -63,7 +62,7 @@ def parts(chunks: Sequence[Rows], first: int, size: int) -> Iterator[list[Rows]]
     """All rows in parts that bound the scratch memory, those of weight 1 first."""
     for weighted in (False, True):
         part: list[Rows] = []
-        room = max(size, WEIGHED) if weighted else first
+        room = first
         for rows in chunks:
             start = 0 if (rows.weight is not None) == weighted else rows.scores.size
             while start < rows.scores.size:
