@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.exact import digits as big
 from streammetrics.core.exact.sums import ExactSum
 
 HOSTILE = st.one_of(
@@ -108,6 +109,34 @@ def test_groups(x, data):
     plain, weighted = ExactSum.grouped(index, 4, values), ExactSum.grouped(index, 4, values, w)
     check(plain, [dot(values[index == g]) for g in range(4)])
     check(weighted, [dot(values[index == g], w[index == g]) for g in range(4)])
+
+
+@pytest.mark.parametrize("reached", [1 << 61, 1 << 45])
+def test_groups_carry_before_digits_overflow(reached, monkeypatch):
+    monkeypatch.setattr(big, "_MAX_REACHED", reached)
+    rng = np.random.default_rng(8)
+    index, x = rng.integers(0, 3, 100_000), rng.standard_normal(100_000)
+    x *= 2.0 ** rng.integers(-40, 40, x.size)
+    x[:50_000] = -(2.0**42 - 1)
+    check(ExactSum.grouped(index, 3, x), [dot(x[index == g]) for g in range(3)])
+    start = ExactSum.of(x[:300].reshape(100, 3))
+    more = start.plus_at([(index, x), (index[:7], None)])
+    ones = ExactSum.counts(np.bincount(index[:7], minlength=3))
+    assert same_bytes(more, start + ExactSum.grouped(index, 3, x) + ones)
+
+
+@pytest.mark.parametrize("exponent", [0, -64, -1056, -1088, -1120, 800, 896, 992])
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 6])
+def test_rounding_of_any_digits(exponent, width):
+    rng = np.random.default_rng(width)
+    table = rng.choice([0, 0, 1, 1 << 31, (1 << 32) - 1, 0x80000100], (300, width))
+    table[::2] = rng.integers(0, 1 << 32, table[::2].shape) >> rng.integers(0, 32)
+    table[:, -1] >>= 1
+    table[::3, -1] -= 1 << 31
+    for rows in (table, np.abs(table)):
+        found = big.rounded(rows, exponent)
+        exact = [sum(int(x) << 32 * k for k, x in enumerate(row)) for row in rows]
+        assert found.tolist() == [big.nearest(value, exponent) for value in exact]
 
 
 @given(hnp.arrays(np.int64, hnp.array_shapes(max_dims=3, min_side=0)))

@@ -314,6 +314,43 @@ def test_many_rows_in_any_batches(shape, max_cells, sizes):
         assert np.array_equal(whole.arrays()["counts"].sum(axis=1), counts)
 
 
+WEIGHT_SHAPES = {
+    "ordinary": lambda rng, n: rng.exponential(size=n),
+    "short": lambda rng, n: rng.exponential(size=n).astype(np.float32).astype(float),
+    "whole": lambda rng, n: rng.integers(1, 10, n).astype(float),
+    "wide": lambda rng, n: np.exp(rng.uniform(-300, 300, n)),
+}
+
+
+@pytest.mark.parametrize("weights", WEIGHT_SHAPES)
+@pytest.mark.parametrize("max_cells", [64, 5000])
+def test_many_weighted_rows_in_any_batches(weights, max_cells, sizes):
+    rng = np.random.default_rng(4)
+    n = 3000 if histogram._SLICE < 100 else 150_000
+    scores, codes = rng.normal(0, 3, n), rng.integers(0, 2, n).astype(np.uint8)
+    weight = WEIGHT_SHAPES[weights](rng, n)
+    weight[::3] = 1.0  # which counts as no weight where a whole batch has it
+    whole = DyadicHistogram(max_cells, 2)
+    whole.add(scores, codes, weight)
+    order = np.concatenate([rng.permutation(np.arange(0, n, 3)), rng.permutation(n)])
+    order = order[np.sort(np.unique(order, return_index=True)[1])]
+    shards = [DyadicHistogram(max_cells, 2) for _ in range(2)]
+    for k, part in enumerate(np.array_split(order, 11)):
+        shards[k % 2].add(scores[part], codes[part], weight[part])
+        if k % 3 == 0:
+            shards[k % 2].check()
+    shards[0].merge(shards[1])
+    assert image(whole) == image(shards[0])
+    ids = keys.cell_ids(scores, whole.level) if whole.level else scores
+    cells, place = np.unique(ids, return_inverse=True)
+    assert np.array_equal(whole.arrays()["cells" if whole.level else "scores"], cells)
+    # The heaviest cell, row by row.
+    here = place == np.argmax(np.bincount(place, weight))
+    counts = np.concatenate([block.counts for block in whole.cells()], axis=1)
+    exact = [sum(map(Fraction, weight[here & (codes == code)])) for code in (0, 1)]
+    assert counts[:, place[here][0]].tolist() == [rounded(mass) for mass in exact]
+
+
 @given(scores=st.lists(SCORES, min_size=1, max_size=30), level=st.integers(1, 64))
 @settings(deadline=None)
 def test_keys_and_edges(scores, level):

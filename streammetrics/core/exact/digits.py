@@ -36,20 +36,22 @@ def canonical(digits: Digits, exponent: int) -> tuple[Digits, int]:
 
 
 def _canonical(columns: Sequence[Digits], rows: int, exponent: int) -> tuple[Digits, int]:
-    """Canonical form of digits in columns ``(m,)``, the lowest first: once to see its width."""
-    widest, lowest = 0, len(columns)
-    for start in range(0, rows if columns else 0, _ROWS):
-        low, high = _used(_carried(columns, start))
-        widest, lowest = max(widest, high), min(lowest, low)
-    if not widest:
-        return frozen(np.zeros((rows, 0), np.int64)), 0
-    form = np.empty((rows, widest - lowest), np.int64)
-    for start in range(0, rows, _ROWS):
-        work = _carried(columns, start)[lowest:widest]
-        if widest <= len(columns):  # the columns above, which repeat its sign, are left out
+    """Canonical form of digits in columns ``(m,)``, the lowest first."""
+    lowest, widest, start = len(columns), 0, 0
+    form = np.zeros((rows, 0), np.int64)
+    while start < rows and columns:
+        work = _carried(columns, start)
+        low, high = _used(work)
+        if low < lowest or high > widest:  # wider than those before, which mostly are the first
+            lowest, widest, start = min(low, lowest), max(high, widest), 0
+            form = np.empty((rows, widest - lowest), np.int64)
+            continue
+        work = work[lowest:widest]
+        if 0 < widest <= len(columns):  # the columns above, which repeat its sign, are left out
             work[-1] -= (work[-1] >> 31) << 32
         form[start : start + _ROWS] = work.T
-    return frozen(form), exponent + 32 * lowest
+        start += _ROWS
+    return frozen(form), exponent + 32 * lowest if widest else 0
 
 
 def _carried(columns: Sequence[Digits], start: int) -> Digits:
@@ -63,7 +65,7 @@ def _carried(columns: Sequence[Digits], start: int) -> Digits:
 
 
 def _used(work: Digits) -> tuple[int, int]:
-    """The range of columns that carried digits need, the highest one signed; ``(W, 0)`` of 0."""
+    """The columns that carried digits need, from and to, the highest signed; ``(W, 0)`` for 0."""
     top = len(work)
     signed = work[-1]
     while top > 1 and np.array_equal(signed, -(work[top - 2] >> 31)):
@@ -72,7 +74,7 @@ def _used(work: Digits) -> tuple[int, int]:
     low = 0
     while low < top and not work[low].any():
         low += 1
-    return (low, top) if low < top else (len(work), 0)
+    return (low, top) if low < top else (len(work) - 1, 0)
 
 
 def frozen(digits: Digits) -> Digits:
@@ -113,20 +115,27 @@ def rounded(digits: Digits, exponent: int) -> Floats:
     """Nearest float64 of every row, ties to even, infinite only where the value overflows."""
     rows, width = digits.shape
     result = np.zeros(rows)
-    short = _SHORT if -1074 <= exponent <= 1023 - 32 * _SHORT else 0
+    normal = exponent >= -1074 and exponent + 32 * max(width, _SHORT) <= 1023
     for start in range(0, rows if width else 0, _ROWS):
         block, out = digits[start : start + _ROWS], result[start : start + _ROWS]
-        if short:
-            out[:] = _rounded_short(block[:, :short])
-            out *= math.ldexp(1.0, exponent)
-        if width > short:
-            more = np.flatnonzero(block[:, short:].any(axis=1))
-            out[more] = _rounded(block[more], exponent)
+        if not normal or (width > _SHORT and block[:, -1].min() < 0):
+            out[:] = _rounded(block, exponent)
+            continue
+        out[:] = _rounded_short(block[:, :_SHORT], 0.0) * math.ldexp(1.0, exponent)
+        for low in range(1, width - _SHORT + 1):  # the highest digits of those that have more
+            more = np.flatnonzero(block[:, low + _SHORT - 1])
+            longer = block[more]
+            below = np.where(longer[:, :low].any(axis=1), 0.5, 0.0)
+            near = _rounded_short(longer[:, low : low + _SHORT], below)
+            out[more] = near * math.ldexp(1.0, exponent + 32 * low)
     return result
 
 
-def _rounded_short(digits: Digits) -> Floats:
-    """Nearest float64 of integers of one to three digits."""
+def _rounded_short(digits: Digits, below: float | Floats) -> Floats:
+    """Nearest float64 of integers of one to three digits, and of a part below one.
+
+    Any such part will do for another where the highest of three digits is not 0.
+    """
     high: Floats
     *lower, high = np.array(digits.T, np.float64, order="C")
     if lower:
@@ -135,7 +144,7 @@ def _rounded_short(digits: Digits) -> Floats:
     if len(lower) == 2:
         # What that sum lacks has at most 12 bits: with the lowest digit it is a double as well.
         lacking = (shifted - high) + lower[-1]
-        high = high * 2.0**32 + (lacking * 2.0**32 + lower[0])
+        high = high * 2.0**32 + (lacking * 2.0**32 + (lower[0] + below))
     return high
 
 

@@ -263,7 +263,7 @@ class DyadicHistogram:
         self._tally, late = placed(self._cells, self._index, chunks, self._tally)
         if late.scores.size:
             self._late = appended(self._late, late)
-        if self._tally.size > max(8 * _FEWEST, self._cells.ids.size):
+        if self._tally.size > max(8 * _FEWEST, 2 * self._cells.ids.size):
             self._count_tally()
         if size_of(self._late) > max(_FEWEST, self._cells.ids.size // 2):
             self._insert(())
