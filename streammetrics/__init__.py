@@ -24,6 +24,7 @@ same `to_bytes()`, and the same value to the last bit. A value is exact, or `bou
 holds the exact one.
 """
 
+from streammetrics import _command  # noqa: F401 - first: NumPy takes its time, and Ctrl-C may come
 from streammetrics.core.errors import (
     EstimateWarning,
     IncompatibleMetricsError,

@@ -6,20 +6,34 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from streammetrics._command import INTERRUPTED, IS_COMMAND, leave_at_interrupt, raise_at_interrupt
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code: 0, 2 for a mistake, 130 for Ctrl-C."""
-    # Worker processes import this module through the console script, so nothing heavy above.
-    missing = [name for name in ("pyarrow", "typer", "rich") if find_spec(name) is None]
-    if missing:
-        print(
-            f"error: the command line needs {', '.join(missing)}: pip install 'streammetrics[cli]'",
-            file=sys.stderr,
-        )
-        return 2
-    from streammetrics.cli.app import run_command  # noqa: PLC0415 - needs the extra
+    """Run the command line and return the exit code.
 
-    return run_command(arguments)
+    0 is done, 1 that there were no rows, 2 a mistake, 130 Ctrl-C; docs/cli.md has them all.
+    """
+    try:
+        raise_at_interrupt()
+        # Worker processes import this module through the console script, so nothing heavy above.
+        missing = [name for name in ("pyarrow", "typer", "rich") if find_spec(name) is None]
+        if missing:
+            print(
+                f"error: the command line needs {', '.join(missing)}: "
+                "pip install 'streammetrics[cli]'",
+                file=sys.stderr,
+            )
+            return 2
+        from streammetrics.cli.ending import run_command  # noqa: PLC0415 - needs the extra
+
+        code = run_command(arguments)
+        if IS_COMMAND:  # what was printed is out: nothing is lost any more
+            leave_at_interrupt()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return code

@@ -1,223 +1,108 @@
-"""The commands: their arguments, and one line for every mistake."""
+"""The commands: their arguments, and what is done with them."""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any
 
 import typer
 
+from streammetrics.cli import options as typed
 from streammetrics.cli.errors import CommandError
+from streammetrics.cli.evaluating import Asked, measured, opened, reported
+from streammetrics.cli.listing import listing
 from streammetrics.cli.merging import in_ledger, in_one
-from streammetrics.cli.planning import plan
-from streammetrics.cli.running import (
-    advice,
-    finish,
-    opened,
-    progress_bar,
-    state_of,
-)
-from streammetrics.cli.specs import Spec, character, depths, literal, literals, parse
-from streammetrics.cli.tasks import OF_TREC_FILES, TASKS, flag
-from streammetrics.cli.writing import check_writable, write
-from streammetrics.core.errors import StreamMetricsError
+from streammetrics.cli.outcome import Outcome, say
+from streammetrics.cli.outputs import Output, check_outputs, check_places, is_state, write
+from streammetrics.cli.running import finish, outputs_of, state_of
+from streammetrics.cli.specs import WORDS, character, depths, literal, literals, parse
+from streammetrics.cli.tasks import TASKS
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.engines.local import evaluate as evaluate_data
 from streammetrics.ledger.ledger import Ledger
-from streammetrics.readers import trec
-from streammetrics.readers.paths import FORMATS, find
 from streammetrics.readers.pieces import BATCH_ROWS
-from streammetrics.readers.sources import STDIN
+from streammetrics.show.report import Results, report
 from streammetrics.show.terminal import console
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-app = typer.Typer(
-    help="Exact metrics of prediction files of any size.",
-    add_completion=False,
-    rich_markup_mode=None,
-)
-
-_INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
+app = typer.Typer(help="Exact metrics of prediction files of any size.", rich_markup_mode=None)
 
 
-def _option(text: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=text, **more)
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            typer.echo(f"streammetrics {version('streammetrics')}")
+        except PackageNotFoundError:
+            typer.echo("streammetrics, not installed: run from a checkout")
+        raise typer.Exit
 
 
-JsonOption = Annotated[
-    str | None, _option("Write the results as JSON.", "--json", metavar="FILE|-")
-]
-PerQueryOption = Annotated[bool, _option("Show the value of each query too.", "--per-query")]
-
-
-def run_command(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; every mistake is one line on standard error and exit code 2."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
-    try:
-        code = app(args=words or ["--help"], standalone_mode=False)
-    except (KeyboardInterrupt, typer.Abort):
-        code = _INTERRUPTED  # some versions of the parser return this code, others raise
-    except StreamMetricsError as error:
-        return _mistake(str(error))
-    except MemoryError:
-        return _mistake("not enough memory: try fewer --workers or --max-bins")
-    except Exception as error:
-        told = getattr(error, "format_message", None)  # how the parser's errors are known
-        if told is None:
-            raise
-        return _mistake(f"{told()}; see streammetrics --help")
-    if code == _INTERRUPTED:
-        print("interrupted", file=sys.stderr)
-    return int(code or 0)
-
-
-def _mistake(message: str) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
-    return 2
-
-
-@app.command()
-def evaluate(
-    task: Annotated[
-        str, _option("What is predicted.", metavar="|".join(TASKS), show_default=False)
-    ],
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH...",
-            help="Parquet, Arrow, CSV or JSON lines: files, folders, globs; - is standard input.",
+@app.callback()
+def _every_command(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
         ),
-    ] = None,
-    y_true: Annotated[str | None, _option("The column of true labels or values.")] = None,
-    y_score: Annotated[
-        str | None,
-        _option("The column of scores; for several classes a list p0,p1,p2 or a glob 'p*'."),
-    ] = None,
-    y_pred: Annotated[str | None, _option("The column of predicted labels or values.")] = None,
-    weight: Annotated[str | None, _option("The column of row weights.")] = None,
-    query: Annotated[str | None, _option("ranking: the column of query ids.")] = None,
-    relevance: Annotated[
-        str | None, _option("ranking: the column of relevances; null where not judged.")
-    ] = None,
-    score: Annotated[
-        str | None, _option("ranking: the column of scores; null where not retrieved.")
-    ] = None,
-    doc: Annotated[str | None, _option("ranking: the column of document ids.")] = None,
-    qrels: Annotated[
-        str | None, _option("ranking: a TREC file of judgments, instead of PATH.", metavar="FILE")
-    ] = None,
-    run: Annotated[
-        str | None, _option("ranking: a TREC file of results, with --qrels.", metavar="FILE")
-    ] = None,
-    labels_true: Annotated[str | None, _option("clustering: the column of true labels.")] = None,
-    labels_pred: Annotated[
-        str | None, _option("clustering: the column of predicted clusters.")
-    ] = None,
-    features: Annotated[
-        str | None, _option("clustering: the columns of coordinates, a list or a glob 'x*'.")
-    ] = None,
-    labels: Annotated[
-        str | None,
-        _option(
-            "The classes, as 0,1,2 or cat,dog: any other label is a mistake; clustering: the "
-            "column of the clusters of --features."
-        ),
-    ] = None,
-    metrics: Annotated[
-        str | None,
-        _option("What to compute, such as 'F1,FBeta(beta=2),ROCAUC', instead of the default."),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        _option("Scores from here on are positive; 0.5 if there is no --y-pred."),
-    ] = None,
-    max_bins: Annotated[
-        int | None,
-        _option("Distinct scores kept apart; past them values are certified intervals."),
-    ] = None,
-    nan_policy: Annotated[
-        str | None,
-        _option("What to do with rows that lack a value; raise by default.", metavar="raise|omit"),
-    ] = None,
-    pos_label: Annotated[str | None, _option("The positive class; 1 by default.")] = None,
-    average: Annotated[
-        str | None,
-        _option(
-            "How classes are averaged; metrics that lack an average (ROCAUC has no micro) keep "
-            "their own default, which --json shows.",
-            metavar="binary|micro|macro|weighted|none",
-        ),
-    ] = None,
-    k: Annotated[
-        str | None,
-        _option(
-            "ranking: how many results count, such as 5,10,100, in every metric that takes k and "
-            "does not say its own; 10 by default in the default metrics."
-        ),
-    ] = None,
-    preset: Annotated[
-        str | None,
-        _option(
-            "ranking: another tool's conventions; trec_eval by default with --qrels.",
-            metavar="trec_eval|sklearn",
-        ),
-    ] = None,
-    ties: Annotated[
-        str | None,
-        _option(
-            "ranking: equal scores in expectation, or by descending document.",
-            metavar="average|doc",
-        ),
-    ] = None,
-    relevant_at: Annotated[
-        float | None, _option("ranking: the least relevance that is one.")
-    ] = None,
-    no_relevant: Annotated[
-        str | None,
-        _option("ranking: queries without a relevant document.", metavar="zero|skip"),
-    ] = None,
-    unretrieved: Annotated[
-        str | None,
-        _option(
-            "ranking: judged queries without results; zero is trec_eval's -c.", metavar="zero|skip"
-        ),
-    ] = None,
-    per_query: PerQueryOption = False,
-    format: Annotated[  # noqa: A002 - the option's name
-        str | None,
-        _option("The files' format, where their endings do not say it.", metavar="|".join(FORMATS)),
-    ] = None,
-    delimiter: Annotated[
-        str | None,
-        _option(
-            "What is between the fields of CSV, such as ';' or tab; by default what the first "
-            "rows of each file say."
-        ),
-    ] = None,
-    batch_rows: Annotated[int, _option("Rows read at a time.", min=1)] = BATCH_ROWS,
-    workers: Annotated[
-        int, _option("Processes that read; the result is the same to the last bit.", min=1)
-    ] = 1,
-    json: JsonOption = None,
-    save: Annotated[
-        str | None, _option("Save the state, for show, merge or Python.", metavar="STATE")
-    ] = None,
+    ] = False,
 ) -> None:
+    """Exact metrics of prediction files of any size."""
+
+
+@app.command(cls=typed.Once)
+def evaluate(
+    task: typed.Task,
+    paths: typed.Paths = None,
+    y_true: typed.YTrue = None,
+    y_score: typed.YScore = None,
+    y_pred: typed.YPred = None,
+    values: typed.Values = None,
+    weight: typed.Weight = None,
+    query: typed.Query = None,
+    relevance: typed.Relevance = None,
+    score: typed.Score = None,
+    doc: typed.Doc = None,
+    qrels: typed.Qrels = None,
+    run: typed.Run = None,
+    labels_true: typed.LabelsTrue = None,
+    labels_pred: typed.LabelsPred = None,
+    features: typed.Features = None,
+    labels: typed.Labels = None,
+    metrics: typed.Metrics = None,
+    threshold: typed.Threshold = None,
+    max_bins: typed.MaxBins = None,
+    nan_policy: typed.NanPolicy = None,
+    pos_label: typed.PosLabel = None,
+    average: typed.Average = None,
+    k: typed.K = None,
+    preset: typed.Preset = None,
+    ties: typed.Ties = None,
+    relevant_at: typed.RelevantAt = None,
+    no_relevant: typed.NoRelevant = None,
+    unretrieved: typed.Unretrieved = None,
+    per_query: typed.PerQuery = False,
+    input_format: typed.InputFormat = None,
+    format: typed.OldFormat = None,  # noqa: A002, ARG001 - the option's name; it is refused
+    delimiter: typed.Delimiter = None,
+    batch_rows: typed.BatchRows = BATCH_ROWS,
+    workers: typed.Workers = 1,
+    json: typed.Json = None,
+    csv: typed.Csv = None,
+    markdown: typed.Markdown = None,
+    save: typed.Save = None,
+    force: typed.Force = False,
+) -> Outcome:
     """Compute metrics of files of predictions."""
     columns = {
-        "y_true": y_true, "y_score": y_score, "y_pred": y_pred, "sample_weight": weight,
-        "query": query, "relevance": relevance, "score": score, "doc": doc,
-        "labels_true": labels_true, "labels_pred": labels_pred, "X": features,
+        "y_true": y_true, "y_score": y_score, "y_pred": y_pred, "values": values,
+        "sample_weight": weight, "query": query, "relevance": relevance, "score": score,
+        "doc": doc, "labels_true": labels_true, "labels_pred": labels_pred, "X": features,
     }  # fmt: skip
-    options = {
+    options: dict[str, Any] = {
         "threshold": threshold,
         "max_bins": max_bins,
         "nan_policy": nan_policy,
         "pos_label": None if pos_label is None else literal(pos_label),
         "average": average,
-        "k": None if k is None else depths(k),
+        "k": depths(k) if k else None,
         "preset": preset,
         "ties": ties,
         "relevant_at": relevant_at,
@@ -228,46 +113,71 @@ def evaluate(
         columns["labels"] = labels
     else:
         options["labels"] = None if labels is None else literals(labels)
-    given = {key: text for key, text in columns.items() if text is not None}
     options = {key: value for key, value in options.items() if value is not None}
-    specs = None if metrics is None else parse(metrics)
-    for path in (save, json):
-        if path not in {None, STDIN}:
-            check_writable(str(path))
-    if qrels is not None or run is not None:
-        _check_trec(task, [*(paths or ()), *map(flag, given)], qrels, run)
-        options = {"preset": "trec_eval", **options}
-        what = plan(task, trec.INPUTS, options, specs, tuple(map(Spec, OF_TREC_FILES)))
-        pieces = trec.pieces(str(qrels), str(run))
-        about: dict[str, Any] = {"qrels": qrels, "run": run}
-    else:
-        what = plan(task, given, options, specs)
-        if not paths:
-            raise CommandError("which files are to be read? PATH... is missing")
-        found = find(paths, format, None if delimiter is None else character(delimiter))
-        names, pieces, said = opened(found, what)
-        files = [str(source) for source in found.sources]
-        about = {"columns": names, "files": files, "left_out": said}
+    if average is not None and WORDS.get(average.lower(), average) is None:
+        options["average"] = None
     if per_query and task != "ranking":
         raise CommandError(f"--per-query is not for --task {task}")
-    with progress_bar(pieces) as progress, advice(what):
-        suite = evaluate_data(
-            what.suite, pieces, workers=workers, batch_rows=batch_rows, progress=progress
+    asked = Asked(
+        task=task,
+        columns={key: _each(given) for key, given in columns.items() if given},
+        options=options,
+        specs=parse(metrics) if metrics else None,
+        paths=paths or (),
+        qrels=qrels,
+        runs=run or (),
+        format=input_format,
+        delimiter=None if delimiter is None else character(delimiter),
+    )
+    outputs = outputs_of(json, csv, markdown)
+    if save is not None:
+        outputs.append(Output("--save", save, is_state))
+    check_places(outputs)
+    work = opened(asked)
+    if save is not None and len(work.models) > 1:
+        raise CommandError(
+            f"--save holds the state of one model, and there are {len(work.models)}: "
+            "evaluate them one by one"
         )
-    about = {"task": task, **about, "options": dict(what.options)}
-    finish(suite, about, (), json, save=save, per_query=per_query)
+    check_outputs(outputs, work.files, force=force, folders=asked.paths)
+    for note in work.notes:
+        say(f"note: {note}")
+    states = measured(work, workers=workers, batch_rows=batch_rows)
+    results = reported(work, states, per_query=per_query)
+    if save is not None:
+        (state,) = states.values()
+        write(save, state.to_bytes())
+    return finish(results, outputs)
 
 
-def _check_trec(task: str, others: Sequence[str], qrels: str | None, run: str | None) -> None:
-    if task != "ranking":
-        raise CommandError(f"--qrels and --run are not for --task {task}")
-    if qrels is None or run is None:
-        raise CommandError("--qrels and --run need each other")
-    if others:
-        raise CommandError(f"--qrels and --run are all that is read: leave out {others[0]}")
+def _each(given: str | list[str]) -> list[str]:
+    return [given] if isinstance(given, str) else given
 
 
-@app.command()
+@app.command(name="metrics", cls=typed.Once)
+def list_metrics(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[METRIC]...",
+            help="Show all about these: parameters, formula, an example.",
+            autocompletion=typed.complete_metrics,
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="Only those of one task.",
+            metavar="|".join(TASKS),
+            autocompletion=typed.complete_task,
+        ),
+    ] = None,
+) -> Outcome:
+    """List the metrics there are, a line each, by task."""
+    return Outcome(listing(names or (), task, console().width))
+
+
+@app.command(cls=typed.Once)
 def merge(
     states: Annotated[
         list[str], typer.Argument(metavar="STATE...", help="Saved states, or ledgers.")
@@ -277,39 +187,45 @@ def merge(
     ],
     ledger: Annotated[
         bool,
-        _option(
-            "Make a ledger, in which each shard counts once. A state is of the shard that its "
-            "file is named for; shard@2.state is of its second attempt.",
+        typer.Option(
             "--ledger",
+            help="Make a ledger, in which each shard counts once. A state is of the shard that "
+            "its file is named for; shard@2.state is of its second attempt. The ledger may be "
+            "among the states: it is then updated.",
         ),
     ] = False,
     seal: Annotated[
-        bool, _option("Fold all shards of the ledger into one state, for good.", "--seal")
+        bool,
+        typer.Option("--seal", help="Fold all shards of the ledger into one state, for good."),
     ] = False,
-) -> None:
+    force: typed.Force = False,
+) -> Outcome:
     """Merge saved states into one: as if one worker had seen all their rows."""
-    check_writable(output)
+    if seal and not ledger:
+        raise CommandError("--seal is for ledgers: add --ledger")
+    check_outputs([Output("-o", output, is_state)], () if ledger else states, force=force)
     merged = in_ledger(states) if ledger else in_one(states)
     if seal:
-        if not isinstance(merged, Ledger):
-            raise CommandError("--seal is for ledgers: add --ledger")
         merged.seal(merged.ids)
     write(output, merged.to_bytes())
     count = f"{len(states)} state{'s' * (len(states) != 1)}"
     if isinstance(merged, Ledger):
         count += f" into {len(merged):,} shard{'s' * (len(merged) != 1)}"
-    console().print(f"merged {count} of {merged.n_rows:,} rows into {output}")
+    return Outcome(f"merged {count} of {merged.n_rows:,} rows into {output}\n")
 
 
-@app.command(name="show")
+@app.command(name="show", cls=typed.Once)
 def show_state(
     state: Annotated[str, typer.Argument(metavar="STATE", help="A saved state.")],
-    json: JsonOption = None,
-    per_query: PerQueryOption = False,
-) -> None:
+    json: typed.Json = None,
+    csv: typed.Csv = None,
+    markdown: typed.Markdown = None,
+    per_query: typed.PerQuery = False,
+    force: typed.Force = False,
+) -> Outcome:
     """Show the values of a saved state."""
-    if json not in {None, STDIN}:
-        check_writable(str(json))
+    outputs = outputs_of(json, csv, markdown)
+    check_outputs(outputs, [state], force=force)
     what = state_of(state)
     about: dict[str, Any] = {"state": state}
     notes = []
@@ -321,4 +237,4 @@ def show_state(
         what = what.merged()
     if isinstance(what, MetricSet):
         about["columns"] = what.columns
-    finish(what, about, notes, json, per_query=per_query)
+    return finish(Results({"": report(what, about, notes, per_query=per_query)}), outputs)

@@ -50,8 +50,6 @@ def plan(
     task = _task(name)
     _check_given(name, task, columns, options)
     asked, chosen = dict(columns), {**task.parameters, **options}
-    if chosen.get("average") == "none":
-        chosen["average"] = None
     if task.argmax and "y_score" in asked:
         asked.setdefault(task.argmax, asked["y_score"])
     if "threshold" in task.options and "y_pred" not in asked:

@@ -1,20 +1,19 @@
-"""What commands do around the evaluation: open files, show progress, explain, save, report."""
+"""What commands do around the work: show progress, explain errors, save, print."""
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.cli.errors import CommandError
+from streammetrics.cli.outcome import Outcome
+from streammetrics.cli.outputs import Output, begins, is_json, write
 from streammetrics.cli.tasks import PROBABILITIES
-from streammetrics.cli.writing import write
 from streammetrics.core.errors import StateFormatError, StreamMetricsError
 from streammetrics.core.stateful import from_bytes
-from streammetrics.readers import formats
-from streammetrics.readers.sources import STDIN
-from streammetrics.show.report import Report, as_json, report
-from streammetrics.show.terminal import console, show
+from streammetrics.show.machines import FIELDS, as_csv, as_json
+from streammetrics.show.markdown import HEAD, as_markdown
+from streammetrics.show.terminal import as_text, console
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,23 +22,11 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.ledger.ledger import Ledger
-    from streammetrics.readers.paths import Found
     from streammetrics.readers.pieces import Piece
+    from streammetrics.show.report import Results
 
-
-def opened(found: Found, what: Plan) -> tuple[dict[str, Any], list[Piece], list[str]]:
-    """Open every file; return the columns that each input is read from, pieces, and notes."""
-    columns, pieces, notes = formats.pieces_of(
-        found.sources, lambda _: what.asked, what.suite._kinds
-    )
-    names = {
-        key: list(column.names) if len(column.names) > 1 else column.names[0]
-        for key, column in columns.items()
-    }
-    said = [*found.notes, *notes]
-    for note in said:
-        print(f"note: {note}", file=sys.stderr)
-    return names, pieces, said
+NO_ROWS = 1
+_FORMS = {"--json": as_json, "--csv": as_csv, "--markdown": as_markdown}
 
 
 @contextmanager
@@ -61,19 +48,26 @@ def advice(what: Plan) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(pieces: Sequence[Piece]) -> Iterator[Callable[[int], None] | None]:
+def progress_bar(
+    pieces: Sequence[Piece], title: str = ""
+) -> Iterator[Callable[[int], None] | None]:
     """Show a bar with rows a second on a terminal, nothing elsewhere."""
     err = console(stderr=True)
     if not err.is_terminal:
         yield None
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - it is slow to import
 
     sizes = [piece.rows for piece in pieces]
     total = None if None in sizes else sum(size or 0 for size in sizes)
-    columns = (BarColumn(), TextColumn("{task.fields[rows]}"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[rows]}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=err, transient=True) as bar:
-        job = bar.add_task("", total=total, rows="")
+        job = bar.add_task(title, total=total, rows="")
 
         def advance(rows: int) -> None:
             now = bar.tasks[0]
@@ -96,22 +90,36 @@ def state_of(path: str) -> Metric | MetricSet | Ledger:
         raise CommandError(f"{path}: {error}") from error
 
 
-def finish(
-    what: Metric | MetricSet,
-    about: dict[str, Any],
-    notes: Sequence[str],
-    json_path: str | None,
-    *,
-    save: str | None = None,
-    per_query: bool = False,
-) -> None:
-    """Save the state, read the metrics and print them."""
-    if save is not None:
-        write(save, what.to_bytes())
-    result: Report = report(what, about, notes, per_query=per_query)
-    if json_path == STDIN:
-        sys.stdout.write(as_json(result))
-        return
-    if json_path is not None:
-        write(json_path, as_json(result).encode())
-    show(result, console())
+def outputs_of(json: str | None, csv: str | None, markdown: str | None) -> list[Output]:
+    """Return what the options for results ask for."""
+    asked = (
+        Output("--json", json or "", is_json),
+        Output("--csv", csv or "", begins(f"{FIELDS[0]},{FIELDS[1]},", f"model,{FIELDS[0]},")),
+        Output("--markdown", markdown or "", begins(HEAD)),
+    )
+    return [output for output in asked if output.path]
+
+
+def finish(results: Results, outputs: Sequence[Output]) -> Outcome:
+    """Write the results where they are wanted; the table goes where nothing else is printed."""
+    empty = [name for name, report in results.models.items() if not report.n_rows]
+    text = as_text(results) if len(empty) < len(results.models) else ""
+    for output in outputs:
+        form = _FORMS.get(output.option)
+        if form is None:
+            continue
+        if output.is_stdout:
+            text = form(results)
+        else:
+            write(output.path, form(results).encode())
+    if not empty:
+        return Outcome(text)
+    return Outcome(text, NO_ROWS, _nothing(results, empty))
+
+
+def _nothing(results: Results, empty: Sequence[str]) -> str:
+    of = f" of {', '.join(empty)}" if len(results.models) > 1 else ""
+    omitted = sum(results.models[name].n_omitted for name in empty)
+    if omitted:
+        return f"no rows{of}: all {omitted:,} lack a value and were omitted"
+    return f"no rows{of}: nothing was measured"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
+import math
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,15 @@ from streammetrics.readers.errors import near
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+# Python's spelling and JSON's, in any case.
+WORDS = {
+    "none": None, "null": None, "true": True, "false": False, "nan": math.nan, "inf": math.inf,
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Spec:
-    """A metric by name, with the parameters written beside it."""
+    """A metric by its name, with the parameters written beside it."""
 
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -29,12 +35,19 @@ class Spec:
         return f"{self.name}({written})" if written else self.name
 
 
-def parse(text: str) -> list[Spec]:
-    """Read ``F1,FBeta(beta=2)``: names, and keyword parameters with literal values.
+def parse(texts: Sequence[str]) -> list[Spec]:
+    """Read ``F1,FBeta(beta=2)``: names in any case, and keyword parameters.
+
+    Values are spelt as in Python or JSON, and words that are neither are text:
+    ``F1(average=none)``, ``F1(average=macro)``.
 
     Raises:
-        CommandError: The text is something else.
+        CommandError: A text is something else, or there is no such metric.
     """
+    return [spec for text in texts for spec in _parsed(text)]
+
+
+def _parsed(text: str) -> list[Spec]:
     try:
         tree = ast.parse(f"[{text}]", mode="eval").body
         items = tree.elts if isinstance(tree, ast.List) else []
@@ -43,17 +56,42 @@ def parse(text: str) -> list[Spec]:
         specs = []
     if not specs:
         raise CommandError(
-            f"--metrics {text!r}: expected names and parameters such as F1,FBeta(beta=2),ROCAUC"
+            f"--metrics {text!r}: expected names and parameters such as F1,FBeta(beta=2),ROCAUC; "
+            "streammetrics metrics lists what there is"
         )
     return specs
 
 
 def _spec(item: ast.expr) -> Spec:
     if isinstance(item, ast.Name):
-        return Spec(item.id)
+        return Spec(known_as(item.id))
     if isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and not item.args:
-        return Spec(item.func.id, {str(k.arg): ast.literal_eval(k.value) for k in item.keywords})
+        parameters = {str(k.arg): _value(k.value) for k in item.keywords}
+        return Spec(known_as(item.func.id), parameters)
     raise ValueError("neither a name nor a call with keywords")
+
+
+def _value(node: ast.expr) -> Any:
+    match node:
+        case ast.Name(id=word):
+            return WORDS.get(word.lower(), word)
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return tuple(map(_value, items))
+        case _:
+            return ast.literal_eval(node)
+
+
+def known_as(name: str) -> str:
+    """Return the name of the metric that is meant, whatever its case, ``roc_auc`` for ROCAUC."""
+    by_letters = {_letters(known): known for known in catalogue()}
+    found = by_letters.get(_letters(name))
+    if found is None:
+        raise CommandError(f"no metric {name!r}{near(name, sorted(catalogue()))}")
+    return found
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace("_", "")
 
 
 def literal(text: str) -> Any:
@@ -70,8 +108,9 @@ def character(text: str) -> str:
     return {"tab": "\t", "\\t": "\t"}.get(text, text)
 
 
-def depths(text: str) -> tuple[int, ...]:
+def depths(texts: Sequence[str]) -> tuple[int, ...]:
     """Read numbers of results, 5,10,100."""
+    text = ",".join(texts)
     values = tuple(map(literal, text.split(",")))
     if not all(type(value) is int and value > 0 for value in values):
         raise CommandError(f"--k {text}: expected whole numbers from 1 up, such as 5,10,100")
@@ -105,7 +144,7 @@ def at_each(specs: Sequence[Spec], depths: Sequence[Any], *, strict: bool) -> li
     """Return the metrics with one for each of `depths` where it takes `k` and does not say it.
 
     Raises:
-        CommandError: There is no such metric, or (with `strict`) none that `depths` are for.
+        CommandError: A metric lacks a parameter, or (with `strict`) `depths` are for none.
     """
     found: list[Spec] = []
     for spec in specs:
@@ -129,7 +168,7 @@ def construct(
         strict: Those of them that at least one metric has to take.
 
     Raises:
-        CommandError: There is no such metric or parameter, or a value is not allowed.
+        CommandError: There is no such parameter, or a value is not allowed.
     """
     built: dict[str, Metric] = {}
     unused = set(strict)
@@ -149,11 +188,8 @@ def construct(
 
 
 def _parameters(spec: Spec) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of a metric; raise where it has none of what is written."""
-    known = catalogue()
-    if spec.name not in known:
-        raise CommandError(f"no metric {spec.name!r}{near(spec.name, sorted(known))}")
-    parameters = inspect.signature(known[spec.name]).parameters
+    """Return the parameters of a metric; raise where it lacks one of those written."""
+    parameters = inspect.signature(catalogue()[spec.name]).parameters
     for name in spec.parameters:
         if name not in parameters:
             raise CommandError(f"{spec.name} has no parameter {name!r}{near(name, parameters)}")

@@ -99,6 +99,11 @@ TASKS = {
         defaults={"y_true": ("KendallTau", "SpearmanRho", "PearsonCorrelation")},
         options=frozenset({"nan_policy"}),
     ),
+    "aggregation": Task(
+        either=(("values",),),
+        defaults={"values": ("Count", "Sum", "Mean", "Variance", "Minimum", "Maximum")},
+        options=frozenset({"max_bins", "nan_policy"}),
+    ),
     "clustering": Task(
         either=(("labels_true", "labels_pred"), ("X", "labels")),
         extra=(),
@@ -112,6 +117,9 @@ TASKS = {
         options=frozenset({"nan_policy"}),
     ),
 }  # fmt: skip
+
+# Inputs that a model gives: several columns for one of them, or several runs, are several models.
+OF_MODELS = ("y_score", "y_pred", "score", "labels_pred")
 
 # Metrics of whole rankings, which a TREC file, small enough to be text, has by default besides.
 OF_TREC_FILES = ("MAP", "MRR", "NDCG", "RPrecision", "BPref")

@@ -83,7 +83,7 @@ class _Search:
         """Take what a path leads to; `place` is that of the path among all."""
         if path == STDIN:
             if self.format is None:
-                raise ReadError(f"standard input needs --format: one of {', '.join(FORMATS)}")
+                raise ReadError(f"standard input needs --input-format: one of {', '.join(FORMATS)}")
             self._add(path, self.format, place)
             return
         for name in matching(path):
@@ -200,5 +200,5 @@ def _format(path: str) -> str | None:
 def _unknown(path: str) -> str:
     raise ReadError(
         f"{path}: the ending says no format that is known ({', '.join(SUFFIXES)}); "
-        f"--format names one of {', '.join(FORMATS)}"
+        f"--input-format, or format= in Python, names one of {', '.join(FORMATS)}"
     )

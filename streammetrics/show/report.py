@@ -1,14 +1,11 @@
-"""Results out: a table for people, JSON for machines."""
+"""What metrics say: their values, how sure they are, and what there is to say besides."""
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric import Metric
@@ -37,13 +34,53 @@ class Row:
 
 @dataclass
 class Report:
-    """All results, what they are of, and what there is to say about them."""
+    """The results of one model, what they are of, and what there is to say about them."""
 
     about: dict[str, Any]  # task, columns, ...: shown in a line above, and in the JSON
     rows: list[Row]
     n_rows: int
     n_omitted: int
     notes: list[str] = field(default_factory=list)
+
+    def row(self, name: str) -> Row:
+        """Return the result of the metric of this name."""
+        return next(row for row in self.rows if row.name == name)
+
+
+@dataclass
+class Results:
+    """The reports of one model or of several, which have the same metrics."""
+
+    models: Mapping[str, Report]
+
+    @property
+    def only(self) -> Report:
+        """The report, where there is one."""
+        (report,) = self.models.values()
+        return report
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What is true of all models."""
+        first, *others = (report.about for report in self.models.values())
+        return {
+            key: value
+            for key, value in first.items()
+            if all(key in about and about[key] == value for about in others)
+        }
+
+    @property
+    def notes(self) -> list[str]:
+        """What is said of all models, then what is said of some, with their names."""
+        said = [report.notes for report in self.models.values()]
+        of_all = [note for note in said[0] if all(note in notes for notes in said)]
+        of_some = [
+            f"{name}: {note}"
+            for name, report in self.models.items()
+            for note in report.notes
+            if note not in of_all
+        ]
+        return of_all + of_some
 
 
 def report(
@@ -84,7 +121,7 @@ def _row(name: str, metric: Metric, *, per_query: bool) -> Row:
     low, high = (value, value) if exact else metric.bounds()
     each = metric.per_query() if per_query and isinstance(metric, RankingMetric) else None
     counts = metric.n_rows, metric.n_omitted
-    return Row(name, metric.config, value, low, high, exact, *counts, per_query=each)
+    return Row(name, metric.config, value, low, high, exact, *counts, each)
 
 
 def _queries(members: Mapping[str, Metric]) -> list[str]:
@@ -109,61 +146,10 @@ def _note(name: str, kind: str, message: str) -> str:
     return message.replace(kind, name, 1) if message.startswith(kind) else f"{name}: {message}"
 
 
-# --- for people ----------------------------------------------------------------------------------
-
-
 def number(value: float) -> str:
-    """Return a number as the table shows it."""
+    """Return a number as tables show it."""
     if isinstance(value, int):
         return f"{value:,}"
     if math.isnan(value):
         return "undefined"
     return f"{value:.6f}" if 1e-3 <= abs(value) < 1e7 or value == 0 else f"{value:.6g}"
-
-
-# --- for machines --------------------------------------------------------------------------------
-
-
-def as_json(result: Report) -> str:
-    """Return the results in full precision.
-
-    ``nan`` is null; infinities, which JSON lacks, are "Infinity" and "-Infinity". The bounds of
-    curves and reports are null where the value is exact: they are the value.
-    """
-    metrics = {}
-    for row in result.rows:
-        same = row.exact and not isinstance(row.value, int | float | np.ndarray)
-        metrics[row.name] = {
-            "value": plain(row.value),
-            "low": None if same else plain(row.low),
-            "high": None if same else plain(row.high),
-            "exact": row.exact,
-            "n_rows": row.n_rows,
-            "n_omitted": row.n_omitted,
-            "parameters": plain(dict(row.parameters)),
-        }
-        if row.per_query is not None:
-            metrics[row.name]["per_query"] = plain(dict(row.per_query))
-    document = {
-        **plain(result.about),
-        "n_rows": result.n_rows,
-        "n_omitted": result.n_omitted,
-        "metrics": metrics,
-        "notes": result.notes,
-    }
-    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def plain(value: Any) -> Any:
-    """Return a value of any metric as what JSON has."""
-    if isinstance(value, np.generic | np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    if hasattr(value, "_asdict"):
-        return plain(value._asdict())
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value

@@ -79,7 +79,7 @@ def changed(binary, name, row, value):
         ),
         (("evaluate", "{path}", *BINARY, "--nan-policy", "skip"), "expected 'raise' or 'omit'"),
         (("evaluate", "{path}", *BINARY, "--max-bins", "-1"), "ROCAUC: max_bins=-1: expected 2 to"),
-        (("evaluate", "{path}", *BINARY, "--format", "excel"), "no format 'excel'"),
+        (("evaluate", "{path}", *BINARY, "--input-format", "excel"), "no format 'excel'"),
         (("evaluate", "{path}", *BINARY, "--json", "{tmp}/no/x.json"), "there is no folder"),
         (("evaluate", "{path}", *BINARY, "--save", "{tmp}"), "it is a folder"),
         (
@@ -89,7 +89,7 @@ def changed(binary, name, row, value):
         (("evaluate", "{tmp}/no/u.parquet", *BINARY), "there is no folder"),
         (("evaluate", "{tmp}/*.csv", *BINARY), "no file matches"),
         (("evaluate", "{path}", "{tmp}", *BINARY), "named twice"),
-        (("evaluate", "-", *BINARY), "standard input needs --format"),
+        (("evaluate", "-", *BINARY), "standard input needs --input-format"),
         (
             ("evaluate", "{path}", "--task", "binary", "--y-true", "label", "--y-score", "Scroe"),
             "no column 'Scroe'; did you mean 'score'? There are: label, score, weight, text",
@@ -223,7 +223,9 @@ def test_more_classes_than_the_task_has(mistake, tmp_path):
 def test_standard_input_that_is_no_table(mistake, monkeypatch):
     stdin = SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(b"")))
     monkeypatch.setattr(sys, "stdin", stdin)
-    assert mistake("evaluate", "-", "--format", "arrow", *BINARY).startswith("standard input: ")
+    assert mistake("evaluate", "-", "--input-format", "arrow", *BINARY).startswith(
+        "standard input: "
+    )
 
 
 def test_missing_extras_are_named(monkeypatch, capsys):

@@ -187,7 +187,8 @@ def test_clustering(command, tmp_path, name):
         ((*RANKING, "--metrics", "NDCG(k=-2)"), "NDCG(k=-2): expected at least 1"),
         ((*RANKING, "--metrics", "F1"), "F1 needs --y-true and --y-pred"),
         ((*RANKING, "--weight", "s"), "--weight is not for --task ranking"),
-        ((*RANKING, "--relevance", "d"), "d holds text; numbers are needed"),
+        ((*RANKING[:-3], "d", *RANKING[-2:]), "d holds text; numbers are needed"),
+        ((*RANKING, "--relevance", "d"), "Option --relevance is given twice"),
         ((*TREC, "--query", "q"), "--qrels and --run are all that is read: leave out"),
         (("--task", "binary", *TREC[2:]), "--qrels and --run are not for --task binary"),
         (

@@ -142,5 +142,7 @@ def test_a_folder_of_nothing_known(tmp_path):
     (tmp_path / "a.txt").write_text("x")
     with pytest.raises(ReadError, match=r"no files of a known format .*; 1 left out, of other"):
         find([str(tmp_path)])
-    with pytest.raises(ReadError, match=r"a.txt: the ending says no format .*--format names one"):
+    with pytest.raises(
+        ReadError, match=r"a.txt: the ending says no format .*--input-format, or format= in Py"
+    ):
         find([str(tmp_path / "a.txt")])

@@ -1,0 +1,113 @@
+"""How a command ends: all that it prints, one line for every mistake, and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from streammetrics._command import INTERRUPTED
+from streammetrics.cli.app import app
+from streammetrics.cli.errors import CommandError
+from streammetrics.cli.outcome import Outcome, say
+from streammetrics.core.errors import StreamMetricsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MISTAKE = 2  # in what was typed or in the data, or a file that cannot be read or written
+DEFECT = 70  # of this program, as sysexits.h has it
+BROKEN_PIPE = 141  # 128 and the number of SIGPIPE
+
+_TRACEBACK = "STREAMMETRICS_TRACEBACK"
+
+
+def run_command(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; every mistake is one line on standard error."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        outcome = _run(words or ["--help"])
+        _print(outcome.text)
+        if outcome.error:
+            say(f"error: {outcome.error}")
+    except SystemExit as leaving:  # so the parser leaves a pipe that nobody reads
+        if leaving.code != 1:
+            raise
+        return BROKEN_PIPE
+    except BrokenPipeError:
+        return BROKEN_PIPE
+    except Exception as error:
+        return _failed(error)
+    return outcome.code
+
+
+def _run(words: list[str]) -> Outcome:
+    ended = app(args=words, prog_name="streammetrics", standalone_mode=False)
+    if ended == INTERRUPTED:  # the parser makes this of a KeyboardInterrupt
+        raise KeyboardInterrupt
+    return ended if isinstance(ended, Outcome) else Outcome()
+
+
+def _failed(error: Exception) -> int:
+    told = getattr(error, "format_message", None)  # how the parser's errors are known
+    if told is not None:
+        return _mistake(_of_parser(error, told()))
+    match error:
+        case StreamMetricsError() | ImportError():
+            return _mistake(str(error))
+        case MemoryError():
+            return _mistake("not enough memory: try fewer --workers or --max-bins")
+        case OSError():
+            where = f"{error.filename}: " if error.filename else ""
+            return _mistake(f"{where}{error.strerror or error}")
+    if os.environ.get(_TRACEBACK):
+        raise error
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    say(
+        f"error: a defect of streammetrics: {type(error).__name__}: {error} "
+        f"({os.path.basename(frame.filename)}, line {frame.lineno}); {_TRACEBACK}=1 shows all of it"
+    )
+    return DEFECT
+
+
+def _of_parser(error: Any, message: str) -> str:
+    near = getattr(error, "possibilities", None)
+    if near:
+        message = f"{error.message}; did you mean {' or '.join(near)}?"
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "streammetrics"
+    return f"{message.rstrip('.')}; see {path} --help"
+
+
+def _mistake(message: str) -> int:
+    say(f"error: {message}")
+    return MISTAKE
+
+
+def _print(text: str) -> None:
+    """Write to standard output, all the way to whom it is for."""
+    if sys.stdout is None:
+        if text:
+            raise CommandError("standard output is closed")
+        return
+    try:
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError as error:  # of a terminal that has no such letters
+            sys.stdout.write(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
+        sys.stdout.flush()
+    except OSError as error:
+        _forget_output()
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise CommandError(f"standard output: {error.strerror}") from error
+
+
+def _forget_output() -> None:
+    """Let what is left in the buffer go nowhere, or the interpreter fails on it when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,174 @@
+"""What `evaluate` does once it is told what to: plan each model, open the files, read, report."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.cli.errors import CommandError
+from streammetrics.cli.planning import Plan, plan
+from streammetrics.cli.running import advice, progress_bar
+from streammetrics.cli.specs import Spec
+from streammetrics.cli.tasks import OF_MODELS, OF_TREC_FILES, WEIGHT, flag
+from streammetrics.engines.local import evaluate
+from streammetrics.readers import formats, trec
+from streammetrics.readers.paths import find
+from streammetrics.show.report import Report, Results, report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streammetrics.core.metric_set import MetricSet
+    from streammetrics.readers.paths import Found
+    from streammetrics.readers.pieces import Piece
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for on the command line."""
+
+    task: str
+    columns: Mapping[str, Sequence[str]]  # for each input one text, or one for each model
+    options: Mapping[str, Any]
+    specs: Sequence[Spec] | None
+    paths: Sequence[str] = ()
+    qrels: str | None = None
+    runs: Sequence[str] = ()
+    format: str | None = None
+    delimiter: str | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is measured of one model: its metrics, and the pieces with its rows."""
+
+    plan: Plan
+    pieces: Sequence[Piece]
+    about: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Work:
+    """All models by name, and the files that are read for them."""
+
+    models: Mapping[str, Model]
+    files: Sequence[str]
+    notes: Sequence[str] = ()  # on what is not read
+
+
+def opened(asked: Asked) -> Work:
+    """Plan every model and open every file, so that a mistake is told before anything is read."""
+    if asked.qrels is not None or asked.runs:
+        return _of_trec_files(asked)
+    named = _by_model(asked.columns)
+    plans = {
+        name: plan(asked.task, columns, asked.options, asked.specs)
+        for name, columns in named.items()
+    }
+    if not asked.paths:
+        raise CommandError("which files are to be read? PATH... is missing")
+    found = find(asked.paths, asked.format, asked.delimiter)
+    if len(plans) > 1 and any(source.once for source in found.sources):
+        raise CommandError(
+            f"{next(s for s in found.sources if s.once)} can be read once, and there are "
+            f"{len(plans)} models: save it to a file first"
+        )
+    models = {name: _of_files(what, found) for name, what in plans.items()}
+    notes = [note for model in models.values() for note in model.about["left_out"]]
+    return Work(models, [source.path for source in found.sources], list(dict.fromkeys(notes)))
+
+
+def _by_model(columns: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
+    """Return the columns of each model, named for what it has of its own."""
+    several = {key: texts for key, texts in columns.items() if len(texts) > 1}
+    if not several:
+        return {"": {key: texts[0] for key, texts in columns.items()}}
+    counts = {len(texts) for texts in several.values()}
+    if len(counts) > 1:
+        told = " and ".join(f"{flag(key)} {len(texts)} times" for key, texts in several.items())
+        raise CommandError(f"{told}: give each option of a model once for each model")
+    (count,) = counts
+    leader = next(key for key in OF_MODELS if key in several)
+    names = several[leader]
+    _check_distinct(flag(leader), names)
+    return {
+        names[i]: {key: texts[i % len(texts)] for key, texts in columns.items()}
+        for i in range(count)
+    }
+
+
+def _check_distinct(option: str, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise CommandError(f"{option} {name} is given twice")
+
+
+def _of_files(what: Plan, found: Found) -> Model:
+    columns, pieces, notes = formats.pieces_of(
+        found.sources, lambda _: what.asked, what.suite._kinds
+    )
+    read = {
+        key: list(column.names) if len(column.names) > 1 else column.names[0]
+        for key, column in columns.items()
+    }
+    about = {
+        "task": what.task,
+        "columns": read,
+        "files": [str(source) for source in found.sources],
+        "left_out": [*found.notes, *notes],
+    }
+    return Model(what, pieces, about)
+
+
+def _of_trec_files(asked: Asked) -> Work:
+    if asked.task != "ranking":
+        raise CommandError(f"--qrels and --run are not for --task {asked.task}")
+    if asked.qrels is None or not asked.runs:
+        raise CommandError("--qrels and --run need each other")
+    others = [*asked.paths, *map(flag, asked.columns)]
+    if others:
+        raise CommandError(f"--qrels and --run are all that is read: leave out {others[0]}")
+    _check_distinct("--run", asked.runs)
+    options = {"preset": "trec_eval", **asked.options}
+    besides = tuple(map(Spec, OF_TREC_FILES))
+    short = [os.path.basename(run) for run in asked.runs]
+    names = short if len({*short}) == len(short) else asked.runs
+    models = {}
+    files: list[str] = []
+    for name, run in zip(names, asked.runs, strict=True):
+        what = plan(asked.task, trec.INPUTS, options, asked.specs, besides)
+        pieces = trec.pieces(asked.qrels, run)
+        files += map(str, pieces)
+        about = {"task": asked.task, "qrels": asked.qrels, "run": run}
+        models[name] = Model(what, pieces, about)
+    return Work(models, files)
+
+
+def measured(work: Work, *, workers: int, batch_rows: int) -> dict[str, MetricSet]:
+    """Read every model's rows."""
+    found = {}
+    for name, model in work.models.items():
+        with progress_bar(model.pieces, name) as progress, advice(model.plan):
+            found[name] = evaluate(
+                model.plan.suite,
+                model.pieces,
+                workers=workers,
+                batch_rows=batch_rows,
+                progress=progress,
+            )
+    return found
+
+
+def reported(work: Work, states: Mapping[str, MetricSet], *, per_query: bool) -> Results:
+    """Read the metrics of every model."""
+    return Results(
+        {name: _report(work.models[name], state, per_query) for name, state in states.items()}
+    )
+
+
+def _report(model: Model, state: MetricSet, per_query: bool) -> Report:
+    about = {**model.about, "options": dict(model.plan.options)}
+    weight = model.plan.asked.get(WEIGHT)
+    notes = [] if weight is None else [f"weighted by {weight}"]
+    return report(state, about, notes, per_query=per_query)

@@ -1,0 +1,232 @@
+"""What can be typed: the options of the commands, and their completion by Tab."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from streammetrics.cli.errors import CommandError
+from streammetrics.cli.specs import catalogue
+from streammetrics.cli.tasks import TASKS
+from streammetrics.readers.paths import FORMATS
+
+if TYPE_CHECKING:
+    from typer import Context
+
+
+class Once(TyperCommand):
+    """A command whose options, but for lists, are given once: the last does not win quietly."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:  # type: ignore[override]  # the context is a subclass
+        """Parse as ever, after refusing what is given twice."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        seen: set[Any] = set()
+        for param in order:
+            single = not getattr(param, "multiple", True) and not getattr(param, "is_flag", False)
+            if param in seen and single:
+                ctx.fail(f"Option {param.opts[-1]} is given twice")
+            seen.add(param)
+        return super().parse_args(ctx, args)
+
+
+def _option(text: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=text, **more)
+
+
+def _completed_list(incomplete: str, words: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    whole, comma, last = incomplete.rpartition(",")
+    return [
+        (f"{whole}{comma}{word}", text)
+        for word, text in words
+        if word.lower().startswith(last.lower())
+    ]
+
+
+def complete_metrics(incomplete: str) -> list[tuple[str, str]]:
+    """Return the metrics that the last word of a list may become, each with its summary."""
+    return _completed_list(incomplete, [(n, summary(cls)) for n, cls in catalogue().items()])
+
+
+def complete_task(incomplete: str) -> list[str]:
+    """Return the tasks that begin so."""
+    return [name for name in TASKS if name.startswith(incomplete)]
+
+
+def complete_format(incomplete: str) -> list[str]:
+    """Return the formats that begin so."""
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+def refuse_format(value: str | None) -> None:
+    """Raise where `--format` was typed, which could be that of either side."""
+    if value is not None:
+        raise CommandError(
+            "--format could be that of the files or of the results: --input-format "
+            f"{value if value in FORMATS else 'csv'} names that of files; results are printed with "
+            "--json -, --csv - or --markdown -"
+        )
+
+
+def summary(cls: type) -> str:
+    """Return the first sentence of a class's documentation."""
+    return (cls.__doc__ or "").strip().partition("\n")[0]
+
+
+# --- of evaluate, in the order of its help -------------------------------------------------------
+
+Task = Annotated[
+    str,
+    _option(
+        "What is predicted.",
+        metavar="|".join(TASKS),
+        show_default=False,
+        autocompletion=complete_task,
+    ),
+]
+Paths = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PATH...",
+        help="Parquet, Arrow, CSV or JSON lines: files, folders, globs; - is standard input.",
+    ),
+]
+YTrue = Annotated[str | None, _option("The column of true labels or values.")]
+YScore = Annotated[
+    list[str] | None,
+    _option(
+        "The column of scores; for several classes a list p0,p1,p2 or a glob 'p*'. Given again: "
+        "another model, shown beside the first."
+    ),
+]
+YPred = Annotated[
+    list[str] | None,
+    _option("The column of predicted labels or values. Given again: another model."),
+]
+Values = Annotated[str | None, _option("aggregation: the column of values.")]
+Weight = Annotated[str | None, _option("The column of row weights.")]
+Query = Annotated[str | None, _option("ranking: the column of query ids.")]
+Relevance = Annotated[
+    str | None, _option("ranking: the column of relevances; null where not judged.")
+]
+Score = Annotated[
+    list[str] | None,
+    _option("ranking: the column of scores; null where not retrieved. Given again: another model."),
+]
+Doc = Annotated[str | None, _option("ranking: the column of document ids.")]
+Qrels = Annotated[
+    str | None, _option("ranking: a TREC file of judgments, instead of PATH.", metavar="FILE")
+]
+Run = Annotated[
+    list[str] | None,
+    _option(
+        "ranking: a TREC file of results, with --qrels. Given again: another model.",
+        metavar="FILE",
+    ),
+]
+LabelsTrue = Annotated[str | None, _option("clustering: the column of true labels.")]
+LabelsPred = Annotated[
+    list[str] | None,
+    _option("clustering: the column of predicted clusters. Given again: another model."),
+]
+Features = Annotated[
+    str | None, _option("clustering: the columns of coordinates, a list or a glob 'x*'.")
+]
+Labels = Annotated[
+    str | None,
+    _option(
+        "The classes, as 0,1,2 or cat,dog: any other label is a mistake; clustering: the "
+        "column of the clusters of --features."
+    ),
+]
+Metrics = Annotated[
+    list[str] | None,
+    _option(
+        "What to compute, such as 'F1,FBeta(beta=2),ROCAUC', instead of the default; "
+        "streammetrics metrics lists what there is.",
+        autocompletion=complete_metrics,
+    ),
+]
+Threshold = Annotated[
+    float | None, _option("Scores from here on are positive; 0.5 if there is no --y-pred.")
+]
+MaxBins = Annotated[
+    int | None, _option("Distinct scores kept apart; past them values are certified intervals.")
+]
+NanPolicy = Annotated[
+    str | None,
+    _option("What to do with rows that lack a value; raise by default.", metavar="raise|omit"),
+]
+PosLabel = Annotated[str | None, _option("The positive class; 1 by default.")]
+Average = Annotated[
+    str | None,
+    _option(
+        "How classes are averaged; metrics that lack an average (ROCAUC has no micro) keep "
+        "their own default, which --json shows.",
+        metavar="binary|micro|macro|weighted|none",
+    ),
+]
+K = Annotated[
+    list[str] | None,
+    _option(
+        "ranking: how many results count, such as 5,10,100, in every metric that takes k and "
+        "does not say its own; 10 by default in the default metrics."
+    ),
+]
+Preset = Annotated[
+    str | None,
+    _option(
+        "ranking: another tool's conventions; trec_eval by default with --qrels.",
+        metavar="trec_eval|sklearn",
+    ),
+]
+Ties = Annotated[
+    str | None,
+    _option(
+        "ranking: equal scores in expectation, or by descending document.", metavar="average|doc"
+    ),
+]
+RelevantAt = Annotated[float | None, _option("ranking: the least relevance that is one.")]
+NoRelevant = Annotated[
+    str | None, _option("ranking: queries without a relevant document.", metavar="zero|skip")
+]
+Unretrieved = Annotated[
+    str | None,
+    _option(
+        "ranking: judged queries without results; zero is trec_eval's -c.", metavar="zero|skip"
+    ),
+]
+PerQuery = Annotated[bool, _option("Show the value of each query too.", "--per-query")]
+InputFormat = Annotated[
+    str | None,
+    _option(
+        "The files' format, where their endings do not say it.",
+        metavar="|".join(FORMATS),
+        autocompletion=complete_format,
+    ),
+]
+OldFormat = Annotated[str | None, _option("", "--format", hidden=True, callback=refuse_format)]
+Delimiter = Annotated[
+    str | None,
+    _option(
+        "What is between the fields of CSV, such as ';' or tab; by default what the first rows of "
+        "each file say."
+    ),
+]
+BatchRows = Annotated[int, _option("Rows read at a time.", min=1)]
+Workers = Annotated[
+    int, _option("Processes that read; the result is the same to the last bit.", min=1)
+]
+
+# --- of outputs ----------------------------------------------------------------------------------
+
+Json = Annotated[str | None, _option("Write the results as JSON.", "--json", metavar="FILE|-")]
+Csv = Annotated[str | None, _option("Write the results as CSV.", "--csv", metavar="FILE|-")]
+Markdown = Annotated[
+    str | None, _option("Write the tables as Markdown.", "--markdown", metavar="FILE|-")
+]
+Save = Annotated[str | None, _option("Save the state, for show, merge or Python.", metavar="STATE")]
+Force = Annotated[
+    bool, _option("Replace files that were not written by the same option before.", "--force")
+]

@@ -1,0 +1,200 @@
+"""The files that a command writes: none that it reads, none that is somebody else's, each whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from streammetrics.cli.errors import CommandError
+from streammetrics.readers.paths import SUFFIXES
+from streammetrics.readers.sources import STDIN as STDOUT  # one dash, either way
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+_DEVICES = ("/dev/fd/", "/dev/std", "/proc/")  # names of what is open: nothing is renamed to them
+_KNOWN = 1 << 26  # bytes of a file that are looked at to know whether it is an earlier output
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output: where it goes, which option says so, and how an earlier one is known again."""
+
+    option: str
+    path: str
+    is_earlier: Callable[[bytes], bool]
+
+    @property
+    def is_stdout(self) -> bool:
+        """Whether this is standard output, by a dash or by another name."""
+        return self.path == STDOUT or (_is_device(self.path) and _is_open_as(self.path, 1))
+
+
+def check_places(outputs: Iterable[Output]) -> None:
+    """Raise before anything is opened where an output could not be written."""
+    for output in outputs:
+        if not output.is_stdout:
+            _check_writable(output.path)
+
+
+def check_outputs(
+    outputs: Sequence[Output], inputs: Iterable[str], *, force: bool, folders: Iterable[str] = ()
+) -> None:
+    """Raise before anything is read where an output would destroy something.
+
+    Args:
+        outputs: What will be written.
+        inputs: The files that are read; they stay as they are, whatever they are called.
+        force: Whether files that are no earlier outputs may be replaced.
+        folders: Those all of whose files are read: an output among them would be, next time.
+
+    Raises:
+        CommandError: An output is an input, two are one, or it is a file to keep.
+    """
+    check_places(outputs)
+    read = {key: path for path in inputs if (key := _identity(path)) is not None}
+    written: dict[str, str] = {}
+    for output in outputs:
+        name = STDOUT if output.is_stdout else os.path.realpath(output.path)
+        if name in written:
+            raise CommandError(
+                f"{written[name]} and {output.option} both write to {output.path}: name two files"
+            )
+        written[name] = output.option
+        _check_not_read(output, read)
+        if not output.is_stdout:
+            _check_not_among(output, folders)
+            _check_replaceable(output, force=force)
+    _check_not_read(Output("standard output", STDOUT, bool), read)
+
+
+def _check_not_read(output: Output, read: dict[tuple[int, int], str]) -> None:
+    key = _identity(1 if output.is_stdout else output.path)
+    if key in read:
+        same = "" if output.path == read[key] else f" (it is {output.path})"
+        raise CommandError(
+            f"{output.option} would overwrite {read[key]}{same}, which is read: name another file"
+        )
+
+
+def _check_not_among(output: Output, folders: Iterable[str]) -> None:
+    path = os.path.realpath(output.path)
+    for folder in folders:
+        root = os.path.realpath(folder)
+        inside = os.path.isdir(root) and os.path.commonpath([path, root]) == root
+        if inside and os.path.splitext(path)[1] in SUFFIXES:
+            raise CommandError(
+                f"{output.option} {output.path} lies in {folder}, all of which is read, so the "
+                "next run would read it too: name a file elsewhere"
+            )
+
+
+def _check_writable(path: str) -> None:
+    folder = os.path.dirname(path) or "."
+    if _is_stream(path):
+        return
+    if not os.path.isdir(folder):
+        raise CommandError(f"{path}: cannot be written, there is no folder {folder!r}")
+    if os.path.isdir(path):
+        raise CommandError(f"{path}: cannot be written, it is a folder")
+    if not os.access(folder, os.W_OK):
+        raise CommandError(f"{path}: cannot be written, {folder!r} is read-only")
+
+
+def _check_replaceable(output: Output, *, force: bool) -> None:
+    path = output.path
+    if force or _is_stream(path) or not os.path.isfile(path) or not os.path.getsize(path):
+        return
+    with open(path, "rb") as file:
+        earlier = output.is_earlier(file.read(_KNOWN))
+    if not earlier:
+        raise CommandError(
+            f"{path} is there and was not written by {output.option}: "
+            "--force replaces it, or name another file"
+        )
+
+
+def write(path: str, data: bytes) -> None:
+    """Write a file so that at any moment it is the old one or the new one."""
+    try:
+        if _is_stream(path):
+            with open(path, "wb") as stream:
+                stream.write(data)
+        else:
+            _replace(os.path.realpath(path), data)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _replace(path: str, data: bytes) -> None:
+    temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+# --- outputs of earlier runs ---------------------------------------------------------------------
+
+
+def is_state(data: bytes) -> bool:
+    """Tell whether the content of a file is a state."""
+    try:
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        return "streammetrics" in header["__metadata__"]
+    except (ValueError, TypeError, KeyError):
+        return False
+
+
+def is_json(data: bytes) -> bool:
+    """Tell whether the content of a file is what ``--json`` writes."""
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and "notes" in found and bool({"metrics", "models"} & {*found})
+
+
+def begins(*heads: str) -> Callable[[bytes], bool]:
+    """Return a test for content that begins with one of `heads`."""
+    return lambda data: data.startswith(tuple(head.encode() for head in heads))
+
+
+# --- files by what they are, whatever they are called --------------------------------------------
+
+
+def _identity(path: str | int) -> tuple[int, int] | None:
+    """Return what two names of one file have in common; devices and what is not there: None."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return None if stat.S_ISCHR(found.st_mode) else (found.st_dev, found.st_ino)
+
+
+def _is_open_as(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except OSError:
+        return False
+
+
+def _is_device(path: str) -> bool:
+    return os.path.abspath(path).startswith(_DEVICES) and sys.platform != "win32"
+
+
+def _is_stream(path: str) -> bool:
+    return _is_device(path) or (
+        os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    )

@@ -1,0 +1,179 @@
+"""Results as grids of text, which a terminal and Markdown draw each in their way."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.show.parts import Matrix, Table, Vector, part_of
+from streammetrics.show.report import number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streammetrics.show.report import Report, Results, Row
+
+_CLASSES = 30  # of a matrix that is shown; a larger one is for machines
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A title, a header and lines of cells.
+
+    Attributes:
+        texts: The columns of text; others are of numbers.
+        splits: Whether columns beside the first may go to a table of their own.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    lines: list[tuple[str, ...]]
+    texts: frozenset[int] = frozenset({0})
+    splits: bool = True
+
+
+def grids(results: Results) -> Iterator[Grid]:
+    """Yield the values of all metrics, then what is more than a number, then values of queries."""
+    if len(results.models) == 1:
+        yield _values(results.only)
+    else:
+        yield _compared(results)
+    for name, report in results.models.items():
+        model = name if len(results.models) > 1 else ""
+        yield from _parts(report, model)
+        rows = [row for row in report.rows if row.per_query is not None]
+        if rows:
+            yield _queries(rows, model)
+
+
+def is_exact(results: Results) -> bool:
+    """Tell whether every value of every model is exact."""
+    return all(row.exact for report in results.models.values() for row in report.rows)
+
+
+# --- one line a metric ---------------------------------------------------------------------------
+
+
+def _values(report: Report) -> Grid:
+    inexact = any(not row.exact for row in report.rows)
+    within = ["Certainly within"] if inexact else []
+    lines = []
+    for row in report.rows:
+        value, interval = cells(row)
+        counts = f"{row.n_rows:,}", f"{row.n_omitted:,}"
+        lines.append((row.name, value, *([interval] if inexact else []), *counts))
+    header = ("Metric", "Value", *within, "Rows", "Omitted")
+    return Grid("", header, lines, frozenset({0, 2} if inexact else {0}), splits=False)
+
+
+def _compared(results: Results) -> Grid:
+    """Return a column for each model, and below how many rows each is of."""
+    reports = list(results.models.values())
+    names = [row.name for row in reports[0].rows]
+    inexact = not is_exact(results)
+    lines = [
+        (name, *(_with_interval(report.row(name), inexact) for report in reports)) for name in names
+    ]
+    lines.append(("Rows", *(f"{report.n_rows:,}" for report in reports)))
+    if any(report.n_omitted for report in reports):
+        lines.append(("Omitted", *(f"{report.n_omitted:,}" for report in reports)))
+    return Grid("", ("Metric", *results.models), lines)
+
+
+def _with_interval(row: Row, inexact: bool) -> str:
+    value, interval = cells(row)
+    return value if row.exact or not inexact else f"{value} in {interval.partition('  (')[0]}"
+
+
+def cells(row: Row) -> tuple[str, str]:
+    """Return a value, and what it certainly lies within, as the table shows them."""
+    value, low, high = row.value, row.low, row.high
+    if not isinstance(value, int | float):
+        return _elsewhere(row), "exact" if row.exact else "see --json"
+    if row.exact:
+        return number(value), "exact"
+    width = high - low
+    if not 0 < width < math.inf:
+        return number(value), f"{number(low)} .. {number(high)}"
+    places = max(0, 1 - math.floor(math.log10(width)))
+    bounds = f"{_rounded(low, places, ROUND_FLOOR)} .. {_rounded(high, places, ROUND_CEILING)}"
+    return f"{value:.{max(places, 6)}f}", f"{bounds}  (width {width:.1e})"
+
+
+def _rounded(value: float, places: int, rounding: str) -> str:
+    # Outward, so that what is printed still certainly holds the exact value.
+    step = Decimal(1).scaleb(-places)
+    return f"{Decimal(value).quantize(step, rounding, Context(prec=400)):f}"
+
+
+def _elsewhere(row: Row) -> str:
+    match part_of(row.value):
+        case Matrix() as matrix if _is_large(matrix):
+            return f"{len(matrix.down)} x {len(matrix.across)} values, see --json"
+        case Matrix() | Table() | Vector():
+            return "below"
+        case points:
+            return f"{points} points, see --json" if points else "see --json"
+
+
+# --- what is more than a number ------------------------------------------------------------------
+
+
+def _parts(report: Report, model: str) -> Iterator[Grid]:
+    vectors: dict[tuple[str, ...], list[tuple[str, Vector]]] = {}
+    rest = []
+    for row in report.rows:
+        match part_of(row.value):
+            case Vector() as vector:
+                vectors.setdefault((vector.what, *vector.names), []).append((row.name, vector))
+            case Matrix() as matrix if not _is_large(matrix):
+                rest.append(_matrix(_title(row.name, model), matrix))
+            case Table() as table:
+                lines = [(name, *map(_cell, each)) for name, each in table.lines.items()]
+                rest.append(
+                    Grid(_title(row.name, model), (table.what.capitalize(), *table.header), lines)
+                )
+    for columns in vectors.values():
+        what, names = columns[0][1].what, columns[0][1].names
+        values = zip(*(vector.values for _, vector in columns), strict=True)
+        lines = [(name, *map(number, each)) for name, each in zip(names, values, strict=True)]
+        yield Grid(model, (what.capitalize(), *(name for name, _ in columns)), lines)
+    yield from rest
+
+
+def _title(name: str, model: str) -> str:
+    return f"{name} of {model}" if model else name
+
+
+def _matrix(title: str, matrix: Matrix) -> Grid:
+    down, across = matrix.what
+    lines = [
+        (name, *map(_cell, values)) for name, values in zip(matrix.down, matrix.values, strict=True)
+    ]
+    return Grid(f"{title}: {down} down, {across} across", ("", *matrix.across), lines)
+
+
+def _is_large(matrix: Matrix) -> bool:
+    return max(len(matrix.down), len(matrix.across)) > _CLASSES
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15 and value != 1
+    return number(int(value)) if whole and value else number(value)
+
+
+# --- a line a query ------------------------------------------------------------------------------
+
+
+def _queries(rows: Sequence[Row], model: str) -> Grid:
+    each = [row.per_query or {} for row in rows]
+    queries = sorted({query for values in each for query in values})
+    lines = []
+    for query in queries:
+        values = [found.get(query) for found in each]
+        lines.append((str(query), *("-" if v is None else number(v) for v in values)))
+    return Grid(model, ("Query", *(row.name for row in rows)), lines)

@@ -1,0 +1,120 @@
+"""Results for machines, in full precision: JSON, and CSV with a line for each number."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.results.values import VALUE, LabelledArray, Result, numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streammetrics.show.report import Report, Results, Row
+
+_UNKNOWN = {VALUE: None}
+FIELDS = ("metric", "part", "value", "low", "high", "exact", "n_rows", "n_omitted")
+
+
+def as_json(results: Results) -> str:
+    """Return the results in full precision.
+
+    ``nan`` is null; infinities, which JSON lacks, are "Infinity" and "-Infinity". The bounds of
+    curves and reports are null where the value is exact: they are the value.
+    """
+    if len(results.models) == 1:
+        document = {**plain(results.only.about), **_document(results.only)}
+    else:
+        shared = results.shared
+        own = {
+            name: {key: value for key, value in report.about.items() if key not in shared}
+            for name, report in results.models.items()
+        }
+        models = {
+            name: {**plain(own[name]), **_document(report)}
+            for name, report in results.models.items()
+        }
+        document = {**plain(shared), "models": models}
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _document(report: Report) -> dict[str, Any]:
+    return {
+        "n_rows": report.n_rows,
+        "n_omitted": report.n_omitted,
+        "metrics": {row.name: _entry(row) for row in report.rows},
+        "notes": report.notes,
+    }
+
+
+def _entry(row: Row) -> dict[str, Any]:
+    same = row.exact and not isinstance(row.value, int | float | np.ndarray)
+    entry = {
+        "value": plain(row.value),
+        "low": None if same else plain(row.low),
+        "high": None if same else plain(row.high),
+        "exact": row.exact,
+        "n_rows": row.n_rows,
+        "n_omitted": row.n_omitted,
+        "parameters": plain(dict(row.parameters)),
+    }
+    if isinstance(row.value, LabelledArray):
+        entry["labels"] = plain(row.value.axes[0][1])
+    if row.per_query is not None:
+        entry["per_query"] = plain(dict(row.per_query))
+    return entry
+
+
+def plain(value: Any) -> Any:
+    """Return a value of any metric as what JSON has."""
+    if isinstance(value, np.generic | np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, Result):
+        return plain(value.to_dict())
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def as_csv(results: Results) -> str:
+    """Return a line for each number, with the model first where there are several.
+
+    The part of a result that is more than a number is named for its class, ``cat``, for two, true
+    and predicted, ``cat/dog``, for a class and a column, ``cat/recall``, or for a place and a
+    column, ``0/fpr``; a query's value is ``query=17``. ``nan`` is an empty field.
+    """
+    several = len(results.models) > 1
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow((*(["model"] if several else []), *FIELDS))
+    for name, report in results.models.items():
+        for row in report.rows:
+            for line in _lines(row):
+                writer.writerow((*([name] if several else []), row.name, *line))
+    return out.getvalue()
+
+
+def _lines(row: Row) -> Iterator[tuple[Any, ...]]:
+    counts = "true" if row.exact else "false", row.n_rows, row.n_omitted
+    low, high = dict(numbers(row.low)), dict(numbers(row.high))
+    for part, value in numbers(row.value):
+        # The bounds of a curve need not have as many points.
+        sides = value, low.get(part, _UNKNOWN), high.get(part, _UNKNOWN)
+        yield part, *(_text(side[VALUE]) for side in sides), *counts
+    for query, figure in (row.per_query or {}).items():
+        yield f"query={query}", _text(figure), "", "", *counts
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value

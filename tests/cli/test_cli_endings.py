@@ -1,0 +1,157 @@
+"""How a command ends: one line, an exit code, and never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from prediction_files import store
+from scripts import started
+
+from streammetrics.cli import app as commands
+from streammetrics.cli import main
+
+BINARY = ("--task", "binary", "--y-true", "label", "--y-score", "score")
+COMMAND = (sys.executable, "-m", "streammetrics.cli")
+
+
+@pytest.fixture
+def path(tmp_path, binary):
+    return store(binary, tmp_path / "t.parquet")
+
+
+def in_shell(line, **more):
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {line}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COMMAND": " ".join(COMMAND), **more},
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_full_disk_behind_standard_output(path):
+    evaluate = f"$COMMAND evaluate {path} {' '.join(BINARY)}"
+    told = (2, "", "error: standard output: No space left on device\n")
+    assert in_shell(f"{evaluate} > /dev/full") == told
+    assert in_shell(f"{evaluate} --json /dev/full")[2] == (
+        "error: /dev/full: cannot be written: No space left on device\n"
+    )
+    assert in_shell(f"{evaluate} > /dev/full 2>&1") == (2, "", "")
+    assert in_shell(f"{evaluate} >&-") == (2, "", "error: standard output is closed\n")
+
+
+def test_a_pipe_that_nobody_reads_ends_quietly():
+    code, out, err = in_shell("$COMMAND metrics MAP MRR BPref NDCG | true")
+    assert (code, out, err) == (141, "", "")
+
+
+def test_files_of_no_rows_still_leave_what_was_asked_for(command, tmp_path, binary):
+    path = store(binary.slice(0, 0), tmp_path / "t.parquet")
+    args = (path, *BINARY, "--save", tmp_path / "s", "--json", "-")
+    code, out, err = command("evaluate", *args)
+    assert (code, err) == (1, "error: no rows: nothing was measured\n")
+    assert '"n_rows": 0' in out
+    assert command("show", tmp_path / "s")[::2] == (1, "error: no rows: nothing was measured\n")
+
+
+def test_rows_that_are_all_omitted_are_no_rows(command, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("label,score\n1,\n0,NA\n")
+    code, out, err = command("evaluate", path, *BINARY, "--nan-policy", "omit")
+    assert (code, out) == (1, "")
+    assert err == "error: no rows: all 2 lack a value and were omitted\n"
+
+
+LOADING = """
+import sys
+
+class Tell:  # asked first for every module: says when NumPy is about to be loaded
+    def find_spec(name, *_):
+        if name == "numpy":
+            print(flush=True)
+
+sys.meta_path.insert(0, Tell)
+sys.argv = ["streammetrics", *sys.argv[1:]]
+from streammetrics.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.15, 0.3, 0.6])
+def test_control_c_while_everything_is_still_loading(tmp_path, delay):
+    os.mkfifo(tmp_path / "a.csv")
+    columns = ("--task", "regression", "--y-true", "a", "--y-pred", "b")
+    process = started("-c", LOADING, "evaluate", tmp_path / "a.csv", *columns)
+    process.stdout.readline()
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == ("", "interrupted\n")
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/tmp/x"), 2, "/tmp/x: No space left"),
+        (MemoryError(), 2, "not enough memory: try fewer --workers or --max-bins"),
+        (KeyError("x"), 70, "a defect of streammetrics: KeyError: 'x' (test_cli_endings.py, line"),
+    ],
+)
+def test_no_failure_is_a_traceback(monkeypatch, mistake_of, error, code, line):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(commands, "state_of", fail)
+    found, err = mistake_of("show", "state")
+    assert found == code
+    assert err.startswith(f"error: {line}")
+    assert err.count("\n") == 1
+
+
+@pytest.fixture
+def mistake_of(capsys):
+    def run(*arguments):
+        code = main(arguments)
+        return code, capsys.readouterr().err
+
+    return run
+
+
+def test_a_defect_shows_its_traceback_on_request(monkeypatch):
+    def fail(*_, **__):
+        raise KeyError("x")
+
+    monkeypatch.setattr(commands, "state_of", fail)
+    monkeypatch.setenv("STREAMMETRICS_TRACEBACK", "1")
+    with pytest.raises(KeyError, match="x"):
+        main(["show", "state"])
+
+
+def test_help_is_that_of_the_command(mistake):
+    assert mistake("evaluate", "--y-scroe", "x").startswith(
+        "No such option: --y-scroe; did you mean --y-score or"
+    )
+    assert mistake("evaluate", "--y-scroe", "x").endswith("; see streammetrics evaluate --help")
+    assert mistake("merge", "a").endswith("; see streammetrics merge --help")
+    assert mistake("evaluat").endswith("; see streammetrics --help")
+
+
+def test_format_says_which_it_could_be(mistake):
+    line = mistake("evaluate", "x", *BINARY, "--format", "json")
+    assert "--input-format csv names that of files" in line
+    assert "--json -" in line
+
+
+def test_an_unreadable_file_is_one_line(mistake, path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(commands, "opened", refuse)
+    assert mistake("evaluate", path, *BINARY) == f"{path}: Permission denied"

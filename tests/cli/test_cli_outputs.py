@@ -1,0 +1,101 @@
+"""Outputs: no input and no stranger's file is overwritten, two never go to one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from prediction_files import store
+
+BINARY = ("--task", "binary", "--y-true", "label", "--y-score", "score", "--metrics", "F1")
+OPTIONS = ["--json", "--csv", "--markdown", "--save"]
+
+
+@pytest.fixture
+def path(tmp_path, binary):
+    return store(binary, tmp_path / "victim.csv")
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("link", [None, os.symlink, os.link])
+def test_an_input_is_never_overwritten(mistake, tmp_path, path, option, link):
+    before, output = path.read_bytes(), path
+    if link is not None:
+        output = tmp_path / "output"
+        link(path, output)
+    for force in ((), ("--force",)):
+        line = mistake("evaluate", path, *BINARY, option, output, *force)
+        assert line.startswith(f"{option} would overwrite {path}")
+        assert line.endswith("which is read: name another file")
+    assert path.read_bytes() == before
+
+
+def test_what_a_folder_or_a_glob_brings_is_an_input_too(mistake, tmp_path, path):
+    for inputs in (tmp_path, f"{tmp_path}/v*.csv"):
+        line = mistake("evaluate", inputs, *BINARY, "--csv", path, "--force")
+        assert line.startswith(f"--csv would overwrite {path}")
+    line = mistake("evaluate", tmp_path, *BINARY, "--json", tmp_path / "new.json")
+    assert f"lies in {tmp_path}, all of which is read, so the next run would read it too" in line
+    assert not (tmp_path / "new.json").exists()
+
+
+def test_states_judgments_and_runs_are_inputs(mistake, command, tmp_path, path):
+    state = tmp_path / "s"
+    command("evaluate", path, *BINARY, "--save", state)
+    assert mistake("show", state, "--json", state, "--force").startswith("--json would overwrite")
+    assert mistake("merge", state, state, "-o", state).startswith("-o would overwrite")
+    (tmp_path / "q").write_text("1 0 a 1\n")
+    (tmp_path / "r").write_text("1 Q0 a 1 0.5 t\n")
+    trec = ("--task", "ranking", "--qrels", tmp_path / "q", "--run", tmp_path / "r")
+    for name in "qr":
+        line = mistake("evaluate", *trec, "--save", tmp_path / name)
+        assert line.startswith(f"--save would overwrite {tmp_path / name}")
+
+
+def test_standard_output_is_an_output_too(path):
+    before = path.read_bytes()
+    run = [sys.executable, "-m", "streammetrics.cli", "evaluate", path, *BINARY]
+    with open(path, "ab") as file:
+        done = subprocess.run(run, stdout=file, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: standard output would overwrite {path}")
+    assert path.read_bytes() == before
+
+
+def test_standard_output_by_its_other_name(path, tmp_path):
+    run = [sys.executable, "-m", "streammetrics.cli", "evaluate", path, *BINARY]
+    with open(tmp_path / "out", "wb") as file:
+        subprocess.run([*run, "--json", "/dev/stdout"], stdout=file, check=True)
+    assert json.loads((tmp_path / "out").read_bytes())["n_rows"] == 3000
+
+
+def test_two_outputs_are_two_files(mistake, tmp_path, path):
+    out = tmp_path / "out"
+    (tmp_path / "link").symlink_to(out)
+    for first, second in ((out, out), (out, tmp_path / "." / "out"), (out, tmp_path / "link")):
+        line = mistake("evaluate", path, *BINARY, "--json", first, "--save", second)
+        assert line == f"--json and --save both write to {second}: name two files"
+    line = mistake("evaluate", path, *BINARY, "--json", "-", "--csv", "-")
+    assert line == "--json and --csv both write to -: name two files"
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_only_earlier_outputs_are_replaced_without_force(mistake, command, tmp_path, path, option):
+    out = tmp_path / "out"
+    args = ("evaluate", path, *BINARY, option, out)
+    out.touch()  # as mktemp leaves it
+    assert command(*args).code == 0
+    first = out.read_bytes()
+    assert command(*args, "--threshold", "0.2").code == 0
+    assert out.read_bytes() != first
+    for content in (b"a letter", b"{}", b"[1]", b"\x02\0\0\0\0\0\0\0{}", path.read_bytes()):
+        out.write_bytes(content)
+        line = mistake(*args)
+        assert line.startswith(f"{out} is there and was not written by {option}: --force replaces")
+        assert out.read_bytes() == content
+    assert command(*args, "--force").code == 0
+    assert out.read_bytes() == first
