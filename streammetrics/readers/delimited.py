@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 22  # bytes of text parsed at a time
 _HEAD = 1 << 16  # bytes that are looked at for what separates fields
+_LONGEST = 1 << 24  # bytes that the columns' names may have
 _SAMPLE = 20  # rows of them that count
 _DELIMITERS = {"csv": ",;\t|", "tsv": "\t,;|"}  # the one that the ending says comes first
 
@@ -41,6 +42,7 @@ class Head(NamedTuple):
     delimiter: str
     names: tuple[str, ...]
     blank: int  # lines before that of the names
+    more: bool  # whether there is anything after them
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class CsvPiece(FilePiece):
         """Parse block by block; the type of a column never hangs on what its first block holds."""
         import pyarrow.csv as pc  # noqa: PLC0415 - only for those who read CSV
 
+        if not self.head.more:
+            return
         types = {name: _TYPES[column.kind] for column in self.columns for name in column.names}
         with self.source.open() as stream:
             try:
@@ -105,7 +109,7 @@ def _head(stream: io.BufferedReader, source: Source) -> Head:
     data, text, whole = b"", "", False
     rows: list[list[str]] = []
     found = ""
-    while not rows and not whole:  # the names may be longer than what was read
+    while not rows and not whole and len(data) < _LONGEST:
         size = max(_HEAD, len(data))
         more = stream.read(size)
         data, whole = data + more, len(more) < size
@@ -123,13 +127,17 @@ def _head(stream: io.BufferedReader, source: Source) -> Head:
     if any("\udc80" <= sign <= "\udcff" for name in names for sign in name):
         raise InvalidBatchError(f"{source}: the columns' names are not in UTF-8 or UTF-16")
     blank = _BLANK.match(text)
-    return Head(found, names, len(blank[0].splitlines()) if blank else 0)
+    lines = len(blank[0].splitlines()) if blank else 0
+    return Head(found, names, lines, more=len(rows) > 1 or not whole)
 
 
 def _rows(text: str, delimiter: str, *, whole: bool) -> list[list[str]]:
     """Return the first rows; the last that there is of a text that goes on may be cut."""
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    rows = list(islice((row for row in lines if row), _SAMPLE + 1))
+    try:
+        rows = list(islice((row for row in lines if row), _SAMPLE + 1))
+    except csv.Error:  # a field beyond all measure: this is not what parts them
+        return []
     return rows if whole and len(rows) <= _SAMPLE else rows[:-1]
 
 

@@ -96,7 +96,7 @@ def _difference(
     there, found = columns[key].names, here[key].names
     return (
         f"{other.source}: {columns[key].title!r} is {', '.join(found)} here, but "
-        f"{', '.join(there)} in {one.source}: name the columns as a list"
+        f"{', '.join(there)} in {one.source}: name them in a list"
     )
 
 

@@ -128,7 +128,7 @@ def _array(column: Any) -> Any:
 def repeated(value: Any, rows: int) -> Any:
     """Return a column of one value."""
     if value is None:
-        return pa.nulls(rows, pa.string())
+        return pa.nulls(rows)
     return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([value]))
 
 

@@ -578,7 +578,9 @@ def test_polars_others():
     frame = pl.DataFrame({"a": [1, 2], "b": [0.5, None]})
     check(as_column(frame, "x"), [[1, 0.5], [2, 0]], [[False, False], [False, True]])
     refused(pl.Series([[1, 2], [3]]), "unequal length")
-    refused(pl.Series([decimal.Decimal("1.5")]), "Decimal", "cast")
+    check(as_column(pl.Series(["0.3", None, "-1.1"]).cast(pl.Decimal(38, 9)), "x"),
+          [0.3, 0, -1.1], [False, True, False])  # fmt: skip
+    check(as_column(pl.Series([7, 2**62]).cast(pl.Decimal(38, 0)), "x"), [7, 2**62])
     refused(pl.Series([datetime.date(2020, 1, 1)]), "Date", "cast")
     refused(pl.Series([b"a"]), "Binary")
     if hasattr(pl, "Int128"):
@@ -691,7 +693,9 @@ def test_arrow_tables():
 
 def test_arrow_refused():
     pa = pytest.importorskip("pyarrow")
-    refused(pa.array([decimal.Decimal("1.5")]), "decimal128", "cast")
+    check(as_column(pa.array([decimal.Decimal("1.5"), None]), "x"), [1.5, 0], [False, True])
+    check(as_column(pa.array([decimal.Decimal(2**62)]), "x"), [2**62])
+    refused(pa.array([decimal.Decimal(2**70)]), "out of bounds")
     refused(pa.array([datetime.date(2020, 1, 1)]), "date32", "cast")
     refused(pa.array([datetime.datetime(2020, 1, 1)]), "timestamp", "cast")
     refused(pa.array([b"a"]), "binary")

@@ -120,7 +120,12 @@ def _from_polars(value: Any, name: str, read: Reader) -> Column:
         )
     if kind == "Object":
         return from_items(value.to_list(), name, read, nested=False)
-    if kind != "Boolean" and not (value.dtype.is_numeric() and kind[-3:] not in {"128", "mal"}):
+    if kind == "Decimal":  # by way of its digits, so that the nearest float is found
+        types = sys.modules["polars"]
+        whole = not value.dtype.scale
+        numbers = value.cast(types.Int64) if whole else value.cast(types.String).cast(types.Float64)
+        return _from_polars(numbers, name, read)
+    if kind != "Boolean" and not (value.dtype.is_numeric() and not kind.endswith("128")):
         refuse(name, f"{value.dtype} values", "cast them to Float64, Int64 or String")
     if not value.null_count():
         return read(value.to_numpy(), name)
@@ -160,6 +165,10 @@ def _from_arrow(value: Any, name: str, read: Reader) -> Column:
         return with_nulls(values, _arrow_nulls(value), name)
     if kind == "null":
         return with_nulls(Column(np.zeros(len(value)), None, True), np.ones(len(value)), name)
+    if kind.startswith("decimal"):  # by way of its digits, so that the nearest float is found
+        whole = value.type.scale <= 0
+        numbers = value.cast("int64") if whole else value.cast("string").cast("float64")
+        return _from_arrow(numbers, name, read)
     if hasattr(value, "combine_chunks"):
         value = value.combine_chunks()
     if kind == "dictionary":

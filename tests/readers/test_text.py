@@ -1,0 +1,154 @@
+"""CSV and JSON as people have them: any delimiter, encoding, line ends, arrays of objects."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from prediction_files import store, text
+from reading import fed, rows, suite
+
+import streammetrics as sm
+from streammetrics.readers import jsonlines
+from streammetrics.readers.errors import ReadError
+
+TABLE = rows(500)
+PLAIN = text(TABLE).decode()
+
+
+def state(tmp_path, body, name="t.csv", encoding="utf-8", **options):
+    (tmp_path / name).write_bytes(body if isinstance(body, bytes) else body.encode(encoding))
+    return sm.evaluate(suite(), tmp_path / name, **options)
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz"])
+def test_the_delimiter_is_found(tmp_path, sign, name):
+    assert state(tmp_path, text(TABLE, sign), name) == fed(TABLE)
+
+
+@pytest.mark.parametrize("sign", [";", "^", " ", "\x01"])
+def test_the_delimiter_is_said(tmp_path, sign):
+    body = PLAIN.replace(",", sign)
+    assert state(tmp_path, body, delimiter=sign) == fed(TABLE)
+
+
+def test_signs_in_names_and_fields_do_not_mislead(tmp_path):
+    wordy = '"label";"a,b,c|d";"score"\n' + '1;"x,y,z|;";0.75\n0;"""";0.25\n' * 3
+    small = {"label": [1, 0] * 3, "score": [0.75, 0.25] * 3}
+    assert state(tmp_path, wordy) == fed(small)
+    decimal_commas = "label;price;score\n1;2,5;0.75\n0;3,5;0.25\n"
+    assert state(tmp_path, decimal_commas) == fed({"label": [1, 0], "score": [0.75, 0.25]})
+
+
+def test_what_is_no_delimiter(tmp_path):
+    for sign in ("", ";;", '"', "\n"):
+        with pytest.raises(ReadError, match="is not one character, such as ';'"):
+            state(tmp_path, PLAIN, delimiter=sign)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl"])
+def test_marks_of_encodings(tmp_path, encoding, name):
+    body = text(TABLE, "\t" if name == "t.tsv" else ",", lines=name == "t.jsonl").decode()
+    assert state(tmp_path, body, name, encoding) == fed(TABLE)
+
+
+def test_names_in_an_encoding_that_is_not_said(tmp_path):
+    with pytest.raises(sm.InvalidBatchError, match=r"t.csv: the columns' names are not in UTF-8"):
+        state(tmp_path, "größe,label,score\n1,1,0.5\n", encoding="latin-1")
+    body = "label,score,note\n1,0.75,größe\n0,0.25,x\n"  # where nobody reads it, it may be
+    assert state(tmp_path, body, encoding="latin-1") == fed(
+        {"label": [1, 0], "score": [0.75, 0.25]}
+    )
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("before", [0, 2])
+def test_line_ends_and_blank_lines(tmp_path, end, last, before):
+    body = end * before + PLAIN.replace("\n", end) + end * (2 * last)
+    assert state(tmp_path, body if last else body.removesuffix(end)) == fed(TABLE)
+
+
+def test_the_row_of_a_wrong_number(tmp_path):
+    body = "\n\nlabel,score\n1,0.5\n0,x\n"
+    with pytest.raises(sm.InvalidBatchError, match="score holds 'x' in row 1; numbers are needed"):
+        state(tmp_path, body)
+
+
+def test_a_first_row_longer_than_what_is_looked_at(tmp_path):
+    names = [f"a column with a long name {i}" for i in range(5000)]
+    body = ",".join(["label", *names, "score"]) + "\n"
+    body += "".join(f"{label},{'7,' * 5000}{score}\n" for label, score in ((1, 0.75), (0, 0.25)))
+    assert state(tmp_path, body) == fed({"label": [1, 0], "score": [0.75, 0.25]})
+    long = f'label,note,score\n1,"{"x" * 300_000}",0.75\n0,,0.25\n'
+    assert state(tmp_path, long) == fed({"label": [1, 0], "score": [0.75, 0.25]})
+
+
+def test_names_without_rows_and_nothing_at_all(tmp_path):
+    assert state(tmp_path, "label,score\n") == suite()
+    assert state(tmp_path, "label,score") == suite()
+    for body in ("", "\n\n", b"\xef\xbb\xbf"):
+        with pytest.raises(sm.InvalidBatchError, match=r"t.csv: is empty; a line with the columns"):
+            state(tmp_path, body)
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("name", ["t.json", "t.jsonl", "t.json.gz"])
+def test_an_array_of_objects(tmp_path, indent, name):
+    table = TABLE.append_column("note", pa.array(['],[ "\\\n{'] * 500))
+    body = json.dumps(table.to_pylist(), indent=indent)
+    assert state(tmp_path, body, name) == fed(TABLE)
+    assert state(tmp_path, f"\n {body} \n", name) == fed(TABLE)
+
+
+def test_an_array_longer_than_a_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(jsonlines, "_BLOCK", 1001)
+    table = rows(2000)
+    many = table.append_column("note", pa.array(["é" * 99] * 2000))
+    assert state(tmp_path, json.dumps(many.to_pylist(), ensure_ascii=False), "t.json") == fed(table)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('[{"label": 1, "score": 0.5}', "item 1 of its array is not whole"),
+        ('[{"label": 1, "score": 0.5},]', "item 1 of its array is not whole"),
+        ('[{"label": 1, "score": 0.5} {"label": 1}]', "item 1 of its array is not whole"),
+        ('[{"label": 1, "score": 0.5}] {}', "item 1 of its array is not whole"),
+        ('[{"label": 1, "score": 0.5}, {"label":', "item 1 of its array is not whole"),
+        ('[{"label": 1, "score": 0.5}[]', "item 1 of its array is not whole"),
+        ("[1, 2]", "row 0 is not a JSON object"),
+        ('[{"label": 1, "score": "x"}]', 'score holds "x" in row 0; numbers are needed'),
+        ("[]", "is empty; JSON objects are expected"),
+        ("", "is empty; JSON objects are expected"),
+    ],
+)
+def test_arrays_that_are_none(tmp_path, body, message):
+    with pytest.raises(sm.StreamMetricsError, match=rf"t.json: .*{message}"):
+        state(tmp_path, body, "t.json")
+
+
+# --- decimals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
+@pytest.mark.parametrize("kind", [pa.decimal128(9, 4), pa.decimal128(38, 18), pa.decimal256(60, 9)])
+def test_decimals_are_the_nearest_numbers(tmp_path, name, kind):
+    scores = [Decimal(i) / 1000 for i in range(1000)]
+    labels = [i % 2 for i in range(1000)]
+    table = pa.table(
+        {
+            "label": pa.array(labels).cast(pa.decimal128(38, 0)),
+            "score": pa.array(scores, pa.decimal128(38, 9)).cast(kind),
+        }
+    )
+    expected = fed({"label": labels, "score": [float(score) for score in scores]})
+    assert sm.evaluate(suite(), store(table, tmp_path / name)) == expected
+    assert fed(table) == expected
