@@ -17,7 +17,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-ENGINE = re.compile(r"^from (streammetrics\.engines\.\w+) import", re.MULTILINE)
+# What is not installed with the tests: engines, and the frameworks of the extra "training".
+OPTIONAL = re.compile(
+    r"\b(?:from|import) (streammetrics\.engines\.\w+|torchmetrics|river)\b"
+    r"|\b(torch|lightning|transformers|xgboost|lightgbm)\.\w"
+)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -35,6 +39,8 @@ def blocks(page, language):
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 @pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index:Warning")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")
+@pytest.mark.filterwarnings("ignore:::lightning")
+@pytest.mark.filterwarnings("ignore:::transformers")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_blocks(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -46,7 +52,7 @@ def test_python_blocks(page, tmp_path, monkeypatch):
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     left_out = 0
     for line, text in blocks(page, "python"):
-        if not all(map(importable, ENGINE.findall(text))):
+        if not all(map(importable, asked_for(text))):
             left_out += 1
         elif ">>> " in text:
             test = doctest.DocTestParser().get_doctest(text, names, page.name, str(page), line)
@@ -55,11 +61,16 @@ def test_python_blocks(page, tmp_path, monkeypatch):
         else:
             exec(compile("\n" * line + text, str(page), "exec"), names)
     if left_out:
-        pytest.skip(f"{left_out} blocks of engines: pip install 'streammetrics[engines]'")
+        pytest.skip(f"{left_out} blocks: pip install 'streammetrics[engines,training]'")
+
+
+def asked_for(text):
+    """Return the optional modules that a block uses."""
+    return {name for found in OPTIONAL.findall(text) for name in found if name}
 
 
 def importable(module):
-    """Whether an engine is installed."""
+    """Whether an engine or a framework is installed."""
     try:
         importlib.import_module(module)
     except ImportError:
