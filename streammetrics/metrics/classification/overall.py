@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -61,7 +60,7 @@ class ConfusionMatrix(ContingencyMetric):
     def read(self, table: Confusion) -> LabelledArray:
         """Return the matrix."""
         matrix = np.zeros((table.size, table.size))
-        matrix[table.rows, table.columns] = table.amount.to_float()
+        matrix[table.rows, table.columns] = table.amount
         if self.normalize is None:
             whole = matrix.astype(np.int64)
             return _labelled(whole if (whole == matrix).all() else matrix, table)
@@ -101,8 +100,7 @@ class Accuracy(ContingencyMetric):
 
     def read(self, table: Confusion) -> float:
         """Return the share of the diagonal."""
-        hits = table.amount[np.flatnonzero(table.rows == table.columns)]
-        return self.ratio(float(hits.sum().to_float()), table.total)
+        return self.ratio(table.hits, table.total)
 
 
 class BalancedAccuracy(ContingencyMetric):
@@ -156,13 +154,13 @@ class MatthewsCorrcoef(ContingencyMetric):
 
     def read(self, table: Confusion) -> float:
         """Return the multiclass correlation coefficient."""
-        actual, predicted, tp = table.integers()
+        actual, predicted, tp, _ = table.integers()
         n = actual.sum()
         covariance = tp.sum() * n - (actual * predicted).sum()
         spread = (n * n - (predicted**2).sum()) * (n * n - (actual**2).sum())
         if spread == 0:
             return self._zero_by_zero
-        return math.copysign(math.sqrt(Fraction(covariance**2, spread)), covariance)
+        return math.copysign(math.sqrt(covariance**2 / spread), covariance)  # integers round once
 
 
 class CohenKappa(ContingencyMetric):
@@ -189,9 +187,8 @@ class CohenKappa(ContingencyMetric):
 
     def read(self, table: Confusion) -> float:
         """Return the weighted kappa."""
-        actual, predicted, tp = table.integers()
+        actual, predicted, tp, cells = table.integers()
         n = actual.sum()
-        cells, _ = table.amount.integers()
         gap = np.abs(table.rows - table.columns).astype(object)
         place = np.arange(table.size).astype(object)
         if self.weights is None:
@@ -205,7 +202,7 @@ class CohenKappa(ContingencyMetric):
             seen = (gap**2 * cells).sum()
             chance = n * ((actual + predicted) * place**2).sum()
             chance -= 2 * (actual * place).sum() * (predicted * place).sum()
-        return 1 - float(Fraction(seen * n, chance)) if chance else self._zero_by_zero
+        return 1 - seen * n / chance if chance else self._zero_by_zero
 
 
 class ClassificationReport(ContingencyMetric):

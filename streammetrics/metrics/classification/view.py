@@ -8,85 +8,123 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streammetrics.core.columns.labels import places_among
+from streammetrics.core.exact.sums import ExactSum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.core.exact.sums import ExactSum
     from streammetrics.statistics.tables.contingency import Cells
 
     Floats = NDArray[np.float64]
+    Amount = NDArray[np.int64] | ExactSum
+
+
+_WHOLE = 1 << 53  # integers with a sum below are float64 as well, and so are all their sums
 
 
 class Confusion:
     """Counts of each class, in the order of `labels`; sums are exact and rounded once."""
 
     def __init__(
-        self, labels: list[Any], rows: NDArray[Any], columns: NDArray[Any], amount: ExactSum
+        self, labels: list[Any], rows: NDArray[Any], columns: NDArray[Any], amount: Amount
     ) -> None:
         self.labels, self.size = labels, len(labels)
-        self.rows, self.columns, self.amount = rows, columns, amount
+        self.rows, self.columns = rows, columns
+        if not isinstance(amount, ExactSum) and int(amount.sum()) >= _WHOLE:
+            amount = ExactSum.counts(amount)
+        self._amount = amount
         self._hit = rows == columns
         self.doubt = ""  # what a reading of it has to warn of
 
     @classmethod
     def of_labels(cls, cells: Cells, labels: tuple[Any, ...] | None) -> Self:
         """Return the table over the labels given, or over all labels seen on either side."""
-        if labels is None:
+        sides = [cells.row_labels, cells.column_labels]
+        if labels is not None:
+            every = list(labels)
+        elif np.array_equal(sides[0], sides[1]):
+            every = sides[0].tolist()
+        else:
             # Without pairs a side has no labels, so their kind is the other side's.
-            sides = [side for side in (cells.row_labels, cells.column_labels) if len(side)]
-            labels = tuple(np.unique(np.concatenate(sides)).tolist()) if sides else ()
+            held = [side for side in sides if len(side)]
+            every = np.unique(np.concatenate(held)).tolist()
         rows, columns = (
-            places_among(side, labels)[place] if len(side) else place
-            for side, place in (
-                (cells.row_labels, cells.rows),
-                (cells.column_labels, cells.columns),
-            )
+            places_among(side, tuple(every))[place]
+            if len(side) and side.tolist() != every
+            else place
+            for side, place in zip(sides, (cells.rows, cells.columns), strict=True)
         )
-        return cls(list(labels), rows, columns, cells.amount)
+        return cls(every, rows, columns, cells.amount)
 
-    def exact(self, side: NDArray[Any], chosen: NDArray[np.bool_] | None = None) -> ExactSum:
+    def _exact(self, side: NDArray[Any], chosen: NDArray[np.bool_] | None = None) -> ExactSum:
         """Return for each class the sum of the cells, or of the chosen ones, it has on a side."""
+        amount = self._amount
+        if not isinstance(amount, ExactSum):
+            amount = ExactSum.counts(amount)
         if chosen is None:
-            return self.amount.regroup(side, self.size)
-        return self.amount[np.flatnonzero(chosen)].regroup(side[chosen], self.size)
+            return amount.regroup(side, self.size)
+        return amount[np.flatnonzero(chosen)].regroup(side[chosen], self.size)
+
+    def _sums(self, side: NDArray[Any], chosen: NDArray[np.bool_] | None = None) -> Floats:
+        if isinstance(self._amount, ExactSum):
+            return np.asarray(self._exact(side, chosen).to_float())
+        amount = self._amount if chosen is None else self._amount * chosen
+        return np.bincount(side, amount, self.size).astype(np.float64, copy=False)
+
+    @cached_property
+    def amount(self) -> Floats:
+        """Rows of each pair of classes that occurs."""
+        if isinstance(self._amount, ExactSum):
+            return np.asarray(self._amount.to_float())
+        return self._amount.astype(np.float64)
 
     @cached_property
     def total(self) -> float:
         """All rows."""
-        return float(self.amount.sum().to_float())
+        if isinstance(self._amount, ExactSum):
+            return float(self._amount.sum().to_float())
+        return float(self._amount.sum())
+
+    @cached_property
+    def hits(self) -> float:
+        """Rows predicted right."""
+        if isinstance(self._amount, ExactSum):
+            return float(self._amount[np.flatnonzero(self._hit)].sum().to_float())
+        return float(self._amount[self._hit].sum())
 
     @cached_property
     def tp(self) -> Floats:
         """True positives: rows of the class that were predicted so."""
-        return _floats(self.exact(self.rows, self._hit))
+        return self._sums(self.rows, self._hit)
 
     @cached_property
     def fp(self) -> Floats:
         """False positives: rows predicted to be of the class that are not."""
-        return _floats(self.exact(self.columns, ~self._hit))
+        return self._sums(self.columns, ~self._hit)
 
     @cached_property
     def fn(self) -> Floats:
         """False negatives: rows of the class that were predicted otherwise."""
-        return _floats(self.exact(self.rows, ~self._hit))
+        return self._sums(self.rows, ~self._hit)
 
     @cached_property
     def tn(self) -> Floats:
         """True negatives: rows not of the class that were not predicted so."""
-        everything = self.amount.regroup(np.zeros(len(self.rows), np.intp), 1)
-        touched = self.exact(self.rows) + self.exact(self.columns, ~self._hit)
-        return _floats(everything[np.zeros(self.size, np.intp)] - touched)
+        if not isinstance(self._amount, ExactSum):
+            return self.total - self.actual - self.fp
+        everything = self._amount.regroup(np.zeros(len(self.rows), np.intp), 1)
+        touched = self._exact(self.rows) + self._exact(self.columns, ~self._hit)
+        return np.asarray((everything[np.zeros(self.size, np.intp)] - touched).to_float())
 
     @cached_property
     def actual(self) -> Floats:
         """Rows of the class."""
-        return _floats(self.exact(self.rows))
+        return self._sums(self.rows)
 
     @cached_property
     def predicted(self) -> Floats:
         """Rows predicted to be of the class."""
-        return _floats(self.exact(self.columns))
+        return self._sums(self.columns)
 
     @property
     def seen(self) -> NDArray[np.bool_]:
@@ -95,15 +133,20 @@ class Confusion:
         seen[self.rows] = seen[self.columns] = True
         return seen
 
-    def integers(self) -> tuple[Any, Any, Any]:
-        """Return rows, predictions and true positives of each class as integers of one unit."""
-        everything = self.amount.integers()[1]
-        sums = (self.exact(self.rows), self.exact(self.columns), self.exact(self.rows, self._hit))
-        return tuple(  # type: ignore[return-value]  # three in, three out
+    def integers(self) -> tuple[Any, Any, Any, Any]:
+        """Return each class's rows, predictions and true positives, and the cells, in one unit.
+
+        Arrays of Python's integers: products of them do not overflow.
+        """
+        if not isinstance(self._amount, ExactSum):
+            sums = (self.actual, self.predicted, self.tp, self._amount)
+            return tuple(each.astype(np.int64).astype(object) for each in sums)  # type: ignore[return-value]  # four in, four out
+        cells, everything = self._amount.integers()
+        exact = (
+            self._exact(self.rows), self._exact(self.columns), self._exact(self.rows, self._hit)
+        )  # fmt: skip
+        by_class = (
             np.array([value << (unit - everything) for value in values], dtype=object)
-            for values, unit in (one.integers() for one in sums)
+            for values, unit in (one.integers() for one in exact)
         )
-
-
-def _floats(amount: ExactSum) -> Floats:
-    return np.asarray(amount.to_float())
+        return (*by_class, cells)

@@ -40,7 +40,7 @@ class Cells(NamedTuple):
     column_labels: NDArray[Any]
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
-    amount: ExactSum
+    amount: NDArray[np.int64] | ExactSum
 
 
 class ContingencyTable(Statistic):
@@ -150,10 +150,8 @@ class ContingencyTable(Statistic):
     def cells(self) -> Cells:
         """Return the pairs that occur, in order of their labels."""
         width = max(len(self.column_labels), 1)
-        amount = ExactSum.counts(self.counts)
-        if self.weights is not None:
-            amount += self.weights
         rows, columns = np.divmod(self.pairs, width)
+        amount = amounts(self.counts, self.weights)
         return Cells(self.row_labels, self.column_labels, rows, columns, amount)
 
     @property
@@ -165,7 +163,9 @@ class ContingencyTable(Statistic):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return labels, pairs and exact amounts."""
-        amount = self.cells().amount
+        amount = ExactSum.counts(self.counts)
+        if self.weights is not None:
+            amount += self.weights
         return {
             "row_labels": packed_labels(self.row_labels),
             "column_labels": packed_labels(self.column_labels),
@@ -192,6 +192,11 @@ class ContingencyTable(Statistic):
             raise StateFormatError("a pair of a contingency table has no positive count")
         self.row_labels, self.column_labels, self.pairs = row_labels, column_labels, pairs
         self.counts, self.weights = as_counts(amount)
+
+
+def amounts(counts: NDArray[np.int64], weights: ExactSum | None) -> NDArray[np.int64] | ExactSum:
+    """Return how much there is of each cell: counts, or exact sums where rows have weights."""
+    return counts if weights is None else ExactSum.counts(counts) + weights
 
 
 def as_counts(amount: ExactSum) -> tuple[NDArray[np.int64], ExactSum | None]:

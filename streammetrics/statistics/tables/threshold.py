@@ -12,12 +12,15 @@ from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.tables.contingency import Cells, as_counts
+from streammetrics.statistics.tables.contingency import Cells, amounts, as_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+
+_SIDES, _ROWS, _COLUMNS = np.arange(2), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
 
 
 class ThresholdTable(Statistic):
@@ -70,11 +73,7 @@ class ThresholdTable(Statistic):
 
     def cells(self) -> Cells:
         """Return the four cells; the labels are 0 and 1 for the negative and the positive."""
-        amount = ExactSum.counts(self.counts)
-        if self.weights is not None:
-            amount += self.weights
-        sides = np.arange(2)
-        return Cells(sides, sides, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), amount)
+        return Cells(_SIDES, _SIDES, _ROWS, _COLUMNS, amounts(self.counts, self.weights))
 
     @property
     def nbytes(self) -> int:
@@ -83,7 +82,8 @@ class ThresholdTable(Statistic):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the exact amounts of the four cells."""
-        return self.cells().amount.arrays()
+        amount = ExactSum.counts(self.counts)
+        return (amount if self.weights is None else amount + self.weights).arrays()
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set the four amounts."""

@@ -1,0 +1,39 @@
+"""Counts are read in float64 where that is exact, and as integers of any size where it is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.metrics.classification.view import Confusion
+from streammetrics.statistics.tables.contingency import Cells
+
+SIDES = np.array([3, 5, 9])
+NAMES = ("tp", "fp", "fn", "tn", "actual", "predicted", "total", "hits", "amount", "seen")
+
+
+@pytest.mark.parametrize("largest", [1, 9, 2**50, 2**53 - 1, 2**55])
+@pytest.mark.parametrize("labels", [None, (9, 5, 3), (5, 7, 3, 9)])
+def test_counts_are_read_as_their_exact_sums_are(largest, labels):
+    rng = np.random.default_rng(largest % 97)
+    pairs = np.flatnonzero(rng.random(9) < 0.7)
+    counts = rng.integers(1, largest, pairs.size, np.int64, endpoint=True)
+    cells = Cells(SIDES, SIDES, pairs // 3, pairs % 3, counts)
+    plain = Confusion.of_labels(cells, labels)
+    exact = Confusion.of_labels(cells._replace(amount=ExactSum.counts(counts)), labels)
+    for name in NAMES:
+        one, other = getattr(plain, name), getattr(exact, name)
+        assert np.asarray(one).dtype == np.asarray(other).dtype, name
+        np.testing.assert_array_equal(one, other, name)
+    for one, other in zip(plain.integers(), exact.integers(), strict=True):
+        assert [int(a) for a in one] == [int(b) for b in other]
+
+
+def test_labels_of_one_side_only():
+    matrix = sm.ConfusionMatrix().update([1, 2, 2], [2, 2, 3])
+    assert matrix.compute().tolist() == [[0, 1, 0], [0, 1, 1], [0, 0, 0]]
+    assert matrix.classes == [1, 2, 3]
+    words = sm.ConfusionMatrix(labels=["b", "a"]).update(["a", "b", "a"], ["a", "a", "a"])
+    assert words.compute().tolist() == [[0, 1], [0, 2]]
