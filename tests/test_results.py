@@ -159,6 +159,12 @@ def test_report_in_a_frame_has_accuracy_in_the_column_of_f1():
     assert frame.loc["1", "support"] == 3
 
 
+def test_class_that_is_called_as_an_average_is_not_lost_in_a_report():
+    report = sm.ClassificationReport().update(["accuracy", "speed"], ["accuracy", "accuracy"])
+    with pytest.raises(sm.InvalidBatchError, match="a class is called 'accuracy'"):
+        report.compute()
+
+
 def test_last_point_of_a_precision_recall_curve_has_no_threshold():
     curve = sm.PrecisionRecallCurve().update([0, 1], [0.2, 0.6]).compute()
     frame = curve.to_frame()
@@ -192,6 +198,13 @@ def test_set_in_a_frame_has_a_row_for_every_number():
     plain = sm.MetricSet({"a": sm.Accuracy()}).update(y_true=[0, 1], y_pred=[0, 0])
     assert plain.compute().to_frame("polars").rows() == [("a", 0.5)]
     assert plain.bounds().to_frame("polars").rows() == [("a", 0.5, 0.5)]
+
+
+def test_counts_and_means_are_in_one_column():
+    both = sm.MetricSet({"n": sm.Count(), "mean": sm.Mean()}).update(values=[1.0, 2.0]).compute()
+    assert both.to_frame("polars").rows() == [("n", 2.0), ("mean", 1.5)]
+    assert both.to_frame()["value"].tolist() == [2.0, 1.5]
+    assert both.to_dict() == {"n": 2, "mean": 1.5}
 
 
 def test_frame_library_that_is_missing_or_unknown_is_named(monkeypatch):

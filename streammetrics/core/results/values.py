@@ -260,7 +260,7 @@ class Values(Result, dict[str, Any]):
         if any(of for _, of, _ in rows):
             index["of"] = [of for _, of, _ in rows]
         titles = dict.fromkeys(chain.from_iterable(row for _, _, row in rows))
-        return Table(index, {title: [row.get(title) for _, _, row in rows] for title in titles})
+        return Table(index, {title: _alike(row[title] for *_, row in rows) for title in titles})
 
 
 class _Sides(NamedTuple):
@@ -284,7 +284,7 @@ class Interval(Result, _Sides):
             index = self.low._table().index
         return Table(
             index if isinstance(self.low, Result) else {},
-            {title: [row[title] for _, row in rows] for title in self._fields},
+            {title: _alike(row[title] for _, row in rows) for title in self._fields},
         )
 
 
@@ -302,6 +302,14 @@ def numbers(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield "/".join(map(str, parts)), {VALUE: column[row]}
     else:
         yield "", {VALUE: value}
+
+
+def _alike(values: Iterable[Any]) -> list[Any]:
+    """Return a column with its integers as floats where it has floats too, as frames want it."""
+    column = list(values)
+    if not any(isinstance(value, float) for value in column):
+        return column
+    return [float(value) if isinstance(value, int) else value for value in column]
 
 
 def plain(value: Any) -> Any:

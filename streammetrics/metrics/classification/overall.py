@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from streammetrics.core.columns.labels import one_kind
+from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray, Report
 from streammetrics.metrics.averages import mean_of_classes
@@ -30,6 +31,9 @@ __all__ = [
     "MatthewsCorrcoef",
     "TopKAccuracy",
 ]
+
+
+_ENTRIES = {"accuracy", "macro avg", "weighted avg"}  # of a report, beside those of classes
 
 
 class ConfusionMatrix(ContingencyMetric):
@@ -232,6 +236,12 @@ class ClassificationReport(ContingencyMetric):
             "f1-score": self._ratios(2 * table.tp, table.actual + table.predicted),
         }
         support = table.actual.tolist()
+        shared = [title for title in map(str, table.labels) if title in _ENTRIES]
+        if shared:
+            raise InvalidBatchError(
+                f"a class is called {shared[0]!r}, as an entry of every report is: rename it, or "
+                "read Precision, Recall and F1 with average=None"
+            )
         report = Report(
             {
                 str(label): {
