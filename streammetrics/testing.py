@@ -85,7 +85,11 @@ def same_value(a: Any, b: Any) -> bool:
     left, right = np.asarray(a), np.asarray(b)
     if left.dtype != right.dtype or left.shape != right.shape:
         return False
-    return left.tolist() == right.tolist() if left.dtype == object else bytes(left) == bytes(right)
+    return (
+        left.tolist() == right.tolist()
+        if left.dtype == object
+        else left.tobytes() == right.tobytes()
+    )
 
 
 def _check_monoid(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any], rng: Any) -> None:
