@@ -7,6 +7,10 @@ import os
 from hypothesis import settings
 
 # Machines are noisy, so no example has a deadline; where a change is judged, examples are the same
-# every time, and elsewhere every run explores new ones.
-settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)
+# every time, and elsewhere every run explores new ones. `.ci/run` tries more of them as well:
+# pytest -m "" --hypothesis-profile=thorough.
+for name, examples in (("default", 25), ("thorough", 100)):
+    settings.register_profile(
+        name, deadline=None, max_examples=examples, derandomize="CI" in os.environ
+    )
 settings.load_profile("default")

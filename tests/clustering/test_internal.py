@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
@@ -61,7 +61,6 @@ hostile = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(hostile, hostile, st.integers(0, 2)), min_size=2, max_size=25))
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
 def test_calinski_harabasz_is_correctly_rounded(rows):
@@ -72,7 +71,6 @@ def test_calinski_harabasz_is_correctly_rounded(rows):
     assert value == pytest.approx(expected, rel=1e-15, nan_ok=True)
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(hostile, hostile, st.integers(0, 3)), min_size=1, max_size=40))
 def test_cluster_sums_are_exact(rows):
     points, codes = np.array([row[:2] for row in rows]), np.array([row[2] for row in rows])

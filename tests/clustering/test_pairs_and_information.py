@@ -8,7 +8,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
@@ -153,7 +153,6 @@ def test_thousands_of_clusters_stay_sparse():
     assert 0.5 < values["AdjustedMutualInfo"] < values["NormalizedMutualInfo"]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=24))
 def test_small_labelings_agree_with_scikit_learn(rows):
     true, pred = np.array(rows).T

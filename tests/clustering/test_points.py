@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import streammetrics as sm
@@ -39,7 +39,6 @@ def test_laws_hold_past_the_budget(metric, max_points):
     check_laws(metric(max_points=max_points, seed=3), rows, seed=1)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(-1e308, 1e308), st.integers(0, 3)), min_size=1, max_size=40),
     st.integers(2, 12),

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from streammetrics.core.errors import (
@@ -178,7 +178,6 @@ def history(rows, max_cells, data, classes=2):
 
 
 @given(rows=ROWS, max_cells=BUDGETS, data=st.data())
-@settings(max_examples=200, deadline=None)
 def test_state_is_its_definition_whatever_the_history(rows, max_cells, data):
     h = history(rows, max_cells, data)
     assert image(h) == image(built(rows, max_cells))
@@ -188,7 +187,6 @@ def test_state_is_its_definition_whatever_the_history(rows, max_cells, data):
 
 
 @given(rows=WEIGHTED, max_cells=BUDGETS, data=st.data())
-@settings(max_examples=100, deadline=None)
 def test_weighted_state_is_its_definition_whatever_the_history(rows, max_cells, data):
     h = history(rows, max_cells, data)
     assert image(h) == image(built(rows, max_cells))
@@ -198,7 +196,6 @@ def test_weighted_state_is_its_definition_whatever_the_history(rows, max_cells, 
 
 
 @given(rows=ROWS, max_cells=BUDGETS, data=st.data())
-@settings(max_examples=50, deadline=None)
 def test_plain_values_have_one_class(rows, max_cells, data):
     h = history(rows, max_cells, data, classes=1)
     assert image(h) == image(built(rows, max_cells, classes=1))
@@ -206,7 +203,6 @@ def test_plain_values_have_one_class(rows, max_cells, data):
 
 
 @given(rows=ROWS, max_cells=BUDGETS, weights=st.data())
-@settings(max_examples=50, deadline=None)
 def test_whole_weights_are_repeated_rows(rows, max_cells, weights):
     times = [weights.draw(st.integers(1, 3)) for _ in rows]
     repeated = [row for row, k in zip(rows, times, strict=True) for _ in range(k)]
@@ -224,7 +220,6 @@ def test_fractions_that_add_up_to_integers_are_counts_again():
 
 
 @given(rows=ROWS, max_cells=BUDGETS, more=ROWS)
-@settings(deadline=None)
 def test_fork_is_a_snapshot(rows, max_cells, more):
     h = built(rows, max_cells)
     h.check()
@@ -352,7 +347,6 @@ def test_many_weighted_rows_in_any_batches(weights, max_cells, sizes):
 
 
 @given(scores=st.lists(SCORES, min_size=1, max_size=30), level=st.integers(1, 64))
-@settings(deadline=None)
 def test_keys_and_edges(scores, level):
     ids = keys.cell_ids(np.array(scores), level)
     assert ids.tolist() == [cell_of(s, level) for s in scores]
@@ -390,7 +384,6 @@ def test_resolution_near_one_is_that_near_zero():
     rows=st.lists(st.tuples(SCORES, st.integers(0, 1)), min_size=1, max_size=60),
     cut=st.integers(1, 59),
 )
-@settings(deadline=None)
 def test_sorted_rows_keep_their_codes(rows, cut):
     scores, codes, _ = columns(rows)
     chunks = [
@@ -595,7 +588,6 @@ def test_a_cell_of_one_double_cannot_hold_several_scores():
 
 
 @given(data=st.data(), name=st.sampled_from(["collapsed", "weighted", "exact"]))
-@settings(max_examples=200, deadline=None)
 def test_a_flipped_bit_is_refused_or_gives_a_valid_state(data, name):
     arrays = {"collapsed": collapsed, "weighted": weighted, "exact": exact}[name]()
     which = data.draw(st.sampled_from([k for k, v in arrays.items() if v.size]))

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streammetrics.core.errors import StateFormatError
@@ -60,7 +60,6 @@ def same(arrays, expected):
         assert arrays[name].dtype == array.dtype, name
 
 
-@settings(deadline=None)
 @given(PAIRS, st.sampled_from([4, 5, 8, 16, 100]), st.randoms())
 def test_any_history_gives_what_the_definition_says(pairs, max_pairs, random):
     expected = defined(pairs, max_pairs)

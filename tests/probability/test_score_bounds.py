@@ -8,7 +8,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles.probability import (
     calibration_error,
@@ -191,7 +191,6 @@ ROWS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=80)
 @given(rows=ROWS, max_bins=st.integers(2, 9), weighted=st.booleans())
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
 def test_interval_holds_the_exact_value(rows, max_bins, weighted):
@@ -211,7 +210,6 @@ def test_interval_holds_the_exact_value(rows, max_bins, weighted):
             assert low <= metric.compute() <= high
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     rows=st.lists(
         st.tuples(st.floats(0, 1), st.booleans(), st.sampled_from([1.0, 0.1, 5.0])),

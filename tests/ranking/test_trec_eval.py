@@ -72,7 +72,9 @@ def rows_of_both():
     ]
 
 
-@pytest.mark.parametrize("feed", [whole, in_batches, one_table, rows_of_both])
+@pytest.mark.parametrize(
+    "feed", [whole, in_batches, one_table, pytest.param(rows_of_both, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("name", ["rag24.expected", "rag24.expected_complete"])
 def test_figures_are_trec_evals(name, feed):
     figures = expected(name)

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import streammetrics as sm
@@ -80,7 +80,6 @@ def test_every_loss_takes_them(metric, y, p, value):
     assert metric.update(y, p).compute() == pytest.approx(value, rel=1e-15)
 
 
-@settings(max_examples=40)
 @given(pairs, st.data())
 def test_states_forget_how_such_rows_came(rows, data):
     y, p = (np.array(side, np.int64) for side in zip(*rows, strict=True))
