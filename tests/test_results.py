@@ -134,10 +134,18 @@ def test_arrays_behave_as_arrays():
     assert (matrix == np.array([[1, 0], [1, 1]])).all()
     assert repr(matrix) == "array([[1, 0],\n       [1, 1]])"
     assert matrix.tolist() == [[1, 0], [1, 1]]
-    for made in (matrix[0], matrix[:, 1], matrix * 2, matrix / matrix.sum(), matrix == 1):
-        assert type(made) is np.ndarray
+    for made in (matrix[0], matrix[:, 1], matrix @ matrix, matrix.sum(axis=0), matrix.cumsum(0)):
+        assert not isinstance(made, LabelledArray) or not made.axes
     assert type(matrix[1, 1]) is np.int64
     assert type(matrix.sum()) is np.int64
+
+
+def test_what_is_computed_place_by_place_keeps_the_labels():
+    matrix = sm.ConfusionMatrix().update(["a", "b", "b"], ["a", "b", "a"]).compute()
+    assert (matrix / 2).to_dict() == {"a": {"a": 0.5, "b": 0.0}, "b": {"a": 0.5, "b": 0.5}}
+    assert (1 - matrix + matrix).to_dict()["b"] == {"a": 1, "b": 1}
+    others = sm.ConfusionMatrix().update(["c", "d"], ["c", "d"]).compute()
+    assert type(matrix + others) is np.ndarray  # whose labels would these be?
 
 
 def test_what_is_made_of_an_array_does_not_borrow_its_labels():

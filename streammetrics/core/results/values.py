@@ -69,8 +69,8 @@ class Result:
 class LabelledArray(Result, np.ndarray):
     """An array that knows what the places along its axes are.
 
-    It behaves as the array that it is. What is sliced or computed from it is a plain array: its
-    places may be others.
+    It behaves as the array that it is. What is computed from it place by place keeps the labels;
+    what is sliced or summed is a plain array, as its places may be others.
 
     Args:
         values: The array.
@@ -122,7 +122,13 @@ class LabelledArray(Result, np.ndarray):
         context: Any = None,
         return_scalar: bool = False,
     ) -> Any:
-        return np.asarray(array)[()] if return_scalar else np.asarray(array)
+        values = np.asarray(array)
+        if context is not None and self.axes and values.shape == self.shape:
+            function, arguments, _ = context
+            labelled = [each for each in arguments if isinstance(each, LabelledArray)]
+            if function.signature is None and all(each.axes == self.axes for each in labelled):
+                return type(self)(values, self.axes)
+        return values[()] if return_scalar else values
 
     def __getitem__(self, place: Any) -> Any:
         return np.asarray(self)[place]
