@@ -19,7 +19,7 @@ YES = sm.F1(threshold=0.5, pos_label="yes").update(["yes", "no"], [0.1, 0.9])
 CASES = [
     (LABELS, ([0, 1], [0]), "differ in length: y_true has 2 rows, y_pred has 1"),
     (LABELS, ([0.5, 1.0], [0, 1]), "y_true is not a label .* in 1 row, first in row 0"),
-    (LABELS, (["a", "b"], [0, 1]), "labels: "),
+    (LABELS, (["a", "b"], [0, 1]), "y_true holds strings, y_pred holds integers"),
     (LABELS, (["a", "b"], ["a", "b"]), "labels: 'strings' here, 'integers' in rows seen before"),
     (WORDS, ([1], [1]), "labels: 'integers' here, 'strings'"),
     (LABELS, ([0, None, None], [0, 1, 1]), "y_true is missing .* in 2 rows, first in row 1"),

@@ -116,7 +116,7 @@ def test_laws_hold_past_the_budget(metric, weight):
     if weight:
         rows["sample_weight"] = rng.integers(1, 5, 60) * weight
     check_laws(made(metric, max_bins=7), rows, seed=4)
-    classes = {**rows, "y_true": rng.integers(0, 3, 60), "y_score": rng.random((60, 3))}
+    classes = {**rows, "y_true": rng.integers(0, 3, 60), "y_score": rng.dirichlet([1, 1, 1], 60)}
     check_laws(made(metric, max_bins=7), classes, seed=4, trials=2)
 
 
@@ -203,7 +203,6 @@ def test_scores_that_are_no_probabilities(metric, bad):
         ((["no", "yes"], [0.1, 0.2]), "pos_label"),
         (([0, 3], [[0.1, 0.9], [0.2, 0.8]]), "not the number of one of the 2 columns"),
         (([0, 1], [[0.1, 0.9], [0.2, 0.8]]), "columns of scores"),
-        (([0, 1], [[0.1], [0.2]]), "one column of scores"),
         (([0, 1], [0.1, 0.2], [1.0, -1.0]), "negative"),
     ],
 )
@@ -221,7 +220,7 @@ def test_infinite_logits_are_refused_and_large_ones_not():
     metric = sm.LogLoss(from_logits=True)
     with pytest.raises(sm.InvalidBatchError, match="infinite"):
         metric.update([0, 1], [0.0, math.inf])
-    with pytest.raises(sm.InvalidBatchError, match="outside"):
+    with pytest.raises(sm.InvalidBatchError, match="too large for a logit"):
         metric.update([0, 1], [0.0, -1.7e308])
     assert metric.update([1, 0], [8e307, -8e307]).compute() == 0.0
     assert metric.copy().update([0, 0], [8e307, 8e307]).compute() == 4e307

@@ -9,24 +9,13 @@ import numpy as np
 
 from streammetrics.core.columns.batch import has_nan
 from streammetrics.core.columns.conversion import Column
-from streammetrics.core.columns.schema import Facts, Field, reject, shown
+from streammetrics.core.columns.schema import Facts, Field, reject
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.numbers import Numbers
-    from streammetrics.core.columns.schema import Kind
-
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-
 
 KINDS = {"b": "booleans", "i": "integers", "u": "integers"}
 
@@ -54,6 +43,7 @@ def label_column(batch: Batch, name: str, *, matrix: bool = False) -> tuple[Colu
 
 def _whole(values: NDArray[Any], title: str, nulls: Any) -> tuple[Column, Any]:
     # Frameworks hand targets over as floats; 1.0 is the label 1, 0.5 is no label.
+    values = values.astype(np.float64, copy=False)  # 2**63 is beyond a half
     absent = np.isnan(values)
     if nulls is not None:
         absent |= nulls
@@ -62,6 +52,14 @@ def _whole(values: NDArray[Any], title: str, nulls: Any) -> tuple[Column, Any]:
     if wrong.any():
         reject(title, "is not a label (an integer, a boolean or a string)", wrong, values)
     return Column(whole.astype(np.int64), None, True), absent if absent.any() else None
+
+
+def ignored_rows(column: Column, ignore_index: int | None) -> NDArray[np.bool_] | None:
+    """Return the mask of the rows that hold a label to be ignored, ``None`` where there is none."""
+    if ignore_index is None or column.vocabulary is not None:
+        return None
+    mask: NDArray[np.bool_] = column.values == ignore_index
+    return mask if mask.any() else None
 
 
 def label_facts(column: Column, fact: str = "labels") -> Facts:
@@ -77,6 +75,7 @@ class Labels(Field):
     allowed: tuple[Any, ...] | None = None
     matrix: bool = False
     fact: str = "labels"  # columns with the same fact hold one kind of labels
+    ignore_index: int | None = None  # rows with this label are as if absent
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
@@ -89,6 +88,10 @@ class Labels(Field):
         if self.matrix and batch.column(self.name).values.ndim > 1 and self.allowed is not None:
             column = self._named(batch, column)
         return (column,), missing
+
+    def ignored(self, taken: tuple[Any, ...]) -> NDArray[np.bool_] | None:
+        """Return the rows to be left out for their label."""
+        return ignored_rows(taken[0], self.ignore_index)
 
     def _named(self, batch: Batch, column: Column) -> Column:
         width, allowed = batch.column(self.name).values.shape[1], self.allowed or ()
@@ -128,163 +131,16 @@ def check_allowed(
         texts = column.vocabulary[column.values] if wrong is not None else None
     else:
         texts = column.values
-        if allowed == tuple(range(len(allowed))) and _within(texts, len(allowed)):
+        if allowed == tuple(range(len(allowed))) and within(texts, len(allowed)):
             return
         wrong = ~np.isin(texts, np.array(allowed, dtype=np.int64))
     if wrong is not None and wrong.any():
         reject(title, "is not one of the labels given", wrong, texts, rows=rows)
 
 
-def _within(values: NDArray[Any], size: int) -> bool:
+def within(values: NDArray[Any], size: int) -> bool:
+    """Whether all values are among 0 to size - 1."""
     return bool(values.min() >= 0) and bool(values.max() < size)
-
-
-def binary_codes(
-    batch: Batch, name: str, column: Column, pos_label: Any, allowed: Any, rows: Any
-) -> tuple[NDArray[np.uint8], Facts]:
-    """Return 1 where the label is `pos_label`, else 0; one other label there may be."""
-    values = column.values
-    kind = values.dtype.kind
-    codes: NDArray[np.uint8]
-    if kind == "b" and pos_label in {0, 1}:
-        codes = values.view(np.uint8)
-        if not pos_label:
-            codes = codes ^ np.uint8(1)
-        negative: Any = 1 - int(pos_label)
-    elif (
-        pos_label == 1
-        and kind == "i"
-        and column.vocabulary is None
-        # Every bit but the lowest is clear in all labels: they are 0 and 1.
-        and 0 <= int(np.bitwise_or.reduce(values)) <= 1
-    ):
-        codes, negative = values.astype(np.uint8), 0
-    else:
-        facts = label_facts(column)
-        return _binary_by_search(batch.title(name), column, pos_label, allowed, rows, facts)
-    facts = {"labels": KINDS[kind]}
-    if 0 in codes.tobytes() if codes.size < 4096 else not codes.all():
-        facts["negative label"] = negative
-        if allowed is not None and negative not in allowed:
-            what = "is not one of the labels given"
-            reject(batch.title(name), what, codes == 0, values, rows=rows)
-    return codes, facts
-
-
-def _binary_by_search(
-    title: str, column: Column, pos_label: Any, allowed: Any, rows: Any, facts: Facts
-) -> tuple[NDArray[np.uint8], Facts]:
-    values = column.values
-    text = column.vocabulary is not None
-    if text != isinstance(pos_label, str):
-        raise InvalidBatchError(
-            f"{title} holds {facts['labels']}, but pos_label is {pos_label!r}; "
-            "say which label is the positive one"
-        )
-    if column.vocabulary is not None:
-        found = np.flatnonzero(column.vocabulary == pos_label)
-        positive = values == (found[0] if found.size else -1)
-    else:
-        positive = values == pos_label
-    others = values[~positive]
-    if others.size:
-        texts = values if column.vocabulary is None else column.vocabulary[values]
-        negative = others[0] if column.vocabulary is None else column.vocabulary[others[0]]
-        wrong = ~positive & (values != others[0])
-        if wrong.any():
-            what = f"is a third label beside {pos_label!r} and {shown(negative)}"
-            reject(title, what, wrong, texts, rows=rows)
-        facts["negative label"] = negative.item()
-        if allowed is not None and facts["negative label"] not in allowed:
-            reject(title, "is not one of the labels given", ~positive, texts, rows=rows)
-    return positive.view(np.uint8), facts
-
-
-@dataclass(frozen=True)
-class ScoredLabels(Field):
-    """Labels with a score each: (n,) of the positive class, or (n, K) of K classes.
-
-    Without `labels` the columns of an (n, K) matrix are the classes 0 to K - 1. With `matrix`
-    there have to be such.
-    """
-
-    scores: Numbers
-    pos_label: Any = 1
-    labels: tuple[Any, ...] | None = None
-    truth: str = "y_true"
-    matrix: bool = False
-
-    @property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
-        """The label and the score."""
-        return (self.truth, self.scores.name)
-
-    @property
-    def kinds(self) -> dict[str, Kind]:
-        """A label and a number."""
-        return {self.truth: "label", **self.scores.kinds}
-
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
-        """Return the labels and the scores."""
-        column, missing = label_column(batch, self.truth)
-        scores, absent = self.scores.take(batch)
-        if missing is None or absent is None:
-            return (column, *scores), absent if missing is None else missing
-        return (column, *scores), missing | absent
-
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
-        """Check the shape and the domain of the scores."""
-        if self.matrix and taken[-1].ndim == 1:
-            raise InvalidBatchError(
-                f"{batch.title(self.scores.name)} has one number a row; (n, K) scores are needed"
-            )
-        self.scores.validate(batch, taken[1:], missing)
-
-    def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
-    ) -> tuple[tuple[Any, ...], Facts]:
-        """Return codes 0 and 1 with (n,) scores, or codes below K with (n, K) scores."""
-        column, scores = taken
-        if rows is not None:
-            column, scores = column[rows], scores[rows]
-        width = 0 if scores.ndim == 1 else scores.shape[1]
-        codes: NDArray[Any]
-        if scores.ndim == 1:
-            codes, facts = binary_codes(
-                batch, self.truth, column, self.pos_label, self.labels, rows
-            )
-        elif width == 1:
-            raise InvalidBatchError(
-                f"{batch.title(self.scores.name)} has shape {scores.shape}; "
-                "pass one column of scores as (n,)"
-            )
-        else:
-            codes, facts = self._classes(batch, column, width, rows)
-        facts["columns of scores"] = width
-        return (codes, scores), facts
-
-    def _classes(
-        self, batch: Batch, column: Column, width: int, rows: Any
-    ) -> tuple[NDArray[np.intp], Facts]:
-        title = batch.title(self.truth)
-        if self.labels is not None:
-            if len(self.labels) != width:
-                raise InvalidBatchError(
-                    f"{batch.title(self.scores.name)} has {width} columns "
-                    f"for {len(self.labels)} labels"
-                )
-            check_allowed(title, column, self.labels, rows)
-            return label_codes(column, self.labels), label_facts(column)
-        if column.vocabulary is not None:
-            raise InvalidBatchError(
-                f"{title} holds strings; say which label each column of "
-                f"{batch.title(self.scores.name)} is for with labels=..."
-            )
-        if not _within(column.values, width):
-            wrong = (column.values < 0) | (column.values >= width)
-            what = f"is not the number of one of the {width} columns of scores"
-            reject(title, what, wrong, column.values, rows=rows)
-        return column.values.astype(np.intp), label_facts(column)
 
 
 def label_codes(column: Column, labels: tuple[Any, ...]) -> NDArray[np.intp]:
@@ -304,14 +160,19 @@ def places_among(values: NDArray[Any], labels: tuple[Any, ...]) -> NDArray[np.in
     return places
 
 
-def one_kind(labels: Any) -> tuple[Any, ...]:
-    """Return distinct labels of one kind as a tuple, booleans as the integers they are."""
+def one_kind(labels: Any, ignore_index: int | None = None) -> tuple[Any, ...]:
+    """Return distinct labels of one kind as a tuple, booleans and whole floats as integers."""
     if not isinstance(labels, tuple):  # lists, arrays and ranges are tuples by now
         raise ValueError(f"labels={labels!r}: expected a sequence of labels")  # noqa: TRY004 - as for any parameter
     values = tuple(x.item() if isinstance(x, np.generic) else x for x in labels)
-    values = tuple(int(x) if isinstance(x, bool) else x for x in values)
+    values = tuple(
+        int(x) if isinstance(x, bool) or (isinstance(x, float) and x.is_integer()) else x
+        for x in values
+    )
     if not values or len({type(x) for x in values}) > 1 or not isinstance(values[0], int | str):
         raise ValueError(f"labels={values!r}: expected integers, booleans or strings, of one kind")
     if len(set(values)) != len(values):
         raise ValueError(f"labels={values!r}: a label is given twice")
+    if ignore_index in values:
+        raise ValueError(f"ignore_index={ignore_index!r} is one of labels={values!r}: drop either")
     return values

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Kind = Literal["label", "id", "number"]
 KINDS: tuple[Kind, ...] = ("label", "id", "number")
 
+_SHOWN = 6
+
 Facts = dict[str, Any]  # what all rows of one metric must agree on: kind of labels, width, ...
 
 
@@ -53,6 +55,10 @@ class Field(ABC):
     @abstractmethod
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
         """Return the converted columns and a mask of the rows where a value is missing."""
+
+    def ignored(self, taken: tuple[Any, ...]) -> NDArray[np.bool_] | None:  # noqa: ARG002 - most fields ignore none
+        """Return a mask of rows to be left out whatever else they hold, ``None`` for none."""
+        return None
 
     def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:  # noqa: B027 - most fields have nothing to add
         """Raise where a value that is not missing lies outside the domain."""
@@ -88,21 +94,10 @@ class Schema:
         return frozenset().union(*(field.optional for field in self.fields))
 
     def read(self, batch: Batch) -> Rows:
-        """Return the validated rows of a batch, without those of weight zero."""
-        taken, missing = [], None
-        for field in self.fields:
-            columns, absent = field.take(batch)
-            taken.append(columns)
-            if absent is not None:
-                missing = self._missing(batch, field.names, absent, missing)
-        weight = batch.weight()
-        if weight is not None and self.unweighted:
-            title = batch.title(WEIGHT)
-            raise InvalidBatchError(f"{title} is given, but {self.unweighted} take no weights")
+        """Return the validated rows of a batch, without those ignored and those of weight zero."""
+        taken, weight, missing = self._taken(batch)
         if batch.n_rows == 0:
             return NO_ROWS
-        if weight is not None and math.isnan(batch.extent(WEIGHT)[0]):
-            missing = self._missing(batch, (WEIGHT,), np.isnan(weight), missing)
         for field, columns in zip(self.fields, taken, strict=True):
             field.validate(batch, columns, missing)
         rows, n, omitted = None, batch.n_rows, 0
@@ -122,24 +117,60 @@ class Schema:
         for field, columns in zip(self.fields, taken, strict=True):
             finished, more = field.finish(batch, columns, rows)
             every += finished
+            if facts != more and "strings" in (kinds := (facts.get("labels"), more.get("labels"))):
+                self._refuse_kinds(batch, *kinds)
             facts = joined(facts, more)
         return Rows(tuple(every), weight, n, omitted, facts)
+
+    def _taken(self, batch: Batch) -> tuple[list[tuple[Any, ...]], Any, Any]:
+        """Return the columns of each field, the weight, and the mask of rows to be left out."""
+        taken, absences, missing = [], [], None
+        for field in self.fields:
+            columns, absent = field.take(batch)
+            taken.append(columns)
+            if absent is not None:
+                absences.append((field.names, absent))
+            if (ignored := field.ignored(columns)) is not None:
+                missing = ignored if missing is None else missing | ignored
+        weight = batch.weight()
+        if weight is not None:
+            if self.unweighted:
+                title = batch.title(WEIGHT)
+                raise InvalidBatchError(f"{title} is given, but {self.unweighted} take no weights")
+            if math.isnan(batch.extent(WEIGHT)[0]):
+                absences.append(((WEIGHT,), np.isnan(weight)))
+        for names, absent in absences:
+            missing = self._missing(batch, names, absent, missing)
+        return taken, weight, missing
+
+    def _refuse_kinds(self, batch: Batch, one: Any, other: Any) -> None:
+        """Raise where two columns that are to hold the same labels hold other kinds of them."""
+        if one is None or other is None:
+            return
+        first, second = (batch.title(field.names[0]) for field in self.fields)
+        raise InvalidBatchError(
+            f"{first} holds {one}, {second} holds {other}: pass both as one kind of labels, such "
+            "as names[codes], where names is the array of the classes' names"
+        )
 
     def _missing(
         self, batch: Batch, names: tuple[str, ...], absent: NDArray[np.bool_], before: Any
     ) -> NDArray[np.bool_]:
         if self.nan_policy != "omit":
             for name in names:
-                if batch.has(name) and (mask := _absent(batch.column(name))) is not None:
+                if batch.has(name) and (mask := _absent(batch.column(name), before)) is not None:
                     advice = 'nan_policy="omit" leaves such rows out'
                     reject(batch.title(name), "is missing (NaN or null)", mask, advice=advice)
         return absent if before is None else absent | before
 
 
-def _absent(column: Column) -> Any:
+def _absent(column: Column, before: Any) -> Any:
+    """Return the mask of what is missing of rows that are not left out already."""
     mask: Any = np.isnan(column.values) if column.values.dtype.kind == "f" else None
     if column.nulls is not None:
         mask = column.nulls if mask is None else mask | column.nulls
+    if mask is not None and before is not None:
+        mask = mask & ~before.reshape(-1, *[1] * (mask.ndim - 1))
     return mask if mask is not None and mask.any() else None
 
 
@@ -184,8 +215,13 @@ def reject(
 
 
 def shown(value: Any) -> str:
-    """Return a value as a person would write it."""
-    return repr(value.item() if isinstance(value, np.generic) else np.asarray(value).tolist())
+    """Return a value as a person would write it, and the first few of a long row."""
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    items = np.asarray(value).tolist()
+    if isinstance(items, list) and len(items) > _SHOWN:
+        return f"[{', '.join(map(repr, items[:_SHOWN]))}, ... {len(items)} of them]"
+    return repr(items)
 
 
 def joined(facts: Facts, more: Facts) -> Facts:
@@ -199,5 +235,15 @@ def joined(facts: Facts, more: Facts) -> Facts:
             if {known, value} == {"booleans", "integers"}:
                 result[name] = "integers"
             else:
-                raise InvalidBatchError(f"{name}: {value!r} here, {known!r} in rows seen before")
+                advice = _ADVICE.get(name, "all batches must agree")
+                raise InvalidBatchError(
+                    f"{name}: {value!r} here, {known!r} in rows seen before; {advice}"
+                )
     return result
+
+
+_ADVICE = {
+    "labels": "convert them to one kind",
+    "negative label": "pos_label= says which is positive, and all others have one label",
+    "columns of scores": "pass (n,) or (n, K) in every batch (0 stands for (n,))",
+}

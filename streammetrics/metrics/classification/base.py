@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from streammetrics.core.columns.labels import one_kind
+from streammetrics.core.columns.logits import log_odds
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
@@ -40,6 +41,10 @@ class ContingencyMetric(Metric):
             each with an `UndefinedMetricWarning` that names the class. A number counts as given;
             an explicit ``nan`` leaves every such class out of averages.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+        from_logits: Whether scores are logits. With a threshold a row is then positive where the
+            sigmoid of its score is at least that (its score at least log t / (1 - t)); the
+            largest of (n, K) scores is the same of both.
+        ignore_index: Rows with this true label are left out, whatever else they hold.
     """
 
     threshold: float | None = None
@@ -47,11 +52,15 @@ class ContingencyMetric(Metric):
     pos_label: Any = 1
     zero_division: float | None = None
     nan_policy: Literal["raise", "omit"] = "raise"
+    from_logits: bool = False
+    ignore_index: int | None = None
+
+    _younger = frozenset({"from_logits", "ignore_index"})
 
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
         if self.labels is not None:
-            self.labels = one_kind(self.labels)
+            self.labels = one_kind(self.labels, self.ignore_index)
             if self.threshold is not None and (
                 len(self.labels) != 2 or self.pos_label not in self.labels
             ):
@@ -59,19 +68,23 @@ class ContingencyMetric(Metric):
                     f"labels={self.labels!r}: with a threshold there are two, "
                     f"and pos_label={self.pos_label!r} is one of them"
                 )
+        if self.from_logits and self.threshold is not None and not 0 <= self.threshold <= 1:
+            raise ValueError(
+                f"threshold={self.threshold!r}: with from_logits=True it is a probability"
+            )
         super().check_parameters()
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the table of labels, or of scores at the threshold."""
+        rows: dict[str, Any] = {
+            "labels": self.labels,
+            "nan_policy": self.nan_policy,
+            "ignore_index": self.ignore_index,
+        }
         if self.threshold is None:
-            return (ContingencyTable(labels=self.labels, nan_policy=self.nan_policy),)
-        table = ThresholdTable(
-            threshold=self.threshold,
-            pos_label=self.pos_label,
-            labels=self.labels,
-            nan_policy=self.nan_policy,
-        )
-        return (table,)
+            return (ContingencyTable(**rows),)
+        cut = log_odds(self.threshold) if self.from_logits else self.threshold
+        return (ThresholdTable(threshold=cut, pos_label=self.pos_label, **rows),)
 
     def update(
         self, y_true: Any, y_pred: Any = None, *, y_score: Any = None, sample_weight: Any = None

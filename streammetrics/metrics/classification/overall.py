@@ -283,6 +283,8 @@ class TopKAccuracy(Metric):
         k: How many classes may be named.
         labels: The class of each column of scores; ``None``: the integers 0 to K - 1.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+        from_logits: Whether scores are logits; their order within a row is the same.
+        ignore_index: Rows with this true label are left out, whatever else they hold.
 
     Raises:
         ValueError: `k` is not positive.
@@ -301,18 +303,28 @@ class TopKAccuracy(Metric):
     k: int = 2
     labels: Any = None
     nan_policy: Literal["raise", "omit"] = "raise"
+    from_logits: bool = False
+    ignore_index: int | None = None
+
+    _younger = frozenset({"from_logits", "ignore_index"})
 
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
         if self.labels is not None:
-            self.labels = one_kind(self.labels)
+            self.labels = one_kind(self.labels, self.ignore_index)
         if self.k < 1:
             raise ValueError(f"k={self.k!r}: expected a positive number of classes")
         super().check_parameters()
 
     def statistics(self) -> tuple[TopKHits]:
         """Return the hits."""
-        return (TopKHits(k=self.k, labels=self.labels, nan_policy=self.nan_policy),)
+        hits = TopKHits(
+            k=self.k,
+            labels=self.labels,
+            nan_policy=self.nan_policy,
+            ignore_index=self.ignore_index,
+        )
+        return (hits,)
 
     def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
         """Take rows: labels, and (n, K) scores."""

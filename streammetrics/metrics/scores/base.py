@@ -36,16 +36,23 @@ class ScoredMetric(Metric):
         labels: The two classes of (n,) scores, another label raises; or which class each column
             of (n, K) scores is for. ``None``: any two; column k is for the class k.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+        from_logits: Whether scores are logits, of which probabilities are made row by row: the
+            sigmoid of (n,), the softmax of (n, K).
+        ignore_index: Rows with this true label are left out, whatever else they hold.
     """
 
     pos_label: Any = 1
     labels: Any = None
     nan_policy: Literal["raise", "omit"] = "raise"
+    from_logits: bool = False
+    ignore_index: int | None = None
+
+    _younger = frozenset({"from_logits", "ignore_index"})
 
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
         if self.labels is not None:
-            self.labels = one_kind(self.labels)
+            self.labels = one_kind(self.labels, self.ignore_index)
         super().check_parameters()
 
     def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
@@ -58,6 +65,7 @@ class ScoredMetric(Metric):
             "pos_label": self.pos_label,
             "labels": self.labels,
             "nan_policy": self.nan_policy,
+            "ignore_index": self.ignore_index,
         }
 
 
@@ -74,7 +82,10 @@ class ScoreMetric(ScoredMetric):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram."""
-        return (ScoreHistogram(max_bins=self.max_bins, **self._schema_options),)
+        histogram = ScoreHistogram(
+            max_bins=self.max_bins, from_logits=self.from_logits, **self._schema_options
+        )
+        return (histogram,)
 
     def is_exact(self, scores: ScoreHistogram, *_: Any) -> bool:
         """Whether every cell holds a single score."""
@@ -95,7 +106,7 @@ class ClassScoreMetric(ScoreMetric):
     average: Literal["macro", "weighted"] | None = "macro"
     zero_division: float | None = None
 
-    _younger = frozenset({"zero_division"})
+    _younger = ScoreMetric._younger | {"zero_division"}
 
     @abstractmethod
     def _value(self, stairs: Staircase) -> float:

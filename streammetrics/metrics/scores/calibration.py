@@ -74,7 +74,7 @@ class CalibrationError(ClassScoreMetric):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram, and the check that scores are probabilities."""
-        return (*super().statistics(), Probabilities(**self._schema_options))
+        return (*super().statistics(), *_check(self))
 
     def _value(self, stairs: Staircase) -> float:
         """Return the error with every cell in its middle."""
@@ -156,7 +156,7 @@ class CalibrationCurve(ScoreMetric):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram, and the check that scores are probabilities."""
-        return (*super().statistics(), Probabilities(**self._schema_options))
+        return (*super().statistics(), *_check(self))
 
     def readout(self, scores: ScoreHistogram, *_: Any) -> Any:
         """Return the curve with every cell in its middle, or one for each class."""
@@ -225,10 +225,9 @@ class _UncertainBins(NamedTuple):
 def _read(stairs: Staircase, size: int) -> _Bins:
     sums = [ExactSum.zero((size,))] * 3
     for steps in stairs.steps():
-        middle = steps.low
+        middle, high = _edges(stairs, steps)
         if not steps.single.all():
-            low, high = _edges(steps)
-            middle = np.where(steps.single, low, (low + high) / 2)
+            middle = np.where(steps.single, middle, (middle + high) / 2)
         at, rows = _bins(middle, size), steps.p + steps.n
         parts = (
             _grouped(at, size, steps.p),
@@ -245,7 +244,7 @@ def _read_uncertain(stairs: Staircase, size: int) -> _UncertainBins:
     floor, ceiling = np.ones(size), np.zeros(size)
     edges = np.linspace(0.0, 1.0, size + 1)
     for steps in stairs.steps():
-        low, high = _edges(steps)
+        low, high = _edges(stairs, steps)
         first, last = _bins(low, size), _bins(high, size)
         within = first == last
         at, rows = first[within], (steps.p + steps.n)[within].astype(np.float64)
@@ -268,9 +267,10 @@ def _read_uncertain(stairs: Staircase, size: int) -> _UncertainBins:
     return _UncertainBins(p, n, low, high, p_moved, n_moved, floor, ceiling)
 
 
-def _edges(steps: Steps) -> tuple[Floats, Floats]:
+def _edges(stairs: Staircase, steps: Steps) -> tuple[Floats, Floats]:
     """Return the edges of cells, which may lie outside [0, 1] where no score does."""
-    return np.maximum(steps.low, 0.0), np.minimum(steps.high, 1.0)
+    low, high = stairs.probabilities(steps.low), stairs.probabilities(steps.high)
+    return np.maximum(low, 0.0), np.minimum(high, 1.0)
 
 
 def _bins(scores: Floats, size: int) -> NDArray[np.intp]:
@@ -301,6 +301,11 @@ def _points(bins: _Bins) -> CalibrationPoints:
         return CalibrationPoints(np.array([math.nan]), np.array([math.nan]))
     true, pred = _floats(bins.positives)[shown], _floats(bins.scores)[shown]
     return CalibrationPoints(true / rows[shown], pred / rows[shown])
+
+
+def _check(metric: ScoreMetric) -> tuple[Statistic, ...]:
+    """Return the statistic that checks probabilities, where they are not made of logits."""
+    return () if metric.from_logits else (Probabilities(**metric._schema_options),)
 
 
 def _check_bins(n_bins: int) -> None:

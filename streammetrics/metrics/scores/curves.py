@@ -115,14 +115,14 @@ def _roc_points(stairs: Staircase) -> ROCPoints:
     with np.errstate(invalid="ignore"):
         fpr = np.append(fp, 0)[::-1] / np.float64(stairs.negatives)
         tpr = np.append(tp, 0)[::-1] / np.float64(stairs.positives)
-    return ROCPoints(fpr, tpr, np.append(low, math.inf)[::-1].copy())
+    return ROCPoints(fpr, tpr, np.append(stairs.probabilities(low), math.inf)[::-1].copy())
 
 
 def _pr_points(stairs: Staircase) -> PRPoints:
     tp, fp, low = _points(stairs)
     with np.errstate(invalid="ignore"):
         recall = np.append(tp, 0) / np.float64(stairs.positives)
-    return PRPoints(np.append(tp / (tp + fp), 1.0), recall, low)
+    return PRPoints(np.append(tp / (tp + fp), 1.0), recall, stairs.probabilities(low))
 
 
 class ROCAUC(ClassScoreMetric):

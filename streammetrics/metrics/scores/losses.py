@@ -35,6 +35,8 @@ class LogLoss(ScoredMetric):
 
     from_logits: bool = False
 
+    _younger = frozenset({"ignore_index"})
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
         loss: Literal["log", "logit"] = "logit" if self.from_logits else "log"
@@ -68,7 +70,9 @@ class BrierScore(ScoredMetric):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
-        return (ProbabilityLossSum(loss="brier", **self._schema_options),)
+        return (
+            ProbabilityLossSum(loss="brier", from_logits=self.from_logits, **self._schema_options),
+        )
 
     def readout(self, losses: ProbabilityLossSum) -> float:
         """Return the mean loss."""

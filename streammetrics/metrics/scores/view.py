@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.columns.logits import sigmoid
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -87,8 +89,8 @@ class Staircase:
     place. `least` is the least that a row can weigh, 0 where that is not known.
     """
 
-    def __init__(self, histogram: DyadicHistogram, whole: bool) -> None:
-        self._histogram = histogram
+    def __init__(self, histogram: DyadicHistogram, whole: bool, logits: bool) -> None:
+        self._histogram, self._logits = histogram, logits
         self.least = 1.0 if whole else 0.0
         self._weighed: Steps | None = None
         negatives, positives = histogram.totals()
@@ -114,6 +116,10 @@ class Staircase:
     def counted(self) -> bool:
         """Whether the amounts are integers, so that sums and comparisons of them are exact."""
         return self._weighed is None
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """Return scores of the steps as probabilities, where they are kept as logits."""
+        return sigmoid(scores) if self._logits else scores
 
     def steps(self) -> Iterator[Steps]:
         """Yield the cells in ascending order, in blocks."""
@@ -155,4 +161,6 @@ def _sums_above(mass: Floats) -> Floats:
 
 def staircases(scores: ScoreHistogram) -> tuple[Staircase, ...]:
     """Return what each class is read from."""
-    return tuple(Staircase(histogram, scores.whole) for histogram in scores.classes())
+    classes = scores.classes()
+    logits = scores.from_logits and len(classes) == 1  # (n, K) scores are probabilities by then
+    return tuple(Staircase(histogram, scores.whole, logits) for histogram in classes)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.columns.labels import ScoredLabels
-from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
+from streammetrics.core.columns.scored import ScoredLabels
+from streammetrics.core.columns.scores import Scores
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.histograms.histogram import DyadicHistogram
 from streammetrics.core.state.arrays import nested, part, take_array
@@ -28,13 +28,16 @@ class ScoreHistogram(Statistic):
     """Weight of both classes at each score, or in each cell of scores past `max_bins`.
 
     One histogram for (n,) scores of the positive class; K of them, each class against the rest,
-    for (n, K) scores. See `DyadicHistogram` for memory and cost of each.
+    for (n, K) scores. See `DyadicHistogram` for memory and cost of each. With `from_logits` (n, K)
+    scores are kept as probabilities, and (n,) ones as the logits they are, in the same order.
     """
 
     max_bins: int = MAX_BINS
     pos_label: Any = 1
     labels: tuple[Any, ...] | None = None
     nan_policy: Literal["raise", "omit"] = "raise"
+    ignore_index: int | None = None
+    from_logits: bool = False
 
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
@@ -45,8 +48,13 @@ class ScoreHistogram(Statistic):
     @property
     def schema(self) -> Schema:
         """A label and a score, or a score for each class; only the order of scores matters."""
-        scores = Numbers("y_score", ordered=True, wide=True)
-        return Schema((ScoredLabels(scores, self.pos_label, self.labels),), self.nan_policy)
+        scored = ScoredLabels(
+            Scores(wide=True, from_logits=self.from_logits),
+            self.pos_label,
+            self.labels,
+            ignore_index=self.ignore_index,
+        )
+        return Schema((scored,), self.nan_policy)
 
     def clear(self) -> None:
         """Forget all rows."""

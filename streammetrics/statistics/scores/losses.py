@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.columns.labels import ScoredLabels
-from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
+from streammetrics.core.columns.scored import ScoredLabels
+from streammetrics.core.columns.scores import Scores
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.state.arrays import nested, part, take_array
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 EPSILON = float(np.finfo(np.float64).eps)  # probabilities are clipped to [EPSILON, 1 - EPSILON]
-_HALF_MAX = float(np.finfo(np.float64).max) / 2  # differences of such logits do not overflow
 
 
 class Probabilities(Statistic):
@@ -31,12 +30,18 @@ class Probabilities(Statistic):
     pos_label: Any = 1
     labels: tuple[Any, ...] | None = None
     nan_policy: Literal["raise", "omit"] = "raise"
+    ignore_index: int | None = None
 
     @property
     def schema(self) -> Schema:
         """A label and its probability, or a probability for each class."""
-        scores = Numbers("y_score", low=0.0, high=1.0, wide=True)
-        return Schema((ScoredLabels(scores, self.pos_label, self.labels),), self.nan_policy)
+        scored = ScoredLabels(
+            Scores(wide=True, use="probability"),
+            self.pos_label,
+            self.labels,
+            ignore_index=self.ignore_index,
+        )
+        return Schema((scored,), self.nan_policy)
 
     def clear(self) -> None:
         """There is nothing to forget."""
@@ -58,21 +63,29 @@ class Probabilities(Statistic):
 class ProbabilityLossSum(Statistic):
     """The exact sum of a loss, rounded row by row, and of the weights; 100 bytes.
 
-    `loss` is ``"log"`` or ``"brier"`` of probabilities in [0, 1], or ``"logit"``: the log loss of
-    logits. The Brier loss is summed over the classes, of which (n,) scores have two.
+    `loss` is ``"log"`` or ``"brier"`` of probabilities, which with `from_logits` are made of
+    logits, or ``"logit"``: the log loss of logits. The Brier loss is summed over the classes, of
+    which (n,) scores have two.
     """
 
     loss: Literal["log", "logit", "brier"]
     pos_label: Any = 1
     labels: tuple[Any, ...] | None = None
     nan_policy: Literal["raise", "omit"] = "raise"
+    ignore_index: int | None = None
+    from_logits: bool = False
 
     @property
     def schema(self) -> Schema:
         """A label and its score, or a score for each class."""
-        low, high = (-_HALF_MAX, _HALF_MAX) if self.loss == "logit" else (0.0, 1.0)
-        scores = Numbers("y_score", low=low, high=high, wide=True)
-        return Schema((ScoredLabels(scores, self.pos_label, self.labels),), self.nan_policy)
+        use: Literal["logit", "probability"] = "logit" if self.loss == "logit" else "probability"
+        scored = ScoredLabels(
+            Scores(wide=True, use=use, from_logits=self.from_logits),
+            self.pos_label,
+            self.labels,
+            ignore_index=self.ignore_index,
+        )
+        return Schema((scored,), self.nan_policy)
 
     def clear(self) -> None:
         """Forget all rows."""

@@ -56,13 +56,15 @@ class ContingencyTable(Statistic):
     labels: tuple[Any, ...] | None = None
     alike: bool = True
     nan_policy: Literal["raise", "omit"] = "raise"
+    ignore_index: int | None = None
 
     @property
     def schema(self) -> Schema:
         """Two columns of labels."""
         if self.alike:
+            first = Labels(self.row, self.labels, ignore_index=self.ignore_index)
             second = Labels(self.column, self.labels, matrix=True)
-            return Schema((Labels(self.row, self.labels), second), self.nan_policy)
+            return Schema((first, second), self.nan_policy)
         sides = (Labels(name, fact=f"labels of {name}") for name in (self.row, self.column))
         return Schema(tuple(sides), self.nan_policy)
 

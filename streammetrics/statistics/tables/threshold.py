@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.columns.labels import ScoredLabels
-from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
+from streammetrics.core.columns.scored import ScoredLabels
+from streammetrics.core.columns.scores import Scores
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.statistic import Statistic
@@ -34,12 +34,15 @@ class ThresholdTable(Statistic):
     pos_label: Any = 1
     labels: tuple[Any, ...] | None = None
     nan_policy: Literal["raise", "omit"] = "raise"
+    ignore_index: int | None = None
 
     @property
     def schema(self) -> Schema:
         """A label and a score, of which only the order matters."""
-        scores = Numbers("y_score", ordered=True, long=True)
-        return Schema((ScoredLabels(scores, self.pos_label, self.labels),), self.nan_policy)
+        scored = ScoredLabels(
+            Scores(long=True), self.pos_label, self.labels, ignore_index=self.ignore_index
+        )
+        return Schema((scored,), self.nan_policy)
 
     def clear(self) -> None:
         """Forget all rows."""

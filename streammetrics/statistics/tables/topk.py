@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.columns.labels import ScoredLabels
-from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
+from streammetrics.core.columns.scored import ScoredLabels
+from streammetrics.core.columns.scores import Scores
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.state.arrays import nested, part
@@ -26,12 +26,18 @@ class TopKHits(Statistic):
     k: int = 1
     labels: tuple[Any, ...] | None = None
     nan_policy: Literal["raise", "omit"] = "raise"
+    ignore_index: int | None = None
 
     @property
     def schema(self) -> Schema:
-        """A label and (n, K) scores, of which only the order matters."""
-        scores = Numbers("y_score", ordered=True, wide=True)
-        return Schema((ScoredLabels(scores, labels=self.labels, matrix=True),), self.nan_policy)
+        """A label and (n, K) scores, of which only the order within a row matters."""
+        scored = ScoredLabels(
+            Scores(wide=True, use="rank"),
+            labels=self.labels,
+            matrix=True,
+            ignore_index=self.ignore_index,
+        )
+        return Schema((scored,), self.nan_policy)
 
     def clear(self) -> None:
         """Forget all rows."""

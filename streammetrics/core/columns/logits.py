@@ -1,0 +1,49 @@
+"""Logits as probabilities, row by row: nothing of a row depends on the others of its batch."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+def sigmoid(logits: Floats) -> Floats:
+    """Return 1 / (1 + exp(-z)) of each logit (n,), without overflow.
+
+    >>> sigmoid(np.array([-np.inf, 0.0, np.inf])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    small = np.exp(-np.abs(logits))
+    probabilities: Floats = np.where(logits >= 0, 1.0, small)
+    probabilities /= 1.0 + small
+    return probabilities
+
+
+def softmax(logits: Floats) -> Floats:
+    """Return exp(z) / sum of exp(z) of each row (n, K), shifted by its largest, which is finite.
+
+    >>> softmax(np.array([[1000.0, 1000.0, -np.inf]])).tolist()
+    [[0.5, 0.5, 0.0]]
+    """
+    with np.errstate(over="ignore"):  # a difference beyond float64 is a probability of 0
+        shifted = logits - logits.max(axis=1, keepdims=True)
+    probabilities: Floats = np.exp(shifted, out=shifted)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    return probabilities
+
+
+def log_odds(probability: float) -> float:
+    """Return log(p / (1 - p)): a sigmoid is at least p where its logit is at least this.
+
+    >>> log_odds(0.5), log_odds(1.0)
+    (0.0, inf)
+    """
+    if probability <= 0.0:
+        return -math.inf
+    return math.inf if probability >= 1.0 else math.log(probability) - math.log1p(-probability)

@@ -1,0 +1,175 @@
+"""Labels with their scores in: codes of the classes beside one score a row, or one a class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.labels import (
+    KINDS,
+    check_allowed,
+    ignored_rows,
+    label_codes,
+    label_column,
+    label_facts,
+    within,
+)
+from streammetrics.core.columns.schema import Facts, Field, reject, shown
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.columns.scores import Scores
+
+
+@dataclass(frozen=True)
+class ScoredLabels(Field):
+    """Labels with a score each: (n,) of the positive class, or (n, K) of K classes.
+
+    Without `labels` the columns of an (n, K) matrix are the classes 0 to K - 1. With `matrix`
+    there have to be such. Rows whose label is `ignore_index` are as if absent.
+    """
+
+    scores: Scores
+    pos_label: Any = 1
+    labels: tuple[Any, ...] | None = None
+    truth: str = "y_true"
+    matrix: bool = False
+    ignore_index: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
+        """The label and the score."""
+        return (self.truth, self.scores.name)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """A label and a number."""
+        return {self.truth: "label", **self.scores.kinds}
+
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
+        """Return the labels and the scores."""
+        column, missing = label_column(batch, self.truth)
+        scores, absent = self.scores.take(batch)
+        if missing is None or absent is None:
+            return (column, *scores), absent if missing is None else missing
+        return (column, *scores), missing | absent
+
+    def ignored(self, taken: tuple[Any, ...]) -> NDArray[np.bool_] | None:
+        """Return the rows to be left out for their label."""
+        return ignored_rows(taken[0], self.ignore_index)
+
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
+        """Check the shape and the domain of the scores."""
+        if self.matrix and taken[-1].ndim == 1:
+            raise InvalidBatchError(
+                f"{batch.title(self.scores.name)} has one number a row; (n, K) scores are needed"
+            )
+        self.scores.validate(batch, taken[1:], missing)
+
+    def finish(
+        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+    ) -> tuple[tuple[Any, ...], Facts]:
+        """Return codes 0 and 1 with (n,) scores, or codes below K with (n, K) scores."""
+        column = taken[0] if rows is None else taken[0][rows]
+        (scores,), _ = self.scores.finish(batch, taken[1:], rows)
+        width = 0 if scores.ndim == 1 else scores.shape[1]
+        codes: NDArray[Any]
+        if scores.ndim == 1:
+            codes, facts = _binary_codes(
+                batch, self.truth, column, self.pos_label, self.labels, rows
+            )
+        else:
+            codes, facts = self._classes(batch, column, width, rows)
+        facts["columns of scores"] = width
+        return (codes, scores), facts
+
+    def _classes(
+        self, batch: Batch, column: Column, width: int, rows: Any
+    ) -> tuple[NDArray[np.intp], Facts]:
+        title = batch.title(self.truth)
+        if self.labels is not None:
+            if len(self.labels) != width:
+                raise InvalidBatchError(
+                    f"{batch.title(self.scores.name)} has {width} columns "
+                    f"for {len(self.labels)} labels"
+                )
+            check_allowed(title, column, self.labels, rows)
+            return label_codes(column, self.labels), label_facts(column)
+        if column.vocabulary is not None:
+            raise InvalidBatchError(
+                f"{title} holds strings; say which label each column of "
+                f"{batch.title(self.scores.name)} is for with labels=..."
+            )
+        if not within(column.values, width):
+            wrong = (column.values < 0) | (column.values >= width)
+            what = f"is not the number of one of the {width} columns of scores"
+            reject(title, what, wrong, column.values, rows=rows)
+        return column.values.astype(np.intp), label_facts(column)
+
+
+def _binary_codes(
+    batch: Batch, name: str, column: Column, pos_label: Any, allowed: Any, rows: Any
+) -> tuple[NDArray[np.uint8], Facts]:
+    """Return 1 where the label is `pos_label`, else 0; one other label there may be."""
+    values = column.values
+    kind = values.dtype.kind
+    codes: NDArray[np.uint8]
+    if kind == "b" and pos_label in {0, 1}:
+        codes = values.view(np.uint8)
+        if not pos_label:
+            codes = codes ^ np.uint8(1)
+        negative: Any = 1 - int(pos_label)
+    elif (
+        pos_label == 1
+        and kind == "i"
+        and column.vocabulary is None
+        # Every bit but the lowest is clear in all labels: they are 0 and 1.
+        and 0 <= int(np.bitwise_or.reduce(values)) <= 1
+    ):
+        codes, negative = values.astype(np.uint8), 0
+    else:
+        facts = label_facts(column)
+        return _binary_by_search(batch.title(name), column, pos_label, allowed, rows, facts)
+    facts = {"labels": KINDS[kind]}
+    if 0 in codes.tobytes() if codes.size < 4096 else not codes.all():
+        facts["negative label"] = negative
+        if allowed is not None and negative not in allowed:
+            what = "is not one of the labels given"
+            reject(batch.title(name), what, codes == 0, values, rows=rows)
+    return codes, facts
+
+
+def _binary_by_search(
+    title: str, column: Column, pos_label: Any, allowed: Any, rows: Any, facts: Facts
+) -> tuple[NDArray[np.uint8], Facts]:
+    values = column.values
+    text = column.vocabulary is not None
+    if text != isinstance(pos_label, str):
+        raise InvalidBatchError(
+            f"{title} holds {facts['labels']}, but pos_label is {pos_label!r}; "
+            "say which label is the positive one"
+        )
+    if column.vocabulary is not None:
+        found = np.flatnonzero(column.vocabulary == pos_label)
+        positive = values == (found[0] if found.size else -1)
+    else:
+        positive = values == pos_label
+    others = values[~positive]
+    if others.size:
+        texts = values if column.vocabulary is None else column.vocabulary[values]
+        negative = others[0] if column.vocabulary is None else column.vocabulary[others[0]]
+        wrong = ~positive & (values != others[0])
+        if wrong.any():
+            what = f"is a third label beside {pos_label!r} and {shown(negative)}"
+            reject(title, what, wrong, texts, rows=rows)
+        facts["negative label"] = negative.item()
+        if allowed is not None and facts["negative label"] not in allowed:
+            reject(title, "is not one of the labels given", ~positive, texts, rows=rows)
+    return positive.view(np.uint8), facts

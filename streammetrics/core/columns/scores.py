@@ -1,0 +1,132 @@
+"""Scores in: what they may be depends on what is made of them, and nothing is guessed of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from streammetrics.core.columns.logits import sigmoid, softmax
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.schema import Facts, reject
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+
+    Floats = NDArray[np.float64]
+
+_CLOSE = 5e-7  # sums this near to 1 need no second look
+_ADVICE = "pass probabilities, or say from_logits=True if these are logits"
+
+
+@dataclass(frozen=True)
+class Scores(Numbers):
+    """A column of scores: (n,) of the positive class, or with `wide` (n, K), one for each class.
+
+    `use` says what they are for:
+
+    - ``"order"``: to be compared with those of other rows. (n,) may be any numbers; (n, K) must be
+      probabilities, as the scores of one class only compare where each row is normalised.
+    - ``"rank"``: to be compared within their row, so any numbers will do.
+    - ``"probability"``: probabilities.
+    - ``"logit"``: logits, which stay such; finite in any case.
+
+    With `from_logits` probabilities are made of logits, the sigmoid of each or the softmax of each
+    row; (n,) scores of which only the order matters stay what they are, as the order does.
+    """
+
+    name: str = "y_score"
+    ordered: bool = True  # what is checked of them is below
+    use: Literal["order", "rank", "probability", "logit"] = "order"
+    from_logits: bool = False
+
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
+        """Return the column as float64, or as `LongNumbers`."""
+        shape = batch.column(self.name).values.shape
+        if len(shape) > 1 and not self.wide:
+            title = batch.title(self.name)
+            raise InvalidBatchError(
+                f"{title} has shape {shape}; a threshold cuts one score a row: pass the column of "
+                f"the positive class, or without threshold= the matrix as y_pred"
+            )
+        return super().take(batch)
+
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:  # noqa: ARG002 - the batch has it
+        """Check that they are what they are used as."""
+        wide = batch.column(self.name).values.ndim > 1
+        if self.use == "rank" or (self.use == "order" and not wide):
+            return
+        if self.use == "logit":
+            self._check_logits(batch, missing, _HALF_MAX)
+        elif not self.from_logits:
+            self._check_probabilities(batch, missing, wide)
+        elif wide:
+            self._check_logits(batch, missing, math.inf)
+
+    def _check_logits(self, batch: Batch, missing: Any, limit: float) -> None:
+        """Refuse logits beyond the limit; without one, rows of which the largest is infinite."""
+        low, high = batch.extent(self.name)
+        if -limit <= low and high <= limit and abs(low) + abs(high) < math.inf:
+            return
+        values = batch.numbers(self.name)
+        wrong = ~(np.abs(values) <= limit) if limit < math.inf else np.isinf(values.max(axis=1))
+        self._reject(batch, "is infinite or too large for a logit", wrong, missing, "")
+
+    def _check_probabilities(self, batch: Batch, missing: Any, wide: bool) -> None:
+        low, high = batch.extent(self.name)
+        values = batch.numbers(self.name)
+        if not (low >= 0 and high <= 1):
+            wrong = ~((values >= 0) & (values <= 1))
+            self._reject(batch, "is outside [0, 1]", wrong, missing, _ADVICE)
+        if wide and values.shape[1] > 1:
+            off = np.abs(values @ np.ones(values.shape[1]) - 1)
+            if not (off <= _CLOSE).all():
+                wrong = ~_sums_to_one(values)
+                self._reject(batch, "does not sum to 1", wrong, missing, _ADVICE)
+
+    def _reject(self, batch: Batch, what: str, wrong: Any, missing: Any, advice: str) -> None:
+        if missing is not None:
+            wrong = wrong & ~missing.reshape(-1, *[1] * (wrong.ndim - 1))
+        if wrong.any():
+            reject(batch.title(self.name), what, wrong, batch.numbers(self.name), advice=advice)
+
+    def finish(
+        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+    ) -> tuple[tuple[Any, ...], Facts]:
+        """Return the scores of the kept rows, as they are or as probabilities."""
+        (scores,) = taken
+        if scores.ndim > 1 and scores.shape[1] == 0:
+            raise InvalidBatchError(f"{batch.title(self.name)} has no columns")
+        if rows is not None:
+            scores = scores[rows]
+        if self.from_logits and self.use in {"order", "probability"}:
+            if scores.ndim > 1:
+                scores = softmax(scores)
+            elif self.use == "probability":
+                scores = sigmoid(scores)
+        return (scores,), {}
+
+
+_HALF_MAX = float(np.finfo(np.float64).max) / 2  # differences of such logits do not overflow
+
+
+def _sums_to_one(rows: Floats) -> NDArray[np.bool_]:
+    """Whether each row sums to 1, up to what the type that its numbers fit can be off by.
+
+    1e-6, or 1e-4 where all of them fit float32, or 1e-2 where they fit float16 or bfloat16: a
+    row is judged by its numbers alone, so that it may come in a list as well as in a tensor.
+    """
+    off = np.abs(rows.sum(axis=1) - 1)
+    with np.errstate(all="ignore"):
+        single = rows.astype(np.float32)
+        fits_single = (single == rows).all(axis=1)
+        fits_half = (rows.astype(np.float16) == rows).all(axis=1)
+    fits_brain = fits_single & (single.view(np.uint32) & 0xFFFF == 0).all(axis=1)
+    limit = np.where(fits_single, 1e-4, 1e-6)
+    close: NDArray[np.bool_] = off <= np.where(fits_half | fits_brain, 1e-2, limit)
+    return close
