@@ -39,6 +39,8 @@ class Accumulator(Locked):
     def update(self, batch: Batch) -> None:
         """Take a batch, or raise and be as before."""
         layout = self.layout
+        if layout.leader:
+            batch.spread(layout.leader)
         n = len(batch.column(layout.required[0]).values)
         if n > SLICE:
             for name in (*layout.required, *layout.optional):

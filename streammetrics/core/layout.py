@@ -68,7 +68,7 @@ class Refused(NamedTuple):
 class Layout:
     """Distinct statistics, grouped by the schema through which they read rows."""
 
-    __slots__ = ("optional", "places", "required", "schemas", "sources", "start", "wary")
+    __slots__ = ("leader", "optional", "places", "required", "schemas", "sources", "start", "wary")
 
     def __init__(self, statistics: Iterable[Statistic]) -> None:
         distinct = {statistic._key: statistic for statistic in statistics}
@@ -80,6 +80,8 @@ class Layout:
         inputs = dict.fromkeys(name for schema in self.schemas for name in schema.inputs)
         self.required = tuple(name for name in inputs if name not in optional)
         self.optional = tuple(name for name in (*inputs, WEIGHT) if name in optional)
+        leaders = (field.leader for schema in self.schemas for field in schema.fields)
+        self.leader = next(filter(None, leaders), "")
         self.start = State(tuple(Feed({}, 0, 0) for _ in self.schemas), tuple(distinct.values()))
         # Asking is cheap, but not next to a batch of 64 rows.
         self.wary = any(type(s).urgent is not Statistic.urgent for s in self.start.statistics)

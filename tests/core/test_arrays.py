@@ -585,7 +585,7 @@ def test_polars_others():
     refused(pl.Series([b"a"]), "Binary")
     if hasattr(pl, "Int128"):
         refused(pl.Series([1]).cast(pl.Int128), "Int128")
-    refused(pl.DataFrame({"a": ["x"]}), "strings")
+    refused(pl.DataFrame({"a": ["x"], "b": ["y"]}), "strings")
     refused(pl.DataFrame({"a": [1]}).lazy(), "LazyFrame")
 
 

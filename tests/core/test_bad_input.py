@@ -23,11 +23,11 @@ CASES = [
     (LABELS, (["a", "b"], ["a", "b"]), "labels: 'strings' here, 'integers' in rows seen before"),
     (WORDS, ([1], [1]), "labels: 'integers' here, 'strings'"),
     (LABELS, ([0, None, None], [0, 1, 1]), "y_true is missing .* in 2 rows, first in row 1"),
-    (LABELS, ([[0, 1]], [[0, 1]]), "y_true has shape"),
+    (LABELS, ([[0, 1]], [[0, 1, 2]]), r"y_pred has shape \(1, 3\), and the labels \(1, 2\)"),
     (LABELS, (np.array([object()]), [1]), "y_true"),
     (LABELS, (np.array([1, "a"], dtype=object), [1, 1]), "y_true"),
     (LABELS, ([1 + 2j], [1]), "y_true"),
-    (LABELS, (np.zeros((2, 2, 2)), [1, 1]), "y_true"),
+    (LABELS, (np.zeros((2, 2, 2)), [1, 1]), "y_pred has shape"),
     (LABELS, (None, [1]), "no column 'y_true'"),
     (LABELS, ([1], None), "no column 'y_pred'"),
     (
@@ -39,7 +39,7 @@ CASES = [
     (FIXED, ([0], np.ones((1, 2))), "2 columns for 3 labels"),
     (CUT, ([0, 1], [0.5, NAN]), r"y_score is missing .* in 1 row, first in row 1"),
     (CUT, ([0, 1], ["a", "b"]), "y_score holds text"),
-    (CUT, ([0, 1], [[0.5], [0.5]]), "y_score has shape"),
+    (CUT, ([0, 1], [[0.5, 0.5], [0.5, 0.5]]), "y_score has shape .* column of the positive class"),
     (
         CUT,
         ([0, 1, 2], [0.1, 0.2, 0.3]),

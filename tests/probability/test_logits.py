@@ -106,7 +106,10 @@ def test_a_threshold_of_logits_is_a_probability():
 def test_rows_of_classes_must_be_probabilities(metric):
     cases = [
         (CLASSES["y_score"], r"y_score is outside \[0, 1\] in \d+ rows.*from_logits=True"),
-        (0.9 * PROBABILITIES, r"y_score does not sum to 1 in 300 rows, first in row 0 \(\[.*logits"),
+        (
+            0.9 * PROBABILITIES,
+            r"y_score does not sum to 1 in 300 rows, first in row 0 \(.*logits",
+        ),
     ]
     for y_score, message in cases:
         refusing = metric()

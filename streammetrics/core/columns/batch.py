@@ -9,6 +9,7 @@ import numpy as np
 
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
+from streammetrics.core.columns.positions import by_row
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 WEIGHT = "sample_weight"
 
+MAX_NDIM = 32  # of a column before it is brought to rows
 _FLOAT64 = np.dtype(np.float64)
 _LONG = frozenset(c for c in np.typecodes["AllInteger"] if np.dtype(c).itemsize == 8)
 _SHORT = 1024
@@ -30,10 +32,20 @@ class Batch:
     user's. Conversions are kept, so that statistics which read one column share them.
     """
 
-    __slots__ = ("_columns", "_extents", "_numbers", "_raw", "_renamed", "_residuals", "n_rows")
+    __slots__ = (
+        "_columns",
+        "_extents",
+        "_numbers",
+        "_positions",
+        "_raw",
+        "_renamed",
+        "_residuals",
+        "n_rows",
+    )
 
     def __init__(self, raw: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> None:
         self.n_rows = -1  # until a column is converted
+        self._positions: tuple[int, ...] = ()  # the shape of labels that are (B, T...)
         self._raw = raw
         self._renamed = renamed or {}
         self._columns: dict[str, Column] = {}
@@ -60,18 +72,33 @@ class Batch:
                     f"no column {title!r}{f' (for {name})' if name != title else ''}; "
                     f"there are: {', '.join(k for k, v in self._raw.items() if v is not None)}"
                 )
-            column = as_column(value, title)
-            n_rows = len(column.values)
-            if n_rows != self.n_rows:
-                if self.n_rows >= 0:
-                    first = next(iter(self._columns))
-                    raise InvalidBatchError(
-                        f"columns differ in length: {first} has {self.n_rows} rows, "
-                        f"{title} has {n_rows}"
-                    )
-                self.n_rows = n_rows
-            self._columns[title] = column
+            column = self._keep(title, as_column(value, title, max_ndim=MAX_NDIM))
         return column
+
+    def _keep(self, title: str, column: Column) -> Column:
+        if column.values.ndim > 1 or self._positions:
+            column = by_row(column, self._positions, title)
+        n_rows = len(column.values)
+        if n_rows != self.n_rows:
+            if self.n_rows >= 0:
+                first = next(iter(self._columns))
+                raise InvalidBatchError(
+                    f"columns differ in length: {first} has {self.n_rows} rows, "
+                    f"{title} has {n_rows}"
+                )
+            self.n_rows = n_rows
+        self._columns[title] = column
+        return column
+
+    def spread(self, name: str) -> None:
+        """Give each position of a column of labels a row, where they are (B, T...)."""
+        title = self._renamed.get(name, name)
+        value = self._raw.get(title)
+        if value is not None:  # else there is an error to come
+            column = as_column(value, title, max_ndim=MAX_NDIM)
+            if column.values.ndim > 1 and column.values.shape[1:] != (1,):
+                self._positions = column.values.shape
+            self._keep(title, column)
 
     def slice(self, start: int, stop: int) -> Batch:
         """Return rows ``start`` to ``stop`` of the columns converted so far."""

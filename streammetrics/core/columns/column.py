@@ -141,6 +141,8 @@ def stacked(columns: Sequence[Column], name: str) -> Column:
     """Return one-dimensional columns side by side, as a matrix."""
     if not columns:
         refuse(name, "no columns", "pass (n,) or (n, d)")
+    if len(columns) == 1 and columns[0].vocabulary is not None:
+        return columns[0]
     if any(column.vocabulary is not None for column in columns):
         refuse(name, "a matrix of strings", "pass one column of strings, as (n,)")
     if any(column.values.ndim > 1 for column in columns):
@@ -157,6 +159,8 @@ def stacked(columns: Sequence[Column], name: str) -> Column:
 
 def reshaped(column: Column, shape: tuple[int, ...], name: str) -> Column:
     """Return a flat column of a matrix's entries as that matrix."""
+    if column.vocabulary is not None and shape[1:] == (1,):
+        return column
     if column.vocabulary is not None:
         refuse(name, "a matrix of strings", "pass one column of strings, as (n,)")
     if column.values.ndim > 1:

@@ -10,6 +10,7 @@ value silently (text among numbers, integers rounded by floats beside them) rais
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,15 +107,13 @@ def _from_numpy(value: NDArray[Any], name: str) -> Column:
         and 1 <= array.ndim <= 2
     ):
         return Column(array)
-    if array.ndim > 2:
-        raise InvalidBatchError(f"{name} has shape {array.shape}; pass (n,) or (n, d)")
     dtype = array.dtype
     if dtype.kind == "O":
-        width = array.shape[1] if array.ndim == 2 else 1
+        width = math.prod(array.shape[1:]) or 1
         column = from_items(array.ravel().tolist(), name, _read, width=width, nested=False)
-        return reshaped(column, array.shape, name) if array.ndim == 2 else column
+        return reshaped(column, array.shape, name) if array.ndim > 1 else column
     if dtype.kind in "UT":
-        if array.ndim == 2:
+        if array.ndim > 1 and array.shape[1:] != (1,):
             refuse(name, "a matrix of strings", "pass one column of strings, as (n,)")
         if not array.size:
             return coded(*code_objects([]), name)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
 
+_CUT = "to cut scores, give the metric a threshold, as threshold=0.5; numbers are for regression"
 KINDS = {"b": "booleans", "i": "integers", "u": "integers"}
 
 
@@ -37,11 +38,11 @@ def label_column(batch: Batch, name: str, *, matrix: bool = False) -> tuple[Colu
             missing = np.isnan(scores).any(axis=1)
         return Column(np.argmax(scores, axis=1), None, True), missing
     if values.dtype.kind == "f":
-        return _whole(values, batch.title(name), missing)
+        return _whole(values, batch.title(name), missing, _CUT if matrix else "")
     return column, missing
 
 
-def _whole(values: NDArray[Any], title: str, nulls: Any) -> tuple[Column, Any]:
+def _whole(values: NDArray[Any], title: str, nulls: Any, advice: str) -> tuple[Column, Any]:
     # Frameworks hand targets over as floats; 1.0 is the label 1, 0.5 is no label.
     values = values.astype(np.float64, copy=False)  # 2**63 is beyond a half
     absent = np.isnan(values)
@@ -50,7 +51,8 @@ def _whole(values: NDArray[Any], title: str, nulls: Any) -> tuple[Column, Any]:
     whole = np.where(absent, 0, values)
     wrong = (np.rint(whole) != whole) | (np.abs(whole) >= 2.0**63)
     if wrong.any():
-        reject(title, "is not a label (an integer, a boolean or a string)", wrong, values)
+        what = "is not a label (an integer, a boolean or a string)"
+        reject(title, what, wrong, values, advice=advice)
     return Column(whole.astype(np.int64), None, True), absent if absent.any() else None
 
 
@@ -76,6 +78,7 @@ class Labels(Field):
     matrix: bool = False
     fact: str = "labels"  # columns with the same fact hold one kind of labels
     ignore_index: int | None = None  # rows with this label are as if absent
+    leader: str = ""  # its own name, where there may be several labels in a row
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares

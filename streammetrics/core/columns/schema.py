@@ -46,6 +46,7 @@ class Field(ABC):
 
     names: tuple[str, ...]
     optional: frozenset[str] = frozenset()  # those of the names that a batch may leave out
+    leader: str = ""  # labels whose shape (B, T...) the columns beside them follow
 
     @property
     def kinds(self) -> dict[str, Kind]:

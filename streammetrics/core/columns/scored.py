@@ -49,6 +49,11 @@ class ScoredLabels(Field):
         return (self.truth, self.scores.name)
 
     @property
+    def leader(self) -> str:  # type: ignore[override]  # read-only where the base only declares
+        """The label."""
+        return self.truth
+
+    @property
     def kinds(self) -> dict[str, Kind]:
         """A label and a number."""
         return {self.truth: "label", **self.scores.kinds}

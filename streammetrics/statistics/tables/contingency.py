@@ -62,7 +62,7 @@ class ContingencyTable(Statistic):
     def schema(self) -> Schema:
         """Two columns of labels."""
         if self.alike:
-            first = Labels(self.row, self.labels, ignore_index=self.ignore_index)
+            first = Labels(self.row, self.labels, ignore_index=self.ignore_index, leader=self.row)
             second = Labels(self.column, self.labels, matrix=True)
             return Schema((first, second), self.nan_policy)
         sides = (Labels(name, fact=f"labels of {name}") for name in (self.row, self.column))
