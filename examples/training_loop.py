@@ -28,13 +28,13 @@ EPOCHS, BATCH = 5, 64
 
 
 def metrics() -> sm.MetricSet:
-    """Return what is watched while training; (n, 10) scores serve as predictions as well."""
+    """Return what is watched while training; (n, 10) logits serve as predictions as well."""
     return sm.MetricSet(
         {
             "accuracy": sm.Accuracy(),
             "top-2": sm.TopKAccuracy(k=2),
             "f1": sm.F1(average="macro"),
-            "auc": sm.ROCAUC(),
+            "auc": sm.ROCAUC(from_logits=True),  # one class against the rest, by its softmax
         },
         columns={"y_pred": "y_score"},
     )
@@ -57,15 +57,15 @@ class TorchModel:
         self.optimizer = torch.optim.Adam(self.layer.parameters(), lr=0.02)
 
     def learn(self, x: Any, y: Any) -> Any:
-        """Take one step and return the scores before it."""
-        scores = self.layer(torch.from_numpy(x))
+        """Take one step and return the logits before it."""
+        logits = self.layer(torch.from_numpy(x))
         self.optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(scores, torch.from_numpy(y)).backward()
+        torch.nn.functional.cross_entropy(logits, torch.from_numpy(y)).backward()
         self.optimizer.step()
-        return scores  # requires_grad, and never leaves the graph: metrics detach it
+        return logits  # requires_grad, and never leaves the graph: metrics detach it
 
-    def scores(self, x: Any) -> Any:
-        """Return the scores of rows."""
+    def logits(self, x: Any) -> Any:
+        """Return the logits of rows."""
         return self.layer(torch.from_numpy(x))
 
 
@@ -76,12 +76,12 @@ class ScikitModel:
         self.model = SGDClassifier(loss="log_loss", random_state=0)
 
     def learn(self, x: Any, y: Any) -> Any:
-        """Take one step and return the scores after it."""
+        """Take one step and return the logits after it."""
         self.model.partial_fit(x, y, classes=np.arange(10))
-        return self.scores(x)
+        return self.logits(x)
 
-    def scores(self, x: Any) -> Any:
-        """Return the scores of rows."""
+    def logits(self, x: Any) -> Any:
+        """Return the logits of rows."""
         return self.model.decision_function(x)
 
 
@@ -98,7 +98,7 @@ def main() -> None:
         for xs, ys in batches(x_train, y_train, rng):
             train.update(y_true=ys, y_score=model.learn(xs, ys))
         for xs, ys in batches(x_test, y_test, rng):
-            test.update(y_true=ys, y_score=model.scores(xs))
+            test.update(y_true=ys, y_score=model.logits(xs))
         shown = {name: f"{value:.3f}" for name, value in test.compute().items()}
         print(f"epoch {epoch}: training accuracy {train['accuracy'].compute():.3f}, test {shown}")
 

@@ -158,6 +158,11 @@ NanPolicy = Annotated[
     str | None,
     _option("What to do with rows that lack a value; raise by default.", metavar="raise|omit"),
 ]
+FromLogits = Annotated[
+    bool,
+    _option("Scores are logits: probabilities are made of them, row by row.", "--from-logits"),
+]
+IgnoreIndex = Annotated[int | None, _option("Leave out rows with this true label.")]
 PosLabel = Annotated[str | None, _option("The positive class; 1 by default.")]
 Average = Annotated[
     str | None,

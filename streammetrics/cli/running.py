@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from streammetrics.show.report import Results
 
 NO_ROWS = 1
+# What errors advise in Python, and how it is said here.
+_OPTIONS = {
+    'nan_policy="omit"': "--nan-policy omit",
+    "from_logits=True": "--from-logits",
+    "threshold=0.5": "--threshold 0.5",
+    "pos_label=": "--pos-label ",
+}
 _FORMS = {"--json": as_json, "--csv": as_csv, "--markdown": as_markdown}
 
 
@@ -35,16 +42,21 @@ def advice(what: Plan) -> Iterator[None]:
     try:
         yield
     except StreamMetricsError as error:
-        message = str(error).replace('nan_policy="omit"', "--nan-policy omit")
-        members = {name: type(what.suite[name]).__name__ for name in what.suite}
-        strict = [name for name, kind in members.items() if kind in PROBABILITIES]
+        message = str(error)
+        for written, typed in _OPTIONS.items():
+            message = message.replace(written, typed)
+        strict = [name for name in what.suite if _needs_probabilities(what.suite[name])]
         if "outside [0, 1]" in message and strict:
-            rest = ",".join(name for name in members if name not in strict)
+            rest = ",".join(name for name in what.suite if name not in strict)
             message += f"; {', '.join(strict)} need{'s' * (len(strict) == 1)} probabilities"
             message += f": leave out with --metrics '{rest}'" if rest else ""
         if what.task == "multiclass" and "third label" in message:
             message += "; --y-score needs a column for each class"
         raise CommandError(message) from error
+
+
+def _needs_probabilities(metric: Metric) -> bool:
+    return type(metric).__name__ in PROBABILITIES and not metric.config["from_logits"]
 
 
 @contextmanager

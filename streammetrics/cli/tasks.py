@@ -57,7 +57,10 @@ TASKS = {
             "y_pred": ("Accuracy", "Precision", "Recall", "F1", "MatthewsCorrcoef"),
         },
         options=frozenset(
-            {"threshold", "max_bins", "nan_policy", "labels", "pos_label", "average"}
+            {
+                "threshold", "max_bins", "nan_policy", "labels", "pos_label", "average",
+                "from_logits", "ignore_index",
+            }
         ),
     ),
     "multiclass": Task(
@@ -67,7 +70,9 @@ TASKS = {
             "y_pred": ("Accuracy", "BalancedAccuracy", "F1", "MatthewsCorrcoef", "CohenKappa"),
             "y_score": ("ROCAUC", "LogLoss"),
         },
-        options=frozenset({"max_bins", "nan_policy", "labels", "average"}),
+        options=frozenset(
+            {"max_bins", "nan_policy", "labels", "average", "from_logits", "ignore_index"}
+        ),
         parameters={"average": "macro"},
         argmax="y_pred",
     ),

@@ -6,6 +6,7 @@ import io
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from prediction_files import store, text
@@ -153,7 +154,8 @@ def test_weights_and_nulls_left_out(command, tmp_path, binary):
 
 
 def test_score_columns_by_glob_and_by_list(command, tmp_path, binary):
-    columns = {f"p{i}": binary["score"] for i in range(11)}
+    even = pa.array(np.full(len(binary), 1 / 11))
+    columns = {f"p{i}": even for i in range(11)}
     table = pa.table({"predicted": binary["label"], "label": binary["label"], **columns})
     path = store(table, tmp_path / "t.parquet")
     base = (

@@ -222,7 +222,7 @@ def test_a_metric_that_the_workers_cannot_import():
 
 
 def test_matrices():
-    scores, labels = rng.random((60, 3)), rng.integers(0, 3, 60)
+    scores, labels = rng.dirichlet([1, 1, 1], 60), rng.integers(0, 3, 60)
     top = sm.MetricSet({"top": sm.TopKAccuracy(k=2)})
     rows = [{"y_true": labels[row], "y_score": scores[row]} for row in range(60)]
     result = engine.evaluate(top, ray.data.from_items(rows, override_num_blocks=2))
