@@ -39,7 +39,8 @@ _ENTRIES = {"accuracy", "macro avg", "weighted avg"}  # of a report, beside thos
 class ConfusionMatrix(ContingencyMetric):
     """Rows of each class (row) by predicted class (column), C[i, j].
 
-    Counts are integers; with weights that are not whole, sums as floats. Without rows they are 0.
+    Counts are integers; with weights that are not whole, or from 2**62 on, they are sums as
+    floats. Without rows they are 0.
 
     Args:
         normalize: ``"true"`` divides by the rows of the true class, ``"pred"`` by those of the
@@ -63,11 +64,14 @@ class ConfusionMatrix(ContingencyMetric):
 
     def read(self, table: Confusion) -> LabelledArray:
         """Return the matrix."""
+        if self.normalize is None and table.counts is not None:
+            whole = np.zeros((table.size, table.size), np.int64)
+            whole[table.rows, table.columns] = table.counts
+            return _labelled(whole, table)
         matrix = np.zeros((table.size, table.size))
         matrix[table.rows, table.columns] = table.amount
         if self.normalize is None:
-            whole = matrix.astype(np.int64)
-            return _labelled(whole if (whole == matrix).all() else matrix, table)
+            return _labelled(matrix, table)
         by = {
             "true": table.actual[:, None],
             "pred": table.predicted[None, :],

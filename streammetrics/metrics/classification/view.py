@@ -9,6 +9,7 @@ import numpy as np
 
 from streammetrics.core.columns.labels import places_among
 from streammetrics.core.exact.sums import ExactSum
+from streammetrics.statistics.tables.contingency import as_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +31,7 @@ class Confusion:
     ) -> None:
         self.labels, self.size = labels, len(labels)
         self.rows, self.columns = rows, columns
-        if not isinstance(amount, ExactSum) and int(amount.sum()) >= _WHOLE:
+        if not isinstance(amount, ExactSum) and amount.sum(dtype=np.float64) >= _WHOLE:
             amount = ExactSum.counts(amount)
         self._amount = amount
         self._hit = rows == columns
@@ -77,6 +78,14 @@ class Confusion:
         if isinstance(self._amount, ExactSum):
             return np.asarray(self._amount.to_float())
         return self._amount.astype(np.float64)
+
+    @property
+    def counts(self) -> NDArray[np.int64] | None:
+        """The same as integers, ``None`` where they are not whole or reach 2**62."""
+        if isinstance(self._amount, ExactSum):
+            counts, weights = as_counts(self._amount)
+            return counts if weights is None else None
+        return self._amount
 
     @cached_property
     def total(self) -> float:

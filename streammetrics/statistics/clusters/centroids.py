@@ -13,7 +13,7 @@ from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.schema import Points
-from streammetrics.statistics.tables.contingency import UNWEIGHTED
+from streammetrics.statistics.tables.contingency import UNWEIGHTED, check_rows, countable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,6 +79,7 @@ class CentroidSums(Statistic):
 
     def merge(self, other: CentroidSums) -> None:
         """Add the sums of another."""
+        check_rows(self.counts, other.counts)
         self.counts = self.counts + other.counts
         self.sums = self.sums + other.sums
 
@@ -101,7 +102,8 @@ class CentroidSums(Statistic):
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set counts and sums."""
         counts = take_array(arrays, "counts", "int64")
-        if counts.shape != (len(self.centroids),) or not bool((counts >= 0).all()):
+        fits = counts.shape == (len(self.centroids),) and bool((counts >= 0).all())
+        if not fits or not countable(counts):
             raise StateFormatError("the counts of clusters do not fit the centroids")
         sums = ExactSum.from_arrays(counts.shape, part(arrays, "sums"))
         if bool(np.asarray(sums.to_float())[counts == 0].any()):

@@ -18,6 +18,7 @@ from streammetrics.statistics.clusters.rows import (
 )
 from streammetrics.statistics.clusters.schema import points_schema
 from streammetrics.statistics.clusters.sums import take_clusters
+from streammetrics.statistics.tables.contingency import check_rows, countable
 from streammetrics.statistics.tables.label_sets import (
     coded_labels,
     packed_labels,
@@ -88,6 +89,7 @@ class PointSample(Statistic):
 
     def merge(self, other: PointSample) -> None:
         """Take the points of another sample."""
+        check_rows(self.counts, other.counts)
         if len(other.labels):
             self._add(other.labels, other.counts, other.low, other.high, other.rows)
 
@@ -166,6 +168,8 @@ class PointSample(Statistic):
         inside = (points >= low[codes]) & (points <= high[codes])
         if not bool((low <= high).all() and inside.all()):
             raise StateFormatError("a point lies outside the box of its cluster")
+        if not countable(copies):
+            raise StateFormatError("points occur more often than is counted")
         held = np.zeros(len(labels), np.int64)
         np.add.at(held, codes, copies)
         if bool((copies < 1).any() or (held > counts).any()):

@@ -12,6 +12,7 @@ from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.schema import points_schema
+from streammetrics.statistics.tables.contingency import check_rows, countable
 from streammetrics.statistics.tables.label_sets import (
     coded_labels,
     packed_labels,
@@ -58,6 +59,7 @@ class ClusterSums(Statistic):
 
     def merge(self, other: ClusterSums) -> None:
         """Add the sums of another."""
+        check_rows(self.counts, other.counts)
         if len(other.labels):
             self._add(other.labels, other.counts, other.sums, other.squares)
 
@@ -128,4 +130,6 @@ def take_clusters(
         raise StateFormatError("the labels of clusters are out of order")
     if counts.shape != labels.shape or not bool((counts > 0).all()):
         raise StateFormatError("a cluster has no positive number of points")
+    if not countable(counts):
+        raise StateFormatError("clusters have more points than are counted")
     return labels, counts

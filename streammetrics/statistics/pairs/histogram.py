@@ -8,7 +8,7 @@ import numpy as np
 
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
-from streammetrics.core.errors import StateFormatError
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.histograms.keys import MAX_LEVEL, cell_edges, cell_id_range, cell_ids
 from streammetrics.core.histograms.pairs import Axis, PairCells
 from streammetrics.core.state.arrays import take_array
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 MAX_PAIRS = 1 << 20
+_MOST = 1 << 52  # rows; ranks are exact in float64 while there are not twice as many
 _FEWEST = 1 << 16  # rows worth a pass over the cells
 _NAMES = {"level", "x_cells", "x_values", "y_cells", "y_values", "pairs", "counts"}
 
@@ -75,6 +76,11 @@ class PairHistogram(Statistic):
 
     def merge(self, other: PairHistogram) -> None:
         """Take the rows of another histogram."""
+        rows = self.rows + other.rows
+        if rows > _MOST:
+            raise IncompatibleMetricsError(
+                f"the states hold {rows} rows together; rank correlations count at most 2**52"
+            )
         theirs = other._held
         cells = self._held.cells.union(theirs.cells).fitted(self.max_pairs)
         self._take(cells, theirs.waiting, theirs.rows)
@@ -84,6 +90,12 @@ class PairHistogram(Statistic):
         self._held = _Held(cells, waiting + more, before + rows)
         if self._held.rows > max(self.max_pairs, _FEWEST):
             self.cells()
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        cells, _, waiting = self._held
+        return cells.size + waiting
 
     def cells(self) -> PairCells:
         """Return the cells of all rows."""
@@ -138,7 +150,7 @@ def _read_cells(arrays: Mapping[str, NDArray[Any]], max_pairs: int) -> PairCells
         raise StateFormatError(f"{codes.size} pairs and {counts.size} counts, of {max_pairs}")
     if not (codes[1:] > codes[:-1]).all() or (codes.size and codes[0] < 0):
         raise StateFormatError("pairs are not in ascending order")
-    if not (counts > 0).all() or counts.sum(dtype=np.float64) >= 1 << 53:
+    if not (counts > 0).all() or counts.sum(dtype=np.float64) >= 2 * _MOST:
         raise StateFormatError("a count of pairs is not positive, or there are too many")
     cells = PairCells(level, x, y, codes, counts)
     for axis, places in ((x, cells.rows), (y, cells.columns)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 
 from streammetrics.core.columns.schema import Schema
-from streammetrics.core.errors import StateFormatError
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.rankings.combine import Cut, combined
 from streammetrics.statistics.rankings.ids import coded_ids, coded_relevances
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Rows
     from streammetrics.statistics.rankings.index import Hashes
 
+_MOST = 1 << 52  # judgments without a document: sums of counts are exact in float64
 _PENDING = 1 << 20  # rows kept unsorted at least, so that sorting is worth its overhead
 _SMALL = 1 << 13  # pending batches below this are put together
 _FEW = 64  # as soon as there are so many
@@ -116,6 +117,14 @@ class RankingBuffer(Statistic):
     def merge(self, other: Self) -> None:
         """Take another buffer's rows; raise where a document contradicts what is held."""
         theirs = other._held
+        mine = self._held
+        tables = (mine.table, *mine.pending, theirs.table, *theirs.pending)
+        rows = sum(int(table.grades.times.sum()) for table in tables)
+        if rows > _MOST:
+            raise IncompatibleMetricsError(
+                f"the states hold {rows} judgments without a document together; at most 2**52 "
+                "are counted"
+            )
         self._settle([theirs.table, *theirs.pending], distinct=False)
 
     @property
@@ -131,6 +140,8 @@ class RankingBuffer(Statistic):
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set the table after checking it."""
         table = restored(arrays, self._cut)
+        if table.grades.times.sum(dtype=np.float64) >= 2 * _MOST:
+            raise StateFormatError("there are more judgments than are counted")
         if self.highest is not None and table.levels.max(initial=-np.inf) > self.highest:
             raise StateFormatError(f"a relevance is above max_grade={self.highest:g}")
         if self.named and (table.results.doc < 0).any():

@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.schema import Schema
-from streammetrics.core.errors import StateFormatError
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from streammetrics.statistics.tables.label_sets import Labelled
 
 
+MOST = 1 << 61  # rows of what is counted in 64 bits: merges stop far below what could wrap
+MANY = 1 << 62  # counts below can be added
 _DENSE = 1 << 16  # pairs counted by direct address: 512 KB of counts stay in cache
 
 
@@ -75,6 +77,7 @@ class ContingencyTable(Statistic):
         self.pairs: NDArray[np.int64] = np.empty(0, np.int64)
         self.counts: NDArray[np.int64] = np.empty(0, np.int64)
         self.weights: ExactSum | None = None
+        self._most = 0  # no count is larger
 
     def update(self, *columns: Column, weight: NDArray[np.float64] | None) -> None:
         """Count the pairs of the rows."""
@@ -103,6 +106,7 @@ class ContingencyTable(Statistic):
             used_labels(column_labels, places % width),
             counts,
             weights,
+            0 if weights is not None else pair.size,
         )
 
     def merge(self, other: ContingencyTable) -> None:
@@ -114,10 +118,16 @@ class ContingencyTable(Statistic):
                 (other.column_labels, other.pairs % width),
                 other.counts,
                 other.weights,
+                other._most,
             )
 
     def _add(
-        self, rows: Labelled, columns: Labelled, counts: NDArray[np.int64], weights: ExactSum | None
+        self,
+        rows: Labelled,
+        columns: Labelled,
+        counts: NDArray[np.int64],
+        weights: ExactSum | None,
+        most: int,
     ) -> None:
         width = len(self.column_labels)
         row_labels, mine_row, their_row = united_labels(self.row_labels, rows[0])
@@ -148,6 +158,11 @@ class ContingencyTable(Statistic):
             self.weights = sum(parts[1:], parts[0]) if parts else None
             self.pairs, self.counts = pairs, total
         self.row_labels, self.column_labels = row_labels, column_labels
+        self._most += most
+        if self._most >= MANY:
+            many = ExactSum.counts(self.counts)
+            self.weights = many if self.weights is None else self.weights + many
+            self.counts, self._most = np.zeros_like(self.counts), 0
 
     def cells(self) -> Cells:
         """Return the pairs that occur, in order of their labels."""
@@ -194,6 +209,7 @@ class ContingencyTable(Statistic):
             raise StateFormatError("a pair of a contingency table has no positive count")
         self.row_labels, self.column_labels, self.pairs = row_labels, column_labels, pairs
         self.counts, self.weights = as_counts(amount)
+        self._most = int(self.counts.max(initial=0))
 
 
 def amounts(counts: NDArray[np.int64], weights: ExactSum | None) -> NDArray[np.int64] | ExactSum:
@@ -202,12 +218,14 @@ def amounts(counts: NDArray[np.int64], weights: ExactSum | None) -> NDArray[np.i
 
 
 def as_counts(amount: ExactSum) -> tuple[NDArray[np.int64], ExactSum | None]:
-    """Return amounts as plain counts if they are whole and small, else as a sum of weights."""
-    floats = np.asarray(amount.to_float())
-    counts = np.where(np.abs(floats) < 2.0**53, floats, 0.0).astype(np.int64)
-    if ExactSum.counts(counts) == amount:
-        return counts, None
-    return np.zeros(floats.shape, np.int64), amount
+    """Return amounts as plain counts if they are whole and below 2**62, else as exact sums."""
+    counts = np.zeros(amount.shape, np.int64)
+    floats = np.abs(np.asarray(amount.to_float()))
+    if amount.exponent < 0 or floats.max(initial=0.0) >= MANY:
+        return counts, amount
+    for place, digits in enumerate(amount.digits.T):
+        counts += digits << (32 * place + amount.exponent)
+    return counts, None
 
 
 UNWEIGHTED = "metrics of clusterings"  # as pairs of points have no weight
@@ -226,7 +244,27 @@ class LabelPairs(ContingencyTable):
         schema = super().schema
         return replace(schema, unweighted=UNWEIGHTED)
 
-    @property
-    def n(self) -> int:
-        """How many rows there are."""
-        return int(self.counts.sum())
+    def merge(self, other: ContingencyTable) -> None:
+        """Add the counts of another table."""
+        check_rows(self.counts, other.counts)
+        super().merge(other)
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Set labels, pairs and counts, which are whole and of as many rows as can be."""
+        super().restore(arrays)
+        if self.weights is not None or not countable(self.counts):
+            raise StateFormatError("the counts of labelings are not whole, or too many")
+
+
+def countable(counts: NDArray[np.int64]) -> bool:
+    """Whether the sum of counts, none of them negative, is far from wrapping."""
+    return float(counts.sum(dtype=np.float64)) < MANY
+
+
+def check_rows(*counts: NDArray[np.int64]) -> None:
+    """Raise where there are more rows together than is safe to count in 64 bits."""
+    rows = sum(int(count.sum()) for count in counts)
+    if rows > MOST:
+        raise IncompatibleMetricsError(
+            f"the states hold {rows} rows together; at most 2**61 of a clustering are counted"
+        )

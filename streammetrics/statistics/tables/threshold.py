@@ -12,7 +12,7 @@ from streammetrics.core.columns.scores import Scores
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.tables.contingency import Cells, amounts, as_counts
+from streammetrics.statistics.tables.contingency import MANY, Cells, amounts, as_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +48,7 @@ class ThresholdTable(Statistic):
         """Forget all rows."""
         self.counts: NDArray[np.int64] = np.zeros(4, np.int64)
         self.weights: ExactSum | None = None
+        self._most = 0  # no count is larger
 
     def update(
         self,
@@ -66,13 +67,21 @@ class ThresholdTable(Statistic):
         both = np.count_nonzero(truth & called)
         true, call = np.count_nonzero(truth), np.count_nonzero(called)
         cells = (truth.size - true - call + both, call - both, true - both, both)
-        self.counts = np.add(self.counts, cells)
+        self._count(np.array(cells), truth.size)
 
     def merge(self, other: ThresholdTable) -> None:
         """Add the counts of another table."""
-        self.counts = self.counts + other.counts
+        self._count(other.counts, other._most)
         if other.weights is not None:
             self.weights = other.weights if self.weights is None else self.weights + other.weights
+
+    def _count(self, counts: NDArray[np.int64], most: int) -> None:
+        self.counts = self.counts + counts
+        self._most += most
+        if self._most >= MANY:
+            many = ExactSum.counts(self.counts)
+            self.weights = many if self.weights is None else self.weights + many
+            self.counts, self._most = np.zeros(4, np.int64), 0
 
     def cells(self) -> Cells:
         """Return the four cells; the labels are 0 and 1 for the negative and the positive."""
@@ -94,3 +103,4 @@ class ThresholdTable(Statistic):
         if not bool((np.asarray(amount.to_float()) >= 0).all()):
             raise StateFormatError("a count of a threshold table is negative")
         self.counts, self.weights = as_counts(amount)
+        self._most = int(self.counts.max())

@@ -1,0 +1,90 @@
+"""Counts never wrap: a state merged with itself seventy times is right, or refused with words.
+
+A group of processes that reduces without a reset does just this. Whatever state can be reached
+is computed, written, and read back to the same bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.base import assert_close
+from oracles.table import ORACLES
+
+import streammetrics as sm
+
+DOUBLINGS = 70
+LOOKED_AT = {46, 55, 63, DOUBLINGS}
+SETTLED = 44  # doublings after which what depends on the number of rows has its limit
+GROWING = (sm.Count, sm.Sum, sm.ConfusionMatrix, sm.ClassificationReport, sm.CalinskiHarabasz)
+# What counts in 64 bits stops before 2**61 rows of a clustering, 2**52 of a rank correlation.
+LIMITED = (sm.KendallTau, sm.SpearmanRho)
+DISTINCT = [
+    oracle
+    for oracle in {type(oracle.metric): oracle for oracle in ORACLES}.values()
+    if "query" not in oracle.metric.inputs
+]
+
+
+def doubled(metric, times):
+    """Yield the number of doublings and the state, until it is refused."""
+    metric = sm.from_bytes(metric.to_bytes())  # no rows wait, as they would double themselves
+    for done in range(1, times + 1):
+        try:
+            metric = sm.merge([metric, metric])
+        except sm.IncompatibleMetricsError:
+            break
+        yield done, metric
+    if done < times:
+        with pytest.raises(sm.IncompatibleMetricsError, match="together; .*at most 2"):
+            sm.merge([metric, metric])
+
+
+def settled_value(metric, done):
+    """Return what to compare: what grows with the rows is brought back to few."""
+    value = metric.compute()
+    if not isinstance(metric, GROWING) or getattr(metric, "normalize", None):
+        return value
+    if isinstance(metric, sm.ClassificationReport):
+        return {k: {n: x for n, x in v.items() if n != "support"} if isinstance(v, dict) else v
+                for k, v in value.items()}  # fmt: skip
+    return np.float64(value) / 2.0**done
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
+@pytest.mark.parametrize("oracle", DISTINCT, ids=lambda oracle: oracle.id)
+def test_states_doubled_without_end_are_right_or_refused(oracle):
+    rows = oracle.rows(np.random.default_rng(99), min(oracle.n, 16))
+    metric, expected, reached = oracle.metric.copy().update(**rows), None, 0
+    n_rows = metric.n_rows
+    for done, state in doubled(metric, DOUBLINGS):
+        reached = done
+        assert state.n_rows == n_rows << done
+        if done == SETTLED:
+            expected = settled_value(state, done)
+        elif done in LOOKED_AT:
+            assert_close(settled_value(state, done), expected, 1e-9, 1e-12)
+            blob = state.to_bytes()
+            again = sm.from_bytes(blob)
+            assert again.to_bytes() == blob
+            assert_close(settled_value(again, done), expected, 1e-9, 1e-12)
+            assert repr(again.bounds()) == repr(state.bounds())
+            assert sm.merge([again, metric]).n_rows == state.n_rows + n_rows
+    assert reached >= (46 if isinstance(metric, LIMITED) else 55)
+
+
+@pytest.mark.parametrize("metric", [sm.NDCG(k=2), sm.DCG(k=1), sm.MRR()])
+def test_judgments_doubled_without_end_are_refused(metric):
+    judged = metric.copy().update(query=[1, 1, 2, 2], relevance=[2, 0, 1, 1])
+    ranked = metric.copy().update(query=[1, 1, 2], relevance=[2, 0, 1], score=[0.1, 0.2, 0.3])
+    expected, reached = None, 0
+    for done, state in doubled(judged, DOUBLINGS):
+        reached = done
+        if done == SETTLED:
+            expected = sm.merge([state, ranked]).compute()
+        elif done in LOOKED_AT:
+            blob = state.to_bytes()
+            assert sm.from_bytes(blob).to_bytes() == blob
+            assert sm.merge([ranked, sm.from_bytes(blob)]).compute() == expected
+    assert 45 < reached < DOUBLINGS
