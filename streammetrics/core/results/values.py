@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -152,67 +152,6 @@ def _nested(values: Any, labels: Sequence[tuple[Any, ...]]) -> Any:
     return {
         label: _nested(value, labels[1:]) for label, value in zip(labels[0], values, strict=True)
     }
-
-
-class Points(Result):
-    """Points of a curve: a named tuple of arrays becomes one by naming this class first."""
-
-    __slots__ = ()
-
-    # How the columns of a table are called where the arrays are called otherwise.
-    _titles: ClassVar[dict[str, str]] = {"thresholds": "threshold"}
-
-    def to_dict(self) -> dict[str, list[float]]:
-        """Return the arrays as lists by name."""
-        return {name: values.tolist() for name, values in self._named().items()}
-
-    def _table(self) -> Table:
-        named = self._named()
-        size = max(map(len, named.values()))
-        # The last point of a precision-recall curve has no threshold.
-        columns = {
-            self._titles.get(name, name): np.pad(
-                values, (0, size - len(values)), constant_values=np.nan
-            )
-            for name, values in named.items()
-        }
-        return Table({}, columns)
-
-    def _named(self) -> dict[str, NDArray[np.float64]]:
-        return self._asdict()  # type: ignore[attr-defined,no-any-return]  # a named tuple's
-
-    def __repr__(self) -> str:
-        with np.printoptions(threshold=50, edgeitems=2):
-            inside = ", ".join(f"{name}={values!r}" for name, values in self._named().items())
-        return f"{type(self).__name__}({inside})"
-
-
-class Curves(Result, tuple[Points, ...]):
-    """A curve for each class, in their order."""
-
-    labels: tuple[Any, ...]
-
-    def __new__(cls, curves: Iterable[Points], labels: Iterable[Any]) -> Self:
-        """Return the tuple of curves with the labels of their classes."""
-        self = super().__new__(cls, curves)
-        self.labels = tuple(labels)
-        return self
-
-    def to_dict(self) -> dict[Any, dict[str, list[float]]]:
-        """Return each class's curve by its label."""
-        return {label: curve.to_dict() for label, curve in zip(self.labels, self, strict=True)}
-
-    def _table(self) -> Table:
-        tables = [curve._table() for curve in self]
-        labels = [[label] * len(table) for label, table in zip(self.labels, tables, strict=True)]
-        columns = {
-            title: np.concatenate([table.columns[title] for table in tables])
-            for title in tables[0].columns
-        }
-        return Table({"class": list(chain.from_iterable(labels))}, columns)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (tuple(self), self.labels)
 
 
 class KeyedValues(Result, dict[Any, float]):

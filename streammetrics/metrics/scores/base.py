@@ -10,7 +10,8 @@ import numpy as np
 
 from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.values import Curves, Interval, LabelledArray
+from streammetrics.core.results.curves import Curves
+from streammetrics.core.results.values import Interval, LabelledArray
 from streammetrics.metrics.averages import lone_doubt, mean_of_classes
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.histogram import MAX_BINS, ScoreHistogram

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.results.values import Interval, Points
+from streammetrics.core.results.curves import Points
+from streammetrics.core.results.values import Interval
 from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all, outward
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.losses import Probabilities

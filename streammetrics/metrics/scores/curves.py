@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.results.values import Points
+from streammetrics.core.results.curves import Points
 from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all
 from streammetrics.metrics.scores.view import staircases
 
