@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.columns.batch import has_nan
 from streammetrics.core.columns.conversion import Column
-from streammetrics.core.columns.schema import Facts, Field, reject
+from streammetrics.core.columns.schema import Facts, Field, reject, shown
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -21,8 +21,13 @@ _CUT = "to cut scores, give the metric a threshold, as threshold=0.5; numbers ar
 KINDS = {"b": "booleans", "i": "integers", "u": "integers"}
 
 
-def label_column(batch: Batch, name: str, *, matrix: bool = False) -> tuple[Column, Any]:
-    """Return a column of labels, whole floats as integers, and the mask of missing ones."""
+def label_column(
+    batch: Batch, name: str, *, matrix: bool = False, advice: str = ""
+) -> tuple[Column, Any]:
+    """Return a column of labels, whole floats as integers, and the mask of missing ones.
+
+    The advice is for those who pass numbers that are no labels.
+    """
     column = batch.column(name)
     values = column.values
     missing: Any = column.nulls
@@ -38,7 +43,7 @@ def label_column(batch: Batch, name: str, *, matrix: bool = False) -> tuple[Colu
             missing = np.isnan(scores).any(axis=1)
         return Column(np.argmax(scores, axis=1), None, True), missing
     if values.dtype.kind == "f":
-        return _whole(values, batch.title(name), missing, _CUT if matrix else "")
+        return _whole(values, batch.title(name), missing, advice)
     return column, missing
 
 
@@ -87,7 +92,8 @@ class Labels(Field):
 
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], Any]:
         """Return the column of labels."""
-        column, missing = label_column(batch, self.name, matrix=self.matrix)
+        advice = _CUT if self.matrix else ""
+        column, missing = label_column(batch, self.name, matrix=self.matrix, advice=advice)
         if self.matrix and batch.column(self.name).values.ndim > 1 and self.allowed is not None:
             column = self._named(batch, column)
         return (column,), missing
@@ -100,7 +106,8 @@ class Labels(Field):
         width, allowed = batch.column(self.name).values.shape[1], self.allowed or ()
         if width != len(allowed):
             raise InvalidBatchError(
-                f"{batch.title(self.name)} has {width} columns for {len(allowed)} labels"
+                f"{batch.title(self.name)} has {width} columns for {len(allowed)} labels, "
+                f"labels={shown(allowed)}"
             )
         if isinstance(allowed[0], str):
             vocabulary, codes = np.unique(np.array(allowed), return_inverse=True)
@@ -126,7 +133,8 @@ def check_allowed(
     kind = "strings" if isinstance(allowed[0], str) else "numbers"
     if (column.vocabulary is not None) != (kind == "strings"):
         raise InvalidBatchError(
-            f"{title} holds {label_facts(column)['labels']}; the labels given are {kind}"
+            f"{title} holds {label_facts(column)['labels']}; the labels given are {kind}: "
+            f"labels={shown(allowed)}"
         )
     if column.vocabulary is not None:
         known = np.isin(column.vocabulary, np.array(allowed))
@@ -138,7 +146,8 @@ def check_allowed(
             return
         wrong = ~np.isin(texts, np.array(allowed, dtype=np.int64))
     if wrong is not None and wrong.any():
-        reject(title, "is not one of the labels given", wrong, texts, rows=rows)
+        advice = f"labels={shown(allowed)}"
+        reject(title, "is not one of the labels given", wrong, texts, rows=rows, advice=advice)
 
 
 def within(values: NDArray[Any], size: int) -> bool:

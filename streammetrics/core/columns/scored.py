@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.scores import Scores
 
 
+_ORDER = "labels come first, scores second"
+
+
 @dataclass(frozen=True)
 class ScoredLabels(Field):
     """Labels with a score each: (n,) of the positive class, or (n, K) of K classes.
@@ -60,7 +63,7 @@ class ScoredLabels(Field):
 
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
         """Return the labels and the scores."""
-        column, missing = label_column(batch, self.truth)
+        column, missing = label_column(batch, self.truth, advice=_ORDER)
         scores, absent = self.scores.take(batch)
         if missing is None or absent is None:
             return (column, *scores), absent if missing is None else missing
@@ -74,7 +77,8 @@ class ScoredLabels(Field):
         """Check the shape and the domain of the scores."""
         if self.matrix and taken[-1].ndim == 1:
             raise InvalidBatchError(
-                f"{batch.title(self.scores.name)} has one number a row; (n, K) scores are needed"
+                f"{batch.title(self.scores.name)} has one number a row; (n, K) scores are needed, "
+                "a column for each class"
             )
         self.scores.validate(batch, taken[1:], missing)
 
@@ -110,12 +114,13 @@ class ScoredLabels(Field):
         if column.vocabulary is not None:
             raise InvalidBatchError(
                 f"{title} holds strings; say which label each column of "
-                f"{batch.title(self.scores.name)} is for with labels=..."
+                f"{batch.title(self.scores.name)} is for, with labels=[...] in their order"
             )
         if not within(column.values, width):
             wrong = (column.values < 0) | (column.values >= width)
             what = f"is not the number of one of the {width} columns of scores"
-            reject(title, what, wrong, column.values, rows=rows)
+            advice = "labels=[...] says which class each column is for"
+            reject(title, what, wrong, column.values, rows=rows, advice=advice)
         return column.values.astype(np.intp), label_facts(column)
 
 
@@ -151,6 +156,13 @@ def _binary_codes(
     return codes, facts
 
 
+def _example(column: Column) -> Any:
+    """Return one of the labels that a column holds."""
+    if column.vocabulary is not None:
+        return column.vocabulary[column.values.max()].item()
+    return column.values.max().item()
+
+
 def _binary_by_search(
     title: str, column: Column, pos_label: Any, allowed: Any, rows: Any, facts: Facts
 ) -> tuple[NDArray[np.uint8], Facts]:
@@ -158,8 +170,8 @@ def _binary_by_search(
     text = column.vocabulary is not None
     if text != isinstance(pos_label, str):
         raise InvalidBatchError(
-            f"{title} holds {facts['labels']}, but pos_label is {pos_label!r}; "
-            "say which label is the positive one"
+            f"{title} holds {facts['labels']}, but pos_label is {pos_label!r}: say which label is "
+            f"the positive one, pos_label={_example(column)!r} or another"
         )
     if column.vocabulary is not None:
         found = np.flatnonzero(column.vocabulary == pos_label)
@@ -173,7 +185,10 @@ def _binary_by_search(
         wrong = ~positive & (values != others[0])
         if wrong.any():
             what = f"is a third label beside {pos_label!r} and {shown(negative)}"
-            reject(title, what, wrong, texts, rows=rows)
+            advice = (
+                "one score a row judges two classes: pass (n, K) scores, a column for each class"
+            )
+            reject(title, what, wrong, texts, rows=rows, advice=advice)
         facts["negative label"] = negative.item()
         if allowed is not None and facts["negative label"] not in allowed:
             reject(title, "is not one of the labels given", ~positive, texts, rows=rows)

@@ -184,9 +184,12 @@ class AveragedMetric(ContingencyMetric):
     def _positive(self, table: Confusion) -> int | None:
         """Return the place of the positive class, ``None`` where it has not been seen."""
         if len({*table.labels, self.pos_label}) > 2:
+            advice = "average='macro', 'micro', 'weighted' or None takes any number of classes"
+            if len(table.labels) <= 2:
+                advice = f"pos_label={table.labels[-1]!r} or another says which is positive"
             raise InvalidBatchError(
                 f"average='binary' needs two classes of which one is {self.pos_label!r} "
-                f"(pos_label); the labels seen are {_listed(table.labels)}: choose another average"
+                f"(pos_label); the labels seen are {_listed(table.labels)}: {advice}"
             )
         return table.labels.index(self.pos_label) if self.pos_label in table.labels else None
 

@@ -1,0 +1,70 @@
+"""Messages, read as one who has just made the mistake: each says what to type next."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+
+Y, S = [0, 1, 1, 0], [0.1, 0.7, 0.4, 0.2]
+WORDS = ["no", "yes", "yes", "no"]
+MATRIX = [[0.2, 0.3, 0.5]] * 4
+
+MISTAKES = [
+    (sm.F1(), (Y, S), r"y_pred is not a label .*threshold=0\.5"),
+    (sm.Accuracy(), (S, Y), "y_true is not a label"),
+    (sm.ROCAUC(), (S, Y), "y_true is not a label .*labels come first, scores second"),
+    (sm.F1(threshold=0.5), (WORDS, S), "holds strings, but pos_label is 1: .*pos_label='yes'"),
+    (sm.ROCAUC(), (WORDS, S), "pos_label='yes'"),
+    (sm.LogLoss(pos_label="yes"), (Y, S), "holds integers, but pos_label is 'yes': .*pos_label=1"),
+    (sm.Accuracy(), (WORDS, Y), r"y_true holds strings, y_pred holds integers: .*names\[codes\]"),
+    (sm.Accuracy(), (Y, WORDS), "y_true holds integers, y_pred holds strings"),
+    (sm.Accuracy(), (WORDS, MATRIX), "y_true holds strings, y_pred holds integers"),
+    (sm.ROCAUC(), ([0, 1, 2, 0], S), r"third label .*pass \(n, K\) scores"),
+    (sm.ROCAUC(), ([0, 1, 5, 0], MATRIX), r"3 columns of scores .*labels=\[\.\.\.\]"),
+    (sm.ROCAUC(), (WORDS, MATRIX), r"holds strings; .*labels=\[\.\.\.\] in their order"),
+    (sm.ROCAUC(), (Y, WORDS), "y_score holds text; numbers are needed"),
+    (sm.TopKAccuracy(), (Y, S), r"one number a row; \(n, K\) scores are needed"),
+    (sm.F1(threshold=0.5), (Y, MATRIX), "a threshold cuts one score a row: .*as y_pred"),
+    (sm.Accuracy(labels=[0, 2]), (Y, Y), r"not one of the labels given .*labels=\[0, 2\]"),
+    (sm.Accuracy(labels=[0, 1]), (WORDS, WORDS), r"the labels given are numbers: labels=\[0, 1\]"),
+    (sm.Accuracy(labels=[0, 1]), (Y, MATRIX), r"3 columns for 2 labels, labels=\[0, 1\]"),
+    (sm.LogLoss(), (Y, [-2.0, 3.0, 1.0, 0.5]), r"outside \[0, 1\] in 2 rows.*from_logits=True"),
+]
+
+
+@pytest.mark.parametrize(("metric", "columns", "message"), MISTAKES)
+def test_a_mistake_in_the_first_batch_says_what_to_type(metric, columns, message):
+    with pytest.raises(sm.InvalidBatchError, match=message) as caught:
+        metric.update(*columns)
+    assert "rows seen before" not in str(caught.value)
+    assert metric.n_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("metric", "first", "second", "message"),
+    [
+        (sm.Accuracy(), (Y, Y), (WORDS, WORDS), "convert them to one kind"),
+        (sm.ROCAUC(), (Y, S), ([1, 2, 2, 1], S), "pos_label= says which is positive"),
+        (sm.ROCAUC(), (Y, S), (Y, MATRIX), r"pass \(n,\) or \(n, K\) in every batch"),
+    ],
+)
+def test_a_batch_unlike_those_before_says_so(metric, first, second, message):
+    metric.update(*first)
+    with pytest.raises(sm.InvalidBatchError, match=f"rows seen before; .*{message}"):
+        metric.update(*second)
+
+
+def test_a_binary_average_names_what_there_is():
+    with pytest.raises(sm.InvalidBatchError, match="pos_label='yes' or another says which"):
+        sm.F1().update(WORDS, WORDS).compute()
+    with pytest.raises(sm.InvalidBatchError, match="average='macro', 'micro'"):
+        sm.F1().update([0, 1, 2], [0, 1, 2]).compute()
+
+
+def test_long_rows_are_shown_in_part():
+    wide = np.full((1, 1000), 0.5)
+    with pytest.raises(sm.InvalidBatchError, match=r"0\.5, \.\.\. 1000 of them") as caught:
+        sm.LogLoss().update([0], wide)
+    assert len(str(caught.value)) < 250
