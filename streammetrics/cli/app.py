@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from streammetrics.cli import options as typed
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.evaluating import Asked, measured, opened, reported
 from streammetrics.cli.listing import listing
-from streammetrics.cli.merging import in_ledger, in_one
+from streammetrics.cli.merging import held, in_ledger, in_one
 from streammetrics.cli.outcome import Outcome, say
 from streammetrics.cli.outputs import Output, check_outputs, check_places, is_state, write
 from streammetrics.cli.running import finish, outputs_of, state_of
@@ -207,11 +208,13 @@ def merge(
     """Merge saved states into one: as if one worker had seen all their rows."""
     if seal and not ledger:
         raise CommandError("--seal is for ledgers: add --ledger")
-    check_outputs([Output("-o", output, is_state)], () if ledger else states, force=force)
-    merged = in_ledger(states) if ledger else in_one(states)
-    if seal:
-        merged.seal(merged.ids)
-    write(output, merged.to_bytes())
+    # A ledger may be among the states of its own: whoever else does that has to wait.
+    with held(output) if ledger else nullcontext():
+        check_outputs([Output("-o", output, is_state)], () if ledger else states, force=force)
+        merged = in_ledger(states) if ledger else in_one(states)
+        if seal:
+            merged.seal(merged.ids)
+        write(output, merged.to_bytes())
     count = f"{len(states)} state{'s' * (len(states) != 1)}"
     if isinstance(merged, Ledger):
         count += f" into {len(merged):,} shard{'s' * (len(merged) != 1)}"

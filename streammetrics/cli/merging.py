@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli.errors import CommandError
+from streammetrics.cli.outputs import Output, check_places, is_state
 from streammetrics.cli.running import state_of
 from streammetrics.core.errors import IncompatibleMetricsError
+from streammetrics.core.state.files import locked
 from streammetrics.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _ATTEMPT = re.compile(r"(.+)@(\d+)")
 
@@ -46,6 +49,17 @@ def in_ledger(paths: Sequence[str]) -> Ledger:
         except IncompatibleMetricsError as error:
             raise CommandError(f"{path} does not go with the others: {error}") from error
     return ledger
+
+
+@contextmanager
+def held(path: str) -> Iterator[None]:
+    """Keep other commands from the ledger in a file while it is read, changed and written."""
+    check_places([Output("-o", path, is_state)])
+    try:
+        with locked(path):
+            yield
+    except TimeoutError as error:
+        raise CommandError(f"{path}: {error.strerror}: try again") from error
 
 
 def shard_of(path: str) -> tuple[str, int]:

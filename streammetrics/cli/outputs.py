@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streammetrics.cli.errors import CommandError
+from streammetrics.core.state.files import write_whole
 from streammetrics.readers.paths import SUFFIXES
 from streammetrics.readers.sources import STDIN as STDOUT  # one dash, either way
 
@@ -121,28 +122,15 @@ def _check_replaceable(output: Output, *, force: bool) -> None:
 def write(path: str, data: bytes) -> None:
     """Write a file so that at any moment it is the old one or the new one."""
     try:
-        if _is_stream(path):
+        if _is_device(path):
             with open(path, "wb") as stream:
                 stream.write(data)
         else:
-            _replace(os.path.realpath(path), data)
+            write_whole(path, data)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise CommandError(f"{path}: cannot be written: {error.strerror}") from error
-
-
-def _replace(path: str, data: bytes) -> None:
-    temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
 
 
 # --- outputs of earlier runs ---------------------------------------------------------------------

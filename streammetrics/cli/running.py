@@ -9,8 +9,8 @@ from streammetrics.cli.errors import CommandError
 from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.outputs import Output, begins, is_json, write
 from streammetrics.cli.tasks import PROBABILITIES
-from streammetrics.core.errors import StateFormatError, StreamMetricsError
-from streammetrics.core.stateful import from_bytes
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.stateful import load
 from streammetrics.show.machines import FIELDS, as_csv, as_json
 from streammetrics.show.markdown import HEAD, as_markdown
 from streammetrics.show.terminal import as_text, console
@@ -93,13 +93,10 @@ def progress_bar(
 def state_of(path: str) -> Metric | MetricSet | Ledger:
     """Read a saved state."""
     try:
-        with open(path, "rb") as file:
-            state: Metric | MetricSet | Ledger = from_bytes(file.read())
-            return state
+        state: Metric | MetricSet | Ledger = load(path)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from error
-    except StateFormatError as error:
-        raise CommandError(f"{path}: {error}") from error
+    return state
 
 
 def outputs_of(json: str | None, csv: str | None, markdown: str | None) -> list[Output]:

@@ -1,34 +1,46 @@
-"""Pieces of data read by several processes of one machine: the same bytes however many read."""
+"""Pieces of data read by several processes of one machine: the same bytes however many read.
+
+Each worker is an executor of the standard library with one process, so that a worker that dies,
+is stopped or fails takes nothing with it that another one waits for, and is known by name. A worker
+keeps what its pieces come to until the end: states are large, and merging one for each piece would
+cost more than reading does.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
 import os
+import pickle
 import signal
+import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from multiprocessing.context import SpawnContext
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.mergeable import merge
 from streammetrics.engines.shards import located
-from streammetrics.readers.pieces import TablePiece
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from multiprocessing.context import SpawnProcess
 
+    from streammetrics.core.accumulator import Accumulator
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.readers.pieces import Piece
 
     Progress = Callable[[int], None]
 
-_TICK = 0.1  # seconds between two messages of a worker on how far it is
+SILENCE = 60.0  # seconds without a sign of life from a worker, after which it is given up
+
+_START = 300.0  # seconds that a process may take to begin, on a machine that is short of everything
+_TICK = 0.1  # seconds between two signs of life, and between two looks at them
+_BEATS, _ROWS = 0, 1  # what a worker counts where its parent sees it
+_UNGUARDED = 86  # the exit code of a worker whose script would start workers of its own
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -42,8 +54,8 @@ def fill(
 ) -> MetricSet:
     """Return a copy of `suite` that has taken the rows of all pieces.
 
-    This process is one of the workers, the others are spawned, and whoever is free takes the next
-    piece. A state is a function of the multiset of rows, so who read what cannot be seen.
+    With several workers, this process hands out the pieces, and whoever is free gets the next one.
+    A state is a function of the multiset of rows, so who read what cannot be seen.
 
     Args:
         suite: The metrics.
@@ -54,13 +66,14 @@ def fill(
         progress: Called with the number of rows read since it was last called.
 
     Raises:
-        StreamMetricsError: A piece cannot be read, or its rows not be taken: the first such piece.
+        StreamMetricsError: A piece cannot be read, or its rows not be taken: the first such piece;
+            or a worker died, was stopped, or cannot be started.
     """
     tell = progress or _silent
     if isinstance(pieces, Sequence) and not any(piece.once for piece in pieces):
         workers = min(workers, len(pieces))
         if workers > 1:
-            return merge(_shared(_Task(suite, pieces, batch_rows), workers, tell))
+            return merge(_shared(suite, pieces, batch_rows, workers, tell))
     state = suite.copy()
     for piece in pieces:
         _read(piece, state, batch_rows, tell, threads=True)
@@ -83,69 +96,157 @@ def _read(
         progress(rows)
 
 
-class _Task:
-    """What every worker knows. Tables stay in the process that has them, until asked for."""
-
-    def __init__(self, suite: MetricSet, pieces: Sequence[Piece], batch_rows: int) -> None:
-        self.suite, self.batch_rows = suite, batch_rows
-        self.pieces: list[Any] = list(pieces)
-
-    def __getstate__(self) -> dict[str, Any]:
-        pieces = [None if isinstance(piece, TablePiece) else piece for piece in self.pieces]
-        return {**self.__dict__, "pieces": pieces}
-
-    def read(self, piece: Piece, suite: MetricSet, progress: Progress) -> None:
-        """Update the set with the rows of a piece."""
-        _read(piece, suite, self.batch_rows, progress, threads=False)
+# --- here ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Ask:
-    """A worker's wish for a piece that it could not be sent beforehand."""
-
-    index: int
-
-
-class _Turns:
-    """Hands out the numbers of pieces, in order, to all processes."""
-
-    def __init__(self, context: Any, count: int) -> None:
-        self.next = context.Value("q", 0)
-        self.count = count
-
-    def __iter__(self) -> Iterator[int]:
-        while True:
-            with self.next.get_lock():
-                index = self.next.value
-                self.next.value = index + 1
-            if index >= self.count:
-                return
-            yield index
-
-    def stop(self) -> None:
-        """Hand out no more."""
-        with self.next.get_lock():
-            self.next.value = self.count
-
-
-def _shared(task: _Task, workers: int, progress: Progress) -> list[MetricSet]:
-    context = multiprocessing.get_context("spawn")
-    turns = _Turns(context, len(task.pieces))
-    helpers: dict[Connection, SpawnProcess] = {}
+def _shared(
+    suite: MetricSet, pieces: Sequence[Piece], batch_rows: int, workers: int, progress: Progress
+) -> list[MetricSet]:
+    """Let workers read all pieces, and return their sets."""
+    _check_startable()
+    crew = [_Worker(suite, batch_rows) for _ in range(workers)]
     try:
-        for _ in range(workers - 1):
-            mine, theirs = context.Pipe()
-            process = context.Process(target=_help, args=(task, turns, theirs), daemon=True)
-            with _uninterrupted(), _one_thread():
-                process.start()
-            theirs.close()
-            helpers[mine] = process
-        return _Boss(task, turns, helpers, progress).states()
+        return [suite._over(share) for share in _shares(crew, pieces, progress)]
     finally:
-        for connection, process in helpers.items():
-            process.terminate()
-            process.join()
-            connection.close()
+        for worker in crew:
+            worker.end()
+
+
+def _check_startable() -> None:
+    process = multiprocessing.current_process()
+    # Python sets this while a worker imports its parent's script, and refuses by it, but tells
+    # only the worker's standard error.
+    if getattr(process, "_inheriting", False):
+        sys.exit(_UNGUARDED)
+    if process.daemon:
+        raise StreamMetricsError(
+            "this process is daemonic, and such cannot start workers: pass workers=1, or start it "
+            "with daemon=False"
+        )
+
+
+def _shares(
+    crew: Sequence[_Worker], pieces: Sequence[Piece], progress: Progress
+) -> list[Accumulator]:
+    """Hand out the pieces in order, and return what each worker's come to."""
+    turns = iter(enumerate(pieces))
+    errors: dict[int, BaseException] = {}
+    shares: list[Accumulator] = []
+    busy = {worker.do(next(turns)): worker for worker in crew}
+    while busy:
+        done, _ = wait(busy, _TICK, FIRST_COMPLETED)
+        for worker in busy.values():
+            progress(worker.new_rows())
+            worker.check_alive()
+        for future in done:
+            worker = busy.pop(future)
+            result = worker.result(future)
+            if isinstance(result, BaseException):
+                errors[worker.index] = result
+            elif result is not None:
+                shares.append(result)
+                continue
+            # Pieces are handed out in order and those begun are finished, so the first piece that
+            # fails is the same however many read.
+            if not errors:
+                busy[worker.do(next(turns, None))] = worker
+    if errors:
+        raise errors[min(errors)]
+    return shares
+
+
+class _Spawning(SpawnContext):
+    """Starts processes as `spawn` does, and remembers the last one for its exit code."""
+
+    process: SpawnProcess | None = None
+
+    def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802 - a class
+        """Return a process that is not started yet."""
+        self.process = SpawnContext.Process(*args, **kwargs)
+        return self.process
+
+
+class _Worker:
+    """A process that reads pieces, seen from here."""
+
+    def __init__(self, suite: MetricSet, batch_rows: int) -> None:
+        self.context = _Spawning()
+        self.signs = self.context.RawArray("q", 2)
+        self.executor = ProcessPoolExecutor(
+            1,
+            mp_context=self.context,
+            initializer=_begin,
+            initargs=(suite, batch_rows, self.signs),
+        )
+        self.index, self.doing = -1, "handed over what it had read"
+        self.rows = self.beats = 0
+        self.silence, self.looked = 0.0, time.monotonic()
+
+    def do(self, turn: tuple[int, Piece] | None) -> Future[Any]:
+        """Let it read a piece; without one, hand over what it has read."""
+        with _uninterrupted(), _one_thread():  # the first call starts the process
+            if turn is None:
+                self.doing = "handed over what it had read"
+                return self.executor.submit(_hand_over)
+            self.index, piece = turn
+            self.doing = f"read {piece}"
+            return self.executor.submit(_read_piece, piece)
+
+    def result(self, future: Future[Any]) -> Any:
+        """Return what it has done, an error of its own, or raise that it is gone."""
+        error = future.exception()
+        if isinstance(error, BrokenExecutor):
+            raise StreamMetricsError(self._death()) from None
+        return future.result() if error is None else error
+
+    def new_rows(self) -> int:
+        """Return how many rows it has read since it was asked last."""
+        before, self.rows = self.rows, self.signs[_ROWS]
+        return self.rows - before
+
+    def check_alive(self) -> None:
+        """Raise where it has given no sign of life for too long.
+
+        Raises:
+            StreamMetricsError: It is stopped, or so short of everything that it may as well be.
+        """
+        now = time.monotonic()
+        # While this process was itself stopped, no sign of anyone was to be seen.
+        self.silence += min(now - self.looked, 2 * _TICK)
+        self.looked = now
+        if self.signs[_BEATS] != self.beats:
+            self.beats, self.silence = self.signs[_BEATS], 0.0
+        limit = SILENCE if self.beats else _START
+        if self.silence > limit:
+            pid = self.context.process.pid if self.context.process else None
+            raise StreamMetricsError(
+                f"the worker process {pid} gave no sign of life for {limit:g} s while it "
+                f"{self.doing}: it is stopped (SIGSTOP, a debugger), or the machine is overloaded; "
+                "try again, or with fewer workers"
+            )
+
+    def _death(self) -> str:
+        process = self.context.process
+        assert process is not None
+        process.join()
+        code = process.exitcode or 0
+        if code == _UNGUARDED:
+            return (
+                "workers import the script that starts them, and this one would start workers "
+                'again: put what it does under  if __name__ == "__main__":'
+            )
+        how = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+        if not self.signs[_BEATS]:
+            return f"a worker process died ({how}) before it began; what it wrote may say why"
+        advice = "; systems do that for want of memory: try fewer workers" if code < 0 else ""
+        return f"a worker process died ({how}) while it {self.doing}{advice}"
+
+    def end(self) -> None:
+        """End the process, whatever it does, and wait for that."""
+        process = self.context.process
+        if process is not None and process.pid is not None:
+            process.kill()  # a stopped one does not hear anything else
+        self.executor.shutdown(cancel_futures=True)
 
 
 @contextlib.contextmanager
@@ -173,95 +274,58 @@ def _one_thread() -> Iterator[None]:
             del os.environ[name]
 
 
-class _Boss:
-    """The process that works along and hears the others."""
-
-    def __init__(
-        self,
-        task: _Task,
-        turns: _Turns,
-        helpers: Mapping[Connection, SpawnProcess],
-        progress: Progress,
-    ) -> None:
-        self.task, self.turns, self.helpers, self.progress = task, turns, helpers, progress
-        self.open = list(helpers)
-        self.results: list[MetricSet] = []
-        self.errors: dict[int, Exception] = {}
-
-    def states(self) -> list[MetricSet]:
-        """Work, wait for the others, and return everybody's set."""
-        mine = self.task.suite.copy()
-        index = 0
-        try:
-            for index in self.turns:
-                self.task.read(self.task.pieces[index], mine, self._tick)
-        except Exception as error:
-            self._failed(index, error)
-        while self.open:
-            self._hear(None)
-        if self.errors:
-            # Pieces are handed out in order and those begun are finished, so the first piece that
-            # fails is the same however many read.
-            raise self.errors[min(self.errors)]
-        return [mine, *self.results]
-
-    def _tick(self, rows: int) -> None:
-        self.progress(rows)
-        self._hear(0)
-
-    def _failed(self, index: int, error: Exception) -> None:
-        self.errors[index] = error
-        self.turns.stop()
-
-    def _hear(self, timeout: float | None) -> None:
-        for connection in wait(self.open, timeout):
-            assert isinstance(connection, Connection)
-            try:
-                message = connection.recv()
-            except EOFError:
-                message = None
-            match message:
-                case int(rows):
-                    self.progress(rows)
-                case _Ask(index=index):
-                    connection.send(self.task.pieces[index])
-                case Accumulator():
-                    self.results.append(self.task.suite._over(message))
-                    self.open.remove(connection)
-                case (index, error):
-                    self._failed(index, error)
-                    self.open.remove(connection)
-                case None:
-                    self.helpers[connection].join()
-                    code = self.helpers[connection].exitcode
-                    raise StreamMetricsError(
-                        f"a worker process died (exit code {code}), perhaps for want of memory: "
-                        "try fewer workers"
-                    )
+# --- in a worker ---------------------------------------------------------------------------------
 
 
-def _help(task: _Task, turns: _Turns, boss: Connection) -> None:
-    """Work in another process: send rows read now and then, in the end the set or an error."""
-    suite = task.suite.copy()
-    unsaid, said = 0, time.monotonic()
+class _Share:
+    """What a worker has read up to now."""
 
-    def progress(rows: int) -> None:
-        nonlocal unsaid, said
-        unsaid += rows
-        if time.monotonic() - said >= _TICK:
-            boss.send(unsaid)
-            unsaid, said = 0, time.monotonic()
+    def __init__(self, suite: MetricSet, batch_rows: int, signs: Any) -> None:
+        self.suite, self.batch_rows, self.signs = suite.copy(), batch_rows, signs
 
-    index = -1
+    def read(self, piece: Piece) -> None:
+        """Take the rows of a piece."""
+        _read(piece, self.suite, self.batch_rows, self.progress, threads=False)
+
+    def progress(self, rows: int) -> None:
+        """Show how many rows have been read."""
+        self.signs[_ROWS] += rows
+
+
+_share: list[_Share] = []  # of this process, if it is a worker
+
+
+def _begin(suite: MetricSet, batch_rows: int, signs: Any) -> None:
+    _share.append(_Share(suite, batch_rows, signs))
+    threading.Thread(target=_beat, args=(signs,), daemon=True).start()
+
+
+def _beat(signs: Any) -> None:
+    """Give signs of life as long as there is somebody to see them."""
+    parent = multiprocessing.parent_process()
+    while parent is None or parent.is_alive():
+        signs[_BEATS] += 1
+        time.sleep(_TICK)
+    os._exit(1)
+
+
+def _read_piece(piece: Piece) -> Exception | None:
     try:
-        for index in turns:
-            piece = task.pieces[index]
-            if piece is None:
-                boss.send(_Ask(index))
-                piece = boss.recv()
-            task.read(piece, suite, progress)
-        boss.send(unsaid)
-        # The statistics as they are: bytes would be checked, summed and sorted for nobody.
-        boss.send(suite._alone())
+        _share[0].read(piece)
     except Exception as error:
-        boss.send((index, error))
+        return _portable(error)
+    return None
+
+
+def _portable(error: Exception) -> Exception:
+    """Return an error that arrives at the parent: itself, or its text where it does not pickle."""
+    with contextlib.suppress(Exception):
+        same = pickle.loads(pickle.dumps(error))
+        if type(same) is type(error) and str(same) == str(error):
+            return error
+    return StreamMetricsError(f"{type(error).__name__}: {error}")
+
+
+def _hand_over() -> Accumulator:
+    # The statistics as they are: bytes would be checked, summed and sorted for nobody.
+    return _share[0].suite._alone()

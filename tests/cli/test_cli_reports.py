@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,9 @@ import pytest
 from prediction_files import store
 
 import streammetrics as sm
+from streammetrics.cli import main, merging
 from streammetrics.cli.outputs import write
+from streammetrics.core.state.files import locked
 from streammetrics.show.grids import cells
 from streammetrics.show.machines import as_json, plain
 from streammetrics.show.report import Results, Row, report
@@ -193,6 +196,29 @@ def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
         write(str(target), b"new")
     assert target.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["state"]
+
+
+def test_ledgers_updated_at_once_keep_every_shard(tmp_path):
+    folder = saved(tmp_path / "states", {f"part-{i}": [i] for i in range(8)})
+    ledger = tmp_path / "day.ledger"
+    first, *others = sorted(folder.iterdir())
+    assert main(["merge", "--ledger", str(first), "-o", str(ledger)]) == 0
+
+    def update(state):
+        return main(["merge", "--ledger", str(ledger), str(state), "-o", str(ledger)])
+
+    with ThreadPoolExecutor(len(others)) as pool:
+        assert set(pool.map(update, others)) == {0}
+    assert sm.load(ledger).ids == [f"part-{i}" for i in range(8)]
+    assert sorted(os.listdir(tmp_path)) == ["day.ledger", "states"]
+
+
+def test_a_ledger_that_somebody_holds_is_told(mistake, tmp_path, monkeypatch):
+    folder = saved(tmp_path / "states", {"a": [1]})
+    monkeypatch.setattr(merging, "locked", lambda path: locked(path, timeout=0.05))
+    with locked(tmp_path / "l"):
+        line = mistake("merge", "--ledger", folder / "a.state", "-o", tmp_path / "l")
+    assert line == f"{tmp_path / 'l'}: locked by another process for 0.05 s: try again"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from itertools import pairwise
 
 import numpy as np
@@ -252,8 +251,8 @@ class Rows:
     once = False
     unit = "file"
 
-    def __init__(self, *batches, die=False):
-        self.batches, self.die = batches, die
+    def __init__(self, *batches):
+        self.batches = batches
         self.rows = sum(map(len, batches))
 
     def __str__(self):
@@ -263,8 +262,6 @@ class Rows:
         return 100
 
     def tables(self, batch_rows, *, threads):
-        if self.die and not threads:
-            os._exit(9) if os.getppid() != self.die else time.sleep(0.5)
         for values in self.batches:
             yield len(values), {"y_true": values, "y_pred": [1] * len(values)}
 
@@ -274,13 +271,6 @@ def test_a_piece_that_fails_names_itself_and_its_row(workers):
     pieces = [Rows([1, 1, 1], [0, 0.5])] * 2
     with pytest.raises(sm.InvalidBatchError, match="memory: y_true .* row 104 of the file"):
         sm.evaluate(sm.MetricSet({"acc": sm.Accuracy()}), pieces, workers=workers)
-
-
-def test_a_worker_that_dies_is_told():
-    suite = sm.MetricSet({"acc": sm.Accuracy()})
-    pieces = [Rows([1], die=os.getppid())] * 8
-    with pytest.raises(sm.StreamMetricsError, match=r"worker process died \(exit code 9\)"):
-        sm.evaluate(suite, pieces, workers=2)
 
 
 ENDLESS = """
