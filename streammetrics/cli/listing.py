@@ -9,7 +9,7 @@ from streammetrics.cli.errors import CommandError
 from streammetrics.cli.options import summary
 from streammetrics.cli.specs import catalogue, known_as
 from streammetrics.cli.tasks import TASKS
-from streammetrics.readers.errors import near
+from streammetrics.core.columns.naming import near
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli.errors import CommandError
+from streammetrics.core.columns.naming import near
 from streammetrics.core.metric import Metric
-from streammetrics.readers.errors import near
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

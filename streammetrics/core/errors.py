@@ -1,5 +1,7 @@
 """The errors and the warnings of the package, all under one base."""
 
+from __future__ import annotations
+
 
 class StreamMetricsError(Exception):
     """Base of every error raised on purpose by streammetrics."""
@@ -15,6 +17,14 @@ class InvalidBatchError(StreamMetricsError, ValueError):
     def __init__(self, message: str, column: str | None = None, row: int | None = None) -> None:
         super().__init__(message)
         self.column, self.row = column, row
+
+    def after(self, rows: int, unit: str) -> InvalidBatchError:
+        """Return it with the row counted from the beginning of a `unit`, `rows` earlier."""
+        if self.row is None:
+            return self
+        at = self.row + rows
+        text = str(self).replace(f"in row {self.row}", f"in row {at} of the {unit}", 1)
+        return InvalidBatchError(text, self.column, at)
 
 
 class IncompatibleMetricsError(StreamMetricsError, ValueError):

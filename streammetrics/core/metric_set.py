@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.conversion import Beside
+from streammetrics.core.columns.naming import as_text, asks_for, is_several, parted
 from streammetrics.core.columns.schema import KINDS
-from streammetrics.core.columns.tables import table_columns
+from streammetrics.core.columns.tables import n_rows, streamed, table_columns
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.layout import Layout
 from streammetrics.core.mergeable import Mergeable
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     )
 
     from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.columns.tables import Stream
     from streammetrics.core.layout import Feed, State
 
 
@@ -40,7 +43,9 @@ class MetricSet(Mergeable):
     Args:
         metrics: The metrics by the name under which `compute` reports them.
         columns: The user's column for an input: ``{"y_true": "label"}``. Inputs not named here
-            keep their own name, and two inputs may name one column.
+            keep their own name, and two inputs may name one column. A matrix of scores may be
+            several columns: ``["p0", "p1"]``, ``"p0,p1"``, or ``"p*"``, which takes those that no
+            other input names, p2 before p10.
 
     Raises:
         InvalidBatchError: From `update`, where a column is missing or not what it should be.
@@ -61,7 +66,10 @@ class MetricSet(Mergeable):
     _accumulator: Accumulator
 
     def __init__(
-        self, metrics: Mapping[str, Metric], *, columns: Mapping[str, str] | None = None
+        self,
+        metrics: Mapping[str, Metric],
+        *,
+        columns: Mapping[str, str | Sequence[str]] | None = None,
     ) -> None:
         for name, metric in metrics.items():
             if not isinstance(metric, Metric):
@@ -71,7 +79,7 @@ class MetricSet(Mergeable):
                     f"{name!r} has already seen {metric.n_rows:,} rows, and a set starts empty: "
                     "reset() it or make a new one"
                 )
-        self.columns = dict(columns or {})
+        self.columns = {name: as_text(asked) for name, asked in (columns or {}).items()}
         statistics = [s for metric in metrics.values() for s in metric.statistics()]
         self._bind(metrics, Accumulator(Layout(statistics)))
         unknown = self.columns.keys() - {*self.inputs, WEIGHT}
@@ -96,20 +104,36 @@ class MetricSet(Mergeable):
         """Take a batch: one table, or its columns by name.
 
         Args:
-            table: A mapping of arrays, a pandas or polars DataFrame, an Arrow Table or RecordBatch.
+            table: A mapping of arrays, a pandas or polars DataFrame or LazyFrame, an Arrow Table,
+                RecordBatch, RecordBatchReader or Dataset, a DuckDB relation. Those that come in
+                batches need not fit in memory, and are taken whole or not at all.
             **columns: The columns by the user's names.
 
         Raises:
             InvalidBatchError: A column is missing or not what it should be; nothing has changed.
         """
         if table is None:
-            return self.feed(self._known(columns), self.columns)
-        if columns:
+            table, names = columns, self._known(columns)
+        elif columns:
             raise InvalidBatchError("pass one table or columns by name, not both")
-        names = table_columns(table)
-        raw = {title: table[title] for title in self._reads(names)}
+        elif (stream := streamed(table)) is not None:
+            return self._take(stream)
+        else:
+            names = table_columns(table)
+        raw = _columns(table, self._parts(names))
         self._check_there([title for title in raw if raw[title] is not None], names)
         return self.feed(raw, self.columns)
+
+    def _take(self, stream: Stream) -> Self:
+        """Take all batches of a stream, or none."""
+        twin, row = self.copy().reset(), 0
+        for batch in stream.batches(self._reads(stream.names)):
+            try:
+                twin.update(batch)
+            except InvalidBatchError as error:
+                raise error.after(row, "table") from None
+            row += n_rows(batch)
+        return self.merge(twin)
 
     def _asked(self, names: Iterable[str]) -> dict[str, str]:
         """Return the column of each input that is needed, or is among the `names` of a table."""
@@ -122,20 +146,27 @@ class MetricSet(Mergeable):
         Raises:
             InvalidBatchError: A column that it needs is not among them.
         """
-        there = list(names)
-        self._check_there(there, there)
-        return list(dict.fromkeys(self._asked(there).values()))
+        parts = self._parts(list(names)).values()
+        return list(dict.fromkeys(name for part in parts for name in part))
 
-    def _known(self, columns: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _parts(self, names: list[str]) -> dict[str, tuple[str, ...]]:
+        """Return the columns that what each title stands for is read from: one, or a matrix's."""
+        asked = dict.fromkeys(self._asked(names).values())
+        plain = [title for title in asked if title in names]
+        self._check_there([*plain, *filter(is_several, asked)], names)
+        return {title: parted(title, names, plain) for title in asked}
+
+    def _known(self, columns: Mapping[str, Any]) -> list[str]:
+        """Return the names, each of which some input asks for."""
         titles = self._titles.values()
-        unknown = sorted(columns.keys() - set(titles))
+        other = columns.keys() - set(titles)
+        unknown = sorted(n for n in other if not any(asks_for(title, n) for title in titles))
         if unknown:
             raise InvalidBatchError(
                 f"no input is called {', '.join(map(repr, unknown))}; "
                 f"the inputs are {', '.join(map(repr, titles))}"
             )
-        self._check_there([k for k, v in columns.items() if v is not None], list(columns))
-        return columns
+        return list(columns)
 
     def _check_there(self, given: Sequence[str], names: Sequence[str]) -> None:
         missing = [title for title in self._needed if title not in given]
@@ -256,6 +287,14 @@ class MetricSet(Mergeable):
             "rows": [metric._n_rows(state) for metric in self._metrics.values()],
         }
         return Table({"metric": list(read)}, columns).html()
+
+
+def _columns(table: Any, parts: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """Return what each title stands for in a table."""
+    return {
+        title: table[names[0]] if len(names) == 1 else Beside({name: table[name] for name in names})
+        for title, names in parts.items()
+    }
 
 
 def _configured(member: Mapping[str, Any]) -> Metric:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.columns.tables import is_table
+from streammetrics.core.columns.tables import is_table, streamed
 from streammetrics.engines._optional import needs
-from streammetrics.engines.shards import blank
-from streammetrics.readers.pieces import BATCH_ROWS, Piece, TablePiece
+from streammetrics.engines.shards import blank, located
+from streammetrics.readers.pieces import BATCH_ROWS, Piece, StreamPiece, TablePiece
 
 if TYPE_CHECKING:
     from streammetrics.core.metric_set import MetricSet
@@ -92,7 +92,7 @@ def _pieces(
     if isinstance(data, Iterator):
         first = next(data, None)
         if first is not None and is_table(first):
-            return (TablePiece(table, index) for index, table in enumerate(chain([first], data)))
+            return (_piece(suite, table, index) for index, table in enumerate(chain([first], data)))
         data = [] if first is None else [first, *data]
     return _of_items(suite, list(data), form, delimiter)
 
@@ -108,10 +108,19 @@ def _of_items(
         elif isinstance(item, Piece):
             pieces.append(item)
         elif is_table(item):
-            pieces.append(TablePiece(item, index))
+            pieces.append(_piece(suite, item, index))
         else:
             raise TypeError(f"item {index} is a {type(item).__name__}, neither a path nor a table")
     return [*_of_files(suite, paths, form, delimiter), *pieces] if paths else pieces
+
+
+def _piece(suite: MetricSet, table: Any, index: int) -> Piece:
+    """Return a table as what to read; of one that comes in batches the columns are known first."""
+    stream = streamed(table)
+    if stream is None:
+        return TablePiece(table, index)
+    with located(f"table {index}", 0, "table"):
+        return StreamPiece(stream, index, suite._reads(stream.names))
 
 
 def _of_files(

@@ -54,8 +54,6 @@ def located(where: str, row: int | Callable[[], int], unit: str) -> Iterator[Non
     try:
         yield
     except InvalidBatchError as error:
-        text, found = str(error), error.row
-        if found is not None:
-            at = found + (row if isinstance(row, int) else row())
-            text, found = text.replace(f"in row {found}", f"in row {at} of the {unit}", 1), at
-        raise InvalidBatchError(f"{where}: {text}", error.column, found) from None
+        if error.row is not None:
+            error = error.after(row if isinstance(row, int) else row(), unit)
+        raise InvalidBatchError(f"{where}: {error}", error.column, error.row) from None

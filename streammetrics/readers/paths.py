@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import stat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from streammetrics.readers.errors import ReadError, near
+from streammetrics.core.columns.naming import natural, near
+from streammetrics.readers.errors import ReadError
 from streammetrics.readers.sources import STDIN, TEXT, Source, identity, seeing, source_of
 
 if TYPE_CHECKING:
@@ -125,11 +125,6 @@ class _Search:
             + (", ..." if len(paths) > _SHOWN else "")
             for why, paths in self.left_out.items()
         ]
-
-
-def natural(text: str) -> list[Any]:
-    """Return the key under which p2 sorts before p10."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", text)]
 
 
 def matching(path: str) -> list[str]:

@@ -10,6 +10,8 @@ from streammetrics.core.columns.tables import n_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streammetrics.core.columns.tables import Stream
+
 BATCH_ROWS = 1 << 16  # two columns of float64 stay in a 2 MB cache from decoding to counting
 
 
@@ -32,6 +34,31 @@ class Piece(Protocol):
 
     def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Any]]:
         """Yield the number of rows and the table of each batch; `threads`: every core is free."""
+
+
+@dataclass(frozen=True)
+class StreamPiece:
+    """A table that comes batch by batch, here only."""
+
+    stream: Stream
+    index: int
+    names: list[str]  # of the columns that are read
+
+    unit: ClassVar[str] = "table"
+    once: ClassVar[bool] = True
+    rows: ClassVar[None] = None
+
+    def __str__(self) -> str:
+        return f"table {self.index}"
+
+    def first_row(self) -> int:
+        """Return 0: it is whole."""
+        return 0
+
+    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Any]]:  # noqa: ARG002 - as they come
+        """Yield the batches."""
+        for batch in self.stream.batches(self.names):
+            yield n_rows(batch), batch
 
 
 @dataclass(frozen=True)

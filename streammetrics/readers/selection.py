@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from streammetrics.core.columns.naming import near, parted
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.readers.errors import near
-from streammetrics.readers.paths import natural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +49,7 @@ def resolve(
     single = {*names, *keys}
     taken = {text for text in asked.values() if text in single}
     chosen = {
-        key: (text,) if text in single else _names(text, names, taken, where)
+        key: (text,) if text in single else parted(text, names, taken, f"{where}: ")
         for key, text in asked.items()
     }
     found: dict[str, Kind] = {}
@@ -59,19 +57,6 @@ def resolve(
         kind: Kind = "number" if len(chosen[key]) > 1 else kinds[key]
         found[text] = max(kind, found.get(text, kind), key=KINDS.index)
     return {key: Column(text, chosen[key], found[text]) for key, text in asked.items()}
-
-
-def _names(text: str, names: Sequence[str], taken: set[str], where: object) -> tuple[str, ...]:
-    if any(sign in text for sign in "*?["):
-        found = [name for name in names if fnmatchcase(name, text) and name not in taken]
-        if not found:
-            raise InvalidBatchError(f"{where}: no column matches {text!r}{near(text, names)}")
-        return tuple(sorted(found, key=natural))
-    parts = [part.strip() for part in text.split(",")] if "," in text else [text]
-    for part in parts:
-        if part not in names:
-            raise InvalidBatchError(f"{where}: no column {part!r}{near(part, names)}")
-    return tuple(parts)
 
 
 def check(columns: Sequence[Column], names: Sequence[str], where: object) -> tuple[str, ...]:

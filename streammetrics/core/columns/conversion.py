@@ -11,6 +11,7 @@ value silently (text among numbers, integers rounded by floats beside them) rais
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from streammetrics.core.columns.column import (
     concatenate,
     refuse,
     reshaped,
+    stacked,
     type_title,
     with_nulls,
 )
@@ -32,11 +34,20 @@ from streammetrics.core.columns.strings import code_fixed, code_objects
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-__all__ = ["Column", "as_column", "concatenate"]
+__all__ = ["Beside", "Column", "as_column", "concatenate"]
 
 _READY = frozenset("?bBhHiIlqefd")  # dtype characters taken as they are; unsigned long is not
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Columns by name that make one matrix."""
+
+    columns: Mapping[str, Any]
 
 
 def as_column(value: Any, name: str, *, max_ndim: int = 2) -> Column:
@@ -73,6 +84,11 @@ def as_column(value: Any, name: str, *, max_ndim: int = 2) -> Column:
 def _read(value: Any, name: str) -> Column:
     if isinstance(value, np.ndarray):
         return _from_numpy(value, name)
+    if isinstance(value, Beside):
+        columns = [_read(part, f"{name}[{title!r}]") for title, part in value.columns.items()]
+        if len(set(map(len, columns))) > 1:
+            refuse(name, "columns of unequal length", "pass rows of one width")
+        return stacked(columns, name)
     if isinstance(value, (bool, int, float, str, np.generic)):
         return from_items([value], name, _read)
     if isinstance(value, (list, tuple)):

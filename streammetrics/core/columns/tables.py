@@ -2,16 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from streammetrics.core.errors import InvalidBatchError
+
+
+class Stream(NamedTuple):
+    """Rows that come batch by batch: the names of their columns, and those of some of them."""
+
+    names: list[str]
+    batches: Callable[[list[str]], Iterable[Any]]
+
 
 _NAMES = ("column_names", "columns", "keys")  # of Arrow tables, of data frames, of mappings
 
 
 def is_table(what: Any) -> bool:
-    """Whether it has columns by name."""
-    return any(hasattr(what, attribute) for attribute in _NAMES)
+    """Whether it has columns by name, or is a stream of batches that have."""
+    return is_stream(what) or any(hasattr(what, attribute) for attribute in _NAMES)
+
+
+def is_stream(what: Any) -> bool:
+    """Whether `streamed` takes it; nothing of it is read."""
+    if isinstance(what, Mapping):
+        return False
+    each = ("collect_schema", "collect"), ("scanner", "to_batches"), ("project", "fetchall")
+    return hasattr(what, "read_next_batch") or (
+        not hasattr(what, "get_columns")  # a data frame of polars
+        and any(hasattr(what, one) and hasattr(what, other) for one, other in each)
+    )
+
+
+def streamed(table: Any) -> Stream | None:
+    """Return a table whose rows come batch by batch as a stream, ``None`` where it is none.
+
+    These are polars LazyFrames, Arrow Datasets and RecordBatchReaders, and DuckDB relations.
+    """
+    if not is_stream(table):
+        return None
+    if hasattr(table, "read_next_batch"):
+        return Stream(list(table.schema.names), lambda _: table)
+    if hasattr(table, "collect_schema"):
+        names = table.collect_schema().names()
+        return Stream(names, lambda names: [table.select(names).collect()])
+    if hasattr(table, "scanner"):
+        return Stream(list(table.schema.names), lambda names: table.to_batches(columns=names))
+    import pyarrow as pa  # noqa: PLC0415 - DuckDB hands over its rows by it
+
+    def batches(names: list[str]) -> Any:
+        return pa.RecordBatchReader.from_stream(table.project(_quoted(names)))
+
+    return Stream(list(table.columns), batches)
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 def table_columns(table: Any) -> list[str]:
@@ -22,7 +68,7 @@ def table_columns(table: Any) -> list[str]:
             return list(names() if callable(names) else names)
     raise InvalidBatchError(
         f"a {type(table).__name__} is not a table: pass a mapping of arrays, a pandas or polars "
-        "DataFrame, an Arrow Table or RecordBatch, or columns by name"
+        "DataFrame, an Arrow Table, RecordBatch or Dataset, or columns by name"
     )
 
 

@@ -1,0 +1,92 @@
+"""Names of columns: one, a list or a glob of them, and those near a mistyped one."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+_LISTED = 20
+
+
+def natural(text: str) -> list[Any]:
+    """Return the key under which p2 sorts before p10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", text)]
+
+
+def near(name: str, names: Iterable[str], what: str = "there are") -> str:
+    """Return the names to choose from, as the end of a message, those like `name` first."""
+    names = list(names)
+    by_lower = {known.lower(): known for known in names}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
+    text = ""
+    if close:
+        text = f"; did you mean {' or '.join(repr(by_lower[key]) for key in close)}?"
+    if not names:
+        return f"{text}; {what} none"
+    shown = ", ".join(names[:_LISTED])
+    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return f"{text or ';'} {what[:1].upper() + what[1:] if text else what}: {shown}{more}"
+
+
+def as_text(columns: str | Sequence[str]) -> str:
+    """Return a name, or several as one text."""
+    if isinstance(columns, str):
+        return columns
+    odd = [name for name in columns if "," in name or not name.strip()]
+    if odd or not columns:
+        raise ValueError(
+            f"{list(columns)!r} cannot be a list of columns: "
+            f"{f'{odd[0]!r} cannot stand in one, rename it' if odd else 'it is empty'}"
+        )
+    return ",".join(columns)
+
+
+def listed(text: str) -> list[str]:
+    """Return the names of a list ``"p0,p1"``."""
+    return [part.strip() for part in text.split(",")]
+
+
+def asks_for(text: str, name: str) -> bool:
+    """Whether a name, list or glob may mean the column."""
+    return name == text or name in listed(text) or (is_glob(text) and fnmatchcase(name, text))
+
+
+def is_several(text: str) -> bool:
+    """Whether a text may mean more than the column of its name."""
+    return "," in text or is_glob(text)
+
+
+def is_glob(text: str) -> bool:
+    """Whether a text may match several names."""
+    return any(sign in text for sign in "*?[")
+
+
+def parted(
+    text: str, names: Sequence[str], taken: Collection[str], where: str = ""
+) -> tuple[str, ...]:
+    """Return the columns that a text asks for: the one of this name, a list, or a glob's.
+
+    A glob takes none of those `taken` by name, and has the natural order: p2 before p10.
+
+    Raises:
+        InvalidBatchError: There is no such column; the message begins with `where`.
+    """
+    if text in names:
+        return (text,)
+    parts = listed(text)
+    missing = [part for part in parts if part not in names]
+    if missing and is_glob(text):
+        found = [name for name in names if fnmatchcase(name, text) and name not in taken]
+        if not found:
+            raise InvalidBatchError(f"{where}no column matches {text!r}{near(text, names)}")
+        return tuple(sorted(found, key=natural))
+    if missing:
+        raise InvalidBatchError(f"{where}no column {missing[0]!r}{near(missing[0], names)}")
+    return tuple(parts)
