@@ -76,22 +76,22 @@ class Mergeable(Stateful):
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what a file says of this object, and the arrays of its statistics."""
-        state = self._accumulator.part(self._layout)
-        arrays: dict[str, NDArray[Any]] = {}
-        for index, statistic in enumerate(state.statistics):
-            arrays |= nested(str(index), statistic.arrays())
-        rows = [[dict(sorted(facts.items())), n, omitted] for facts, n, omitted in state.feeds]
+        rows, arrays = described(self._accumulator.part(self._layout))
         return {**self._configuration(), "feeds": rows}, arrays
 
     @classmethod
     def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the object that was described; every array must be used."""
         what = cls._configured(meta)
-        return what._over(_filled(what._layout, meta, arrays))
+        return what._at(filled(what._layout, meta.get("feeds"), arrays))
+
+    def _at(self, state: State) -> Self:
+        """Return an object of the same configuration at another state."""
+        return self._over(Accumulator(self._layout, state))
 
     def copy(self) -> Self:
         """Return an independent object of the same configuration and state."""
-        return self._over(self._alone())
+        return self._at(self._accumulator.part(self._layout))
 
     def reset(self) -> Self:
         """Forget all rows; the configuration stays."""
@@ -118,21 +118,27 @@ class Mergeable(Stateful):
         return sum(statistic.nbytes for statistic in self._accumulator.flush().statistics)
 
 
-def _filled(
-    layout: Layout, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> Accumulator:
-    """Return an accumulator with the state of the file; every array of it must be used."""
+def described(state: State) -> tuple[list[Any], dict[str, NDArray[Any]]]:
+    """Return what a file says of the rows of a state, and the arrays of its statistics."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for index, statistic in enumerate(state.statistics):
+        arrays |= nested(str(index), statistic.arrays())
+    rows = [[dict(sorted(facts.items())), n, omitted] for facts, n, omitted in state.feeds]
+    return rows, arrays
+
+
+def filled(layout: Layout, told: Any, arrays: Mapping[str, NDArray[Any]]) -> State:
+    """Return the state that was described; every array of it must be used."""
     statistics = tuple(
         type(statistic).from_arrays(statistic.config, part(arrays, str(index)))
         for index, statistic in enumerate(layout.start.statistics)
     )
-    told = meta.get("feeds")
     if not isinstance(told, tuple) or len(told) != len(layout.schemas):
         raise StateFormatError("the counts of rows do not fit the metric")
     feeds = tuple(map(_feed, told))
     if len(arrays) != sum(len(statistic.arrays()) for statistic in statistics):
         raise StateFormatError("there are arrays that belong to no statistic")
-    return Accumulator(layout, State(feeds, statistics))
+    return State(feeds, statistics)
 
 
 def _feed(told: Any) -> Feed:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.errors import IncompatibleMetricsError
+from streammetrics.core.locks import Locked
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.stateful import Stateful, from_bytes, registered_name
+from streammetrics.core.stateful import Stateful, registered_name
+from streammetrics.ledger.form import read, written
+from streammetrics.ledger.held import Held
 from streammetrics.ledger.shards import (
     Known,
     Shard,
     ShardId,
+    as_attempt,
     as_id,
     check_alike,
+    contradiction,
     joined,
     later,
     listed,
-    of_parts,
     order,
-    parts,
     shown,
     total,
 )
@@ -36,9 +38,11 @@ class Ledger(Stateful):
     """The states of shards, kept apart until they are sealed, so that each counts once.
 
     Where tasks are retried, or run twice for speed, a plain merge counts a shard as often as it
-    arrives. A ledger knows shards by name: the same state again changes nothing, the state of a
-    later attempt replaces the earlier one, and what contradicts raises. `merge` of ledgers is
-    idempotent, commutative and associative to the byte.
+    arrives. A ledger knows shards by name: the same state again changes nothing, and the state of
+    a later attempt replaces those of earlier ones. Two states of one attempt are a contradiction,
+    which is kept, and raises where the value is read or the shard is sealed, until a later attempt
+    replaces it. `merge` of ledgers is idempotent, commutative and associative to the byte. Any
+    number of threads may add, merge, seal and read.
 
     Args:
         metric: The metric or set that all shards are of; without it, the first one that is added
@@ -46,13 +50,15 @@ class Ledger(Stateful):
 
     Raises:
         IncompatibleMetricsError: From `add` and `merge`, which then change nothing: a state is of
-            another configuration, a shard has two states at one attempt, it was sealed, or two
-            ledgers sealed shards apart of which they share some but not all.
+            another configuration, or of a shard that was sealed; or two ledgers sealed shards
+            apart of which they share some but not all, so seal in one place. From `compute`,
+            `merged`, `bounds`, `n_rows` and `seal`: a shard is contradicted.
 
     Memory and cost:
         The states of the shards that are not sealed, one state for those that are, and some 200
-        bytes for each of their names. `add` makes and hashes the bytes of one state, which tells
-        it from others; the first `compute` after a change merges all states.
+        bytes for each of their names. `add` takes a snapshot, which costs next to nothing; the
+        first `compute` after a change merges all states. In files, more than 256 shards are
+        columns, and a state that was read from one is opened when it is needed.
 
     Example:
         >>> import streammetrics as sm
@@ -73,49 +79,68 @@ class Ledger(Stateful):
             raise ValueError(
                 f"{shown(metric)} has already seen {metric.n_rows:,} rows: add() it as a shard"
             )
+        self._guard = Locked()  # of its own, as what is compared by its state has no hash
+        self._changes = 0
         self._put(Known(None if metric is None else metric.copy(), {}, None))
 
     def _put(self, known: Known) -> None:
-        self._known = known
+        self._known = known  # its dictionary is this ledger's own
+        self._changed()
+
+    def _changed(self) -> None:
+        self._changes += 1
         self._total: Mergeable | None = None  # what `merged` found, until something changes
+
+    def _seen(self) -> Known:
+        """Return the whole state, which stays as it is."""
+        with self._guard._lock:
+            return self._known._replace(shards=dict(self._known.shards))
 
     def add(self, shard_id: ShardId, metric: Mergeable, attempt: int = 1) -> Self:
         """Take the state of a shard, or raise and be as before; return this ledger.
 
         Args:
             shard_id: The shard's name, a string or an integer: the same for every attempt.
-            metric: The state; it is copied.
+            metric: The state, as it is now.
             attempt: A number from 0 on that is larger for a later attempt. A state of an earlier
-                attempt than the one that is held changes nothing.
+                attempt than the one that is held changes nothing; another state of the same one is
+                a contradiction, see `contradicted`.
         """
-        name, number = as_id(shard_id), operator.index(attempt)
-        if number < 0:
-            raise ValueError(f"attempt={number} is negative")
-        empty, shards, _ = self._known
-        check_alike(empty, _mergeable(metric))
-        held = shards.get(name)
-        if held is not None and held.is_sealed:
-            raise IncompatibleMetricsError(f"shard {name!r} is sealed: it takes no further state")
-        new = Shard.of(number, metric)
-        kept = new if held is None else later(name, held, new)
-        if empty is None:
-            self._put(Known(metric.copy().reset(), {name: kept}, None))
-        else:
+        name, number = as_id(shard_id), as_attempt(attempt)
+        check_alike(self._known.empty, _mergeable(metric))
+        state = metric._accumulator.part(metric._layout)
+        blank = metric.copy().reset() if self._known.empty is None else None
+        with self._guard._lock:
+            known = self._known
+            if known.empty is None:
+                known = known._replace(empty=blank)
+            check_alike(known.empty, metric)
+            assert known.empty is not None
+            held = known.shards.get(name)
+            if held is not None and held.is_sealed:
+                raise IncompatibleMetricsError(
+                    f"shard {name!r} is sealed: it takes no further state"
+                )
+            shard = Shard(number, Held(known.empty, state))
             # The dictionary is this ledger's own: a copy would cost as much as all shards so far.
-            self._total = None
-            shards[name] = kept
+            known.shards[name] = shard if held is None else later(name, held, shard)
+            self._put(known)
         return self
 
     def merge(self, *others: Self) -> Self:
         """Take what other ledgers hold, or raise and be as before; return this ledger."""
-        known = self._known
         for other in others:
             if not isinstance(other, Ledger):
                 raise IncompatibleMetricsError(
                     f"cannot merge {other!r} into {self!r}: add it as a shard, by name"
                 )
-            known = joined(known, other.known)
-        self._put(known)
+        theirs = [other._seen() for other in others]  # before the lock: nobody holds two
+        with self._guard._lock:
+            known = self._known
+            for other_known in theirs:
+                known = joined(known, other_known)
+            if theirs:
+                self._put(known)
         return self
 
     def seal(self, ids: Iterable[ShardId]) -> Self:
@@ -123,32 +148,49 @@ class Ledger(Stateful):
 
         Raises:
             ValueError: One of them was never added; nothing has changed.
+            IncompatibleMetricsError: One of them is contradicted; nothing has changed.
         """
         names = _ids(ids)
-        empty, shards, _ = self._known
-        if unknown := self.missing(names):
-            raise ValueError(f"no state was added for {listed(unknown)}: it cannot be sealed")
-        states = self._known.states
-        fresh = {name: states[name] for name in names if name in states}
-        if fresh:
-            sealed = {name: shards[name]._replace(state=None) for name in fresh}
-            self._put(Known(empty, {**shards, **sealed}, total(self._known, fresh)))
+        with self._guard._lock:
+            empty, shards, _ = self._known
+            if unknown := self.missing(names):
+                raise ValueError(f"no state was added for {listed(unknown)}: it cannot be sealed")
+            for name in names:
+                if shards[name].is_contradicted:
+                    raise contradiction(name, shards[name].attempt)
+            fresh = {name: held for name in names if (held := shards[name].state) is not None}
+            if fresh:
+                sealed = {
+                    name: Shard(shards[name].attempt, None, held.digest)
+                    for name, held in fresh.items()
+                }
+                self._put(Known(empty, {**shards, **sealed}, total(self._known, fresh)))
         return self
 
     def missing(self, expected_ids: Iterable[ShardId]) -> list[ShardId]:
         """Return those of the ids, in their order, of which no state was added."""
-        return [name for name in _ids(expected_ids) if name not in self._known.shards]
+        shards = self._known.shards
+        return [name for name in _ids(expected_ids) if name not in shards]
 
     def merged(self) -> Any:
         """Return a new metric, or set, that has seen what all shards have.
 
         Raises:
             ValueError: There are no shards, and the ledger was not told what they are of.
-            IncompatibleMetricsError: Shards saw different kinds of rows; one of them is named.
+            IncompatibleMetricsError: Shards saw different kinds of rows, or one is contradicted; it
+                is named.
         """
-        if self._total is None:
-            self._total = total(self._known, self._known.states)
-        return self._total.copy()
+        with self._guard._lock:
+            found, changes = self._total, self._changes
+            known = self._seen() if found is None else self._known
+        if found is None:
+            for name in known.contradicted:
+                raise contradiction(name, known.shards[name].attempt)
+            found = total(known, known.states)
+            with self._guard._lock:
+                if self._changes == changes:
+                    self._total = found
+        return found.copy()
 
     def compute(self) -> Any:
         """Return the value over all shards; what it returns and warns of is the metric's own."""
@@ -160,22 +202,28 @@ class Ledger(Stateful):
 
     def copy(self) -> Self:
         """Return an independent ledger of the same state."""
-        return self.of(self._known._replace(shards=dict(self._known.shards)))
+        return self._of(self._seen())
 
     @property
     def ids(self) -> list[ShardId]:
         """The names of all shards, sorted, integers first."""
-        return sorted(self._known.shards, key=order)
+        return sorted(self._seen().shards, key=order)
 
     @property
     def attempts(self) -> dict[ShardId, int]:
-        """The attempt of each shard whose state counts, in the order of `ids`."""
-        return {name: self._known.shards[name].attempt for name in self.ids}
+        """The attempt of each shard that counts, in the order of `ids`."""
+        shards = self._seen().shards
+        return {name: shards[name].attempt for name in sorted(shards, key=order)}
 
     @property
     def sealed(self) -> list[ShardId]:
         """The names of the sealed shards, sorted, integers first."""
-        return sorted(self._known.sealed, key=order)
+        return sorted(self._seen().sealed, key=order)
+
+    @property
+    def contradicted(self) -> list[ShardId]:
+        """The names of shards with two states at their last attempt, sorted, integers first."""
+        return self._seen().contradicted
 
     def __len__(self) -> int:
         return len(self._known.shards)
@@ -191,10 +239,10 @@ class Ledger(Stateful):
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        _, shards, base = self._known
+        _, shards, base = self._seen()
         states = [base, *(shard.state for shard in shards.values())]
-        digests = sum(len(shard.digest) for shard in shards.values())
-        return digests + sum(state.nbytes for state in states if state is not None)
+        names = 64 * len(shards)  # about what is held of each besides its state
+        return names + sum(state.nbytes for state in states if state is not None)
 
     @property
     def _types(self) -> tuple[type, ...]:
@@ -202,27 +250,24 @@ class Ledger(Stateful):
         return () if empty is None else empty._types
 
     def __repr__(self) -> str:
-        of = "" if self._known.empty is None else shown(self._known.empty)
-        count, sealed = len(self), len(self.sealed)
-        return f"Ledger({of}) <{count:,} shard{'s' * (count != 1)}, {sealed:,} sealed>"
+        known = self._seen()
+        of = "" if known.empty is None else shown(known.empty)
+        count, odd = len(known.shards), len(known.contradicted)
+        told = f"{count:,} shard{'s' * (count != 1)}, {len(known.sealed):,} sealed"
+        return f"Ledger({of}) <{told}{f', {odd:,} contradicted' if odd else ''}>"
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what a file says of the shards, and their states as arrays of bytes."""
-        shards, arrays = parts(self._known)
-        return {"class": registered_name(type(self)), "shards": shards}, dict(arrays)
+        said, arrays = written(self._seen())
+        return {"class": registered_name(type(self)), **said}, arrays
 
     @classmethod
     def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the ledger that was described."""
-        return cls.of(of_parts(meta.get("shards"), arrays, from_bytes))
-
-    @property
-    def known(self) -> Known:
-        """The whole state."""
-        return self._known
+        return cls._of(read(meta, arrays))
 
     @classmethod
-    def of(cls, known: Known) -> Self:
+    def _of(cls, known: Known) -> Self:
         """Return a ledger of a state."""
         ledger = cls()
         ledger._put(known)

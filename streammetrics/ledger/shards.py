@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-import hashlib
 import operator
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.state.arrays import take_array
+from streammetrics.core.errors import IncompatibleMetricsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterable, Mapping
 
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.ledger.held import Held
 
 ShardId = str | int
 
-_DIGEST = re.compile("[0-9a-f]{64}")
+LONGEST = 4096  # characters of a name
+LARGEST = 1 << 128  # beyond the integers that are names
+LAST = (1 << 63) - 1  # attempt
 
 
 class Shard(NamedTuple):
-    """What is known of one shard, and its state as long as it is not sealed."""
+    """What is known of one shard: its state, or the digest of a sealed one, or a contradiction."""
 
     attempt: int
-    digest: str  # of the bytes of the state
-    state: Mergeable | None
-
-    @classmethod
-    def of(cls, attempt: int, metric: Mergeable) -> Shard:
-        """Return a shard that is not sealed."""
-        return cls(attempt, digest(metric.to_bytes()), metric.copy())
+    state: Held | None
+    digest: str = ""  # of the bytes of the state that was sealed
 
     @property
     def is_sealed(self) -> bool:
         """Whether the state is part of the base."""
-        return self.state is None
+        return bool(self.digest)
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether two states claim to be of this attempt."""
+        return self.state is None and not self.digest
 
 
 class Known(NamedTuple):
@@ -52,17 +50,23 @@ class Known(NamedTuple):
     @property
     def sealed(self) -> set[ShardId]:
         """The names of the sealed shards."""
-        return {name for name, shard in self.shards.items() if shard.is_sealed}
+        return {name for name, shard in self.shards.items() if shard.digest}
 
     @property
-    def states(self) -> dict[ShardId, Mergeable]:
+    def states(self) -> dict[ShardId, Held]:
         """The states of the others."""
         shards = self.shards.items()
         return {name: shard.state for name, shard in shards if shard.state is not None}
 
+    @property
+    def contradicted(self) -> list[ShardId]:
+        """The names of shards of which two states claim to be one, sorted, integers first."""
+        names = (name for name, shard in self.shards.items() if shard.is_contradicted)
+        return sorted(names, key=order)
+
 
 def joined(mine: Known, theirs: Known) -> Known:
-    """Return what both know, or raise `IncompatibleMetricsError` where they contradict."""
+    """Return what both know, or raise `IncompatibleMetricsError` where that cannot be."""
     check_alike(mine.empty, theirs.empty)
     shards = dict(mine.shards)
     for name, shard in theirs.shards.items():
@@ -81,20 +85,43 @@ def check_alike(mine: Mergeable | None, theirs: Mergeable | None) -> None:
 
 
 def later(name: ShardId, mine: Shard, theirs: Shard) -> Shard:
-    """Return the sealed one, or the one of the later attempt; raise where they contradict."""
-    if mine[:2] == theirs[:2]:
-        return mine if mine.is_sealed else theirs
+    """Return what is known of a shard of which both are known.
+
+    The later attempt counts. Two states of one attempt are a contradiction, which is kept until a
+    later attempt replaces it. A sealed shard cannot be taken out of its base, so that what is
+    later than it, or contradicts it, raises: whichever of three is merged first, the last raises.
+    """
     low, high = sorted((mine, theirs), key=operator.attrgetter("attempt"))
-    if low.attempt == high.attempt:
-        raise IncompatibleMetricsError(
-            f"shard {name!r} has two different states at attempt {low.attempt}: "
-            "a retry needs a higher attempt"
-        )
-    if low.is_sealed:
-        raise IncompatibleMetricsError(
-            f"shard {name!r} is sealed at attempt {low.attempt}: it takes no attempt {high.attempt}"
-        )
-    return high
+    if low.attempt < high.attempt:
+        if low.is_sealed:
+            raise IncompatibleMetricsError(
+                f"shard {name!r} is sealed at attempt {low.attempt}: "
+                f"it takes no attempt {high.attempt}"
+            )
+        return high
+    if not (mine.is_sealed or theirs.is_sealed):
+        return mine if _same(mine, theirs) else Shard(mine.attempt, None)
+    if _digest(mine) != _digest(theirs):
+        raise contradiction(name, mine.attempt)
+    return mine if mine.is_sealed else theirs
+
+
+def _same(mine: Shard, theirs: Shard) -> bool:
+    if mine.state is None or theirs.state is None:
+        return mine.state is theirs.state
+    return mine.state.equals(theirs.state)
+
+
+def _digest(shard: Shard) -> str:
+    return shard.digest if shard.state is None else shard.state.digest
+
+
+def contradiction(name: ShardId, attempt: int) -> IncompatibleMetricsError:
+    """Return what is raised where the state of a contradicted shard is needed."""
+    return IncompatibleMetricsError(
+        f"shard {name!r} has two different states at attempt {attempt}: "
+        "a retry needs a higher attempt"
+    )
 
 
 def _base(mine: Known, theirs: Known) -> Mergeable | None:
@@ -114,82 +141,43 @@ def _base(mine: Known, theirs: Known) -> Mergeable | None:
     return mine.base.copy().merge(theirs.base)
 
 
-def total(known: Known, states: Mapping[ShardId, Mergeable]) -> Mergeable:
+def total(known: Known, states: Mapping[ShardId, Held]) -> Mergeable:
     """Return what has seen the rows of all sealed shards and of these states of others."""
     if known.empty is None:
         raise ValueError("the ledger has no shards, and was not told of which metric")
     result = (known.empty if known.base is None else known.base).copy()
     try:
-        return result.merge(*states.values())
+        return result.merge(*(state.metric for state in states.values()))
     except IncompatibleMetricsError:
         for name, state in states.items():
             try:
-                result.merge(state)
+                result.merge(state.metric)
             except IncompatibleMetricsError as error:
                 raise IncompatibleMetricsError(f"shard {name!r}: {error}") from None
         raise
 
 
-# --- as bytes ------------------------------------------------------------------------------------
-
-
-def parts(known: Known) -> tuple[list[Any], dict[str, NDArray[np.uint8]]]:
-    """Return what a file says of the shards, and the states as arrays of bytes."""
-    names = sorted(known.shards, key=order)
-    rows = [[name, known.shards[name].attempt, known.shards[name].digest] for name in names]
-    states = {"empty": known.empty, "base": known.base}
-    states |= {f"shard/{index}": known.shards[name].state for index, name in enumerate(names)}
-    blobs = {name: state.to_bytes() for name, state in states.items() if state is not None}
-    return rows, {name: np.frombuffer(blob, np.uint8) for name, blob in blobs.items()}
-
-
-def of_parts(rows: Any, arrays: Mapping[str, NDArray[Any]], read: Callable[[bytes], Any]) -> Known:
-    """Return what `parts` was made of; raise `StateFormatError` where it cannot have been."""
-    if not isinstance(rows, tuple) or not all(map(_is_row, rows)):
-        raise StateFormatError("the ledger does not say which shards it has")
-    blobs = {name: take_array(arrays, name, "uint8").tobytes() for name in arrays}
-    metrics = {name: read(blob) for name, blob in blobs.items()}
-    shards: dict[ShardId, Shard] = {}
-    fits = True
-    for index, (name, attempt, told) in enumerate(rows):
-        blob = blobs.get(f"shard/{index}")
-        shards[as_id(name)] = Shard(attempt, told, metrics.get(f"shard/{index}"))
-        fits &= attempt >= 0 and bool(_DIGEST.fullmatch(told))
-        fits &= blob is None or told == digest(blob)
-    known = Known(metrics.get("empty"), shards, metrics.get("base"))
-    empty, base, states = known.empty, known.base, known.states
-    fits = (
-        fits
-        and all(empty is not None and empty._alike(metric) for metric in metrics.values())
-        and (empty is None or empty == empty.copy().reset())
-        and (empty is not None or not shards)
-        and (base is not None) == bool(known.sealed)
-        and len(shards) == len(rows)
-        and list(shards) == sorted(shards, key=order)
-        and len(blobs) == len(states) + (empty is not None) + (base is not None)
-    )
-    if not fits:
-        raise StateFormatError("the shards of the ledger do not fit each other")
-    return known
-
-
-def _is_row(row: Any) -> bool:
-    return isinstance(row, tuple) and [type(cell) for cell in row] in (
-        [str, int, str],
-        [int, int, str],
-    )
-
-
-# --- names ---------------------------------------------------------------------------------------
-
-
 def as_id(value: Any) -> ShardId:
     """Return a shard's name as a string or an integer of Python's own."""
     if isinstance(value, str):
+        if len(value) > LONGEST:
+            raise ValueError(f"the name of a shard has {len(value):,} characters, of {LONGEST:,}")
         return str(value)
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        if abs(int(value)) >= LARGEST:
+            raise ValueError("the number of a shard takes more than 128 bits")
         return int(value)
     raise TypeError(f"a shard is named by a string or an integer, not by {value!r}")
+
+
+def as_attempt(value: Any) -> int:
+    """Return the number of an attempt."""
+    number = operator.index(value)
+    if number < 0:
+        raise ValueError(f"attempt={number} is negative")
+    if number > LAST:
+        raise ValueError("the number of an attempt takes more than 63 bits")
+    return number
 
 
 def order(name: ShardId) -> tuple[bool, ShardId]:
@@ -207,8 +195,3 @@ def listed(names: Iterable[ShardId]) -> str:
 def shown(metric: Mergeable) -> str:
     """Return a metric as it is written, without its rows."""
     return repr(metric).rpartition(" <")[0]
-
-
-def digest(blob: bytes) -> str:
-    """Return what stands for a state once it is sealed."""
-    return hashlib.sha256(blob).hexdigest()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import sys
+import threading
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -137,15 +140,56 @@ def refused(ledger, error, match, call):
     assert ledger.to_bytes() == before
 
 
-def test_another_state_at_the_same_attempt():
-    ledger = ledger_of(("a", 1))
-    other = sm.Ledger().add("a", shard("a", 2))
-    text = "shard 'a' has two different states at attempt 1: a retry needs a higher attempt"
-    both = ledger.copy()
-    refused(both, sm.IncompatibleMetricsError, text, lambda: both.add("a", shard("a", 2)))
-    for one, more in ((ledger, other), (other, ledger), (ledger.copy().seal(["a"]), other)):
-        refused(one, sm.IncompatibleMetricsError, text, lambda: one.merge(more))  # noqa: B023
-        refused(more, sm.IncompatibleMetricsError, text, lambda: more.merge(one))  # noqa: B023
+TWO = "shard 'a' has two different states at attempt 1: a retry needs a higher attempt"
+
+
+def test_another_state_at_the_same_attempt_is_kept_until_a_later_one_comes():
+    one, other = ledger_of(("a", 1)), sm.Ledger().add("a", shard("a", 2))
+    both = one.copy().add("a", shard("a", 2))
+    assert both == sm.merge([one, other]) == sm.merge([other, one]) == sm.merge([both, one])
+    assert (both.contradicted, both.ids, both.sealed) == (["a"], ["a"], [])
+    assert repr(both).endswith("<1 shard, 0 sealed, 1 contradicted>")
+    for read in (both.compute, both.merged, both.bounds, lambda: both.n_rows):
+        refused(both, sm.IncompatibleMetricsError, TWO, read)
+    refused(both, sm.IncompatibleMetricsError, TWO, lambda: both.seal(["a"]))
+    back = sm.from_bytes(both.to_bytes())
+    assert back == both
+    assert back.contradicted == ["a"]
+    later = ledger_of(("a", 2))
+    assert sm.merge([both, later]) == sm.merge([later, both]) == later
+    assert both.add("a", shard("a", 2), 2) == later
+    assert later.contradicted == []
+
+
+def test_a_contradiction_of_a_sealed_shard_raises():
+    sealed, other = ledger_of(("a", 1), sealed=["a"]), sm.Ledger().add("a", shard("a", 2))
+    both = sm.merge([ledger_of(("a", 1)), other])
+    for more in (other, both):
+        refused(sealed, sm.IncompatibleMetricsError, TWO, lambda: sealed.merge(more))  # noqa: B023
+        refused(more, sm.IncompatibleMetricsError, TWO, lambda: more.merge(sealed))  # noqa: B023
+
+
+def outcome(one, two, three, merges):
+    """The state of the first after copies have been merged into each other, or that it raised."""
+    copies = {id(ledger): ledger.copy() for ledger in (one, two, three)}
+    try:
+        for into, other in merges:
+            copies[id(into)].merge(copies[id(other)])
+    except sm.IncompatibleMetricsError:
+        return "refused"
+    return copies[id(one)].to_bytes()
+
+
+@pytest.mark.parametrize("seal", [None, 0, 2])
+def test_what_raises_does_not_depend_on_the_order_of_merging(seal):
+    parts = [ledger_of(("a", 1)), sm.Ledger().add("a", shard("a", 2)), ledger_of(("a", 2))]
+    if seal is not None:
+        parts[seal].seal(["a"])
+    outcomes = set()
+    for one, two, three in permutations(parts):
+        for merges in ([(one, two), (one, three)], [(two, three), (one, two)]):
+            outcomes.add(outcome(one, two, three, merges))
+    assert outcomes == {"refused" if seal == 0 else parts[2].to_bytes()}
 
 
 def test_sealed_shards_are_refused():
@@ -247,3 +291,153 @@ def test_files_that_are_no_ledger():
             sm.from_bytes(bytes(broken))
         with pytest.raises(sm.StateFormatError):
             sm.from_bytes(blob[:place])
+
+
+# --- many shards ---------------------------------------------------------------------------------
+
+
+def many(count, sealed=0):
+    ledger = sm.Ledger(sm.Mean())
+    for index in range(count):
+        name = f"s{index}" if index % 3 else index
+        ledger.add(name, sm.Mean().update([index / 7, 1.0]), attempt=index % 5)
+    return ledger.seal(ledger.ids[:sealed])
+
+
+@pytest.mark.parametrize(("count", "sealed"), [(256, 3), (257, 0), (257, 100), (300, 300)])
+def test_many_shards_are_columns_and_few_are_spelled_out(count, sealed):
+    ledger = many(count, sealed).add("e\ud800", sm.Mean()).add(2**100, sm.Mean()).seal([2**100])
+    one = sm.Mean().update([1.0])
+    if count == 257:
+        ledger.add("two", one).add("two", sm.Mean())
+    blob = ledger.to_bytes()
+    for now in (ledger.copy(), sm.from_bytes(blob), pickle.loads(pickle.dumps(ledger))):
+        assert now.to_bytes() == blob
+        assert (now.ids, now.sealed, now.attempts) == (ledger.ids, ledger.sealed, ledger.attempts)
+        assert now.contradicted == ledger.contradicted == ["two"] * (count == 257)
+        now.add("two", one, attempt=9)
+        assert now.merged() == sm.merge([many(count).merged(), one])
+    assert (b"shard/0" in many(count).to_bytes()) == (count <= 256)
+
+
+def test_states_that_were_read_are_merged_sealed_and_compared_as_others():
+    ledger = many(300)
+    read = sm.from_bytes(ledger.to_bytes())
+    assert sm.merge([ledger, read]) == sm.merge([read, ledger]) == ledger
+    assert read.seal([0, "s1"]) == ledger.seal([0, "s1"])
+    assert sm.merge([sm.from_bytes(many(300).to_bytes()), ledger]) == ledger
+    other = sm.from_bytes(many(300).to_bytes()).merge(sm.Ledger().add(3, sm.Mean(), 3))
+    assert other.contradicted == [3]
+
+
+@pytest.mark.parametrize("count", [10_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_a_million_sealed_shards_can_be_written(count):
+    few = many(1, sealed=1)
+    (shard,) = few._known.shards.values()
+    known = few._known._replace(shards=dict.fromkeys(range(count), shard))
+    blob = sm.Ledger._of(known).to_bytes()
+    assert len(blob) < 60 * count + 2000
+    assert len(sm.from_bytes(blob).sealed) == count
+
+
+def test_names_and_attempts_have_limits():
+    ledger = sm.Ledger()
+    with pytest.raises(ValueError, match="the name of a shard has 4,097 characters, of 4,096"):
+        ledger.add("x" * 4097, sm.Mean())
+    with pytest.raises(ValueError, match="takes more than 128 bits"):
+        ledger.add(-(10**4000), sm.Mean())
+    with pytest.raises(ValueError, match="takes more than 63 bits"):
+        ledger.add("x", sm.Mean(), attempt=2**63)
+    ledger.add("x" * 4096, sm.Mean(), 2**63 - 1).add(1 - 2**128, sm.Mean())
+    assert sm.from_bytes(ledger.to_bytes()) == ledger
+
+
+# --- threads -------------------------------------------------------------------------------------
+
+
+def together(*calls):
+    """Run calls in threads that switch as often as they can; raise what one of them raised."""
+    before, failed = sys.getswitchinterval(), []
+
+    def run(call):
+        try:
+            call()
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=[call]) for call in calls]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    for error in failed:
+        raise error
+
+
+def adding(ledger, start, step=1, count=60):
+    states = [
+        sm.Count().update([1.0] * (i % 3 + 1)) for i in range(start, start + count * step, step)
+    ]
+
+    def call():
+        for i, state in zip(range(start, start + count * step, step), states, strict=True):
+            ledger.add(i, state)
+
+    return call
+
+
+def counted(ids):
+    return sum(i % 3 + 1 for i in ids)
+
+
+def test_a_total_that_is_read_while_shards_come_is_not_kept():
+    for _ in range(5):
+        ledger = sm.Ledger(sm.Count())
+        seen = []
+        reading = lambda: seen.extend(ledger.compute() for _ in range(60))  # noqa: B023, E731
+        together(adding(ledger, 0), reading, reading)
+        assert ledger.compute() == counted(range(60))
+        assert all(0 <= value <= counted(range(60)) for value in seen)
+
+
+def test_shards_that_come_while_ledgers_merge_are_kept():
+    one = sm.Count().update([1.0])
+    others = [sm.Ledger().add(start, one) for start in range(1000, 1060)]
+    ledger, twin = sm.Ledger(sm.Count()), sm.Ledger(sm.Count())
+    together(
+        adding(ledger, 0, 2),
+        adding(twin, 1, 2),
+        lambda: [ledger.merge(other) for other in others],
+        lambda: [ledger.merge(twin) for _ in range(20)],
+        lambda: [twin.merge(ledger) for _ in range(20)],
+    )
+    ledger.merge(twin)
+    assert ledger.ids == [*range(120), *range(1000, 1060)]
+    assert ledger.compute() == counted(range(120)) + 60
+
+
+def test_what_is_written_copied_and_sealed_while_shards_come_was_a_state():
+    ledger = sm.Ledger()
+    written, copies = [], []
+    together(
+        adding(ledger, 0),
+        lambda: [written.append(ledger.to_bytes()) for _ in range(20)],
+        lambda: [copies.append(ledger.copy()) for _ in range(20)],
+        lambda: [ledger.seal(ledger.ids[::2]) for _ in range(20)],
+        lambda: [(ledger.n_rows, ledger.nbytes, ledger.attempts, repr(ledger)) for _ in range(20)],
+    )
+    assert ledger.compute() == counted(range(60))
+    for state in [*map(sm.from_bytes, written), *copies]:
+        assert state.ids == list(range(len(state)))
+        assert state.n_rows == counted(state.ids)
+
+
+def test_any_thread_may_be_the_first():
+    for _ in range(5):
+        ledger = sm.Ledger()
+        together(*(adding(ledger, start, 4, 5) for start in range(4)))
+        assert ledger.compute() == counted(range(20))

@@ -100,6 +100,25 @@ def unpacked(blob: bytes) -> File:
     return File(meta, _views(tensors, blob, size), bytes(header))
 
 
+def enclosed(said: Any, arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return what stands within another file, which has the version and the checksum."""
+    arrays = {name: _plain(array) for name, array in arrays.items()}
+    text = json.dumps([said, _placed(arrays)], separators=(",", ":"))
+    return b"".join([text.encode(), b"\n", *(arrays[name].tobytes() for name in _laid_out(arrays))])
+
+
+def disclosed(blob: bytes) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """Return what `enclosed` was given, of bytes that may have been made by anyone."""
+    text, _, _ = blob.partition(b"\n")
+    form = _parsed(text)
+    if not isinstance(form, list) or len(form) != 2 or not isinstance(form[1], dict):
+        raise StateFormatError("a state within another says nothing of itself")
+    said, arrays = _decoded(form[0], _DEPTH), _views(form[1], blob, len(text) + 1)
+    if enclosed(said, arrays) != blob:
+        raise StateFormatError("a state within another is not in the form that is written")
+    return said, arrays
+
+
 def brief(value: Any) -> str:
     """Return what a file says, short enough for a message."""
     if isinstance(value, int) and value.bit_length() > 128:
@@ -112,16 +131,7 @@ def _header(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) 
     """Return the length and the header as safetensors writes them, with a blank checksum."""
     meta = {"format": FORMAT, "checksum": _BLANK, **description}
     text = json.dumps(_encoded(meta), separators=(",", ":"))
-    header: dict[str, Any] = {"__metadata__": {"streammetrics": text}}
-    end = 0
-    for name in _laid_out(arrays):
-        array = arrays[name]
-        start, end = end, end + array.nbytes
-        header[name] = {
-            "dtype": _DTYPES[array.dtype.str],
-            "shape": array.shape,
-            "data_offsets": (start, end),
-        }
+    header = {"__metadata__": {"streammetrics": text}, **_placed(arrays)}
     encoded = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     encoded += b" " * (-len(encoded) % 8)
     if len(encoded) > _HEADER:
@@ -129,6 +139,20 @@ def _header(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) 
             f"the parameters and names of this state take {len(encoded):,} bytes, of {_HEADER:,}"
         )
     return struct.pack("<Q", len(encoded)) + encoded
+
+
+def _placed(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return for each array its type, its shape, and where its bytes stand."""
+    placed, end = {}, 0
+    for name in _laid_out(arrays):
+        array = arrays[name]
+        start, end = end, end + array.nbytes
+        placed[name] = {
+            "dtype": _DTYPES[array.dtype.str],
+            "shape": array.shape,
+            "data_offsets": (start, end),
+        }
+    return placed
 
 
 def _laid_out(arrays: Mapping[str, NDArray[Any]]) -> list[str]:

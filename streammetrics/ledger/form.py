@@ -1,0 +1,221 @@
+"""A ledger as it stands in a file: shards spelled out where they are few, in columns else.
+
+The first form is that of every version. It holds each state as a file of its own, which people can
+read and which costs a hundred times what the second takes for each: there names, attempts and
+digests are columns, and the states stand one after the other, to be opened when they are read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.state.arrays import take_array
+from streammetrics.core.stateful import from_bytes
+from streammetrics.ledger.held import Held, digest
+from streammetrics.ledger.shards import LAST, Known, Shard, as_id, order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.ledger.shards import ShardId
+
+COLUMNS = 2  # the format of the second form
+FEW = 256  # shards that are spelled out
+
+_HELD, _SEALED, _CONTRADICTED = range(3)
+_DIGEST = re.compile("[0-9a-f]{64}")
+_NUMBER = re.compile("0|-?[1-9][0-9]{0,38}")
+
+Arrays = dict[str, "NDArray[Any]"]
+
+
+def written(known: Known) -> tuple[dict[str, Any], Arrays]:
+    """Return what a file says of a ledger, and its arrays."""
+    names = sorted(known.shards, key=order)
+    ends = {"empty": known.empty, "base": known.base}
+    arrays = {name: _of(metric.to_bytes()) for name, metric in ends.items() if metric is not None}
+    if len(names) > FEW or known.contradicted:
+        said, more = _in_columns(known, names)
+    else:
+        said, more = _spelled(known, names)
+    return said, arrays | more
+
+
+def read(said: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Known:
+    """Return the state of a ledger from what `written` gave, after checking it."""
+    ends = {name: _metric(arrays, name) for name in ("empty", "base")}
+    empty, base = ends["empty"], ends["base"]
+    in_columns = said["format"] == COLUMNS
+    shards = _from_columns(said, arrays, empty) if in_columns else _from_rows(said, arrays, empty)
+    known = Known(empty, shards, base)
+    fits = (
+        (empty is not None or not shards)
+        and (empty is None or empty == empty.copy().reset())
+        and (base is None or (empty is not None and empty._alike(base)))
+        and (base is not None) == bool(known.sealed)
+    )
+    if not fits:
+        raise StateFormatError("the shards of the ledger do not fit each other")
+    return known
+
+
+# --- spelled out ---------------------------------------------------------------------------------
+
+
+def _spelled(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any], Arrays]:
+    rows, arrays = [], {}
+    for index, name in enumerate(names):
+        shard = known.shards[name]
+        told = shard.digest
+        if shard.state is not None:
+            blob = shard.state.metric.to_bytes()
+            arrays[f"shard/{index}"], told = _of(blob), digest(blob)
+        rows.append([name, shard.attempt, told])
+    return {"shards": rows}, arrays
+
+
+def _from_rows(
+    said: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], empty: Mergeable | None
+) -> dict[ShardId, Shard]:
+    rows = said.get("shards")
+    if not isinstance(rows, tuple) or not all(map(_is_row, rows)):
+        raise StateFormatError("the ledger does not say which shards it has")
+    shards: dict[ShardId, Shard] = {}
+    for index, (name, attempt, told) in enumerate(rows):
+        metric = _metric(arrays, f"shard/{index}")
+        if metric is None:
+            shards[_id(name)] = Shard(attempt, None, told)
+        elif empty is None or not empty._alike(metric):
+            raise StateFormatError("the shards of the ledger do not fit each other")
+        else:
+            shards[_id(name)] = Shard(attempt, Held.of(empty, metric))
+    return shards
+
+
+def _is_row(row: Any) -> bool:
+    if not isinstance(row, tuple) or len(row) != 3:
+        return False
+    name, attempt, told = row
+    return (
+        type(name) in {str, int}
+        and type(attempt) is int
+        and 0 <= attempt <= LAST
+        and isinstance(told, str)
+        and bool(_DIGEST.fullmatch(told))
+    )
+
+
+# --- in columns ----------------------------------------------------------------------------------
+
+
+def _in_columns(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any], Arrays]:
+    shards = [known.shards[name] for name in names]
+    kinds = [
+        _HELD if s.state is not None else _SEALED if s.digest else _CONTRADICTED for s in shards
+    ]
+    digests = bytes.fromhex("".join([shard.digest for shard in shards]))
+    arrays: Arrays = {
+        "attempts": np.array([shard.attempt for shard in shards], np.int64),
+        "kinds": np.array(kinds, np.uint8),
+        "digests": _of(digests).reshape(-1, 32),
+        **_chain("names", [str(name).encode(errors="surrogatepass") for name in names]),
+        **_chain("states", [shard.state.blob for shard in shards if shard.state is not None]),
+    }
+    return {"format": COLUMNS, "numbers": sum(isinstance(name, int) for name in names)}, arrays
+
+
+def _from_columns(
+    said: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], empty: Mergeable | None
+) -> dict[ShardId, Shard]:
+    attempts, kinds = take_array(arrays, "attempts", "int64"), take_array(arrays, "kinds", "uint8")
+    digests, numbers = take_array(arrays, "digests", "uint8", 2), said.get("numbers")
+    names, states = _links(arrays, "names"), _links(arrays, "states")
+    n = len(names)
+    counts = np.bincount(kinds, minlength=3).tolist()
+    if (
+        empty is None
+        or len(counts) != 3
+        or counts[:2] != [len(states), len(digests)]
+        or not len(attempts) == len(kinds) == n
+        or digests.shape[1] != 32
+        or attempts.min(initial=0) < 0
+        or type(numbers) is not int
+        or not 0 <= numbers <= n
+    ):
+        raise StateFormatError("the columns of the ledger do not fit each other")
+    of_kind = (
+        ((Held(empty, blob), "") for blob in states),
+        ((None, text) for text in _hexes(digests)),
+        ((None, "") for _ in range(counts[_CONTRADICTED])),
+    )
+    ids = [*map(_number, names[:numbers]), *map(_text, names[numbers:])]
+    return {
+        name: Shard(attempt, *next(of_kind[kind]))
+        for name, attempt, kind in zip(ids, attempts.tolist(), kinds.tolist(), strict=True)
+    }
+
+
+def _hexes(digests: NDArray[Any]) -> list[str]:
+    text = digests.tobytes().hex()
+    return [text[start : start + 64] for start in range(0, len(text), 64)]
+
+
+def _number(name: bytes) -> ShardId:
+    text = name.decode("ascii", errors="replace")
+    if not _NUMBER.fullmatch(text):
+        raise StateFormatError("the number of a shard is not one")
+    return _id(int(text))
+
+
+def _text(name: bytes) -> ShardId:
+    try:
+        return _id(name.decode(errors="surrogatepass"))
+    except UnicodeDecodeError as error:
+        raise StateFormatError("the name of a shard is no text") from error
+
+
+def _id(name: ShardId) -> ShardId:
+    try:
+        return as_id(name)
+    except ValueError as error:
+        raise StateFormatError(str(error)) from error
+
+
+def _chain(name: str, links: Sequence[bytes]) -> Arrays:
+    """Return bytes one after the other, and where each ends."""
+    ends = np.cumsum(np.fromiter(map(len, links), np.int64, len(links)))
+    return {name: _of(b"".join(links)), f"{name}/ends": ends}
+
+
+def _links(arrays: Mapping[str, NDArray[Any]], name: str) -> list[bytes]:
+    """Return what `_chain` put together."""
+    blob = take_array(arrays, name, "uint8").tobytes()
+    ends = take_array(arrays, f"{name}/ends", "int64")
+    starts = np.append(0, ends[:-1]) if len(ends) else ends
+    if (ends < starts).any() or ends.max(initial=0) != len(blob):
+        raise StateFormatError(f"the {name} of the ledger do not fill their place")
+    pairs = zip(starts.tolist(), ends.tolist(), strict=True)
+    return [blob[start:end] for start, end in pairs]
+
+
+# --- both ----------------------------------------------------------------------------------------
+
+
+def _of(blob: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(blob, np.uint8)
+
+
+def _metric(arrays: Mapping[str, NDArray[Any]], name: str) -> Mergeable | None:
+    if name not in arrays:
+        return None
+    metric = from_bytes(take_array(arrays, name, "uint8").tobytes())
+    if not isinstance(metric, Mergeable):
+        raise StateFormatError("a ledger holds metrics and sets")
+    return metric
