@@ -229,7 +229,8 @@ class Totals:
 
     def _carry(self) -> None:
         """Bring all digits below 2**32, with the sign in one more column where it is needed."""
-        for position in range(min(self._columns), max(self._columns) + 1):
+        low, high = min(self._columns, default=0), max(self._columns, default=-1)
+        for position in range(low, high + 1):
             column = self._columns.get(position)
             if column is None or not (carry := column >> 32).any():
                 continue
