@@ -254,6 +254,88 @@ def test_arguments_are_neither_kept_nor_changed():
         assert image(h) == image(other)
 
 
+# --- integers beyond 2**53 -----------------------------------------------------------------------
+
+LONG = st.one_of(
+    st.integers(2**60, 2**60 + 4),
+    st.integers(-(2**60) - 4, -(2**60)),
+    st.sampled_from([-(2**63), 1 - 2**63, 2**63, 2**63 + 1, 2**64 - 1, 2**64 - 2, 2**53 + 1]),
+    st.integers(-(2**63), 2**64 - 1),
+    st.integers(-3, 3),
+)
+MIXED = st.one_of(LONG, st.sampled_from([0.5, -0.0, 2.0**60, 1e300, -math.inf]))
+LONG_ROWS = st.lists(
+    st.tuples(MIXED, st.integers(0, 1), st.sampled_from([1.0, 1.0, 2.0, 0.1])), max_size=40
+)
+
+
+def add_long(h, rows):
+    numbers = [row[0] for row in rows]
+    heads = np.array([float(x) for x in numbers])
+    tails = [0 if isinstance(x, float) else x - int(float(x)) for x in numbers]
+    _, codes, weight = columns(rows)
+    h.add(heads, codes, weight, np.array(tails, float))
+
+
+def long_table(rows):
+    """Exact numbers in order and the exact weight of each class."""
+    table = defaultdict(lambda: [Fraction(0), Fraction(0)])
+    for x, code, weight in rows:
+        key = x if math.isinf(x) else Fraction(x)
+        table[key][code] += Fraction(weight)
+    return sorted(table.items())
+
+
+@given(rows=LONG_ROWS, max_cells=BUDGETS, data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_long_integers_are_told_apart_whatever_the_history(rows, max_cells, data):
+    whole = DyadicHistogram(max_cells, 2)
+    add_long(whole, rows)
+    order = data.draw(st.permutations(rows))
+    shards = [DyadicHistogram(max_cells, 2) for _ in range(data.draw(st.integers(1, 4)))]
+    while order:
+        size = data.draw(st.integers(1, len(order)))
+        h = data.draw(st.sampled_from(shards))
+        add_long(h, order[:size])
+        order = order[size:]
+        if data.draw(st.booleans()):
+            h.check()
+    while len(shards) > 1:
+        other = shards.pop()
+        before = image(other.fork())
+        shards[data.draw(st.integers(0, len(shards) - 1))].merge(other)
+        assert image(other) == before
+    assert image(shards[0]) == image(whole)
+    again = DyadicHistogram.from_arrays(max_cells, 2, whole.arrays())
+    assert image(again) == image(whole)
+    again.merge(whole)
+    doubled = DyadicHistogram(max_cells, 2)
+    add_long(doubled, [*rows, *rows])
+    assert image(again) == image(doubled)
+    table = long_table(rows)
+    blocks = list(whole.cells())
+    counts = [x for b in blocks for x in b.counts.T.tolist()]
+    assert whole.totals() == tuple(rounded(sum(mass[k] for _, mass in table)) for k in (0, 1))
+    if len(table) <= max_cells:
+        assert whole.exact
+        assert [x for b in blocks for x in b.low.tolist()] == [float(x) for x, _ in table]
+        assert counts == [[rounded(m) for m in mass] for _, mass in table]
+        return
+    heads = [(float(x) + 0.0, code, weight) for x, code, weight in rows]
+    tailed = any(x != float(x) for x, _, _ in rows)
+    ids = {k: {cell_of(s, k) for s, _, _ in heads} for k in range(65)}
+    fits = next(k for k in range(int(tailed), 65) if len(ids[k]) <= max_cells)
+    assert whole.level == fits
+    told = defaultdict(set)
+    for x, _, _ in rows:
+        told[cell_of(float(x) + 0.0, fits)].add(x)
+    single = [x for b in blocks for x in b.single.tolist()]
+    assert single == [
+        len(told[cell]) == 1 and all(x == float(x) for x in told[cell]) for cell in sorted(told)
+    ]
+    assert whole.exact == all(single)
+
+
 # --- large ---------------------------------------------------------------------------------------
 
 SHAPES = {
@@ -513,6 +595,20 @@ def test_the_hostile_states_are_made_of_good_ones():
     assert not np.isnan(collapsed()["scores"]).all()
 
 
+def long_rows(max_cells):
+    h = DyadicHistogram(max_cells, 2)
+    add_long(h, [(2**60 + k, k % 2, 1.0) for k in range(7)] + [(0.5, 1, 1.0)])
+    return h.arrays()
+
+
+def test_states_of_long_integers():
+    told_apart, widened = long_rows(8), long_rows(6)
+    assert told_apart["tails"].tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
+    assert widened["level"].tolist() == [1]
+    assert widened["tails"].size == 0
+    assert built([(0.5, 1), (2.0**60, 0)], 2).arrays().keys() == exact().keys()
+
+
 def single_place():
     return int(np.flatnonzero(~np.isnan(collapsed()["scores"]))[0])
 
@@ -565,6 +661,19 @@ STATES = {
     "weightless cell": lambda: changed(weighted(), "mass.digits", slice(0, 2), 0),
     "digit out of range": lambda: changed(weighted(), "mass.digits", (0, 0), 2**40),
     "integers as weights": integers_as_weights,
+    "tails of no scores": lambda: exact() | {"tails": np.zeros(3)},
+    "too few tails": lambda: long_rows(8) | {"tails": np.ones(1)},
+    "float32 tails": lambda: long_rows(8) | {"tails": np.ones(8, np.float32)},
+    "tails past level 0": lambda: long_rows(6) | {"tails": np.ones(3)},
+    "no tails at level 1": lambda: {k: v for k, v in long_rows(6).items() if k != "tails"},
+    "tail too long": lambda: changed(long_rows(8), "tails", 7, 2000.0),
+    "tail of another head": lambda: changed(long_rows(8), "tails", 7, 200.0),
+    "broken tail": lambda: changed(long_rows(8), "tails", 7, 5.5),
+    "tail of a small score": lambda: changed(long_rows(8), "tails", 0, 1e-20),
+    "nan as a tail": lambda: changed(long_rows(8), "tails", 7, np.nan),
+    "negative zero as a tail": lambda: changed(long_rows(8), "tails", 1, -0.0),
+    "equal tails": lambda: changed(long_rows(8), "tails", 3, 1.0),
+    "tail beyond 64 bits": lambda: changed(long_rows(8), "scores", 7, 2.0**70),
     "too few weights": lambda: weighted() | {"mass.digits": weighted()["mass.digits"][1:]},
 }
 

@@ -309,3 +309,46 @@ def test_hostile_states(statistic, name, value):
     assert back.arrays().keys() == arrays.keys()
     with pytest.raises(sm.StateFormatError):
         type(statistic).from_arrays(statistic.config, {**arrays, name: value})
+
+
+LONG = [2**60, 2**60 + 1, 2**60 + 2, 2**60 + 3, 5]
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [sm.ROCAUC(), sm.AveragePrecision(), sm.PRAUC(), sm.KolmogorovSmirnov()],
+    ids=lambda metric: type(metric).__name__,
+)
+def test_integers_that_float64_cannot_tell_apart_are_no_ties(metric):
+    y = [1, 0, 0, 1, 1]
+    ranks = metric.copy().update(y, np.argsort(np.argsort(LONG)))
+    for dtype in (np.int64, np.uint64, object):
+        mine = metric.copy().update(y, np.array(LONG, dtype))
+        assert (mine.compute(), mine.bounds(), mine.exact) == (
+            ranks.compute(), ranks.bounds(), True,
+        )  # fmt: skip
+    parts = [metric.copy().update([label], [score]) for label, score in zip(y, LONG, strict=True)]
+    assert sm.merge(parts).to_bytes() == mine.to_bytes()
+    assert sm.from_bytes(mine.to_bytes()) == mine
+    assert metric.copy().update([1], [0.5]).merge(mine).update([0], [1e300]).exact
+
+
+def test_integers_past_the_budget_are_bounded_and_not_exact():
+    y = [1, 0, 0, 1, 1]
+    mine = sm.ROCAUC(max_bins=2).update(y, LONG)
+    assert not mine.exact
+    low, high = mine.bounds()
+    assert low <= sm.ROCAUC().update(y, LONG).compute() <= high
+    assert low < high
+
+
+def test_long_integers_as_logits_are_refused():
+    with pytest.raises(sm.InvalidBatchError, match="subtract an offset"):
+        sm.ROCAUC(from_logits=True).update([1, 0, 0, 1, 1], LONG)
+
+
+@pytest.mark.parametrize("metric", [sm.Quantile(q=0.5), sm.KendallTau(), sm.SpearmanRho()])
+def test_what_would_round_integers_refuses_them(metric):
+    columns = dict.fromkeys(metric.inputs, LONG)
+    with pytest.raises(sm.InvalidBatchError, match=r"beyond 2\*\*53.*subtract an offset"):
+        metric.update(**columns)

@@ -10,6 +10,7 @@ from streammetrics.core.errors import IncompatibleMetricsError
 from streammetrics.core.histograms.cells import CellBlock, Cells, fitting_level
 from streammetrics.core.histograms.counting import counted, counted_parts
 from streammetrics.core.histograms.keys import Rows, sorted_rows
+from streammetrics.core.histograms.long import LongCells
 from streammetrics.core.histograms.lookup import CellIndex, Tally, placed, tallied
 from streammetrics.core.histograms.merging import merged as united
 from streammetrics.core.histograms.restoring import read_cells
@@ -35,6 +36,9 @@ class DyadicHistogram:
     smallest level whose occupied cells fit. A cell keeps its score while it holds only one.
     Occupied cells only grow with data and only shrink with the level, so the level of a part never
     exceeds that of the whole: the state is a function of the multiset of rows.
+
+    Integers beyond 2**53 come as a float64 and a tail. They are told apart as long as all scores
+    have a cell of their own; past that they are in cells, from level 1 on, that do not keep them.
 
     Parameters
     ----------
@@ -76,18 +80,31 @@ class DyadicHistogram:
         # True while the state is one sorted run of at most max_cells unweighted rows: cells of
         # millions of scores that occur once would take three times its memory.
         self._is_run = False
+        self._long: tuple[LongCells, ...] = ()  # of rows whose scores have tails
+        self._tailed = False  # whether there ever were such
 
-    def add(self, scores: Floats, codes: Codes | None = None, weight: Floats | None = None) -> None:
+    def add(
+        self,
+        scores: Floats,
+        codes: Codes | None = None,
+        weight: Floats | None = None,
+        tails: Floats | None = None,
+    ) -> None:
         """Add rows: scores (n,) float64 without nan, codes (n,) below ``classes``, weights (n,).
 
         ``codes`` are needed where there are two classes. Weights are positive and finite; None
-        means 1 each. Raises ``InvalidBatchError`` and leaves the state as it was otherwise.
+        means 1 each. ``tails`` are those of `LongNumbers`, of which the scores are the heads.
+        Raises ``InvalidBatchError`` and leaves the state as it was otherwise.
         """
         rows = checked(self.classes, scores, codes, weight)
+        work = self.fork()
+        if tails is not None and tails.any():
+            long = tails != 0
+            work._take_long(rows.part(long), tails[long])
+            rows = rows.part(~long)
         if rows.scores.size:
-            work = self.fork()
             work._take(rows)
-            self.__dict__.update(work.__dict__)
+        self._become(work)
 
     def merge(self, *others: DyadicHistogram) -> None:
         """Add the rows of other histograms of the same configuration, which are not changed."""
@@ -109,13 +126,20 @@ class DyadicHistogram:
             merged._count(waiting)
         else:
             merged._waiting = waiting
-        self.__dict__.update(merged.__dict__)
+        merged._tailed = any(work._tailed for work in every)
+        merged._add_long([long for work in every for long in work._long])
+        self._become(merged)
 
     def fork(self) -> Self:
         """A snapshot that shares the arrays, none of which is ever written to again."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         return twin
+
+    def _become(self, work: DyadicHistogram) -> None:
+        # In one assignment: a reader in another thread sees the rows before or after, and since
+        # reads change how rows are held but not which, several may settle the same ones.
+        self.__dict__ = work.__dict__
 
     @property
     def level(self) -> int:
@@ -134,7 +158,8 @@ class DyadicHistogram:
         held = self.fork()  # another thread may settle this one
         waiting = sum(rows.nbytes for rows in (*held._waiting, *held._late))
         index = held._index.nbytes if held._index else 0
-        return held._cells.nbytes + waiting + held._tally.nbytes + index
+        long = sum(cells.nbytes for cells in held._long)
+        return held._cells.nbytes + waiting + held._tally.nbytes + index + long
 
     def totals(self) -> tuple[float, ...]:
         """What each class weighs over all cells: Python integers where all weights add up to such.
@@ -146,7 +171,7 @@ class DyadicHistogram:
             rows = self._waiting[0]
             ones = 0 if rows.codes is None else int(np.count_nonzero(rows.codes))
             return (rows.scores.size - ones, ones)[: self.classes]
-        return cells.totals()
+        return self._whole(cells)[0].totals()
 
     def cells(self) -> Iterator[CellBlock]:
         """Blocks of occupied cells in ascending order, some 2**16 cells each.
@@ -154,7 +179,7 @@ class DyadicHistogram:
         Counts are int64 where every one is an integer up to 2**53, as they are without weights;
         otherwise float64, correctly rounded.
         """
-        parts: Iterable[Cells] = [self._read()]
+        parts: Iterable[Cells] = [self._whole(self._read())[0]]
         if self._is_run:
             parts = counted_parts(self._waiting[0], 0, self.classes)
         for cells in parts:
@@ -164,17 +189,20 @@ class DyadicHistogram:
         """Canonical state: ``level`` (1,), ``cells``, ``scores`` and ``counts`` or ``mass.*``.
 
         ``cells`` is empty at level 0, where the scores say it; a cell of several scores has nan.
+        Where any score ever had a tail there are ``tails`` as well, empty past level 0.
         """
-        cells = self._read()
+        cells, tails = self._whole(self._read())
         if self._is_run:
             cells = counted(self._waiting[0], 0, self.classes)
-        return cells.arrays()
+        return cells.arrays() | ({"tails": tails} if self._tailed else {})
 
     @classmethod
     def from_arrays(cls, max_cells: int, classes: int, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Rebuild a histogram from its :meth:`arrays`; ``StateFormatError`` where they are not."""
         histogram = cls(max_cells, classes)
-        histogram._cells = read_cells(max_cells, classes, arrays)
+        histogram._cells, long = read_cells(max_cells, classes, arrays)
+        histogram._tailed = long is not None
+        histogram._long = (long,) if long is not None and long.size else ()
         return histogram
 
     def check(self) -> None:
@@ -197,6 +225,21 @@ class DyadicHistogram:
         else:
             self._waiting, self._is_run = appended(self._waiting, rows.copy()), False
 
+    def _take_long(self, rows: Rows, tails: Floats) -> None:
+        """Take rows whose scores have tails."""
+        self._settled, self._tailed = False, True
+        self._add_long([LongCells.of(rows, tails, self.classes)])
+
+    def _add_long(self, more: Sequence[LongCells]) -> None:
+        for cells in more:
+            last = cells
+            while self._long and self._long[-1].size <= last.size:
+                last = LongCells.union([self._long[-1], last])
+                self._long = self._long[:-1]
+            self._long += (last,)
+        if sum(cells.size for cells in self._long) > max(_FEWEST, 2 * self.max_cells):
+            self._settle()
+
     @property
     def _room(self) -> int:
         """Rows that may wait without having looked for their cells."""
@@ -212,23 +255,27 @@ class DyadicHistogram:
         return max(_FEWEST, min(16 * self.max_cells, _SLICE), self.max_cells)
 
     def _read(self) -> Cells:
-        """Cells of all rows, unless these are one sorted run."""
-        if not self._is_run and not self._settled:
+        """Cells of all rows but those with tails, unless the former are one sorted run."""
+        if not self._settled and (self._long or not self._is_run):
             work = self.fork()
             work._settle()
             # One call of C, as is the one in `fork`: no thread sees or takes a half of it.
             self.__dict__.update(work.__dict__)
         return self._cells
 
+    def _whole(self, cells: Cells) -> tuple[Cells, Floats]:
+        """The cells of all rows, and the tails of their scores where these are told apart."""
+        return self._long[0].beside(cells) if self._long else (cells, np.empty(0))
+
     def _settle(self) -> None:
         """Leave no row uncounted, or only those of one sorted run."""
-        waiting, self._waiting = self._waiting, ()
+        waiting, self._waiting, self._is_run = self._waiting, (), False
         size = size_of(waiting)
         plain = not any(rows.weight is not None for rows in waiting)
         if plain and 0 < size <= self.max_cells and not self._cells.ids.size:
             run = sorted_rows(waiting)
             distinct = 1 + int(np.count_nonzero(run.scores[1:] != run.scores[:-1]))
-            self._is_run = 2 * distinct > size
+            self._is_run = 2 * distinct > size and not self._long
             if self._is_run:
                 self._waiting = (run,)
             else:
@@ -238,8 +285,22 @@ class DyadicHistogram:
             self._count_tally()
             if self._late:
                 self._insert(())
+        if self._long:
+            self._settle_long()
         self._cells = self._cells.normal()
         self._settled = True
+
+    def _settle_long(self) -> None:
+        """Tell scores apart by their tails, or where there is no room put them in wider cells.
+
+        From then on the level is at least 1, where cells can say that they hold several scores.
+        """
+        long = LongCells.union(self._long)
+        self._long = (long,)
+        if self._cells.level or self._cells.ids.size + long.size > self.max_cells:
+            self._long, self._index, self._scattered = (), None, False
+            wide = long.widened(self.max_cells)
+            self._cells = united(self._cells, [wide], self.max_cells)
 
     def _count(self, waiting: Sequence[Rows]) -> None:
         """Find the cells of rows, or make them."""

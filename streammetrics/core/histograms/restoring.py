@@ -16,6 +16,7 @@ from streammetrics.core.histograms.cells import (
     normal_mass,
 )
 from streammetrics.core.histograms.keys import MAX_LEVEL, cell_edges, cell_id_range, cell_ids
+from streammetrics.core.histograms.long import LongCells, are_tails, split
 from streammetrics.core.state.arrays import take_array
 
 if TYPE_CHECKING:
@@ -26,10 +27,16 @@ if TYPE_CHECKING:
     from streammetrics.core.histograms.keys import Floats
 
 
-def read_cells(max_cells: int, classes: int, arrays: Mapping[str, NDArray[Any]]) -> Cells:
-    """Cells of the arrays of a state, after checking everything that can be."""
+def read_cells(
+    max_cells: int, classes: int, arrays: Mapping[str, NDArray[Any]]
+) -> tuple[Cells, LongCells | None]:
+    """Cells of the arrays of a state, after checking everything that can be.
+
+    The second, of scores with tails, is None where the state has never seen such.
+    """
     mass_names = {name for name in arrays if name.startswith("mass.")} or {"counts"}
-    if set(arrays) != {"level", "cells", "scores"} | mass_names:
+    tailed = "tails" in arrays
+    if set(arrays) != {"level", "cells", "scores", *["tails"][:tailed]} | mass_names:
         raise StateFormatError(f"these are not the arrays of a histogram: {sorted(arrays)}")
     levels, scores = take_array(arrays, "level", "int64"), take_array(arrays, "scores", "float64")
     if levels.size != 1 or not 0 <= levels[0] <= MAX_LEVEL:
@@ -39,7 +46,11 @@ def read_cells(max_cells: int, classes: int, arrays: Mapping[str, NDArray[Any]])
     if ids.size != (scores.size if level else 0) or scores.size > max_cells:
         raise StateFormatError(f"{ids.size} cells and {scores.size} scores, of {max_cells} cells")
     order = ids if level else scores
-    if not (order[1:] > order[:-1]).all():
+    tails = _read_tails(arrays, level, scores) if tailed else None
+    ascending = order[1:] > order[:-1]
+    if tails is not None and not level:
+        ascending |= (order[1:] == order[:-1]) & (tails[1:] > tails[:-1])
+    if not ascending.all():
         raise StateFormatError("the cells of a histogram are not in ascending order")
     mixed = np.isnan(scores)
     plain = np.where(mixed, np.nan, scores + 0.0)
@@ -48,13 +59,31 @@ def read_cells(max_cells: int, classes: int, arrays: Mapping[str, NDArray[Any]])
     if level:
         _check_ids(ids, scores, mixed, level)
         # At the level below, a cell of several scores is at most two cells.
-        if scores.size + np.count_nonzero(mixed) <= max_cells:
+        # Tails, which only level 0 could tell apart, go straight to level 1.
+        told_apart = tailed and level == 1
+        if scores.size + np.count_nonzero(mixed) <= max_cells and not told_apart:
             raise StateFormatError(f"the cells fit a level below {level}")
     elif mixed.any():
         raise StateFormatError("a score of a histogram is nan at level 0")
     mass = _read_mass(arrays, (scores.size, classes))
     ids = narrow_ids(ids.copy(), level) if level else plain
-    return Cells(level, ids, plain, mass, classes)
+    cells = Cells(level, ids, plain, mass, classes)
+    if tails is None:
+        return cells, None
+    return (cells, LongCells.empty(classes)) if level else split(cells, tails)
+
+
+def _read_tails(arrays: Mapping[str, NDArray[Any]], level: int, scores: Floats) -> Floats:
+    tails = take_array(arrays, "tails", "float64")
+    if level:
+        if tails.size:
+            raise StateFormatError("there are tails of scores past level 0")
+        return tails
+    if tails.size != scores.size or not tails.any():
+        raise StateFormatError(f"{tails.size} tails of {scores.size} scores of a histogram")
+    if not are_tails(scores, tails).all() or (np.signbit(tails) & (tails == 0)).any():
+        raise StateFormatError("a tail of a score is not what float64 leaves of an integer")
+    return tails
 
 
 def _check_ids(

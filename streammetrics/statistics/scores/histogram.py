@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.columns.scored import ScoredLabels
 from streammetrics.core.columns.scores import Scores
@@ -48,8 +49,9 @@ class ScoreHistogram(Statistic):
     @property
     def schema(self) -> Schema:
         """A label and a score, or a score for each class; only the order of scores matters."""
+        # Integers as logits would have to be rounded by the softmax.
         scored = ScoredLabels(
-            Scores(wide=True, from_logits=self.from_logits),
+            Scores(wide=True, from_logits=self.from_logits, long=not self.from_logits),
             self.pos_label,
             self.labels,
             ignore_index=self.ignore_index,
@@ -68,7 +70,9 @@ class ScoreHistogram(Statistic):
             self.whole = bool((np.rint(weight) == weight).all())
         self._grow(1 if scores.ndim == 1 else scores.shape[1])
         if scores.ndim == 1:
-            self.histograms[0].add(scores, codes.view(np.uint8), weight)
+            long = isinstance(scores, LongNumbers)
+            heads, tails = (scores.head, scores.tail) if long else (scores, None)
+            self.histograms[0].add(heads, codes.view(np.uint8), weight, tails)
             return
         for k, histogram in enumerate(self.histograms):
             mine = (codes == k).view(np.uint8)

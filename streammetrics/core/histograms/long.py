@@ -1,0 +1,122 @@
+"""Scores that no float64 holds, integers beyond 2**53, told apart while there are few."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.histograms.cells import (
+    Cells,
+    exact_mass,
+    fitting_level,
+    narrow_ids,
+)
+from streammetrics.core.histograms.keys import cell_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.histograms.keys import Floats, Rows
+
+
+class LongCells(NamedTuple):
+    """One cell for each score ``head + tail``, ascending, and what each class weighs in it.
+
+    ``heads`` and ``tails`` (n,) are those of `LongNumbers`; no tail is 0, as other scores have
+    their cells among those of all floats. ``mass`` is of shape (n, classes).
+    """
+
+    heads: Floats
+    tails: Floats
+    mass: ExactSum
+
+    @classmethod
+    def empty(cls, classes: int) -> LongCells:
+        """Cells of no rows."""
+        return cls(np.empty(0), np.empty(0), ExactSum.zero((0, classes)))
+
+    @classmethod
+    def of(cls, rows: Rows, tails: Floats, classes: int) -> LongCells:
+        """Cells of rows whose scores are the heads."""
+        size = tails.size
+        entry = np.arange(size) * classes
+        if rows.codes is not None:
+            entry += rows.codes
+        weight = np.ones(size) if rows.weight is None else rows.weight
+        mass = replace(ExactSum.grouped(entry, size * classes, weight), shape=(size, classes))
+        return cls(rows.scores, tails, mass)._united()
+
+    @classmethod
+    def union(cls, every: Sequence[LongCells]) -> LongCells:
+        """Cells of the rows of all."""
+        if len(every) == 1:
+            return every[0]
+        heads, tails, masses = zip(*every, strict=True)
+        return cls(np.concatenate(heads), np.concatenate(tails), _stacked(masses))._united()
+
+    def _united(self) -> LongCells:
+        order = np.lexsort((self.tails, self.heads))
+        heads, tails = self.heads[order], self.tails[order]
+        new = np.ones(order.size, np.bool_)
+        new[1:] = (heads[1:] != heads[:-1]) | (tails[1:] != tails[:-1])
+        place = np.empty(order.size, np.intp)
+        place[order] = np.cumsum(new) - 1
+        mass = self.mass.regroup(place, int(np.count_nonzero(new)))
+        return LongCells(heads[new], tails[new], mass)
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return self.heads.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.heads.nbytes + self.tails.nbytes + self.mass.nbytes
+
+    def widened(self, max_cells: int) -> Cells:
+        """At most so many wider cells of the heads, which do not say what score they hold."""
+        ids = cell_ids(self.heads, 1)
+        level = fitting_level(ids, 1, max_cells)
+        ids = narrow_ids(ids >> (level - 1), level)
+        new = np.diff(ids, prepend=ids[0] - 1) != 0
+        mass = self.mass.regroup(np.cumsum(new) - 1, int(np.count_nonzero(new)))
+        ids = ids[new]
+        return Cells(level, ids, np.full(ids.size, np.nan), mass, mass.shape[1])
+
+    def beside(self, cells: Cells) -> tuple[Cells, Floats]:
+        """These cells among those of level 0 of other scores; the tails of all."""
+        heads = np.concatenate([cells.scores, self.heads])
+        tails = np.concatenate([np.zeros(cells.scores.size), self.tails])
+        order = np.lexsort((tails, heads))
+        mass = _stacked([exact_mass(cells.mass), self.mass])[order]
+        return Cells(0, heads[order], heads[order], mass, cells.classes).normal(), tails[order]
+
+
+def split(cells: Cells, tails: Floats) -> tuple[Cells, LongCells]:
+    """Cells and long cells from which `LongCells.beside` makes both arguments."""
+    mass, long, scores = exact_mass(cells.mass), tails != 0, cells.scores
+    plain = cells._replace(ids=scores[~long], scores=scores[~long], mass=mass[~long])
+    return plain.normal(), LongCells(scores[long], tails[long], mass[long])
+
+
+def are_tails(heads: Floats, tails: Floats) -> NDArray[np.bool_]:
+    """Whether each is what float64 leaves of an integer of 64 bits."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        whole = (np.abs(tails) <= 1024) & (np.rint(tails) == tails)
+        nearest = (heads + tails == heads) & (np.abs(heads) <= 2.0**64)
+    low, high = -(2.0**63), 2.0**64
+    inside = (heads > low) | ((heads == low) & (tails >= 0))
+    inside &= (heads < high) | ((heads == high) & (tails < 0))
+    found: NDArray[np.bool_] = (tails == 0) | (whole & nearest & inside)
+    return found
+
+
+def _stacked(every: Sequence[ExactSum]) -> ExactSum:
+    tables, exponent = ExactSum.aligned(every)
+    return ExactSum.of_digits(np.concatenate(tables), exponent)
