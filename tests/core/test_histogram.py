@@ -287,7 +287,6 @@ def long_table(rows):
 
 
 @given(rows=LONG_ROWS, max_cells=BUDGETS, data=st.data())
-@settings(max_examples=150, deadline=None)
 def test_long_integers_are_told_apart_whatever_the_history(rows, max_cells, data):
     whole = DyadicHistogram(max_cells, 2)
     add_long(whole, rows)
