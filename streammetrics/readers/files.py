@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
 PIECE_ROWS = 1 << 20  # what a worker takes at a time: long enough that opening a file is nothing
 
-_KINDS = {"csv": "CSV", "tsv": "TSV", "arrow": "Arrow", "parquet": "Parquet", "jsonl": "JSON lines"}
+_KINDS = {
+    "csv": "CSV",
+    "tsv": "TSV",
+    "arrow": "Arrow",
+    "parquet": "Parquet",
+    "jsonl": "JSON lines",
+    "trec": "TREC",
+}
 
 
 @dataclass(frozen=True)

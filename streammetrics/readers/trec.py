@@ -1,4 +1,4 @@
-"""TREC files as tables: judgments ("qrels") and runs, plain or gzipped, a batch at a time.
+"""TREC files as tables: judgments ("qrels") and runs, plain or compressed, a batch at a time.
 
 A line of judgments is ``topic iteration document relevance``, a line of a run
 ``topic Q0 document rank score tag``, in fields separated by blanks. As trec_eval does, scores are
@@ -7,10 +7,8 @@ rounded to 32-bit floats and ranks are ignored.
 
 from __future__ import annotations
 
-import gzip
+import io
 import math
-import os
-import zlib
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -18,8 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.readers.errors import ReadError
+from streammetrics.readers.files import reading
 from streammetrics.readers.paths import matching
+from streammetrics.readers.sources import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.readers.pieces import Piece
+    from streammetrics.readers.sources import Source
 
     Table = dict[str, Any]
 
@@ -43,11 +42,9 @@ def read_qrels(path: str | Path, *, batch_rows: int = BATCH_ROWS) -> Iterator[Ta
 
     Raises:
         InvalidBatchError: A line is not one of judgments, named with its file and number.
-        OSError: The file cannot be read.
+        StreamMetricsError: The file cannot be read.
     """
-    for fields, start, lines in _batches(path, _QRELS, batch_rows):
-        relevance = _numbers(fields[3], int, "an integer relevance", path, lines, start)
-        yield {"query": list(fields[0]), "doc": list(fields[2]), "relevance": relevance}
+    return _judgments(source_of(str(path), "trec"), batch_rows)
 
 
 def read_run(path: str | Path, *, batch_rows: int = BATCH_ROWS) -> Iterator[Table]:
@@ -55,45 +52,50 @@ def read_run(path: str | Path, *, batch_rows: int = BATCH_ROWS) -> Iterator[Tabl
 
     Raises:
         InvalidBatchError: A line is not one of a run, named with its file and number.
-        OSError: The file cannot be read.
+        StreamMetricsError: The file cannot be read.
     """
-    for fields, start, lines in _batches(path, _RUN, batch_rows):
-        score = _numbers(fields[4], float, "a number as score", path, lines, start)
+    return _results(source_of(str(path), "trec"), batch_rows)
+
+
+def _judgments(source: Source, batch_rows: int) -> Iterator[Table]:
+    for fields, start, lines in _batches(source, _QRELS, batch_rows):
+        relevance = _numbers(fields[3], int, "an integer relevance", source, lines, start)
+        yield {"query": list(fields[0]), "doc": list(fields[2]), "relevance": relevance}
+
+
+def _results(source: Source, batch_rows: int) -> Iterator[Table]:
+    for fields, start, lines in _batches(source, _RUN, batch_rows):
+        score = _numbers(fields[4], float, "a number as score", source, lines, start)
         with np.errstate(over="ignore", under="ignore"):
             score = score.astype(np.float32).astype(np.float64)
         yield {"query": list(fields[0]), "doc": list(fields[2]), "score": score}
 
 
 def _batches(
-    path: str | Path, names: tuple[str, ...], batch_rows: int
+    source: Source, names: tuple[str, ...], batch_rows: int
 ) -> Iterator[tuple[list[tuple[str, ...]], int, list[list[str]]]]:
     """Yield columns of text, the number of the first line, and the fields of each line."""
     number = 1
-    opened: Any = gzip.open if str(path).endswith(".gz") else open
-    try:
-        with opened(path, "rt", encoding="utf-8") as file:
-            while lines := list(islice(file, batch_rows)):
-                rows = [line.split() for line in lines]
-                if set(map(len, rows)) != {len(names)}:
-                    _check_widths(path, rows, number, names)
-                    rows = [row or [""] * len(names) for row in rows]  # blank lines keep count
-                blank = [not row[0] for row in rows]
-                kept = [row for row, empty in zip(rows, blank, strict=True) if not empty]
-                if kept:
-                    yield list(zip(*kept, strict=True)), number, rows
-                number += len(lines)
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        kind = "text in UTF-8" if isinstance(error, UnicodeDecodeError) else "a whole gzip file"
-        raise InvalidBatchError(f"{path}, from line {number}: expected {kind} ({error})") from error
+    with reading(source), io.TextIOWrapper(source.open(), encoding="utf-8") as file:
+        while lines := list(islice(file, batch_rows)):
+            rows = [line.split() for line in lines]
+            if set(map(len, rows)) != {len(names)}:
+                _check_widths(source, rows, number, names)
+                rows = [row or [""] * len(names) for row in rows]  # blank lines keep count
+            blank = [not row[0] for row in rows]
+            kept = [row for row, empty in zip(rows, blank, strict=True) if not empty]
+            if kept:
+                yield list(zip(*kept, strict=True)), number, rows
+            number += len(lines)
 
 
 def _check_widths(
-    path: str | Path, rows: Iterable[list[str]], number: int, names: tuple[str, ...]
+    source: Source, rows: Iterable[list[str]], number: int, names: tuple[str, ...]
 ) -> None:
     for line, row in enumerate(rows, number):
         if row and len(row) != len(names):
             raise InvalidBatchError(
-                f"{path}, line {line}: expected {len(names)} fields ({' '.join(names)}), "
+                f"{source}, line {line}: expected {len(names)} fields ({' '.join(names)}), "
                 f"found {len(row)}"
             )
 
@@ -102,7 +104,7 @@ def _numbers(
     texts: tuple[str, ...],
     kind: Callable[[str], float],
     expected: str,
-    path: str | Path,
+    source: Source,
     rows: list[list[str]],
     start: int,
 ) -> NDArray[np.float64]:
@@ -111,12 +113,12 @@ def _numbers(
     except (ValueError, OverflowError):
         values = np.array([math.nan])
     if np.isnan(values).any():
-        _refuse_number(kind, expected, path, rows, start)
+        _refuse_number(kind, expected, source, rows, start)
     return values
 
 
 def _refuse_number(
-    kind: Callable[[str], float], expected: str, path: str | Path, rows: list[list[str]], start: int
+    kind: Callable[[str], float], expected: str, source: Source, rows: list[list[str]], start: int
 ) -> NoReturn:
     column = 3 if kind is int else 4
     for line, row in enumerate(rows, start):
@@ -126,7 +128,7 @@ def _refuse_number(
             wrong = True
         if wrong:
             raise InvalidBatchError(
-                f"{path}, line {line}: expected {expected}, found {row[column]!r}"
+                f"{source}, line {line}: expected {expected}, found {row[column]!r}"
             )
     raise AssertionError("only called where some number is wrong")
 
@@ -135,14 +137,18 @@ def _refuse_number(
 class TrecPiece:
     """A file of judgments or results."""
 
-    path: str
+    source: Source
     judged: bool
     rows = None  # how many is only known at the end
-    once: ClassVar[bool] = False
     unit: ClassVar[str] = "file"
 
+    @property
+    def once(self) -> bool:
+        """Whether it can only be read in this process."""
+        return self.source.once
+
     def __str__(self) -> str:
-        return self.path
+        return str(self.source)
 
     def first_row(self) -> int:
         """Return 0: it is read from the start."""
@@ -150,19 +156,15 @@ class TrecPiece:
 
     def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Table]]:  # noqa: ARG002 - lines are split one by one
         """Yield the number of rows and the columns of each batch."""
-        read = read_qrels if self.judged else read_run
-        try:
-            for table in read(self.path, batch_rows=batch_rows):
-                yield len(table["query"]), table
-        except OSError as error:
-            raise ReadError(f"{self.path}: cannot be read: {error.strerror or error}") from error
+        read = _judgments if self.judged else _results
+        for table in read(self.source, batch_rows):
+            yield len(table["query"]), table
 
 
-def pieces(qrels: str, run: str) -> list[Piece]:
+def pieces(qrels: str, run: str) -> list[TrecPiece]:
     """Return the files of judgments and of results; each is a path or a glob."""
-    found = [TrecPiece(path, judged=True) for path in matching(qrels)]
-    found += [TrecPiece(path, judged=False) for path in matching(run)]
-    for piece in found:
-        if os.path.isdir(piece.path):
-            raise ReadError(f"{piece}: is a folder; a file is needed")
-    return list(found)
+    return [
+        TrecPiece(source_of(path, "trec"), judged)
+        for pattern, judged in ((qrels, True), (run, False))
+        for path in matching(pattern)
+    ]

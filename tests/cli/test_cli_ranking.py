@@ -230,8 +230,8 @@ def test_trec_mistakes(mistake, tmp_path):
     assert "document 'd'" in line
     run.write_bytes(gzip.compress(b"1 Q0 d 1 high x\n"))
     assert mistake(*arguments) == f"{run}, line 1: expected a number as score, found 'high'"
-    run.write_bytes(b"1 Q0 d 1 0.5 x\n")
-    assert "expected a whole gzip file" in mistake(*arguments)
+    run.write_bytes(gzip.compress(b"1 Q0 d 1 0.5 x\n")[:-1])
+    assert mistake(*arguments) == f"{run}: cannot be read as TREC: Truncated compressed stream"
 
 
 def test_the_first_bad_row_of_a_ranking_is_told(mistake, tmp_path, rankings):

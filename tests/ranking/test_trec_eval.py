@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
+from streammetrics.readers.errors import ReadError
 from streammetrics.readers.trec import read_qrels, read_run
 
 DATA = Path(__file__).parents[1] / "data" / "trec"
@@ -135,11 +136,11 @@ def test_malformed_line_is_named(tmp_path, name, line, expected):
 def test_broken_gzip_and_other_text_are_named(tmp_path):
     path = tmp_path / "cut.run.gz"
     path.write_bytes((DATA / "rag24.run.gz").read_bytes()[:5000])
-    with pytest.raises(sm.InvalidBatchError, match="expected a whole gzip file"):
+    with pytest.raises(ReadError, match=r"cut.run.gz: cannot be read as TREC: Truncated"):
         list(read_run(path))
     path = tmp_path / "latin.qrels"
     path.write_bytes(b"1 0 d\xff 1\n")
-    with pytest.raises(sm.InvalidBatchError, match="expected text in UTF-8"):
+    with pytest.raises(ReadError, match=r"latin.qrels: cannot be read as TREC: 'utf-8' codec"):
         list(read_qrels(path))
 
 

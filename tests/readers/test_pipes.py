@@ -19,6 +19,7 @@ from reading import fed, rows, suite
 
 import streammetrics as sm
 from streammetrics.readers.errors import ReadError
+from streammetrics.readers.trec import pieces
 
 TABLE = rows(5000)  # more than a pipe holds at a time
 FORMATS = ["parquet", "arrow", "arrows", "csv", "tsv", "jsonl"]
@@ -130,6 +131,26 @@ def test_nothing_is_left_of_what_was_kept(tmp_path, monkeypatch):
     with fifo(tmp_path / "pipe.parquet", bytes_of(tmp_path, "parquet")) as path:
         assert sm.evaluate(suite(), path) == fed(TABLE)
     assert list(kept.iterdir()) == []
+
+
+def test_trec_files_in_pipes(tmp_path):
+    judged, run = tmp_path / "q", tmp_path / "r"
+    judgments = "".join(f"{q} 0 d{d} {d % 2}\n" for q in range(50) for d in range(100))
+    results = "".join(f"{q} Q0 d{d} 1 {d % 7} t\n" for q in range(50) for d in range(100))
+    judged.write_text(judgments)
+    run.write_text(results)
+    metrics = sm.MetricSet({"ndcg": sm.NDCG(k=5)})
+    expected = sm.evaluate(metrics, pieces(str(judged), str(run)))
+    with (
+        fifo(tmp_path / "a", zstd(judgments.encode())) as a,
+        fifo(tmp_path / "b", gzip.compress(results.encode())) as b,
+    ):
+        assert sm.evaluate(metrics, pieces(str(a), str(b)), workers=2) == expected
+    for path in (judged, run):
+        found = pieces(str(judged), str(run))
+        path.write_text(path.read_text() + "\n")
+        with pytest.raises(ReadError, match=rf"{path.name} changed while it was read: it had"):
+            sm.evaluate(metrics, found)
 
 
 def test_one_pipe_by_two_names_is_a_mistake(tmp_path):
