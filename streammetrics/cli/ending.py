@@ -32,10 +32,12 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         _print(outcome.text)
         if outcome.error:
             say(f"error: {outcome.error}")
-    except SystemExit as leaving:  # so the parser leaves a pipe that nobody reads
-        if leaving.code != 1:
+    except SystemExit as leaving:
+        # So the parser leaves after a completion, and a pipe that nobody reads.
+        codes = {0: 0, 1: BROKEN_PIPE}
+        if leaving.code not in codes:
             raise
-        return BROKEN_PIPE
+        return codes[leaving.code]
     except BrokenPipeError:
         return BROKEN_PIPE
     except Exception as error:

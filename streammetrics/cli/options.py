@@ -36,9 +36,10 @@ def _option(text: str, *names: str, **more: Any) -> Any:
 
 
 def _completed_list(incomplete: str, words: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    whole, comma, last = incomplete.rpartition(",")
+    # What was typed stays, also its case: else the shell takes none of them.
+    last = incomplete.rpartition(",")[2]
     return [
-        (f"{whole}{comma}{word}", text)
+        (f"{incomplete}{word[len(last) :]}", text)
         for word, text in words
         if word.lower().startswith(last.lower())
     ]

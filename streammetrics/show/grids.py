@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from streammetrics.show.report import Report, Results, Row
 
+DETAIL = "  ("  # how what can be left out begins
 _CLASSES = 30  # of a matrix that is shown; a larger one is for machines
 
 
@@ -23,15 +24,13 @@ class Grid:
     """A title, a header and lines of cells.
 
     Attributes:
-        texts: The columns of text; others are of numbers.
-        splits: Whether columns beside the first may go to a table of their own.
+        texts: The columns of text; others are of numbers. From `DETAIL` on, text may be left out.
     """
 
     title: str
     header: tuple[str, ...]
     lines: list[tuple[str, ...]]
     texts: frozenset[int] = frozenset({0})
-    splits: bool = True
 
 
 def grids(results: Results) -> Iterator[Grid]:
@@ -65,7 +64,7 @@ def _values(report: Report) -> Grid:
         counts = f"{row.n_rows:,}", f"{row.n_omitted:,}"
         lines.append((row.name, value, *([interval] if inexact else []), *counts))
     header = ("Metric", "Value", *within, "Rows", "Omitted")
-    return Grid("", header, lines, frozenset({0, 2} if inexact else {0}), splits=False)
+    return Grid("", header, lines, frozenset({0, 2} if inexact else {0}))
 
 
 def _compared(results: Results) -> Grid:
@@ -84,7 +83,7 @@ def _compared(results: Results) -> Grid:
 
 def _with_interval(row: Row, inexact: bool) -> str:
     value, interval = cells(row)
-    return value if row.exact or not inexact else f"{value} in {interval.partition('  (')[0]}"
+    return value if row.exact or not inexact else f"{value} in {interval.partition(DETAIL)[0]}"
 
 
 def cells(row: Row) -> tuple[str, str]:
@@ -99,7 +98,7 @@ def cells(row: Row) -> tuple[str, str]:
         return number(value), f"{number(low)} .. {number(high)}"
     places = max(0, 1 - math.floor(math.log10(width)))
     bounds = f"{_rounded(low, places, ROUND_FLOOR)} .. {_rounded(high, places, ROUND_CEILING)}"
-    return f"{value:.{max(places, 6)}f}", f"{bounds}  (width {width:.1e})"
+    return f"{value:.{max(places, 6)}f}", f"{bounds}{DETAIL}width {width:.1e})"
 
 
 def _rounded(value: float, places: int, rounding: str) -> str:

@@ -32,7 +32,7 @@ def as_json(results: Results) -> str:
     else:
         shared = results.shared
         own = {
-            name: {key: value for key, value in report.about.items() if key not in shared}
+            name: {key: value for key, value in report.about.items() if value != shared.get(key)}
             for name, report in results.models.items()
         }
         models = {

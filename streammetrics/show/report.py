@@ -12,7 +12,7 @@ from streammetrics.core.metric import Metric
 from streammetrics.metrics.ranking.base import RankingMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.metric_set import MetricSet
 
@@ -63,11 +63,7 @@ class Results:
     def shared(self) -> dict[str, Any]:
         """What is true of all models."""
         first, *others = (report.about for report in self.models.values())
-        return {
-            key: value
-            for key, value in first.items()
-            if all(key in about and about[key] == value for about in others)
-        }
+        return _common(first, others)
 
     @property
     def notes(self) -> list[str]:
@@ -81,6 +77,18 @@ class Results:
             if note not in of_all
         ]
         return of_all + of_some
+
+
+def _common(first: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what stands in all of them alike, also inside of what stands in them."""
+    found = {}
+    for key, value in first.items():
+        rest = [other.get(key) for other in others]
+        if all(other == value for other in rest):
+            found[key] = value
+        elif isinstance(value, dict):
+            found[key] = _common(value, [other or {} for other in rest])
+    return found
 
 
 def report(

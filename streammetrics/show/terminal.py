@@ -6,15 +6,13 @@ import io
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 
-from streammetrics.show.grids import grids, is_exact
+from streammetrics.show.grids import DETAIL, grids, is_exact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from streammetrics.show.grids import Grid
     from streammetrics.show.report import Results
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 _ELSEWHERE = ("files", "left_out")  # what is too long for a line, or on standard error already
 _WIDE = 10_000  # columns of a console that is no terminal, so that no line is broken
 _GAP = 2  # blanks between two columns
-_MANY = 1000  # lines from which a table is written as it is, without measuring every cell
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -62,54 +59,51 @@ def _print(results: Results, out: Console) -> None:
         out.print(f"note: {note}", style="yellow")
     for grid in rest:
         out.print()
-        if grid.title:
-            out.print(grid.title, style="bold")
         _draw(grid, out)
 
 
 def _draw(grid: Grid, out: Console) -> None:
-    if len(grid.lines) >= _MANY:
-        out.out(_aligned(grid), end="", highlight=False)
-        return
-    plain = not out.is_terminal
-    for columns in _pages(grid, out.width):
-        table = Table(box=None if plain else box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-        for place in columns:
-            is_text = place in grid.texts
-            table.add_column(
-                grid.header[place], justify="left" if is_text else "right", no_wrap=place == 0
-            )
-        for line in grid.lines:
-            table.add_row(*(line[place] for place in columns))
-        out.print(table)
+    """Print a grid, in several tables where its columns do not fit side by side."""
+    if grid.title:
+        out.print(grid.title, style="bold")
+    columns = list(zip(grid.header, *grid.lines, strict=True))
+    if _width(columns) > out.width:
+        columns = [tuple(cell.partition(DETAIL)[0] for cell in column) for column in columns]
+    sizes = [_width([column]) for column in columns]
+    for places in _pages(sizes, out.width):
+        padded = [_padded(columns[place], sizes[place], place in grid.texts) for place in places]
+        header, *lines = (f"{'  '.join(cells)}".rstrip() for cells in zip(*padded, strict=True))
+        out.print(header, style="bold", soft_wrap=True)
+        if out.is_terminal:
+            out.print("─" * (sum(sizes[place] + _GAP for place in places) - _GAP), style="dim")
+        # All at once and as they are: there may be a million, of which each would be measured.
+        out.out("\n".join(lines), highlight=False)
+        if places[-1] < len(columns) - 1:
+            out.print()
 
 
-def _pages(grid: Grid, width: int) -> Iterator[list[int]]:
-    """Yield the columns of one table, or of several that are as wide as the terminal allows."""
-    columns = zip(grid.header, *grid.lines, strict=True)
-    widths = [max(map(cell_len, column)) + _GAP for column in columns]
-    if not grid.splits:
-        width = sum(widths)
-    page, used = [0], widths[0]
-    for place in range(1, len(widths)):
-        if used + widths[place] > width and len(page) > 1:
-            yield page
-            page, used = [0], widths[0]
-        page.append(place)
-        used += widths[place]
-    yield page
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(cell_len, column)) + _GAP for column in columns) - _GAP
 
 
-def _aligned(grid: Grid) -> str:
-    widths = [max(map(len, column)) for column in zip(grid.header, *grid.lines, strict=True)]
-    lines = [
-        "  ".join(
-            f"{cell:<{wide}}" if place in grid.texts else f"{cell:>{wide}}"
-            for place, (cell, wide) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in (grid.header, *grid.lines)
+def _padded(column: Sequence[str], size: int, is_text: bool) -> list[str]:
+    blanks = [" " * (size - cell_len(cell)) for cell in column]
+    return [
+        f"{cell}{blank}" if is_text else f"{blank}{cell}"
+        for cell, blank in zip(column, blanks, strict=True)
     ]
-    return "\n".join(lines) + "\n"
+
+
+def _pages(sizes: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Yield the columns of each table, the first one in all of them."""
+    page, used = [0], sizes[0]
+    for place in range(1, len(sizes)):
+        if used + _GAP + sizes[place] > width and len(page) > 1:
+            yield page
+            page, used = [0], sizes[0]
+        page.append(place)
+        used += _GAP + sizes[place]
+    yield page
 
 
 def _flat(about: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
