@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from oracles.table import ORACLES
 
 import streammetrics as sm
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.values import LabelledArray, Result
 from streammetrics.testing import same_value, split_rows
 
 HOSTILE = "<script>alert('&')</script>"
@@ -256,3 +257,15 @@ def test_metrics_and_sets_show_themselves_in_notebooks():
     assert "200 rows" in matrix
     assert "<script" not in matrix + html
     assert f"{suite[HOSTILE].compute():.6g}" in html
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
+def test_every_value_of_every_metric_is_a_number_or_tells_what_it_is_of():
+    for oracle in ORACLES:
+        metric = oracle.metric.copy().feed(oracle.rows(np.random.default_rng(0), 30))
+        for value in (metric.compute(), *metric.bounds()):
+            assert isinstance(value, int | float | Result), oracle.id
+            if isinstance(value, Result):
+                assert len(value.to_frame()) > 0
+                assert types_in(value.to_dict()) <= {dict, list, str, int, float}
