@@ -1,0 +1,122 @@
+"""Which mutants there are: one change to one line of the core or of the statistics."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import random
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import parso
+from cosmic_ray.ast import ast_nodes
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator
+
+if TYPE_CHECKING:
+    from cosmic_ray.operators.operator import Operator
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("core", "statistics")
+# The slips that people make: a comparison one off or turned round, a sign, a number, a case the
+# wrong way, a loop left too early, an error that nobody catches.
+OPERATORS = (
+    *(f"ReplaceComparisonOperator_{swap}" for swap in (
+        "Eq_NotEq", "NotEq_Eq", "Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt", "Lt_GtE", "Gt_LtE",
+        "LtE_Gt", "GtE_Lt", "Is_IsNot", "IsNot_Is",
+    )),
+    *(f"ReplaceBinaryOperator_{swap}" for swap in (
+        "Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Mul", "Mod_FloorDiv", "Pow_Mul",
+        "RShift_LShift", "LShift_RShift", "BitOr_BitAnd", "BitAnd_BitOr", "BitXor_BitOr",
+    )),
+    "ReplaceUnaryOperator_USub_UAdd", "ReplaceUnaryOperator_Delete_Invert",
+    "ReplaceUnaryOperator_Delete_Not", "AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue",
+    "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceBreakWithContinue",
+    "ReplaceContinueWithBreak", "ExceptionReplacer", "NumberReplacer", "ZeroIterationForLoop",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A module of the package with one change."""
+
+    module: str
+    code: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.module}\n    - {self.before}\n    + {self.after}"
+
+
+def sample(seed: int, size: int, part: str = "") -> list[Mutant]:
+    """Return that many mutants, of places drawn by the seed; `part` is in the modules' names."""
+    paths = [p for room in ROOMS for p in (ROOT / "streammetrics" / room).rglob("*.py")]
+    places = []
+    for path in sorted(path for path in paths if part in str(path)):
+        nodes = list(ast_nodes(parso.parse(path.read_text())))
+        for name in OPERATORS:
+            operator = _operator(name)
+            count = sum(len(list(operator.mutation_positions(node))) for node in nodes)
+            places += [(path, name, occurrence) for occurrence in range(count)]
+    random.Random(seed).shuffle(places)
+    found: list[Mutant] = []
+    for path, name, occurrence in places:
+        mutant = _mutant(path, name, occurrence)
+        if mutant is not None:
+            found.append(mutant)
+        if len(found) == size:
+            break
+    return found
+
+
+def equivalents() -> dict[tuple[str, str, str], str]:
+    """Return the mutants that compute the same, and why, as `equivalent.toml` lists them."""
+    listed = tomllib.loads((Path(__file__).parent / "equivalent.toml").read_text())
+    return {(e["module"], e["before"], e["after"]): e["why"] for e in listed["mutants"]}
+
+
+def _operator(name: str) -> Operator:
+    return get_operator(f"core/{name}")()
+
+
+def _mutant(path: Path, name: str, occurrence: int) -> Mutant | None:
+    code = path.read_text()
+    mutated = mutate_code(code, _operator(name), occurrence)
+    if mutated is None or _meaning(mutated) == _meaning(code):
+        return None  # in an annotation, say, which nothing evaluates
+    lines = list(difflib.ndiff(code.splitlines(), mutated.splitlines()))
+    before = " ".join(line[2:].strip() for line in lines if line.startswith("- "))
+    after = " ".join(line[2:].strip() for line in lines if line.startswith("+ "))
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    return Mutant(module, mutated, before, after)
+
+
+class _Plain(ast.NodeTransformer):
+    """Drops what is never run: annotations, and imports that only types need."""
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.annotation = ast.Constant(None)
+        return self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return None
+        return self.generic_visit(node)
+
+
+def _meaning(code: str) -> str:
+    try:
+        return ast.dump(_Plain().visit(ast.parse(code)))
+    except SyntaxError:
+        return code
