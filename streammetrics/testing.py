@@ -21,7 +21,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from streammetrics.core.errors import EstimateWarning, StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.errors import (
+    EstimateWarning,
+    InvalidBatchError,
+    StreamMetricsError,
+    UndefinedMetricWarning,
+)
 from streammetrics.core.mergeable import merge
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
@@ -203,6 +208,11 @@ def _fed(metric: M, batches: Sequence[Rows]) -> M:
     fed = metric.copy()
     for batch in batches:
         fed.feed(batch, getattr(fed, "columns", None))
+    try:
+        fed.n_rows  # noqa: B018 - reading brings rows that wait to the statistics
+    except InvalidBatchError as error:
+        law = f"a statistic takes every row that its schema accepts ({error})"
+        raise AssertionError(f"law broken: {law}") from error
     return fed
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    InvalidBatchError,
+    StreamMetricsError,
+)
 from streammetrics.core.layout import SLICE, STAGED, Layout, Refused, State
 from streammetrics.core.locks import Locked
 
@@ -12,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Rows
 
 
 class Accumulator(Locked):
@@ -48,7 +53,10 @@ class Accumulator(Locked):
                     batch.column(name)
             self._change_long(lambda state: layout.with_slices(state, batch))
             return
-        rows = layout.read(batch)
+        self._add(layout.read(batch), n)
+
+    def _add(self, rows: tuple[Rows, ...], n: int) -> None:
+        layout = self.layout
         if n > STAGED or (layout.wary and layout.urgent(self._state, rows)):
             self._change_long(lambda state: layout.with_rows(state, rows))
             return
@@ -60,6 +68,25 @@ class Accumulator(Locked):
         """Take what the others have seen, or raise and be as before."""
         theirs = [other.part(self.layout) for other in others]
         self._change_long(lambda state: self.layout.merged(state, theirs))
+
+    def blank(self) -> Accumulator:
+        """Return an empty accumulator of the same layout."""
+        return Accumulator(self.layout)
+
+    def seen(self) -> State:
+        """Return the present state as it is, rows that are staged in it included."""
+        return self._state
+
+    def take(self, state: State) -> None:
+        """Take what a `blank` one has seen of a single batch, or raise and be as before."""
+        if state.staged:
+            (rows,) = state.staged
+            self._add(rows, state.pending)
+            return
+        try:
+            self._change_long(lambda mine: self.layout.merged(mine, [state]))
+        except IncompatibleMetricsError as error:
+            raise InvalidBatchError(str(error)) from None
 
     def clear(self) -> None:
         """Forget all rows."""
@@ -127,4 +154,4 @@ class ReadOnly:
             "or take a copy()"
         )
 
-    update = merge = clear = _refuse
+    update = merge = clear = blank = take = seen = _refuse

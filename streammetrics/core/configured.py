@@ -10,6 +10,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    Self,
     Union,
     dataclass_transform,
     get_args,
@@ -18,6 +19,8 @@ from typing import (
 )
 
 import numpy as np
+
+from streammetrics.core.columns.naming import near
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,6 +42,16 @@ class Configured:
         super().__init_subclass__(**kwargs)
         dataclasses.dataclass(kw_only=True, eq=False, repr=False)(cls)
         cls._names = tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]  # just made one
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Refuse what is no parameter, with words: `__init__` would only say that it is none."""
+        unknown = parameters.keys() - cls._names
+        if unknown:
+            name = min(unknown)
+            raise TypeError(f"{cls.__name__} has no parameter {name!r}{near(name, cls._names)}")
+        if args:
+            raise TypeError(f"{cls.__name__} takes its parameters by name: {', '.join(cls._names)}")
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         cls: Any = type(self)
@@ -74,6 +87,15 @@ class Configured:
     def config(self) -> dict[str, Any]:
         """The parameters and their values, in the order of declaration."""
         return {name: getattr(self, name) for name in self._names}
+
+    def _apart(self, other: Configured) -> str:
+        """Return which parameters differ in another object of this class, and how."""
+        mine, theirs = self.config, other.config
+        return ", ".join(
+            f"{name} is {_brief(theirs[name])} there and {_brief(mine[name])} here"
+            for name in mine
+            if _comparable(theirs[name]) != _comparable(mine[name])
+        )
 
     def _shown(self) -> str:
         """Return the parameters that differ from their defaults, as they would be written."""

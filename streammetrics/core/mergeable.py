@@ -36,6 +36,37 @@ class Mergeable(Stateful):
         self._accumulator.update(Batch(columns, renamed))
         return self
 
+    def batch(self, *args: Any, **kwargs: Any) -> Any:
+        """Take a batch as `update` does, and return the value of its rows alone.
+
+        The arguments are those of `update`. Where the batch is refused or its value cannot be
+        read, nothing has changed; a value that its rows do not define is ``nan`` with a warning.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> accuracy = sm.Accuracy()
+            >>> accuracy.batch([0, 1], [0, 1]), accuracy.batch([1, 1], [0, 1])
+            (1.0, 0.5)
+            >>> accuracy.compute()
+            0.75
+        """
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._accumulator = self._accumulator.blank()
+        twin.update(*args, **kwargs)
+        state = twin._accumulator.seen()
+        value = twin._computed(twin._accumulator.flush())
+        self._accumulator.take(state)
+        return value
+
+    @abstractmethod
+    def update(self, *args: Any, **kwargs: Any) -> Self:
+        """Take a batch of rows."""
+
+    @abstractmethod
+    def _computed(self, state: State, depth: int = 3) -> Any:
+        """Return the value of a state; warnings name the line so many calls up."""
+
     def merge(self, *others: Self) -> Self:
         """Take what `others` have seen, in place, and return this object.
 
@@ -44,7 +75,8 @@ class Mergeable(Stateful):
         for other in others:
             if not self._alike(other):
                 raise IncompatibleMetricsError(
-                    f"cannot merge {other!r} into {self!r}: the configurations differ"
+                    f"cannot merge {_titled(other)} into {_titled(self)}: "
+                    f"the configurations differ{self._differing(other)}"
                 )
         self._accumulator.merge([other._accumulator for other in others])
         return self
@@ -52,6 +84,18 @@ class Mergeable(Stateful):
     def _alike(self, other: object) -> bool:
         """Whether another object is of the same class and configuration."""
         return type(other) is type(self) and other._identity == self._identity
+
+    def _differing(self, other: object) -> str:
+        """Return in what another object differs, as the end of a message."""
+        return f" ({self._apart(other)})" if type(other) is type(self) else ""
+
+    @abstractmethod
+    def _apart(self, other: Any) -> str:
+        """Return in what another object of this class differs."""
+
+    @abstractmethod
+    def _titled(self) -> str:
+        """Return the class and the parameters, in a few words."""
 
     def _alone(self) -> Accumulator:
         """Return an independent accumulator of this object's statistics, at its present state."""
@@ -116,6 +160,10 @@ class Mergeable(Stateful):
     def nbytes(self) -> int:
         """Bytes of state held now."""
         return sum(statistic.nbytes for statistic in self._accumulator.flush().statistics)
+
+
+def _titled(what: object) -> str:
+    return what._titled() if isinstance(what, Mergeable) else f"a {type(what).__name__}"
 
 
 def described(state: State) -> tuple[list[Any], dict[str, NDArray[Any]]]:

@@ -79,11 +79,13 @@ class Metric(Configured, Mergeable):
         """Return the metric of all rows seen; ``nan`` with a warning where it is undefined."""
         return self._computed(self._accumulator.flush())
 
-    def _computed(self, state: State) -> Any:
+    def _computed(self, state: State, depth: int = 3) -> Any:
         value, doubt = self._judged(*self._chosen(state))
         if doubt:
             doubt = doubt if self._n_rows(state) else "is nan: no rows were seen"
-            warnings.warn(f"{type(self).__name__} {doubt}", UndefinedMetricWarning, stacklevel=3)
+            warnings.warn(
+                f"{type(self).__name__} {doubt}", UndefinedMetricWarning, stacklevel=depth
+            )
         return value
 
     def _judged(self, *statistics: Any) -> tuple[Any, str]:
@@ -170,7 +172,10 @@ class Metric(Configured, Mergeable):
     def _line(self, state: State) -> str:
         value = self._glimpse(state)
         equals = f" = {shown(value)}" if isinstance(value, int | float) else ""
-        return f"{type(self).__name__}({self._shown()}) <{self._n_rows(state):,} rows>{equals}"
+        return f"{self._titled()} <{self._n_rows(state):,} rows>{equals}"
+
+    def _titled(self) -> str:
+        return f"{type(self).__name__}({self._shown()})"
 
     def _repr_html_(self) -> str:
         state = self._accumulator.flush()

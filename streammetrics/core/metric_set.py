@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.conversion import Beside
-from streammetrics.core.columns.naming import as_text, asks_for, is_several, parted
+from streammetrics.core.columns.naming import as_text, asks_for, is_several, meant, parted
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.columns.tables import n_rows, streamed, table_columns
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
@@ -19,15 +20,7 @@ from streammetrics.core.results.values import Values
 from streammetrics.core.stateful import registered, registered_name
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        ItemsView,
-        Iterable,
-        Iterator,
-        KeysView,
-        Mapping,
-        Sequence,
-        ValuesView,
-    )
+    from collections.abc import ItemsView, Iterator, KeysView, Sequence, ValuesView
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.columns.tables import Stream
@@ -71,9 +64,14 @@ class MetricSet(Mergeable):
         *,
         columns: Mapping[str, str | Sequence[str]] | None = None,
     ) -> None:
+        if not isinstance(metrics, Mapping | MetricSet):
+            raise TypeError(
+                f"a set takes its metrics by name, not as a {type(metrics).__name__}: "
+                f"MetricSet({{{_by_name(metrics)}}})"
+            )
         for name, metric in metrics.items():
             if not isinstance(metric, Metric):
-                raise TypeError(f"{name!r} is a {type(metric).__name__}, not a metric")
+                raise TypeError(f"{name!r} is {_kind(metric)}")
             if metric.n_rows or metric.n_omitted:
                 raise ValueError(
                     f"{name!r} has already seen {metric.n_rows:,} rows, and a set starts empty: "
@@ -87,6 +85,7 @@ class MetricSet(Mergeable):
             raise ValueError(
                 f"columns renames {', '.join(map(repr, sorted(unknown)))}, but the inputs of these "
                 f"metrics are {', '.join(map(repr, (*self.inputs, WEIGHT)))}"
+                f"{meant(min(unknown), (*self.inputs, WEIGHT))}"
             )
 
     def _bind(self, metrics: Mapping[str, Metric], accumulator: Accumulator) -> None:
@@ -112,6 +111,8 @@ class MetricSet(Mergeable):
         Raises:
             InvalidBatchError: A column is missing or not what it should be; nothing has changed.
         """
+        if not self._metrics:
+            raise InvalidBatchError("the set has no metrics to update: MetricSet({'f1': sm.F1()})")
         if table is None:
             table, names = columns, self._known(columns)
         elif columns:
@@ -163,8 +164,8 @@ class MetricSet(Mergeable):
         unknown = sorted(n for n in other if not any(asks_for(title, n) for title in titles))
         if unknown:
             raise InvalidBatchError(
-                f"no input is called {', '.join(map(repr, unknown))}; "
-                f"the inputs are {', '.join(map(repr, titles))}"
+                f"no input is called {', '.join(map(repr, unknown))}"
+                f"{meant(unknown[0], titles)}; the inputs are {', '.join(map(repr, titles))}"
             )
         return list(columns)
 
@@ -173,14 +174,17 @@ class MetricSet(Mergeable):
         if missing:
             raise InvalidBatchError(
                 f"no column {', '.join(map(repr, missing))}; "
-                f"there are: {', '.join(map(repr, names)) or 'none'}"
+                f"there are: {', '.join(map(repr, names)) or 'none'}{meant(missing[0], names)}"
             )
 
     def compute(self) -> Values:
         """Return every metric's value by its name, a dictionary."""
-        state, values = self._accumulator.flush(), Values()
+        return self._computed(self._accumulator.flush())
+
+    def _computed(self, state: State, depth: int = 3) -> Values:
+        values = Values()
         for name, metric in self._metrics.items():  # a comprehension would show up in warnings
-            values[name] = metric._computed(state)
+            values[name] = metric._computed(state, depth + 1)
         return values
 
     def bounds(self) -> Values:
@@ -248,6 +252,25 @@ class MetricSet(Mergeable):
         metrics = tuple((name, metric._key) for name, metric in self._metrics.items())
         return metrics, sorted(self.columns.items())
 
+    def _titled(self) -> str:
+        return f"a MetricSet of {len(self)} metric{'s' * (len(self) != 1)}"
+
+    def _apart(self, other: Self) -> str:
+        mine, theirs = self._metrics, other._metrics
+        parts = [f"{name!r} is only there" for name in theirs if name not in mine]
+        parts += [f"{name!r} is only here" for name in mine if name not in theirs]
+        for name in mine:
+            if name in theirs and theirs[name]._key != mine[name]._key:
+                alike = type(theirs[name]) is type(mine[name])
+                parts.append(
+                    f"of {name!r}, {mine[name]._apart(theirs[name])}"
+                    if alike
+                    else f"{name!r} is {theirs[name]._titled()} there, {mine[name]._titled()} here"
+                )
+        if other.columns != self.columns:
+            parts.append(f"columns are {other.columns} there and {self.columns} here")
+        return "; ".join(parts) or "the metrics are in another order"
+
     def _configuration(self) -> dict[str, Any]:
         """Return what a file says of the set before its rows."""
         members = [
@@ -302,6 +325,20 @@ def _configured(member: Mapping[str, Any]) -> Metric:
     if not issubclass(cls, Metric):
         raise StateFormatError(f"a set holds metrics, not a {cls.__name__}")
     return cls._configured(member)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, type) and issubclass(value, Metric):
+        return f"a class, not a metric: {value.__name__}() makes one"
+    return f"a {type(value).__name__}, not a metric"
+
+
+def _by_name(metrics: object) -> str:
+    """Return the metrics, if they are some, as they would be written by name."""
+    given = metrics if isinstance(metrics, Iterable) else [metrics]
+    some = [metric for metric in given if isinstance(metric, Metric)]
+    shown = (f"{type(metric).__name__.lower()!r}: sm.{metric._titled()}" for metric in some)
+    return ", ".join(shown) or "'f1': sm.F1()"
 
 
 def _name(member: Mapping[str, Any]) -> str:

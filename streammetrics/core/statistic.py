@@ -25,6 +25,14 @@ class Statistic(Configured, ABC):
     State lives in attributes that are *rebound, never mutated*: an array once reachable from a
     statistic is never written to. A `fork` is therefore a snapshot at the cost of a dictionary
     copy, and whoever updates a fork and then puts it in place has all-or-nothing for free.
+
+    ``update`` *takes every row that the schema has accepted*: rows of small batches wait, so that
+    a refusal in `update` would come when the call that brought them has long returned. What can
+    be refused is refused by the schema; rows that can contradict earlier ones are `urgent`. Rows
+    that `update` refuses all the same are dropped, and the read that comes upon them raises.
+
+    Several threads may read one statistic. Where a read brings the state to another form, it
+    replaces it in one assignment: keep what belongs together in one attribute.
     """
 
     def __post_init__(self) -> None:
@@ -80,7 +88,7 @@ class Statistic(Configured, ABC):
         """
 
     def urgent(self, rows: Rows) -> bool:  # noqa: ARG002 - for those that do depend on them
-        """Whether rows must be taken at once, as they could contradict rows seen before."""
+        """Whether rows must be taken at once, as `update` may find that they contradict others."""
         return False
 
     @property

@@ -20,14 +20,19 @@ def natural(text: str) -> list[Any]:
     return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", text)]
 
 
+def meant(name: str, names: Iterable[str]) -> str:
+    """Return the question which of `names` was meant, as a part of a message; mostly none is."""
+    by_lower = {known.lower(): known for known in names if isinstance(known, str)}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
+    if not close:
+        return ""
+    return f"; did you mean {' or '.join(repr(by_lower[key]) for key in close)}?"
+
+
 def near(name: str, names: Iterable[str], what: str = "there are") -> str:
     """Return the names to choose from, as the end of a message, those like `name` first."""
     names = list(names)
-    by_lower = {known.lower(): known for known in names}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
-    text = ""
-    if close:
-        text = f"; did you mean {' or '.join(repr(by_lower[key]) for key in close)}?"
+    text = meant(name, names)
     if not names:
         return f"{text}; {what} none"
     shown = ", ".join(names[:_LISTED])

@@ -82,15 +82,15 @@ class SampledMetric(InternalMetric):
         """Return an empty sample of this metric's budget."""
         return PointSample(max_points=self.max_points, seed=self.seed, nan_policy=self.nan_policy)
 
-    def _computed(self, state: State) -> Any:
-        value = super()._computed(state)
+    def _computed(self, state: State, depth: int = 3) -> Any:
+        value = super()._computed(state, depth + 1)
         if not self.is_exact(*self._chosen(state)) and not self.__dict__.get("_told", False):
             self.__dict__["_told"] = True
             warnings.warn(
                 f"{type(self).__name__} is an estimate: more than max_points={self.max_points:,} "
                 "distinct points were seen; bounds() gives what is certain",
                 EstimateWarning,
-                stacklevel=3,
+                stacklevel=depth,
             )
         return value
 
