@@ -152,7 +152,7 @@ class Mergeable(Stateful):
 
     @property
     def n_omitted(self) -> int:
-        """Rows left out because a value was missing, under ``nan_policy="omit"``."""
+        """Rows left out: a value was missing (``nan_policy="omit"``), or the label is ignored."""
         feeds = self._chosen_feeds(self._accumulator.flush())
         return max((feed.n_omitted for feed in feeds), default=0)
 
