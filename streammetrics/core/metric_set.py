@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
@@ -38,7 +39,8 @@ class MetricSet(Mergeable):
         columns: The user's column for an input: ``{"y_true": "label"}``. Inputs not named here
             keep their own name, and two inputs may name one column. A matrix of scores may be
             several columns: ``["p0", "p1"]``, ``"p0,p1"``, or ``"p*"``, which takes those that no
-            other input names, p2 before p10.
+            other input names, p2 before p10. A table's column ``sample_weight`` is taken only where
+            it is named here: ``{"sample_weight": "sample_weight"}``.
 
     Raises:
         InvalidBatchError: From `update`, where a column is missing or not what it should be.
@@ -90,6 +92,8 @@ class MetricSet(Mergeable):
 
     def _bind(self, metrics: Mapping[str, Metric], accumulator: Accumulator) -> None:
         self._accumulator, self._layout = accumulator, accumulator.layout
+        self._in_tables = {WEIGHT: "", **self.columns}  # no column of a table is called nothing
+        self._told = False  # of weights that a table has and nothing asks for
         # What `columns` makes of the names, which does not change; small batches come here often.
         required, optional = self._layout.required, self._layout.optional
         self._titles = {name: self.columns.get(name, name) for name in (*required, *optional)}
@@ -114,16 +118,29 @@ class MetricSet(Mergeable):
         if not self._metrics:
             raise InvalidBatchError("the set has no metrics to update: MetricSet({'f1': sm.F1()})")
         if table is None:
-            table, names = columns, self._known(columns)
+            table, names, renamed = columns, self._known(columns), self.columns
+            parts = self._parts(names, weighted=True)
         elif columns:
             raise InvalidBatchError("pass one table or columns by name, not both")
         elif (stream := streamed(table)) is not None:
             return self._take(stream)
         else:
-            names = table_columns(table)
-        raw = _columns(table, self._parts(names))
+            names, renamed = table_columns(table), self._in_tables
+            parts = self._parts(names)
+            self._tell(names)
+        raw = _columns(table, parts)
         self._check_there([title for title in raw if raw[title] is not None], names)
-        return self.feed(raw, self.columns)
+        return self.feed(raw, renamed)
+
+    def _tell(self, names: Iterable[str]) -> None:
+        """Say once that a table has weights which nothing asks for."""
+        if not self._told and WEIGHT in names and WEIGHT not in self._asked(names).values():
+            warnings.warn(
+                f"the table's column {WEIGHT!r} is not read, and every row weighs 1: "
+                f"columns={{{WEIGHT!r}: {WEIGHT!r}}} takes it as the weight",
+                stacklevel=3,
+            )
+            self._told = True
 
     def _take(self, stream: Stream) -> Self:
         """Take all batches of a stream, or none."""
@@ -136,10 +153,16 @@ class MetricSet(Mergeable):
             row += n_rows(batch)
         return self.merge(twin)
 
-    def _asked(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the column of each input that is needed, or is among the `names` of a table."""
+    def _asked(self, names: Iterable[str], *, weighted: bool = False) -> dict[str, str]:
+        """Return the column of each input that is needed, or is among the `names` of a table.
+
+        The weight is asked for only where `columns` names it, or where it is passed by its name.
+        """
         wanted = {*self._needed, *names}
-        return {name: title for name, title in self._titles.items() if title in wanted}
+        asked = {name: title for name, title in self._titles.items() if title in wanted}
+        if not weighted and WEIGHT not in self.columns:
+            asked.pop(WEIGHT, None)
+        return asked
 
     def _reads(self, names: Iterable[str]) -> list[str]:
         """Return those of a table's columns that `update` takes.
@@ -147,12 +170,14 @@ class MetricSet(Mergeable):
         Raises:
             InvalidBatchError: A column that it needs is not among them.
         """
-        parts = self._parts(list(names)).values()
+        names = list(names)
+        self._tell(names)
+        parts = self._parts(names).values()
         return list(dict.fromkeys(name for part in parts for name in part))
 
-    def _parts(self, names: list[str]) -> dict[str, tuple[str, ...]]:
+    def _parts(self, names: list[str], *, weighted: bool = False) -> dict[str, tuple[str, ...]]:
         """Return the columns that what each title stands for is read from: one, or a matrix's."""
-        asked = dict.fromkeys(self._asked(names).values())
+        asked = dict.fromkeys(self._asked(names, weighted=weighted).values())
         plain = [title for title in asked if title in names]
         self._check_there([*plain, *filter(is_several, asked)], names)
         return {title: parted(title, names, plain) for title in asked}

@@ -6,6 +6,8 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import streammetrics as sm
@@ -179,6 +181,20 @@ def test_weights_by_name():
         weighted.update(y_true=[1], y_pred=[1])
     plain = sm.MetricSet({"acc": sm.Accuracy()})
     assert plain.update(y_true=[1, 0], y_pred=[1, 1], sample_weight=[3, 1]).compute()["acc"] == 0.75
+
+
+@pytest.mark.parametrize("kind", [dict, pd.DataFrame, pa.table], ids=["dict", "pandas", "arrow"])
+def test_a_tables_weights_count_only_where_they_are_named(kind):
+    table = kind({"y_true": [1, 0], "y_pred": [1, 1], "sample_weight": [3.0, 1.0]})
+    plain = sm.MetricSet({"acc": sm.Accuracy()})
+    with pytest.warns(UserWarning, match="'sample_weight' is not read, and every row weighs 1"):
+        plain.update(table)
+    plain.update(table)  # said once
+    assert plain.compute() == {"acc": 0.5}
+    named = sm.MetricSet({"acc": sm.Accuracy()}, columns={"sample_weight": "sample_weight"})
+    assert named.update(table).compute() == {"acc": 0.75}
+    other = sm.MetricSet({"mean": sm.Mean()}, columns={"values": "sample_weight"})
+    assert other.update(table).compute() == {"mean": 2.0}  # read, though not as weights
 
 
 def test_set_refuses_to_start_fed_or_misnamed():

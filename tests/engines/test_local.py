@@ -23,13 +23,14 @@ from streammetrics.readers.errors import ReadError
 
 rng = np.random.default_rng(7)
 N = 3000
+P0 = rng.random(N)
 TABLE = pa.table(
     {
         "label": rng.integers(0, 2, N),
         "score": rng.random(N).round(2),
         "weight": rng.integers(0, 4, N) / 2,
-        "p0": rng.random(N),
-        "p1": rng.random(N),
+        "p0": P0,
+        "p1": 1 - P0,
         "note": ["not read"] * N,
     }
 )
@@ -114,7 +115,8 @@ def test_tables_of_an_iterator_are_taken_one_by_one():
 
 
 def test_weights_renamed_and_by_their_own_name(tmp_path):
-    weighted = sm.MetricSet({"mean": sm.Mean()}, columns={"values": "score"})
+    names = {"values": "score", "sample_weight": "sample_weight"}
+    weighted = sm.MetricSet({"mean": sm.Mean()}, columns=names)
     table = TABLE.rename_columns({"weight": "sample_weight"})
     path = store(table, tmp_path / "t.parquet")
     expected = weighted.copy().update(table)
