@@ -38,10 +38,10 @@ def evaluate(
 
     Args:
         suite: An empty set.
-        data: Paths (Parquet, Arrow, CSV, JSON lines: files, folders, globs), tables as
+        data: Paths (Parquet, Arrow, CSV, JSON: files, folders, globs, pipes), tables as
             `MetricSet.update` takes them, a sequence of both, or an iterator of them. Tables of an
             iterator are taken one by one, so that they need not fit in memory together, and by
-            this process only.
+            this process only. What of folders is left out, and why, is a warning.
         workers: Processes, this one and others that are spawned, so a script needs the usual
             ``if __name__ == "__main__":``. They share files by row groups, batches or whole, and
             tables whole; states travel back, rows do not.
