@@ -13,6 +13,7 @@ from streammetrics.cli.running import state_of
 from streammetrics.core.errors import IncompatibleMetricsError
 from streammetrics.core.state.files import locked
 from streammetrics.ledger.ledger import Ledger
+from streammetrics.ledger.shards import contradiction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,6 +49,8 @@ def in_ledger(paths: Sequence[str]) -> Ledger:
                 ledger.add(name, state, attempt)
         except IncompatibleMetricsError as error:
             raise CommandError(f"{path} does not go with the others: {error}") from error
+    for name in ledger.contradicted:
+        raise CommandError(str(contradiction(name, ledger.attempts[name])))
     return ledger
 
 
