@@ -49,8 +49,8 @@ def in_ledger(paths: Sequence[str]) -> Ledger:
                 ledger.add(name, state, attempt)
         except IncompatibleMetricsError as error:
             raise CommandError(f"{path} does not go with the others: {error}") from error
-    for name in ledger.contradicted:
-        raise CommandError(str(contradiction(name, ledger.attempts[name])))
+    for shard in ledger.contradicted:
+        raise CommandError(str(contradiction(shard, ledger.attempts[shard])))
     return ledger
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from contextlib import suppress
 from functools import cache
 from typing import (
     TYPE_CHECKING,
@@ -120,7 +121,9 @@ def _options(cls: type[Configured]) -> dict[str, tuple[Any, ...]]:
 
 def _brief(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 60 else f"{text[:40]}... ({len(value)} items)"
+    if len(text) <= 60:
+        return text
+    return f"{text[:40]}... ({len(value)} items)" if isinstance(value, tuple) else f"{text[:57]}..."
 
 
 def _comparable(value: Any) -> Any:
@@ -141,7 +144,10 @@ def _canonical(value: Any, options: tuple[Any, ...], cls: type, name: str) -> An
     if any(_fits(value, option) for option in options):
         # An integer is a float where a float is meant and an integer is not.
         whole = isinstance(value, int) and not isinstance(value, bool)
-        return float(value) if whole and float in options and int not in options else value
+        if not (whole and float in options and int not in options):
+            return value
+        with suppress(OverflowError):
+            return float(value)
     raise ValueError(f"{cls.__name__}({name}={value!r}): expected {_expected(options)}")
 
 

@@ -180,3 +180,11 @@ def test_a_statistic_refuses_by_a_value_error(monkeypatch):
     monkeypatch.setattr(statistic, "restore", restore)
     with pytest.raises(sm.StateFormatError, match="not a ContingencyTable: not mine"):
         sm.from_bytes(example())
+
+
+def test_parameters_beyond_every_float_are_refused_and_long_ones_shown_in_brief():
+    with pytest.raises(ValueError, match="threshold"):
+        sm.Accuracy(threshold=10**400)
+    assert len(repr(sm.Accuracy(pos_label=10**400))) < 100
+    with pytest.raises(ValueError, match="pos_label"):
+        sm.ROCAUC(pos_label=(0, 1))

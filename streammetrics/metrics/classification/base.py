@@ -49,7 +49,7 @@ class ContingencyMetric(Metric):
 
     threshold: float | None = None
     labels: Any = None
-    pos_label: Any = 1
+    pos_label: bool | int | float | str = 1
     zero_division: float | None = None
     nan_policy: Literal["raise", "omit"] = "raise"
     from_logits: bool = False

@@ -42,7 +42,7 @@ class ScoredMetric(Metric):
         ignore_index: Rows with this true label are left out, whatever else they hold.
     """
 
-    pos_label: Any = 1
+    pos_label: bool | int | float | str = 1
     labels: Any = None
     nan_policy: Literal["raise", "omit"] = "raise"
     from_logits: bool = False

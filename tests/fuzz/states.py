@@ -1,0 +1,196 @@
+"""Forged states: one that is not refused has to be a state in all that can be done with it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+from oracles.table import ORACLES
+
+import streammetrics as sm
+from fuzz.forging import joined, split
+
+ODD = [
+    None, True, False, 0, 1, -1, 2, 7, 1.0, 1.5, -0.5, 1e308, 2**31, 2**53 + 1, 2**63 - 1, 2**63,
+    10**9, 10**12, 10**40, 10**400, "", "x", "integers", "strings", "booleans", "a" * 5000, [], {},
+    [0], [[]], ["a", "b"], [1, 2, 3], {"a": 1}, {"float": "nan"}, {"float": "inf"}, {"float": 1},
+]  # fmt: skip
+EDGES = {
+    "i": [0, 1, -1, 2, 3, 1 << 31, (1 << 53) + 1, (1 << 63) - 1, -(1 << 63)],
+    "u": [0, 1, 2, 127, 128, 255],
+    "b": [0, 1],
+    "f": [0.0, -0.0, 1.0, -1.0, 0.5, 5e-324, 1e308, -1e308, np.inf, -np.inf, np.nan],
+}
+TYPES = {  # in the order in which they stand in a file
+    "U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4",
+    "F16": "<f2", "U16": "<u2", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1",
+}  # fmt: skip
+
+
+class Seedling:
+    """A metric or a ledger, rows that it takes, and its bytes with and without them."""
+
+    def __init__(self, empty: Any, rows: dict[str, Any], filled: Any) -> None:
+        self.empty, self.rows, self.filled = empty, rows, filled
+        self.blobs = [empty.to_bytes(), filled.to_bytes(), filled.to_bytes()]
+
+
+def seedlings() -> list[Seedling]:
+    """Return one of every oracle, some sets, and ledgers of both forms."""
+    made = []
+    for oracle in ORACLES:
+        rows = oracle.rows(np.random.default_rng(0), 24)
+        made.append(Seedling(oracle.metric, rows, oracle.metric.copy().update(**rows)))
+    suite = sm.MetricSet({"auc": sm.ROCAUC(), "f1": sm.F1(threshold=0.5), "loss": sm.LogLoss()})
+    rows = {"y_true": np.arange(24) % 2, "y_score": np.arange(24) / 30}
+    made.append(Seedling(suite, rows, suite.copy().update(**rows)))
+    for count in (4, 260):
+        ledger = sm.Ledger()
+        for index in range(count):
+            ledger.add(
+                index if index % 2 else f"s{index}", sm.Mean().update([index / 3]), index % 3
+            )
+        ledger.seal(ledger.ids[:2])
+        made.append(Seedling(sm.Ledger(sm.Mean()), {}, ledger))
+    return made
+
+
+def mutated(blob: bytes, rng: np.random.Generator) -> bytes:
+    """Return a state after one to three changes, with a checksum that fits."""
+    header, body = split(blob)
+    meta = json.loads(header.pop("__metadata__")["streammetrics"])
+    arrays = {
+        name: [told["dtype"], list(told["shape"]), body[slice(*told["data_offsets"])]]
+        for name, told in header.items()
+    }
+    for _ in range(int(rng.integers(1, 4))):
+        if rng.random() < 0.4 or not arrays:
+            meta = _changed(meta, rng)
+        else:
+            _spoil(arrays, rng)
+    return _written(meta, arrays, in_order=rng.random() < 0.95)
+
+
+def _changed(meta: Any, rng: np.random.Generator) -> Any:
+    """Return what a file says, with one thing in it replaced, repeated or left out."""
+    meta = copy.deepcopy(meta)
+    inside: list[tuple[Any, Any]] = []
+
+    def walk(value: Any) -> None:
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        for key in keys:
+            inside.append((value, key))
+            if isinstance(value[key], dict | list):
+                walk(value[key])
+
+    walk(meta)
+    inside = [(where, key) for where, key in inside if key != "checksum"]
+    where, key = inside[int(rng.integers(len(inside)))]
+    action = rng.integers(4)
+    if action == 0 and isinstance(where, list):
+        where.insert(int(rng.integers(len(where) + 1)), copy.deepcopy(where[key]))
+    elif action == 1:
+        del where[key]
+    elif action == 2 and type(where[key]) is int:
+        where[key] += int(rng.integers(-3, 4))
+    else:
+        where[key] = copy.deepcopy(ODD[int(rng.integers(len(ODD)))])
+    return meta
+
+
+def _spoil(arrays: dict[str, list[Any]], rng: np.random.Generator) -> None:
+    """Change one array in place."""
+    names = list(arrays)
+    name = names[int(rng.integers(len(names)))]
+    kind, shape, data = arrays[name]
+    values = np.frombuffer(data, TYPES[kind]).copy()
+    action = int(rng.integers(8))
+    if action == 0:
+        del arrays[name]
+    elif action == 1:
+        arrays[names[int(rng.integers(len(names)))]] = list(arrays[name])
+    elif action == 2:
+        kind = list(TYPES)[int(rng.integers(len(TYPES)))]
+        width = np.dtype(TYPES[kind]).itemsize
+        if len(data) % width == 0:
+            arrays[name] = [kind, [len(data) // width], data]
+    elif action == 3:
+        shape = [[values.size], [1, values.size], [values.size, 1], [0, 1 << 16]][rng.integers(4)]
+        arrays[name] = [kind, shape, data if 0 not in shape else b""]
+    elif action == 4:
+        more = np.resize(values, max(0, values.size + int(rng.integers(-3, 4))))
+        arrays[name] = [kind, [more.size] if len(shape) == 1 else shape, more.tobytes()]
+    elif values.size:
+        at = int(rng.integers(values.size))
+        if action == 5:
+            edges = EDGES[values.dtype.kind]
+            with np.errstate(all="ignore"):
+                values[at] = np.array(edges[int(rng.integers(len(edges)))]).astype(values.dtype)
+        elif action == 6:
+            values = rng.permutation(values)
+        else:
+            spoilt = values.view(np.uint8)
+            spoilt[int(rng.integers(spoilt.size))] ^= np.uint8(1 << int(rng.integers(8)))
+        arrays[name] = [kind, shape, values.tobytes()]
+
+
+def _written(meta: Any, arrays: dict[str, list[Any]], *, in_order: bool) -> bytes:
+    order = list(TYPES)
+    names = sorted(arrays, key=lambda name: (order.index(arrays[name][0]), name))
+    names = names if in_order else names[::-1]
+    meta = {"format": 1, "checksum": "", **meta} if isinstance(meta, dict) else meta
+    if isinstance(meta, dict):
+        meta["checksum"] = "0" * 64
+    header: dict[str, Any] = {
+        "__metadata__": {"streammetrics": json.dumps(meta, separators=(",", ":"))}
+    }
+    end = 0
+    for name in names:
+        kind, shape, data = arrays[name]
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [end, end + len(data)]}
+        end += len(data)
+    return joined(header, b"".join(arrays[name][2] for name in names))
+
+
+def attempt(blob: bytes, seedling: Seedling) -> bool:
+    """Try everything with a state that may be forged; return whether it was taken for one."""
+    told = ""
+    try:
+        back = sm.from_bytes(blob)
+    except sm.StateFormatError as error:
+        told = str(error)
+    assert len(told) < 2100, "an error of many words"
+    if told:
+        return False
+    assert back.to_bytes() == blob, "other bytes come back"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _use(back, seedling)
+    assert back.to_bytes() == blob, "using it has changed it"
+    return True
+
+
+def _use(back: Any, seedling: Seedling) -> None:
+    calls = [
+        back.compute, back.bounds, lambda: back.exact, lambda: back.n_rows, lambda: back.nbytes,
+        lambda: repr(back), lambda: back == back.copy(), lambda: back.copy().merge(back.copy()),
+        lambda: back.copy().merge(seedling.filled), lambda: seedling.filled.copy().merge(back),
+        lambda: sm.merge([back, back, seedling.empty]).compute(),
+    ]  # fmt: skip
+    if isinstance(back, sm.Ledger):
+        calls[2] = lambda: back.attempts
+        calls += [lambda: back.copy().seal(back.ids), lambda: back.copy().add("x", sm.Mean())]
+    elif seedling.rows:
+        calls.append(lambda: back.copy().update(**seedling.rows).compute())
+        calls.append(lambda: back.copy().reset().update(**seedling.rows).compute())
+    for call in calls:
+        try:
+            call()
+        except sm.StreamMetricsError:
+            continue
+        except ValueError as error:
+            if "was not told of which metric" not in str(error):
+                raise
