@@ -11,6 +11,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Self,
     Union,
     dataclass_transform,
@@ -25,6 +26,9 @@ from streammetrics.core.columns.naming import near
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+_PLAIN: frozenset[Any] = frozenset({bool, int, float, str, type(None)})
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -56,8 +60,11 @@ class Configured:
 
     def __post_init__(self) -> None:
         cls: Any = type(self)
-        for name, options in _options(cls).items():
-            self.__dict__[name] = _canonical(getattr(self, name), options, cls, name)
+        for name, (options, plain, words) in _options(cls).items():
+            value = getattr(self, name)
+            kind = type(value)
+            if kind not in plain and (kind is not str or value not in words):
+                self.__dict__[name] = _canonical(value, options, cls, name)
         self.check_parameters()
         # What identifies the configuration: hashable, and equal where the parameters are. Made
         # once, as every merge compares it; parameters do not change from here on.
@@ -108,15 +115,28 @@ class Configured:
         )
 
 
+class _Options(NamedTuple):
+    """What a parameter may be, and which types and words need no conversion."""
+
+    options: tuple[Any, ...]
+    plain: frozenset[type]
+    words: frozenset[str]
+
+
 @cache
-def _options(cls: type[Configured]) -> dict[str, tuple[Any, ...]]:
-    """Return for each parameter the types that it may have."""
+def _options(cls: type[Configured]) -> dict[str, _Options]:
+    """Return for each parameter what it may be."""
     # Annotations are strings in this package; resolving them is slow, so once a class.
     hints = get_type_hints(cls)
     union = {Union, types.UnionType}
-    return {
-        n: get_args(hints[n]) if get_origin(hints[n]) in union else (hints[n],) for n in cls._names
-    }
+    found = {}
+    for name in cls._names:
+        hint = hints[name]
+        options = get_args(hint) if get_origin(hint) in union else (hint,)
+        plain = _PLAIN if Any in options else _PLAIN.intersection(options)
+        words = (get_args(option) for option in options if get_origin(option) is Literal)
+        found[name] = _Options(options, plain, frozenset().union(*words))
+    return found
 
 
 def _brief(value: Any) -> str:

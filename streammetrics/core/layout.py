@@ -18,7 +18,7 @@ from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchErro
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Schema
@@ -85,6 +85,20 @@ class Layout:
         self.start = State(tuple(Feed({}, 0, 0) for _ in self.schemas), tuple(distinct.values()))
         # Asking is cheap, but not next to a batch of 64 rows.
         self.wary = any(type(s).urgent is not Statistic.urgent for s in self.start.statistics)
+
+    @classmethod
+    def known(cls, key: Hashable, statistics: Callable[[], Iterable[Statistic]]) -> Layout:
+        """Return the layout of a configuration, made where there is none yet.
+
+        A layout is never changed, so that all objects of a configuration can share it.
+        """
+        layout = _KNOWN.get(key)
+        if layout is None:
+            layout = cls(statistics())
+            if len(_KNOWN) >= _MANY:
+                _KNOWN.clear()
+            _KNOWN[key] = layout
+        return layout
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Layout, (self.start.statistics,)
@@ -188,6 +202,10 @@ class Layout:
             tuple(state.feeds[self.schemas.index(schema)] for schema in part.schemas),
             tuple(state.statistics[self.places[key]] for key in part.places),
         )
+
+
+_KNOWN: dict[Hashable, Layout] = {}
+_MANY = 1024
 
 
 def _grown(feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:

@@ -178,7 +178,7 @@ def described(state: State) -> tuple[list[Any], dict[str, NDArray[Any]]]:
 def filled(layout: Layout, told: Any, arrays: Mapping[str, NDArray[Any]]) -> State:
     """Return the state that was described; every array of it must be used."""
     statistics = tuple(
-        type(statistic).from_arrays(statistic.config, part(arrays, str(index)))
+        statistic.restored(part(arrays, str(index)))
         for index, statistic in enumerate(layout.start.statistics)
     )
     if not isinstance(told, tuple) or len(told) != len(layout.schemas):

@@ -45,14 +45,17 @@ class Metric(Configured, Mergeable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._layout = Layout(self.statistics())
+        self._layout = Layout.known(self._key, self.statistics)
         self._attach(Accumulator(self._layout))
 
     def _attach(self, accumulator: Accumulator | ReadOnly) -> None:
         self._accumulator = accumulator
-        places, sources = accumulator.layout.places, accumulator.layout.sources
-        self._reads = tuple([places[key] for key in self._layout.places])
-        self._feeds = tuple([sources[place] for place in self._reads])
+        layout = accumulator.layout
+        if layout is self._layout:
+            self._reads, self._feeds = tuple(range(len(layout.sources))), layout.sources
+        else:
+            self._reads = tuple([layout.places[key] for key in self._layout.places])
+            self._feeds = tuple([layout.sources[place] for place in self._reads])
 
     @abstractmethod
     def statistics(self) -> tuple[Statistic, ...]:

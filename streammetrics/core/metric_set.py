@@ -80,8 +80,12 @@ class MetricSet(Mergeable):
                     "reset() it or make a new one"
                 )
         self.columns = {name: as_text(asked) for name, asked in (columns or {}).items()}
-        statistics = [s for metric in metrics.values() for s in metric.statistics()]
-        self._bind(metrics, Accumulator(Layout(statistics)))
+        layouts = [metric._layout for metric in metrics.values()]
+        layout = Layout.known(
+            tuple(metric._key for metric in metrics.values()),
+            lambda: [statistic for layout in layouts for statistic in layout.start.statistics],
+        )
+        self._bind(metrics, Accumulator(layout))
         unknown = self.columns.keys() - {*self.inputs, WEIGHT}
         if unknown:
             raise ValueError(

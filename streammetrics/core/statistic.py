@@ -109,11 +109,16 @@ class Statistic(Configured, ABC):
         Raises `StateFormatError` where they are not those of a state. What is no `ValueError` is
         no verdict on them but a defect, or want of memory, and passes through.
         """
-        statistic = cls(**config)
+        return cls(**config).restored(arrays)
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return a statistic of this configuration in the state of `arrays`, as `from_arrays`."""
+        statistic = self.fork()
         try:
             statistic.restore(arrays)
         except StateFormatError:
             raise
         except ValueError as error:
-            raise StateFormatError(f"the arrays are not a {cls.__name__}: {error}") from error
+            name = type(self).__name__
+            raise StateFormatError(f"the arrays are not a {name}: {error}") from error
         return statistic
