@@ -17,11 +17,13 @@ from streammetrics.readers.paths import find
 from streammetrics.show.report import Report, Results, report
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.readers.paths import Found
     from streammetrics.readers.pieces import Piece
+    from streammetrics.readers.sources import Source
+    from streammetrics.readers.trec import TrecPiece
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,7 @@ def opened(asked: Asked) -> Work:
     if not asked.paths:
         raise CommandError("which files are to be read? PATH... is missing")
     found = find(asked.paths, asked.format, asked.delimiter)
-    if len(plans) > 1 and any(source.once for source in found.sources):
-        raise CommandError(
-            f"{next(s for s in found.sources if s.once)} can be read once, and there are "
-            f"{len(plans)} models: save it to a file first"
-        )
+    _check_again(found.sources, len(plans))
     models = {name: _of_files(what, found) for name, what in plans.items()}
     notes = [note for model in models.values() for note in model.about["left_out"]]
     return Work(models, [source.path for source in found.sources], list(dict.fromkeys(notes)))
@@ -102,6 +100,15 @@ def _check_distinct(option: str, names: Sequence[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise CommandError(f"{option} {name} is given twice")
+
+
+def _check_again(files: Iterable[Source | TrecPiece], models: int) -> None:
+    """Raise where a file has to be read for each of several models, and cannot be."""
+    for file in files:
+        if file.once and models > 1:
+            raise CommandError(
+                f"{file} can be read once, and there are {models} models: save it to a file first"
+            )
 
 
 def _of_files(what: Plan, found: Found) -> Model:
@@ -139,6 +146,7 @@ def _of_trec_files(asked: Asked) -> Work:
     for name, run in zip(names, asked.runs, strict=True):
         what = plan(asked.task, trec.INPUTS, options, asked.specs, besides)
         pieces = trec.pieces(asked.qrels, run)
+        _check_again(pieces, len(asked.runs))
         files += map(str, pieces)
         about = {"task": asked.task, "qrels": asked.qrels, "run": run}
         models[name] = Model(what, pieces, about)

@@ -32,7 +32,11 @@ _TYPES: dict[str, pa.DataType] = {
     "id": pa.string(),
     "label": pa.dictionary(pa.int32(), pa.string()),
 }
-_CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): .* error to \w+: invalid value '(.*)'")
+_CONVERSION = re.compile(
+    r"In CSV column #(\d+): Row #(\d+): CSV conversion error to [^:]+: "
+    r"(?:invalid value '(.*)'|invalid UTF8 data)",
+    re.DOTALL,
+)
 _BLANK = re.compile(r"(?:\r\n|\r|\n)*")
 
 
@@ -83,11 +87,13 @@ class CsvPiece(FilePiece):
     def _explain(self, message: str) -> None:
         found = _CONVERSION.match(message)
         if found:
-            column, row, value = found.groups()
-            raise InvalidBatchError(
-                f"{self.source}: {self.head.names[int(column)]} holds {value!r} in row "
-                f"{int(row) - 2 - self.head.blank}; numbers are needed"
-            )
+            place, number, value = found.groups()
+            column, row = self.head.names[int(place)], int(number) - 2 - self.head.blank
+            if value is None:
+                what = f"is not in UTF-8 in row {row}; save it in UTF-8 or UTF-16"
+            else:
+                what = f"holds {value!r:.60} in row {row}; numbers are needed"
+            raise InvalidBatchError(f"{self.source}: {column} {what}", column, row)
 
 
 class Csv(File):

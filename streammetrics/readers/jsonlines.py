@@ -121,7 +121,7 @@ def _items(stream: io.BufferedReader, size: int) -> Iterator[str]:
         start = begin.end() if begin else len(text)
         try:
             _, end = scan(text, start)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if (_LAST if row else _NONE).fullmatch(text, at) and not stream.peek(1):
                 return
             if whole or len(text) - at > _LONGEST:
@@ -138,7 +138,10 @@ def _object(line: bytes) -> dict[str, Any]:
     """Return a line's object; what is none raises `ValueError`."""
     if not line or line.isspace():
         return {}
-    value = json.loads(line)
+    try:
+        value = json.loads(line)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError(f"{line[:40].decode(errors='replace')!r} is not a JSON object")  # noqa: TRY004 - as json has it
     return value

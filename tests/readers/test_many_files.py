@@ -82,6 +82,17 @@ def test_weights_count_only_where_they_are_named(tmp_path):
             )
 
 
+def test_weights_that_nothing_names_are_told_of(tmp_path):
+    heavy = TABLE.append_column("sample_weight", pa.array(np.linspace(0.5, 2, 400)))
+    paths = [store(TABLE, tmp_path / "a.parquet"), store(heavy, tmp_path / "b.parquet")]
+    for order in both_ways(paths):
+        with pytest.warns(UserWarning, match="b.parquet: the column 'sample_weight' is not read"):
+            state = sm.evaluate(suite(), list(order))
+        assert state == fed(TABLE, TABLE)
+    named = {"y_true": "label", "y_score": "score", "sample_weight": "sample_weight"}
+    assert sm.evaluate(suite(**named), paths[1]) == fed(heavy, **named)
+
+
 def test_whole_and_other_numbers_in_one_column(tmp_path):
     ones = pa.table({"label": [0, 1, 1], "score": [0, 1, 1]})
     paths = [store(TABLE, tmp_path / "a.parquet"), store(ones, tmp_path / "b.parquet")]

@@ -18,6 +18,7 @@ from prediction_files import store, text
 from reading import fed, rows, suite
 
 import streammetrics as sm
+from streammetrics.cli import main
 from streammetrics.readers.errors import ReadError
 from streammetrics.readers.trec import pieces
 
@@ -151,6 +152,16 @@ def test_trec_files_in_pipes(tmp_path):
         path.write_text(path.read_text() + "\n")
         with pytest.raises(ReadError, match=rf"{path.name} changed while it was read: it had"):
             sm.evaluate(metrics, found)
+
+
+def test_a_pipe_serves_one_model(tmp_path, capsys):
+    run = tmp_path / "r"
+    run.write_text("1 Q0 d 1 0.5 t\n")
+    (tmp_path / "s").write_text("1 Q0 d 1 0.5 t\n")
+    with fifo(tmp_path / "q", b"1 0 d 1\n") as path:
+        trec = ["--qrels", path, "--run", run, "--run", tmp_path / "s"]
+        assert main(list(map(str, ["evaluate", "--task", "ranking", *trec]))) == 2
+    assert "q can be read once, and there are 2 models: save it to" in capsys.readouterr().err
 
 
 def test_one_pipe_by_two_names_is_a_mistake(tmp_path):

@@ -96,6 +96,20 @@ def test_names_without_rows_and_nothing_at_all(tmp_path):
             state(tmp_path, body)
 
 
+def test_fields_that_are_no_numbers_or_not_in_utf8(tmp_path):
+    for body, message in (
+        ('label,score\n1,"0.5\n0,0.1\n', r"score holds '0.5\\n0,0.1\\n' in row 0; numbers are"),
+        (
+            "label,score\n1,0.5\ngrün,0.1\n",
+            "label is not in UTF-8 in row 1; save it in UTF-8",
+        ),
+        ("label;score\n1;0,5\n", "score holds '0,5' in row 0; numbers are needed"),
+    ):
+        with pytest.raises(sm.InvalidBatchError, match=message) as caught:
+            state(tmp_path, body, encoding="latin-1")
+        assert caught.value.row == (1 if "UTF" in message else 0)
+
+
 # --- JSON ----------------------------------------------------------------------------------------
 
 
@@ -126,6 +140,8 @@ def test_an_array_longer_than_a_block(tmp_path, monkeypatch):
         ('[{"label": 1, "score": 0.5}[]', "item 1 of its array is not whole"),
         ("[1, 2]", "row 0 is not a JSON object"),
         ('[{"label": 1, "score": "x"}]', 'score holds "x" in row 0; numbers are needed'),
+        (f'[{{"a": {"[" * 9999}{"]" * 9999}}}]', "item 0 of its array is not whole"),
+        (f'{{"a": {"[" * 9999}{"]" * 9999}}}', "row 0 is not a JSON object"),
         ("[]", "is empty; JSON objects are expected"),
         ("", "is empty; JSON objects are expected"),
     ],
