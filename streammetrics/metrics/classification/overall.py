@@ -71,7 +71,7 @@ class ConfusionMatrix(ContingencyMetric):
         matrix = np.zeros((table.size, table.size))
         matrix[table.rows, table.columns] = table.amount
         if self.normalize is None:
-            return _labelled(matrix, table)
+            return _labelled(table.unscaled(matrix), table)
         by = {
             "true": table.actual[:, None],
             "pred": table.predicted[None, :],
@@ -168,7 +168,8 @@ class MatthewsCorrcoef(ContingencyMetric):
         spread = (n * n - (predicted**2).sum()) * (n * n - (actual**2).sum())
         if spread == 0:
             return self._zero_by_zero
-        return math.copysign(math.sqrt(covariance**2 / spread), covariance)  # integers round once
+        size = math.sqrt(covariance**2 / spread)  # integers round once
+        return size if covariance > 0 else 0.0 - size
 
 
 class CohenKappa(ContingencyMetric):
@@ -239,7 +240,7 @@ class ClassificationReport(ContingencyMetric):
             "recall": self._ratios(table.tp, table.actual),
             "f1-score": self._ratios(2 * table.tp, table.actual + table.predicted),
         }
-        support = table.actual.tolist()
+        support = table.unscaled(table.actual).tolist()
         shared = [title for title in map(str, table.labels) if title in _ENTRIES]
         if shared:
             raise InvalidBatchError(
@@ -267,7 +268,7 @@ class ClassificationReport(ContingencyMetric):
                     column, weight, table.seen, table.labels, self.zero_division, f"the {name} of "
                 )
                 doubts[doubt] = title
-            report[title]["support"] = table.total
+            report[title]["support"] = float(table.unscaled(table.total))
         table.doubt = "; and ".join(filter(None, doubts))
         return report
 

@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 
+_LARGE = 1024.0  # its square times a sum of weights cannot overflow
+
+
 class Precision(AveragedMetric):
     """Share of the rows predicted to be of a class that are, TP / (TP + FP).
 
@@ -186,6 +189,11 @@ class FBeta(AveragedMetric):
 
     def read(self, table: Confusion) -> float | Floats:
         """Return the weighted harmonic mean."""
+        if self.beta > _LARGE:  # as below, over the square of beta, which can overflow
+            share = 1 / self.beta / self.beta
+            return self.averaged(
+                table, (1 + share) * table.tp, table.actual + share * table.predicted
+            )
         square = self.beta**2
         return self.averaged(
             table, (1 + square) * table.tp, square * table.actual + table.predicted

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from streammetrics.core.columns.labels import places_among
+from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.statistics.tables.contingency import as_counts
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     Amount = NDArray[np.int64] | ExactSum
 
 
+_ROOM, _LOWEST = 928, -1074  # exponents of a total, and of a lowest bit, that floats hold well
 _WHOLE = 1 << 53  # integers with a sum below are float64 as well, and so are all their sums
 
 
@@ -33,6 +36,9 @@ class Confusion:
         self.rows, self.columns = rows, columns
         if not isinstance(amount, ExactSum) and amount.sum(dtype=np.float64) >= _WHOLE:
             amount = ExactSum.counts(amount)
+        self.exponent = 0  # of two: every float here is to be scaled by it, which no ratio needs
+        if isinstance(amount, ExactSum):
+            amount, self.exponent = _scaled(amount)
         self._amount = amount
         self._hit = rows == columns
         self.doubt = ""  # what a reading of it has to warn of
@@ -79,13 +85,18 @@ class Confusion:
             return np.asarray(self._amount.to_float())
         return self._amount.astype(np.float64)
 
+    def unscaled(self, amount: Any) -> Any:
+        """Return a float of this table as it is, infinite where it is too large."""
+        with np.errstate(over="ignore"):
+            return np.ldexp(amount, self.exponent) if self.exponent else amount
+
     @property
     def counts(self) -> NDArray[np.int64] | None:
         """The same as integers, ``None`` where they are not whole or reach 2**62."""
-        if isinstance(self._amount, ExactSum):
+        if isinstance(self._amount, ExactSum) and not self.exponent:
             counts, weights = as_counts(self._amount)
             return counts if weights is None else None
-        return self._amount
+        return None if isinstance(self._amount, ExactSum) else self._amount
 
     @cached_property
     def total(self) -> float:
@@ -159,3 +170,17 @@ class Confusion:
             for values, unit in (one.integers() for one in exact)
         )
         return (*by_class, cells)
+
+
+def _scaled(amount: ExactSum) -> tuple[ExactSum, int]:
+    """Return sums of weights with room to be added and doubled as floats, and their exponent."""
+    total, unit = amount.sum().integers()
+    over = total.bit_length() + unit - _ROOM
+    if over <= 0:
+        return amount, 0
+    shift = -(-over // 32) * 32
+    if amount.exponent - shift < _LOWEST:
+        raise StreamMetricsError(
+            "weights lie more than 2**1900 apart: no float64 holds sums of both; rescale them"
+        )
+    return replace(amount, exponent=amount.exponent - shift), shift

@@ -151,6 +151,9 @@ class FBetaAtK(AtK):
 
     def _values(self, ranking: Ranking) -> Floats:
         """Return (1 + b^2) hits / (b^2 R + k)."""
+        if self.beta > 1024.0:  # over the square of beta, which can overflow
+            share = 1 / self.beta / self.beta
+            return ratio((1 + share) * ranking.hits(), ranking.n_relevant + share * self.k)
         weight = self.beta * self.beta
         return ratio((1 + weight) * ranking.hits(), weight * ranking.n_relevant + self.k)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -173,7 +172,9 @@ class PearsonCorrelation(OutputwiseMetric):
         values: list[float | None] = []
         for y, p, both in zip(*_centred(moments), strict=True):
             square = ratio(both * both, y * p)
-            values.append(None if square is None else math.copysign(root(square), both))
+            values.append(
+                None if square is None else root(square) if both > 0 else 0.0 - root(square)
+            )
         return averaged(values, self.multioutput)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.columns.logits import sigmoid
 
 if TYPE_CHECKING:
@@ -133,9 +134,18 @@ class Staircase:
 
 
 def _weighed(histogram: DyadicHistogram) -> Steps:
-    """Return all cells with float64 amounts, scaled so that the heaviest weighs about one."""
+    """Return all cells with float64 amounts, scaled so that the heaviest weighs about 2**300.
+
+    Products of three sums are then far from both ends of float64, also where the other class
+    weighs 2**-1200 of it; classes farther apart are refused.
+    """
     low, high, single, counts = map(np.concatenate, zip(*_transposed(histogram), strict=True))
-    negatives, positives = np.ldexp(counts, -np.frexp(counts.max())[1]).T
+    scaled = np.ldexp(counts, 300 - np.frexp(counts.max())[1])
+    if ((scaled.sum(axis=0) < 2.0**-900) & counts.any(axis=0)).any():
+        raise StreamMetricsError(
+            "the weights of the two classes lie more than 2**1200 apart; rescale them"
+        )
+    negatives, positives = scaled.T
     p, n = np.ascontiguousarray(positives), np.ascontiguousarray(negatives)
     return Steps(low, high, single, p, n, _sums_above(p), _sums_above(n))
 
