@@ -107,6 +107,7 @@ def check_against(h, rows):
     high = [x for b in blocks for x in b.high.tolist()]
     single = [x for b in blocks for x in b.single.tolist()]
     counts = [x for b in blocks for x in b.counts.T.tolist()]
+    unit = Fraction(2) ** h.unit
     assert len(low) == len(table)
     total = [Fraction(0)] * h.classes
     integral = all(b.counts.dtype == np.int64 for b in blocks)
@@ -120,7 +121,7 @@ def check_against(h, rows):
             below, above = math.nextafter(low[k], -math.inf), math.nextafter(high[k], math.inf)
             assert below == low[k] or cell_of(below, level) < cell
             assert above == high[k] or cell_of(above, level) > cell
-        assert counts[k] == [rounded(m) for m in mass[: h.classes]]
+        assert counts[k] == [rounded(m / unit) for m in mass[: h.classes]]
         total = [a + b for a, b in zip(total, mass, strict=False)]
     assert all(a < b for a, b in pairwise(low))
     assert h.totals() == tuple(rounded(t) for t in total)

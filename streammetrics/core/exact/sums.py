@@ -290,14 +290,15 @@ class ExactSum:
         positive = tuple(a % len(self.shape) for a in axes)
         return self._like(self._table().sum(axis=positive))
 
-    def to_float(self) -> float | Floats:
+    def to_float(self, exponent: int = 0) -> float | Floats:
         """The nearest float64, ties to even; infinite only where the sum itself is too large.
 
-        A ``float`` for a single sum, else an array.
+        Times ``2**exponent``, where given, before it is rounded. A ``float`` for a single sum,
+        else an array.
         """
         if self.shape == ():
-            return nearest(to_integer(self.digits[0]), self.exponent)
-        return rounded(self.digits, self.exponent).reshape(self.shape)
+            return nearest(to_integer(self.digits[0]), self.exponent + exponent)
+        return rounded(self.digits, self.exponent + exponent).reshape(self.shape)
 
     def integers(self) -> tuple[Any, int]:
         """The exact integers and the exponent of their unit, ``sum == integer * 2**exponent``.

@@ -102,6 +102,14 @@ class Cells(NamedTuple):
             return arrays | exact
         return arrays | {"counts": self.mass.astype(np.int64)}
 
+    @property
+    def unit(self) -> int:
+        """The power of two in which float64 weights are told: 0 unless they could overflow."""
+        if not isinstance(self.mass, ExactSum):
+            return 0
+        above: int = self.mass.exponent + 32 * self.mass.digits.shape[1] - 960
+        return max(0, above)
+
     def blocks(self) -> Iterator[CellBlock]:
         """What the cells hold, in blocks."""
         for start in range(0, self.ids.size, READ):
@@ -117,7 +125,7 @@ class Cells(NamedTuple):
         """What each class weighs in some cells (classes, m)."""
         if isinstance(self.mass, ExactSum):
             mass = self.mass.digits.reshape(*self.mass.shape, -1)[rows]
-            near = rounded(mass.reshape(-1, mass.shape[2]), self.mass.exponent)
+            near = rounded(mass.reshape(-1, mass.shape[2]), self.mass.exponent - self.unit)
             return near.reshape(mass.shape[:2]).T.copy()
         return self.mass[rows].T.astype(np.int64, order="C")
 

@@ -173,11 +173,16 @@ class DyadicHistogram:
             return (rows.scores.size - ones, ones)[: self.classes]
         return self._whole(cells)[0].totals()
 
+    @property
+    def unit(self) -> int:
+        """The power of two in which `cells` tells weights: 0 unless float64 could not hold them."""
+        return self._whole(self._read())[0].unit
+
     def cells(self) -> Iterator[CellBlock]:
         """Blocks of occupied cells in ascending order, some 2**16 cells each.
 
         Counts are int64 where every one is an integer up to 2**53, as they are without weights;
-        otherwise float64, correctly rounded.
+        otherwise float64, correctly rounded, in units of ``2**unit``.
         """
         parts: Iterable[Cells] = [self._whole(self._read())[0]]
         if self._is_run:

@@ -28,9 +28,6 @@ __all__ = [
 ]
 
 
-_LARGE = 1024.0  # its square times a sum of weights cannot overflow
-
-
 class Precision(AveragedMetric):
     """Share of the rows predicted to be of a class that are, TP / (TP + FP).
 
@@ -189,7 +186,7 @@ class FBeta(AveragedMetric):
 
     def read(self, table: Confusion) -> float | Floats:
         """Return the weighted harmonic mean."""
-        if self.beta > _LARGE:  # as below, over the square of beta, which can overflow
+        if self.beta > 1:  # as below, over the square of beta, which can overflow
             share = 1 / self.beta / self.beta
             return self.averaged(
                 table, (1 + share) * table.tp, table.actual + share * table.predicted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     Amount = NDArray[np.int64] | ExactSum
 
 
-_ROOM, _LOWEST = 928, -1074  # exponents of a total, and of a lowest bit, that floats hold well
+_ROOM = 1020  # sums below 2**1020 can be doubled twice
+_SMALLEST = float(np.finfo(np.float64).smallest_normal)
 _WHOLE = 1 << 53  # integers with a sum below are float64 as well, and so are all their sums
 
 
@@ -38,7 +38,7 @@ class Confusion:
             amount = ExactSum.counts(amount)
         self.exponent = 0  # of two: every float here is to be scaled by it, which no ratio needs
         if isinstance(amount, ExactSum):
-            amount, self.exponent = _scaled(amount)
+            self.exponent = _exponent(amount)
         self._amount = amount
         self._hit = rows == columns
         self.doubt = ""  # what a reading of it has to warn of
@@ -74,7 +74,7 @@ class Confusion:
 
     def _sums(self, side: NDArray[Any], chosen: NDArray[np.bool_] | None = None) -> Floats:
         if isinstance(self._amount, ExactSum):
-            return np.asarray(self._exact(side, chosen).to_float())
+            return np.asarray(self._exact(side, chosen).to_float(-self.exponent))
         amount = self._amount if chosen is None else self._amount * chosen
         return np.bincount(side, amount, self.size).astype(np.float64, copy=False)
 
@@ -82,7 +82,7 @@ class Confusion:
     def amount(self) -> Floats:
         """Rows of each pair of classes that occurs."""
         if isinstance(self._amount, ExactSum):
-            return np.asarray(self._amount.to_float())
+            return np.asarray(self._amount.to_float(-self.exponent))
         return self._amount.astype(np.float64)
 
     def unscaled(self, amount: Any) -> Any:
@@ -93,23 +93,23 @@ class Confusion:
     @property
     def counts(self) -> NDArray[np.int64] | None:
         """The same as integers, ``None`` where they are not whole or reach 2**62."""
-        if isinstance(self._amount, ExactSum) and not self.exponent:
+        if isinstance(self._amount, ExactSum):
             counts, weights = as_counts(self._amount)
             return counts if weights is None else None
-        return None if isinstance(self._amount, ExactSum) else self._amount
+        return self._amount
 
     @cached_property
     def total(self) -> float:
         """All rows."""
         if isinstance(self._amount, ExactSum):
-            return float(self._amount.sum().to_float())
+            return float(self._amount.sum().to_float(-self.exponent))
         return float(self._amount.sum())
 
     @cached_property
     def hits(self) -> float:
         """Rows predicted right."""
         if isinstance(self._amount, ExactSum):
-            return float(self._amount[np.flatnonzero(self._hit)].sum().to_float())
+            return float(self._amount[np.flatnonzero(self._hit)].sum().to_float(-self.exponent))
         return float(self._amount[self._hit].sum())
 
     @cached_property
@@ -134,7 +134,9 @@ class Confusion:
             return self.total - self.actual - self.fp
         everything = self._amount.regroup(np.zeros(len(self.rows), np.intp), 1)
         touched = self._exact(self.rows) + self._exact(self.columns, ~self._hit)
-        return np.asarray((everything[np.zeros(self.size, np.intp)] - touched).to_float())
+        return np.asarray(
+            (everything[np.zeros(self.size, np.intp)] - touched).to_float(-self.exponent)
+        )
 
     @cached_property
     def actual(self) -> Floats:
@@ -172,15 +174,12 @@ class Confusion:
         return (*by_class, cells)
 
 
-def _scaled(amount: ExactSum) -> tuple[ExactSum, int]:
-    """Return sums of weights with room to be added and doubled as floats, and their exponent."""
+def _exponent(amount: ExactSum) -> int:
+    """Return by which power of two sums of weights are too large to be added up as floats."""
     total, unit = amount.sum().integers()
-    over = total.bit_length() + unit - _ROOM
-    if over <= 0:
-        return amount, 0
-    shift = -(-over // 32) * 32
-    if amount.exponent - shift < _LOWEST:
+    over: int = max(0, total.bit_length() + unit - _ROOM)
+    if over and np.asarray(amount.to_float(-over)).min() < _SMALLEST:
         raise StreamMetricsError(
-            "weights lie more than 2**1900 apart: no float64 holds sums of both; rescale them"
+            "weights lie more than 2**2000 apart: no float64 holds sums of both; rescale them"
         )
-    return replace(amount, exponent=amount.exponent - shift), shift
+    return over

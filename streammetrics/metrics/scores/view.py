@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.columns.logits import sigmoid
+from streammetrics.core.errors import StreamMetricsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,7 +141,8 @@ def _weighed(histogram: DyadicHistogram) -> Steps:
     """
     low, high, single, counts = map(np.concatenate, zip(*_transposed(histogram), strict=True))
     scaled = np.ldexp(counts, 300 - np.frexp(counts.max())[1])
-    if ((scaled.sum(axis=0) < 2.0**-900) & counts.any(axis=0)).any():
+    weighs = [total > 0 for total in histogram.totals()]
+    if ((scaled.sum(axis=0) < 2.0**-900) & weighs).any():
         raise StreamMetricsError(
             "the weights of the two classes lie more than 2**1200 apart; rescale them"
         )

@@ -132,6 +132,7 @@ def quantile(histogram: DyadicHistogram, q: float, method: QuantileMethod) -> Es
     the two neighbours where it is met exactly. It does not depend on the scale of the weights.
     """
     level = Fraction(str(q))
+    unit = Fraction(2) ** histogram.unit
     total = _mass(histogram)
     if method == "linear":
         if total < 1:
@@ -142,7 +143,9 @@ def quantile(histogram: DyadicHistogram, q: float, method: QuantileMethod) -> Es
         share = h - first
     else:
         ranks, share = (_Rank(level * total, left=True), _Rank(level * total)), Fraction(1, 2)
-    (low_a, high_a), (low_b, high_b) = _located(histogram, ranks)
+    (low_a, high_a), (low_b, high_b) = _located(
+        histogram, [rank._replace(mass=rank.mass / unit) for rank in ranks]
+    )
     low, high = _between(low_a, low_b, share), _between(high_a, high_b, share)
     if not low < high:
         return Estimate(low, low, high)
@@ -164,7 +167,8 @@ def _mass(histogram: DyadicHistogram) -> Fraction:
     (total,) = histogram.totals()
     if isinstance(total, int):
         return Fraction(total)
-    return sum((_exact(block.counts[0]) for block in histogram.cells()), Fraction(0))
+    told = sum((_exact(block.counts[0]) for block in histogram.cells()), Fraction(0))
+    return told * Fraction(2) ** histogram.unit
 
 
 def _exact(mass: NDArray[Any]) -> Fraction:
