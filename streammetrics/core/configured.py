@@ -204,7 +204,8 @@ def _expected(options: tuple[Any, ...]) -> str:
         elif option is type(None):
             words.append("None")
         else:
-            words.append(f"a {getattr(get_origin(option) or option, '__name__', option)}")
+            kind = str(getattr(get_origin(option) or option, "__name__", option))
+            words.append(f"an {kind}" if kind[0] in "aeiou" else f"a {kind}")
     return " or ".join(words)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -25,7 +25,7 @@ class Mean(NamedTuple):
 def mean_of_classes(
     values: Floats,
     weight: Floats,
-    seen: NDArray[np.bool_],
+    seen: Callable[[], NDArray[np.bool_]],
     labels: Sequence[Any],
     zero_division: float | None,
     of: str = "",
@@ -38,13 +38,17 @@ def mean_of_classes(
     every such class is left out; with another number there is none, as it is their value. A mean
     of which no class is defined is ``nan``.
     """
+    empty = np.isnan(values)
+    if not empty.any():
+        return Mean(float((values * weight).sum() / weight.sum()), "")
     counted = weight > 0
-    empty = np.isnan(values) & counted
+    empty &= counted
     if not (counted & ~empty).any():
         return Mean(math.nan, "")
     doubts = []
     if zero_division is None and empty.any():
-        zero, absent = empty & seen, empty & ~seen
+        known = seen()
+        zero, absent = empty & known, empty & ~known
         if zero.any():
             doubts.append(
                 f"counts {of}{_named(labels, zero)} as 0 in its average, being 0/0 there "

@@ -63,6 +63,25 @@ def test_a_binary_average_names_what_there_is():
         sm.F1().update([0, 1, 2], [0, 1, 2]).compute()
 
 
+@pytest.mark.parametrize(
+    ("metric", "columns", "message"),
+    [
+        (sm.MSLE(), ([-2.0], [1.0]), r"y_true is not above -1 in 1 row, first in row 0 \(-2\.0\)"),
+        (sm.PoissonDeviance(), ([-1.0], [1.0]), "y_true is not at least 0 in 1 row"),
+        (sm.MAE(), (["a"], [1.0]), "y_true holds text; numbers are needed"),
+        (sm.MAE(), ([1.0, 2.0], [[1.0, 2.0]] * 2), "y_true has 1 numbers a row, y_pred has 2"),
+    ],
+)
+def test_numbers_out_of_range(metric, columns, message):
+    with pytest.raises(sm.InvalidBatchError, match=message):
+        metric.update(*columns)
+
+
+def test_parameters_of_another_type_name_what_is_expected():
+    with pytest.raises(ValueError, match=r"F1\(ignore_index=1\.5\): expected an int or None"):
+        sm.F1(ignore_index=1.5)
+
+
 def test_long_rows_are_shown_in_part():
     wide = np.full((1, 1000), 0.5)
     with pytest.raises(sm.InvalidBatchError, match=r"0\.5, \.\.\. 1000 of them") as caught:

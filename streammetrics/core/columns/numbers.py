@@ -83,6 +83,8 @@ class Numbers(Field):
         if np.isinf(values[wrong]).any():
             return "is infinite"
         bracket, low = ("(", self.above) if self.above > self.low else ("[", self.low)
+        if self.high == math.inf:
+            return f"is not {'above' if bracket == '(' else 'at least'} {low:g}"
         return f"is outside {bracket}{low:g}, {self.high:g}]"
 
     def finish(

@@ -148,7 +148,6 @@ class Confusion:
         """Rows predicted to be of the class."""
         return self._sums(self.columns)
 
-    @property
     def seen(self) -> NDArray[np.bool_]:
         """Whether a class has rows, as the true or as the predicted one."""
         seen: NDArray[np.bool_] = np.zeros(self.size, np.bool_)

@@ -158,7 +158,7 @@ class ClassScoreMetric(ScoreMetric):
         weight = np.ones(len(classes))
         if self.average == "weighted":
             weight = np.array([float(stairs.share) for stairs in classes])
-        return mean_of_classes(each, weight, seen, labels, self.zero_division)
+        return mean_of_classes(each, weight, lambda: seen, labels, self.zero_division)
 
     def _filled(self, value: float) -> float:
         return value if self.zero_division is None or value == value else self.zero_division  # noqa: PLR0124 - the test for nan
