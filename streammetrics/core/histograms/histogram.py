@@ -50,7 +50,7 @@ class DyadicHistogram:
     Rows wait until enough of them have gathered or the state is read: as they are while there are
     no wider cells, then as the place of their cell. Memory: 9 bytes per row that waits without a
     cell, of which there are at most twice ``max_cells``, and 4 bytes per row with one, at most
-    twice the cells, each with 8 more for a weight; then 16 to 32 bytes per cell (40 to 80 with
+    twice the cells, or 12 of each weighted row, up to five times the cells; then 16 to 32 bytes per cell (40 to 80 with
     fractional weights) and up to 16 for the table that finds it. An add takes about as much
     again. Cost: a vectorised sort while exact, or one of positions where there are weights, then
     about twenty passes over blocks in the cache.
@@ -329,7 +329,9 @@ class DyadicHistogram:
         self._tally, late = placed(self._cells, self._index, chunks, self._tally)
         if late.scores.size:
             self._late = appended(self._late, late)
-        if self._tally.size > max(8 * _FEWEST, 2 * self._cells.ids.size):
+        # To count weights costs a pass over all digits of the cells, and one over counts is cheap.
+        passes = 4 if chunks[0].weight is not None else 1
+        if self._tally.size > max(8 * _FEWEST, passes * self._cells.ids.size):
             self._count_tally()
         if size_of(self._late) > max(_FEWEST, self._cells.ids.size // 2):
             self._insert(())

@@ -110,10 +110,23 @@ def _sorted(every: Sequence[Cells], dtype: type[np.integer[Any]]) -> Cells:
         scores = np.concatenate([cells.scores for cells in every])[order]
     starts, first, single = runs_of(ids, scores, ascending=False)
     table = np.concatenate([np.asarray(cells.mass) for cells in every], dtype=dtype)
-    counts = np.empty((starts.size, table.shape[1]), dtype)
-    for column, more in zip(columns_of(counts, dtype), columns_of(table, dtype), strict=True):
+    return Cells(level, first, single, _added(table, order, starts), classes)
+
+
+def _added(table: NDArray[Any], order: NDArray[np.intp], starts: NDArray[np.intp]) -> NDArray[Any]:
+    """Sums of the runs of a table in an order."""
+    if 8 * (order.size - starts.size) < order.size:  # most runs are of one cell
+        counts = table.take(order[starts], axis=0)
+        others = np.delete(np.arange(order.size), starts)
+        run = np.searchsorted(starts, others, "right") - 1
+        np.add.at(counts, run, table.take(order[others], axis=0))
+        return counts
+    counts = np.empty((starts.size, table.shape[1]), table.dtype)
+    for column, more in zip(
+        columns_of(counts, table.dtype), columns_of(table, table.dtype), strict=True
+    ):
         np.add.reduceat(more[order], starts, dtype=more.dtype, out=column)
-    return Cells(level, first, single, counts, classes)
+    return counts
 
 
 # --- by looking up -------------------------------------------------------------------------------
