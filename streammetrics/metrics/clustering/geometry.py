@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.statistics.clusters.distances import lengths
+from streammetrics.statistics.clusters.rows import by_content
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +31,8 @@ class Spread(NamedTuple):
 
 def spread(sums: ClusterSums, sample: PointSample) -> Spread:
     """Return the spread of clusters, seen from the mean of all points and scaled within two."""
-    rows, n, size = sample.rows, sums.counts, len(sums.counts)
+    n, size = sums.counts, len(sums.counts)
+    rows, _ = by_content(sample.rows, size)
     exponent, (lowest, highest, points) = scaled(sample.low, sample.high, rows.points)
     origin, centroids = sums.centroids(exponent)
     lowest, highest, points = lowest - origin, highest - origin, points - origin

@@ -25,6 +25,7 @@ from streammetrics.statistics.clusters.distances import (
     nearest_and_farthest,
     silhouettes,
 )
+from streammetrics.statistics.clusters.rows import by_content
 from streammetrics.statistics.clusters.sample import PointSample
 from streammetrics.statistics.clusters.sums import ClusterSums
 
@@ -218,7 +219,7 @@ class DaviesBouldin(SampledMetric):
     def readout(self, *statistics: Any) -> float:
         """Return the mean of the worst ratios."""
         _, worst = self._by_cluster(*statistics)
-        return float(worst.mean()) if worst.size else math.nan
+        return math.fsum(worst) / worst.size if worst.size else math.nan
 
     def per_cluster(self) -> KeyedValues:
         """Return the worst ratio of each cluster, by its label."""
@@ -329,11 +330,14 @@ class Silhouette(SampledMetric):
         else:
             present, codes = np.unique(held.rows.codes, return_inverse=True)
             labels = held.labels[present]
-            cloud = Cloud.of(held.rows.points, codes, held.rows.copies)
-            counts = np.bincount(cloud.codes, cloud.copies, len(labels)).astype(np.int64)
+            rows, places = by_content(held.rows._replace(codes=codes), len(labels))
+            cloud = Cloud.of(rows.points, places[rows.codes], rows.copies)
+            amounts = np.bincount(cloud.codes, cloud.copies, len(labels))
+            counts = amounts.astype(np.int64)[places]
             if 2 <= len(labels) < counts.sum():
                 values = silhouettes(cloud, len(labels), squared=self.metric == "sqeuclidean")
-                means = np.bincount(cloud.codes, cloud.copies * values, len(labels)) / counts
+                added = np.bincount(cloud.codes, cloud.copies * values, len(labels))
+                means = (added / amounts)[places]
         if not 2 <= len(labels) < counts.sum():
             means = np.full(len(labels), math.nan)
         return labels, means, counts

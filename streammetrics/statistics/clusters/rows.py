@@ -69,6 +69,22 @@ def row_hashes(
     return _mixed(labels[codes] + points)
 
 
+def by_content(rows: Rows, size: int) -> tuple[Rows, NDArray[np.intp]]:
+    """Return the rows in an order that no label has a say in, and each cluster's place in one.
+
+    Points are in the order of their hashes, clusters in that of the sum of theirs: clusters whose
+    sums are the same hold the same points, and may change places. What is added up in this order
+    has the same bits whatever the clusters are called.
+    """
+    hashes = _mixed(point_hashes(rows.points))
+    sums = np.zeros(size, np.uint64)
+    np.add.at(sums, rows.codes, hashes * rows.copies.astype(np.uint64))
+    places = np.empty(size, np.intp)
+    places[np.argsort(sums)] = np.arange(size)
+    order = np.argsort(hashes)
+    return rows.take(order), places
+
+
 def canonical(rows: Rows, limit: int) -> Rows:
     """Return the `limit` distinct rows that come first by hash, then label, then coordinates."""
     order = np.argsort(rows.hashes)
