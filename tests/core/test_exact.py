@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.exact import digits as big
+from streammetrics.core.exact.digits import canonical
 from streammetrics.core.exact.sums import ExactSum
 
 HOSTILE = st.one_of(
@@ -267,8 +268,7 @@ def from_integers(integers, exponent):
     """Sums of any integers in units of 2**exponent, a multiple of 32, built digit by digit."""
     width = max(n.bit_length() for n in integers) // 32 + 2
     table = [[n >> 32 * k & 0xFFFFFFFF for k in range(width)] + [-(n < 0)] for n in integers]
-    raw = ExactSum((len(integers),), np.array(table, np.int64), exponent)
-    return raw + ExactSum.zero((len(integers),))
+    return ExactSum((len(integers),), *canonical(np.array(table, np.int64), exponent))
 
 
 @given(st.lists(st.tuples(HOSTILE, st.sampled_from([-1, 0, 1])), min_size=1, max_size=5))

@@ -212,6 +212,10 @@ class ExactSum:
     def _plus(self, other: Self, sign: int) -> Self:
         if self.shape != other.shape:
             raise ValueError(f"sums of shapes {self.shape} and {other.shape} cannot be added")
+        if not other.digits.shape[1]:  # all zero, as sums are before the first rows
+            return self
+        if sign == 1 and not self.digits.shape[1]:
+            return other
         low = min(self.exponent, other.exponent)
         if self.shape == ():  # Python's integers are quicker for one
             value = to_integer(self.digits[0]) << (self.exponent - low)

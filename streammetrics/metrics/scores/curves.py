@@ -167,12 +167,12 @@ class ROCAUC(ClassScoreMetric):
         if not stairs.positives or not stairs.negatives:
             return math.nan, math.nan, math.nan
         rate = Fraction(1 if self.max_fpr is None else self.max_fpr)
-        twice = _roc_areas(stairs, rate)
-        chance = rate * rate / 2
-        low, value, high = (
-            float(min((1 + (area - chance) / (rate - chance)) / 2, Fraction(1)))
-            for area in (each / (2 * _product(stairs)) for each in twice)
-        )
+        whole = 2 * _product(stairs)
+        areas = [twice / whole for twice in _roc_areas(stairs, rate)]
+        if rate < 1:  # else this changes nothing
+            chance = rate * rate / 2
+            areas = [(1 + (area - chance) / (rate - chance)) / 2 for area in areas]
+        low, value, high = (min(float(area), 1.0) for area in areas)
         return low, value, high
 
 

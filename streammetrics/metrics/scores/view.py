@@ -95,7 +95,11 @@ class Staircase:
         self.least = 1.0 if whole else 0.0
         self._weighed: Steps | None = None
         negatives, positives = histogram.totals()
-        first = next(histogram.cells(), None)
+        blocks = histogram.cells()
+        first = next(blocks, None)
+        # Counting rows that wait takes longer than reading the cells of a few: if there is one
+        # block, it is kept.
+        self._only = [first] if first is not None and next(blocks, None) is None else None
         integers = first is None or first.counts.dtype == np.int64
         if not integers or positives * negatives > _COUNTABLE:
             self._weighed = _weighed(histogram)
@@ -128,7 +132,7 @@ class Staircase:
             yield self._weighed
             return
         tp, fp = int(self.positives), int(self.negatives)
-        for low, high, single, (n, p) in self._histogram.cells():
+        for low, high, single, (n, p) in self._only or self._histogram.cells():
             yield Steps(low, high, single, p, n, tp, fp)
             tp, fp = tp - int(p.sum()), fp - int(n.sum())
 
