@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+_BEYOND = 1 << 63  # integers are of 64 bits
 _PLAIN: frozenset[Any] = frozenset({bool, int, float, str, type(None)})
 
 
@@ -63,7 +64,11 @@ class Configured:
         for name, (options, plain, words) in _options(cls).items():
             value = getattr(self, name)
             kind = type(value)
-            if kind not in plain and (kind is not str or value not in words):
+            if kind is int:
+                known = int in plain and -_BEYOND <= value < _BEYOND
+            else:
+                known = kind in plain or (kind is str and value in words)
+            if not known:
                 self.__dict__[name] = _canonical(value, options, cls, name)
         self.check_parameters()
         # What identifies the configuration: hashable, and equal where the parameters are. Made
@@ -164,11 +169,15 @@ def _canonical(value: Any, options: tuple[Any, ...], cls: type, name: str) -> An
     if any(_fits(value, option) for option in options):
         # An integer is a float where a float is meant and an integer is not.
         whole = isinstance(value, int) and not isinstance(value, bool)
-        if not (whole and float in options and int not in options):
+        if not whole:
             return value
-        with suppress(OverflowError):
-            return float(value)
-    raise ValueError(f"{cls.__name__}({name}={value!r}): expected {_expected(options)}")
+        if float not in options or int in options:
+            if -_BEYOND <= value < _BEYOND:
+                return value
+        else:
+            with suppress(OverflowError):
+                return float(value)
+    raise ValueError(f"{cls.__name__}({name}={_brief(value)}): expected {_expected(options)}")
 
 
 def _fits(value: Any, option: Any) -> bool:

@@ -183,8 +183,19 @@ def test_a_statistic_refuses_by_a_value_error(monkeypatch):
 
 
 def test_parameters_beyond_every_float_are_refused_and_long_ones_shown_in_brief():
-    with pytest.raises(ValueError, match="threshold"):
+    with pytest.raises(ValueError, match=r"threshold=1000000.{,60}: expected a float or None"):
         sm.Accuracy(threshold=10**400)
-    assert len(repr(sm.Accuracy(pos_label=10**400))) < 100
+    for wrong in (lambda: sm.ROCAUC(pos_label=2**63), lambda: sm.NDCG(k=2**63)):
+        with pytest.raises(ValueError, match=r"=9223372036854775808\): expected"):
+            wrong()
+    with pytest.raises(ValueError, match="at least one bin, at most 1,048,576"):
+        sm.CalibrationError(n_bins=2**53)
+    with pytest.raises(ValueError, match="matrix of numbers: int too large"):
+        sm.Silhouette(centroids=[[10**400]])
     with pytest.raises(ValueError, match="pos_label"):
         sm.ROCAUC(pos_label=(0, 1))
+
+
+def test_a_beta_of_any_size_has_a_value():
+    rows = ([1, 1, 0, 1], [1, 0, 1, 0])
+    assert sm.FBeta(beta=1e200).update(*rows).compute() == sm.Recall().update(*rows).compute()

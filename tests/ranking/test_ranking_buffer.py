@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 import streammetrics as sm
 from streammetrics.core.errors import StateFormatError
+from streammetrics.metrics.ranking import view
 from streammetrics.statistics.rankings import buffer, order
 from streammetrics.statistics.rankings.buffer import RankingBuffer
 from streammetrics.testing import check_laws
@@ -135,6 +138,27 @@ def test_documents_may_follow_rows_without_any_that_were_read(metric, first):
     fed.compute()
     for read in (fed, sm.from_bytes(fed.to_bytes()), sm.merge([fed, metric])):
         assert read.update(**named) == straight.copy().update(**named)
+
+
+@pytest.mark.parametrize("ranks", [(65_537, 65_538), (65_537, 900_000), (500_000, 500_400)])
+def test_long_runs_of_one_grade_are_summed_as_one_by_one(ranks):
+    first, last = ranks
+    summed = view.summed_discounts(np.array([first]), np.array([last]))
+    rank = np.arange(first, last + 1)
+    whole = math.fsum(1 / np.log2(np.arange(2, last + 2)))  # of which it is the end
+    assert abs(summed[0] - math.fsum(1 / np.log2(rank + 1))) < 1e-15 * whole
+
+
+def test_reading_costs_what_the_state_is_and_not_what_it_counts():
+    metric = sm.NDCG().update(query=np.zeros(1000, int), relevance=np.ones(1000))
+    for _ in range(24):
+        metric = sm.merge([metric, metric])
+    metric.update(query=[0], relevance=[1], score=[0.5])
+    metric = sm.from_bytes(metric.to_bytes())
+    assert metric.n_rows == 1000 * 2**24 + 1
+    ideal = 1 / metric.compute()
+    n = metric.n_rows  # the sum lies between these integrals, for each of which n / log2(n) is near
+    assert n / math.log2(n) < ideal < 1.06 * n / math.log2(n)
 
 
 def test_state_of_the_top_k_is_a_fraction_of_the_rows():

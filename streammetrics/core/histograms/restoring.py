@@ -53,7 +53,7 @@ def read_cells(
     if not ascending.all():
         raise StateFormatError("the cells of a histogram are not in ascending order")
     mixed = np.isnan(scores)
-    plain = np.where(mixed, np.nan, scores + 0.0)
+    plain = np.where(mixed, np.nan, scores) + 0.0
     if plain.tobytes() != scores.tobytes():
         raise StateFormatError("the scores of a histogram hold -0.0 or a nan that is not ours")
     if level:

@@ -407,7 +407,7 @@ def as_centroids(centroids: Any) -> tuple[Any, ...] | None:
         return None
     try:
         matrix = np.array(centroids, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"centroids must be a (K, d) matrix of numbers: {error}") from None
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(f"centroids has shape {matrix.shape}; expected (K, d), K and d at least 1")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CalibrationCurve", "CalibrationError"]
 
+_MOST_BINS = 1 << 20  # more would cost what no state says
+
 
 class _Calibration(NamedTuple):
     prob_true: Floats
@@ -53,7 +55,7 @@ class CalibrationError(ClassScoreMetric):
             `ScoreMetric`.
 
     Raises:
-        ValueError: `n_bins` is not positive.
+        ValueError: `n_bins` is not positive, or beyond a million.
 
     Memory and cost: that of `ScoreHistogram`; reading takes some 50 ns a cell.
     Reference: Guo et al. 2017; ``torchmetrics.classification.BinaryCalibrationError`` but for
@@ -137,7 +139,7 @@ class CalibrationCurve(ScoreMetric):
         n_bins: How many bins. The others: see `ScoreMetric`.
 
     Raises:
-        ValueError: `n_bins` is not positive.
+        ValueError: `n_bins` is not positive, or beyond a million.
 
     Memory and cost: that of `ScoreHistogram`; reading takes some 50 ns a cell.
     Reference: ``sklearn.calibration.calibration_curve(strategy="uniform")``.
@@ -310,5 +312,5 @@ def _check(metric: ScoreMetric) -> tuple[Statistic, ...]:
 
 
 def _check_bins(n_bins: int) -> None:
-    if n_bins < 1:
-        raise ValueError(f"n_bins={n_bins!r}: expected at least one bin")
+    if not 1 <= n_bins <= _MOST_BINS:
+        raise ValueError(f"n_bins={n_bins!r}: expected at least one bin, at most {_MOST_BINS:,}")

@@ -171,7 +171,7 @@ def _read_axis(arrays: Mapping[str, NDArray[Any]], name: str, level: int) -> Axi
     ids = take_array(arrays, f"{name}_cells", "int64")
     values = take_array(arrays, f"{name}_values", "float64")
     mixed = np.isnan(values)
-    plain = np.where(mixed, np.nan, values + 0.0)
+    plain = np.where(mixed, np.nan, values) + 0.0
     if plain.tobytes() != values.tobytes():
         raise StateFormatError("values of pairs hold -0.0 or a nan that is not ours")
     if ids.size != (values.size if level else 0):
