@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
+import shutil
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,6 +16,7 @@ from prediction_files import store
 from reading import fed, rows, suite
 
 import streammetrics as sm
+from streammetrics.readers import paths
 from streammetrics.readers.errors import ReadError
 from streammetrics.readers.formats import pieces_of
 from streammetrics.readers.paths import find
@@ -116,6 +120,45 @@ def test_a_cut_file_does_not_kill_the_process(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     for line, path in zip(done.stdout.splitlines(), paths, strict=True):
         assert line.startswith(f"{path} changed while it was read: it had ")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", NAMES)
+def test_attacks_at_any_time(tmp_path, monkeypatch, name, seed):
+    """What is returned is of one content, whenever the file changes after it was found."""
+    path = tmp_path / name
+    chance = random.Random(f"{name} {seed}")
+    old, new = rows(60_000, 1), rows(60_000, 2)
+    whole = {fed(old).to_bytes(), fed(new).to_bytes()}
+    first = store(old, tmp_path / f"old-{name}", rows=5000)
+    second = store(new, tmp_path / f"new-{name}", rows=5000)
+
+    def swap(path):
+        os.replace(shutil.copy(second, f"{path}.next"), path)
+
+    def overwrite(path):
+        with open(path, "r+b") as file:
+            file.write(second.read_bytes())
+
+    for workers in (1, 1, 1, 2):
+        shutil.copy(first, path)
+        change = chance.choice([cut, empty, grow, overwrite, swap])
+        attack = threading.Timer(chance.random() * 0.1, change, [path])
+
+        def found_then_attacked(*arguments, attack=attack):
+            found = find(*arguments)
+            attack.start()
+            return found
+
+        monkeypatch.setattr(paths, "find", found_then_attacked)
+        try:
+            state = sm.evaluate(suite(), path, batch_rows=2000, workers=workers)
+        except ReadError as error:
+            assert "changed while it was read" in str(error)  # noqa: PT017 - it may also end well
+        else:
+            assert state.to_bytes() in whole
+        attack.join()
 
 
 def test_flipped_bits_of_pages_with_checksums_are_told(tmp_path):
