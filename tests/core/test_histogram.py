@@ -2,7 +2,9 @@
 
 import math
 import struct
+import sys
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import pairwise
 
@@ -711,3 +713,26 @@ def test_a_flipped_bit_is_refused_or_gives_a_valid_state(data, name):
     assert {k: v.tobytes() for k, v in h.arrays().items()} == {
         k: v.tobytes() for k, v in (arrays | {which: array}).items()
     }
+
+
+# --- threads -------------------------------------------------------------------------------------
+
+
+def test_many_threads_read_what_has_not_been_counted_yet():
+    rng = np.random.default_rng(2)
+    rows = [(s, k % 2, 1.0 + k % 3) for k, s in enumerate(rng.random(300).tolist())]
+    rows += [(2**60 + k, k % 2, 0.1) for k in range(40)]
+    expected = DyadicHistogram(64, 2)
+    add_long(expected, rows)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for _ in range(10):
+                shared = DyadicHistogram(64, 2)
+                for k in range(0, len(rows), 50):
+                    add_long(shared, rows[k : k + 50])
+                found = list(pool.map(lambda h: (image(h), h.totals(), h.level), [shared] * 8))
+                assert found == [(image(expected), expected.totals(), expected.level)] * 8
+    finally:
+        sys.setswitchinterval(before)
