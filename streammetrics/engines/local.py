@@ -42,7 +42,7 @@ def evaluate(
             `MetricSet.update` takes them, a sequence of both, or an iterator of them. Tables of an
             iterator are taken one by one, so that they need not fit in memory together, and by
             this process only. What of folders is left out, and why, is a warning.
-        workers: Processes, this one and others that are spawned, so a script needs the usual
+        workers: Processes; more than one are spawned, so a script needs the usual
             ``if __name__ == "__main__":``. They share files by row groups, batches or whole, and
             tables whole; states travel back, rows do not.
         batch_rows: Rows of a file that are read at a time.
