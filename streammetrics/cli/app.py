@@ -214,11 +214,12 @@ def merge(
         merged = in_ledger(states) if ledger else in_one(states)
         if seal:
             merged.seal(merged.ids)
+        rows = merged.n_rows  # raises where a shard is contradicted: that is not written
         write(output, merged.to_bytes())
     count = f"{len(states)} state{'s' * (len(states) != 1)}"
     if isinstance(merged, Ledger):
         count += f" into {len(merged):,} shard{'s' * (len(merged) != 1)}"
-    return Outcome(f"merged {count} of {merged.n_rows:,} rows into {output}\n")
+    return Outcome(f"merged {count} of {rows:,} rows into {output}\n")
 
 
 @app.command(name="show", cls=typed.Once)

@@ -179,4 +179,5 @@ def _report(model: Model, state: MetricSet, per_query: bool) -> Report:
     about = {**model.about, "options": dict(model.plan.options)}
     weight = model.plan.asked.get(WEIGHT)
     notes = [] if weight is None else [f"weighted by {weight}"]
-    return report(state, about, notes, per_query=per_query)
+    with advice(model.plan):
+        return report(state, about, notes, per_query=per_query)

@@ -30,7 +30,9 @@ NO_ROWS = 1
 _OPTIONS = {
     'nan_policy="omit"': "--nan-policy omit",
     "from_logits=True": "--from-logits",
+    "to cut scores, give the metric a threshold, as threshold=0.5": "--y-score takes scores",
     "threshold=0.5": "--threshold 0.5",
+    "average='macro', 'micro', 'weighted' or None": "--average macro, micro, weighted or none",
     "pos_label=": "--pos-label ",
 }
 _FORMS = {"--json": as_json, "--csv": as_csv, "--markdown": as_markdown}
@@ -50,7 +52,8 @@ def advice(what: Plan) -> Iterator[None]:
             rest = ",".join(name for name in what.suite if name not in strict)
             message += f"; {', '.join(strict)} need{'s' * (len(strict) == 1)} probabilities"
             message += f": leave out with --metrics '{rest}'" if rest else ""
-        if what.task == "multiclass" and "third label" in message:
+        amiss = "third label" in message or "is not a label" in message
+        if what.task == "multiclass" and "y_score" in what.asked and amiss:
             message += "; --y-score needs a column for each class"
         raise CommandError(message) from error
 

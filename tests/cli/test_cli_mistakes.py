@@ -213,11 +213,30 @@ def test_more_classes_than_the_task_has(mistake, tmp_path):
     path = store(table, tmp_path / "t.parquet")
     assert mistake("evaluate", path, *BINARY).startswith(f"{path}: label")
     line = mistake("evaluate", path, "--task", "binary", "--y-true", "label", "--y-pred", "label")
-    assert "choose another average" in line
+    assert "--average macro, micro, weighted or none" in line
     line = mistake(
         "evaluate", path, "--task", "multiclass", "--y-true", "label", "--y-score", "label"
     )
     assert line.endswith("--y-score needs a column for each class")
+
+
+def test_advice_is_what_to_type_next(mistake, command, tmp_path):
+    table = pa.table({"label": ["yes", "no"], "score": [3.5, -2.0], "pred": ["yes", "no"]})
+    path = store(table, tmp_path / "t.csv")
+    binary = ("evaluate", path, "--task", "binary", "--y-true", "label")
+    assert "--pos-label 'yes' or another" in mistake(*binary, "--y-score", "score")
+    assert "--pos-label 'yes' or another" in mistake(*binary, "--y-pred", "pred")
+    yes = (*binary, "--pos-label", "yes")
+    assert "--y-score takes scores" in mistake(*yes, "--y-pred", "score")
+    assert "say --from-logits if these are logits" in mistake(*yes, "--y-score", "score")
+    assert command(*yes, "--y-score", "score", "--from-logits").code == 0
+    several = ("evaluate", path, "--task", "multiclass", "--y-true", "label")
+    line = mistake(*several, "--y-score", "score")
+    assert line.endswith("--y-score needs a column for each class")
+    three = store(pa.table({"label": ["a", "b", "c"]}), tmp_path / "three.csv")
+    both = ("--y-true", "label", "--y-pred", "label", "--pos-label", "a")
+    line = mistake("evaluate", three, "--task", "binary", *both)
+    assert "--average macro, micro, weighted or none takes any number of classes" in line
 
 
 def test_standard_input_that_is_no_table(mistake, monkeypatch):
