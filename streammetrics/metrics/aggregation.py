@@ -21,7 +21,7 @@ __all__ = ["Count", "Maximum", "Mean", "Minimum", "Quantile", "Sum", "Variance"]
 
 
 class Aggregate(Metric):
-    """A metric of one column of values, (n,).
+    """A metric of one column of values, (n,); integers beyond 2**53 are taken whole.
 
     Args:
         nan_policy: ``"omit"`` leaves rows with a missing value out; `n_omitted` counts them.

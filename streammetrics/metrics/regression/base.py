@@ -43,6 +43,8 @@ def ratio(above: Fraction, below: Fraction) -> Fraction | None:
 class RegressionMetric(Metric):
     """A metric of targets and predictions, (n,) or (n, d) for d outputs; numbers are finite.
 
+    Integers beyond 2**53 are taken whole: an error is the exact difference, rounded once.
+
     Args:
         multioutput: How the d outputs become one value: ``"uniform_average"`` is their mean and
             ``"raw_values"`` an array (d,). Where the metric is a ratio of variances,
