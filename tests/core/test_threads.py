@@ -42,7 +42,7 @@ def together(*jobs):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
         assert not thread.is_alive(), "threads wait for each other"
     if failed:
         raise failed[0]
@@ -133,6 +133,24 @@ def test_writers_of_batches_of_any_size_lose_nothing(sizes):
     together(*(writer(metric, [rows] * 2) for rows in batches), lambda: metric.n_rows)
     for rows in batches:
         writer(alone, [rows] * 2)()
+    assert metric.to_bytes() == alone.to_bytes()
+
+
+@pytest.mark.long
+def test_a_long_time_of_everything_at_once():
+    metric, done = suite().update(**batch(40)), []
+    sizes = [2, 16, 128, 1_024, STAGED + 2, SLICE + 2]
+    batches = [[batch(RNG.choice(sizes), 1_000 * k + i) for i in range(60)] for k in range(4)]
+
+    def reader():
+        while len(done) < len(batches):
+            for read in READS.values():
+                assert read(metric) % 2 == 0
+
+    together(reader, reader, *(writer(metric, some, done) for some in batches))
+    alone = suite().update(**batch(40))
+    for some in batches:
+        writer(alone, some)()
     assert metric.to_bytes() == alone.to_bytes()
 
 
