@@ -320,7 +320,8 @@ class ExactSum:
         """The exact value of a single sum."""
         if self.shape != ():
             raise ValueError(f"one fraction of sums of shape {self.shape}")
-        return Fraction(to_integer(self.digits[0])) * Fraction(2) ** self.exponent
+        value, unit = to_integer(self.digits[0]), self.exponent
+        return Fraction(value << unit) if unit >= 0 else Fraction(value, 1 << -unit)
 
     @property
     def nbytes(self) -> int:
