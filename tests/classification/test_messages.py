@@ -19,6 +19,7 @@ MISTAKES = [
     (sm.ROCAUC(), (WORDS, S), "pos_label='yes'"),
     (sm.LogLoss(pos_label="yes"), (Y, S), "holds integers, but pos_label is 'yes': .*pos_label=1"),
     (sm.Accuracy(), (WORDS, Y), r"y_true holds strings, y_pred holds integers: .*names\[codes\]"),
+    (sm.Accuracy(), (np.eye(4), Y), r"y_pred has shape .*one-hot .*y_true\.argmax"),
     (sm.Accuracy(), (Y, WORDS), "y_true holds integers, y_pred holds strings"),
     (sm.Accuracy(), (WORDS, MATRIX), "y_true holds strings, y_pred holds integers"),
     (sm.ROCAUC(), ([0, 1, 2, 0], S), r"third label .*pass \(n, K\) scores"),

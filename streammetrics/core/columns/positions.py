@@ -51,7 +51,8 @@ def by_row(column: Column, positions: tuple[int, ...], title: str) -> Column:
     sample, *rest = map(str, positions)
     raise InvalidBatchError(
         f"{title} has shape {shape}, and the labels {positions}: pass one value for each label, or "
-        f"scores of shape ({', '.join([sample, 'K', *rest])}), the class second"
+        f"scores of shape ({', '.join([sample, 'K', *rest])}), the class second; labels that are "
+        "one-hot come as y_true.argmax(axis=1)"
     )
 
 

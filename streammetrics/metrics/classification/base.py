@@ -177,7 +177,7 @@ class AveragedMetric(ContingencyMetric):
             return LabelledArray.of(values, table.labels)
         weight = table.actual if self.average == "weighted" else np.ones(table.size)
         mean, table.doubt = mean_of_classes(
-            values, weight, table.seen, table.labels, self.zero_division
+            values, weight, lambda: table.seen, table.labels, self.zero_division
         )
         return mean
 

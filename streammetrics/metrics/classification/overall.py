@@ -265,7 +265,12 @@ class ClassificationReport(ContingencyMetric):
             report[title] = {}
             for name, column in columns.items():
                 report[title][name], doubt = mean_of_classes(
-                    column, weight, table.seen, table.labels, self.zero_division, f"the {name} of "
+                    column,
+                    weight,
+                    lambda: table.seen,
+                    table.labels,
+                    self.zero_division,
+                    f"the {name} of ",
                 )
                 doubts[doubt] = title
             report[title]["support"] = float(table.unscaled(table.total))

@@ -148,6 +148,7 @@ class Confusion:
         """Rows predicted to be of the class."""
         return self._sums(self.columns)
 
+    @cached_property
     def seen(self) -> NDArray[np.bool_]:
         """Whether a class has rows, as the true or as the predicted one."""
         seen: NDArray[np.bool_] = np.zeros(self.size, np.bool_)
