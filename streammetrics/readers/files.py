@@ -105,6 +105,7 @@ class File(ABC):
     """A file whose columns are known, before any is read."""
 
     names: tuple[str, ...]
+    late: tuple[str, ...] = ()  # columns that it lacks, and that would be read if it had them
     keys: dict[str, str | None]  # columns of which the path says the value, if the file has none
 
     def __init__(self, source: Source) -> None:

@@ -66,8 +66,10 @@ def pieces_of(
         if here != columns:
             raise InvalidBatchError(_difference(files[0], columns, file, here))
     distinct = {column.title: column for column in columns.values()}
+    late = tuple(text for key, text in asked(kinds).items() if key not in columns)
     pieces: list[Piece] = []
     for file, values in zip(files, _keys(files, distinct), strict=True):
+        file.late = late
         pieces += file.pieces(list(distinct.values()), values)
     return Opened(columns, pieces, _notes(files, distinct))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streammetrics.core.columns.naming import asks_for, is_glob
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.files import File, FilePiece
 from streammetrics.readers.selection import needed, of_kind
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 22  # bytes of text parsed at a time
 _HEAD = 1 << 16  # bytes whose keys are the names of the columns
 _LONGEST = 1 << 24  # characters of one object in an array
+_KEY = re.compile(rb'"([^"\\]*)"\s*:')
 _FIRST, _NEXT = re.compile(r"\s*\[\s*"), re.compile(r"\s*,\s*")
 _LAST, _NONE = re.compile(r"\s*\]\s*"), re.compile(r"\s*\[\s*\]\s*")
 
@@ -39,6 +41,9 @@ _KINDS: dict[type, pa.DataType] = {
 class JsonPiece(FilePiece):
     """A whole file of JSON objects; a key that one lacks is null."""
 
+    known: frozenset[str]  # the keys that its beginning has
+    unsettled: tuple[str, ...]  # names and globs that other keys would have been read for
+
     def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - by bytes
         """Parse some lines at a time."""
         import pyarrow.json as pj  # noqa: PLC0415 - only for those who read JSON
@@ -47,6 +52,7 @@ class JsonPiece(FilePiece):
         row = 0
         with self.source.open() as stream:
             for lines in _blocks(stream, _BLOCK):
+                self._check_keys(lines, row)
                 kinds = _kinds(lines, [name for name in names if name not in numbers])
                 schema = pa.schema([(n, pa.float64() if n in numbers else kinds[n]) for n in names])
                 try:
@@ -61,6 +67,23 @@ class JsonPiece(FilePiece):
                     ) from error
                 yield from read.select(names).to_batches()
                 row += read.num_rows
+
+    def _check_keys(self, lines: bytes, row: int) -> None:
+        """Raise where a key that decides what is read was not in the beginning of the file."""
+        if not self.unsettled:
+            return
+        keys = {key.decode(errors="replace") for key in _KEY.findall(lines)} - self.known
+        new = {key for key in keys if any(asks_for(text, key) for text in self.unsettled)}
+        for at, line in enumerate(io.BytesIO(lines) if new else ()):
+            found: list[str] = []
+            with contextlib.suppress(ValueError):  # a broken line is told of where it is parsed
+                found = sorted(new & _object(line).keys())
+            if found:
+                raise InvalidBatchError(
+                    f"{self.source}: the key {found[0]!r} first stands in row {row + at}, and "
+                    "which columns there are is read from the first rows: give it to the first "
+                    "one, null if need be"
+                )
 
 
 class JsonLines(File):
@@ -84,7 +107,8 @@ class JsonLines(File):
 
     def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
         """Text has to be read from the start."""
-        return [JsonPiece(self.source, columns, None)]
+        globs = tuple(column.title for column in columns if is_glob(column.title))
+        return [JsonPiece(self.source, columns, None, frozenset(self.names), globs + self.late)]
 
 
 def _blocks(stream: io.BufferedReader, size: int) -> Iterator[bytes]:

@@ -129,6 +129,27 @@ def test_an_array_longer_than_a_block(tmp_path, monkeypatch):
     assert state(tmp_path, json.dumps(many.to_pylist(), ensure_ascii=False), "t.json") == fed(table)
 
 
+@pytest.mark.parametrize("array", [False, True])
+def test_keys_that_come_too_late_to_be_read(tmp_path, array):
+    early = [{"label": i % 2, "query": i, "p0": 0.5, "p1": 0.5, "note": "p2"} for i in range(3000)]
+    late = {"label": 1, "query": 1, "p0": 0.5, "p1": 0.25, "p2": 0.25, "doc": 7, "more": {"p3": 1}}
+    body = json.dumps([*early, late])
+    lines = "".join(json.dumps(row) + "\n" for row in [*early, late])
+    (tmp_path / "t.json").write_text(body if array else lines)
+    for metric, columns, key in (
+        (sm.TopKAccuracy(k=1), {"y_true": "label", "y_score": "p*"}, "p2"),
+        (sm.NDCG(), {"relevance": "label", "score": "p0"}, "doc"),
+    ):
+        suite = sm.MetricSet({"m": metric}, columns=columns)
+        with pytest.raises(
+            sm.InvalidBatchError, match=f"the key '{key}' first stands in row 3000, and which"
+        ):
+            sm.evaluate(suite, tmp_path / "t.json")
+    listed = {"y_true": "label", "y_score": ["p0", "p1"]}
+    suite = sm.MetricSet({"m": sm.TopKAccuracy(k=1)}, columns=listed)
+    assert sm.evaluate(suite, tmp_path / "t.json")["m"].n_rows == 3001
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
