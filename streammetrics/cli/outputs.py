@@ -38,6 +38,8 @@ class Output:
 def check_places(outputs: Iterable[Output]) -> None:
     """Raise before anything is opened where an output could not be written."""
     for output in outputs:
+        if not output.path:
+            raise CommandError(f"{output.option} '' names no file")
         if not output.is_stdout:
             _check_writable(output.path)
 

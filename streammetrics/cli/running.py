@@ -105,11 +105,11 @@ def state_of(path: str) -> Metric | MetricSet | Ledger:
 def outputs_of(json: str | None, csv: str | None, markdown: str | None) -> list[Output]:
     """Return what the options for results ask for."""
     asked = (
-        Output("--json", json or "", is_json),
-        Output("--csv", csv or "", begins(f"{FIELDS[0]},{FIELDS[1]},", f"model,{FIELDS[0]},")),
-        Output("--markdown", markdown or "", begins(HEAD)),
+        ("--json", json, is_json),
+        ("--csv", csv, begins(f"{FIELDS[0]},{FIELDS[1]},", f"model,{FIELDS[0]},")),
+        ("--markdown", markdown, begins(HEAD)),
     )
-    return [output for output in asked if output.path]
+    return [Output(option, path, known) for option, path, known in asked if path is not None]
 
 
 def finish(results: Results, outputs: Sequence[Output]) -> Outcome:

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from prediction_files import store
 from scripts import started
@@ -45,6 +47,24 @@ def test_a_full_disk_behind_standard_output(path):
     )
     assert in_shell(f"{evaluate} > /dev/full 2>&1") == (2, "", "")
     assert in_shell(f"{evaluate} >&-") == (2, "", "error: standard output is closed\n")
+
+
+def test_a_full_disk_behind_a_file_or_standard_input(path, tmp_path):
+    limit = "ulimit -f 1 &&"  # KiB of every file that is written
+    big = tmp_path / "big.parquet"
+    rows = np.arange(9000)
+    store(pa.table({"label": rows % 2, "score": np.sqrt(rows)}), big)
+    roc = f"{' '.join(BINARY)} --metrics ROCAUC"
+    code, out, err = in_shell(f"{limit} $COMMAND evaluate {big} {roc} --save {tmp_path}/state")
+    assert (code, out) == (2, "")
+    assert err == f"error: {tmp_path}/state: cannot be written: File too large\n"
+    code, out, err = in_shell(
+        f"{limit} $COMMAND evaluate - --input-format parquet {roc} < {big}", TMPDIR=str(tmp_path)
+    )
+    assert (code, out) == (2, "")
+    assert err.startswith("error: standard input: ")
+    assert err.count("\n") == 1
+    assert sorted(os.listdir(tmp_path)) == ["big.parquet", path.name]
 
 
 def test_a_pipe_that_nobody_reads_ends_quietly():

@@ -84,6 +84,11 @@ def test_two_outputs_are_two_files(mistake, tmp_path, path):
 
 
 @pytest.mark.parametrize("option", OPTIONS)
+def test_an_output_without_a_name_is_not_forgotten(mistake, path, option):
+    assert mistake("evaluate", path, *BINARY, option, "") == f"{option} '' names no file"
+
+
+@pytest.mark.parametrize("option", OPTIONS)
 def test_only_earlier_outputs_are_replaced_without_force(mistake, command, tmp_path, path, option):
     out = tmp_path / "out"
     args = ("evaluate", path, *BINARY, option, out)
