@@ -104,7 +104,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.05, 0.15, 0.3, 0.6])
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.4])
 def test_control_c_while_everything_is_still_loading(tmp_path, delay):
     os.mkfifo(tmp_path / "a.csv")
     columns = ("--task", "regression", "--y-true", "a", "--y-pred", "b")
