@@ -103,8 +103,9 @@ def unpacked(blob: bytes) -> File:
 def enclosed(said: Any, arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return what stands within another file, which has the version and the checksum."""
     arrays = {name: _plain(array) for name, array in arrays.items()}
-    text = json.dumps([said, _placed(arrays)], separators=(",", ":"))
-    return b"".join([text.encode(), b"\n", *(arrays[name].tobytes() for name in _laid_out(arrays))])
+    placed = _placed(arrays)
+    body = [arrays[name].tobytes() for name in placed]
+    return b"".join([_JSON.encode([said, placed]).encode(), b"\n", *body])
 
 
 def disclosed(blob: bytes) -> tuple[Any, dict[str, NDArray[Any]]]:
@@ -130,7 +131,7 @@ def brief(value: Any) -> str:
 def _header(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return the length and the header as safetensors writes them, with a blank checksum."""
     meta = {"format": FORMAT, "checksum": _BLANK, **description}
-    text = json.dumps(_encoded(meta), separators=(",", ":"))
+    text = _JSON.encode(_encoded(meta))
     header = {"__metadata__": {"streammetrics": text}, **_placed(arrays)}
     encoded = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     encoded += b" " * (-len(encoded) % 8)
@@ -161,6 +162,8 @@ def _laid_out(arrays: Mapping[str, NDArray[Any]]) -> list[str]:
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array as it stands in files: contiguous, little-endian, of a type they know."""
+    if array.dtype.str in _PLACES and array.flags.c_contiguous:
+        return array
     little = array.dtype.newbyteorder("<")
     if little.str not in _PLACES:
         raise TypeError(f"a state cannot hold an array of {array.dtype}")
@@ -249,4 +252,5 @@ def _decoded(value: Any, depth: int) -> Any:
     return value
 
 
+_JSON = json.JSONEncoder(separators=(",", ":"))
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
