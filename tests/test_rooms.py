@@ -12,7 +12,7 @@ import streammetrics
 
 ROOT = Path(streammetrics.__file__).parent
 FLOORS = (
-    {"core"},
+    {"core", "_command"},  # the one file beside the rooms: what Ctrl-C does while NumPy loads
     {"statistics"},
     {"metrics"},
     {"ledger", "slices", "inference", "readers"},
@@ -23,12 +23,12 @@ FLOORS = (
 # Inside functions, each for its reason: what needs an extra, or is slow to load where a worker or
 # an interrupted command must start at once.
 LATE = {
-    "streammetrics.cli": {"streammetrics.cli.app"},
+    "streammetrics.cli": {"streammetrics.cli.ending"},
     "streammetrics.cli.specs": {"streammetrics"},
     "streammetrics.engines.local": {
         "streammetrics.engines.processes",
         "streammetrics.readers.formats",
-        "streammetrics.readers.sources",
+        "streammetrics.readers.paths",
     },
 }
 
