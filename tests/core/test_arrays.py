@@ -7,6 +7,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import math
 import sys
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from streammetrics.core.columns.conversion import Column, as_column, concatenate
+from streammetrics.core.columns.conversion import Beside, Column, as_column, concatenate
 from streammetrics.core.errors import InvalidBatchError
 
 NUMBERS = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "f2", "f4", "f8"]
@@ -122,8 +123,37 @@ def test_unsigned_long_becomes_signed():
     column = as_column(values, "x")
     check(column, values.astype(np.int64))
     assert np.may_share_memory(column.values, values)
-    refused(np.array([1, 2**63, 2**64 - 1], np.uint64), "2 values", "first in row 1")
-    refused(np.array([[1, 2], [3, 2**63]], np.uint64), "row 1, column 1")
+    owned = as_column([0, 2**63 - 1], "x")
+    assert owned.values.dtype == np.int64
+
+
+def test_unsigned_long_stays_where_a_value_needs_it():
+    values = np.array([[0, 2**63], [2**64 - 1, 1]], np.uint64)
+    for given_ in (values, values.tolist(), values.astype(object), list(values)):
+        column = as_column(given_, "x")
+        check(column, values)
+        assert column.values.dtype == np.uint64
+    masked = np.ma.array([2**63, 5], np.uint64, mask=[True, False])
+    check(as_column(masked, "x"), [0, 5], [True, False])
+    check(as_column([None, 2**64 - 1], "x"), np.array([0, 2**64 - 1], np.uint64), [True, False])
+    beside = Beside({"a": np.array([2**63], np.uint64), "b": [1]})
+    check(as_column(beside, "x"), np.array([[2**63, 1]], np.uint64))
+    beside = Beside({"a": np.array([2**63], np.uint64), "b": [-1]})
+    refused(beside, "negative", "1 value", "row 0", "batches of their own")
+
+
+def test_decimals_are_integers_or_the_nearest_floats():
+    number = decimal.Decimal
+    check(as_column([number(2**64 - 1), number("1.00")], "x"), np.array([2**64 - 1, 1], np.uint64))
+    check(as_column([number("0.1"), None, 3, number("1e300")], "x"),
+          [0.1, 0, 3, 1e300], [False, True, False, False])  # fmt: skip
+    check(as_column([[number("0.5"), 1], [2, number("-3")]], "x"), [[0.5, 1], [2, -3]])
+    check(as_column(number(7), "x"), [7])
+    check(as_column([number("nan"), number("sNaN"), number("-Infinity")], "x"),
+          [math.nan, math.nan, -math.inf])  # fmt: skip
+    refused([1, number("1e400")], "beyond float64", "row 1")
+    refused([number(2**60), number("0.5")], "2**53", "row 0")
+    refused(["a", number(1)], "strings and numbers", "row 1")
 
 
 def test_long_doubles_are_rounded():
@@ -292,13 +322,14 @@ def test_python_strings():
         ([np.zeros((2, 2))], ["dimensions"]),
         ([1, 2j], ["complex", "row 1"]),
         ([1, b"a"], ["bytes", "row 1"]),
-        ([1, decimal.Decimal(1)], ["decimal.Decimal", "row 1"]),
         ([fractions.Fraction(1)], ["Fraction"]),
         ([datetime.date(2020, 1, 1)], ["datetime.date"]),
         ([np.datetime64("2020")], ["datetime64"]),
         ([np.timedelta64(1)], ["timedelta64"]),
-        ([1, 2**63], ["64 signed bits", "row 1"]),
-        ([[1, 2], [3, 2**64]], ["64 signed bits", "row 1"]),
+        ([-1, 2**63], ["negative integer", "row 0"]),
+        ([2**63, np.int64(-1)], ["negative integer", "row 1"]),
+        ([[1, 2], [3, 2**64]], ["64 bits", "row 1"]),
+        ([-(2**63) - 1], ["64 bits", "row 0"]),
         ([0.5, 2**53 + 1], ["2**53", "row 1"]),
         ([0.5, 10**400], ["2**53", "row 1"]),
         ([None, 0.5, 2**53 + 1], ["2**53", "row 2"]),
@@ -306,7 +337,6 @@ def test_python_strings():
         ({1, 2}, ["set"]),
         ((i for i in range(3)), ["generator"]),
         (object(), ["object"]),
-        (decimal.Decimal(1), ["Decimal"]),
         (np.array([1, "a"], object), ["strings and numbers"]),
         (np.array([[1], [2, 3]], object), ["list", "row 0"]),
         (np.array([1, {}], object), ["dict", "row 1"]),
@@ -522,7 +552,7 @@ def test_pandas_refused():
     refused(pd.Series([1, "a"], dtype=object), "strings and numbers", "row 0")
     refused(pd.Series([[1, 2], [3]]), "list", "row 0")
     refused(pd.Series(pd.interval_range(0, 2)), "Interval")
-    refused(pd.Series([decimal.Decimal(1)]), "Decimal")
+    check(as_column(pd.Series([decimal.Decimal(1)]), "x"), [1])
 
 
 # --- polars --------------------------------------------------------------------------------------
@@ -700,7 +730,7 @@ def test_arrow_refused():
     refused(pa.array([datetime.datetime(2020, 1, 1)]), "timestamp", "cast")
     refused(pa.array([b"a"]), "binary")
     refused(pa.array([{"a": 1}]), "struct")
-    refused(pa.array([2**63], pa.uint64()), "64 signed bits", "row 0")
+    check(as_column(pa.array([2**63], pa.uint64()), "x"), np.array([2**63], np.uint64))
 
 
 # --- tensors -------------------------------------------------------------------------------------

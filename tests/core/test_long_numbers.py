@@ -22,9 +22,12 @@ def exact(values, residual):
     return [int(head) + int(tail) for head, tail in zip(values, residual, strict=True)]
 
 
-@given(st.lists(integers, min_size=1, max_size=8))
+@given(
+    st.lists(integers, min_size=1, max_size=8)
+    | st.lists(integers.map(lambda value: value % 2**64), min_size=1, max_size=8)
+)
 def test_numbers_and_residual_are_the_integers(values):
-    batch = Batch({"x": np.array(values, np.int64)})
+    batch = Batch({"x": np.array(values, np.uint64 if max(values) >= 2**63 else np.int64)})
     residual = batch.residual("x")
     assert batch.numbers("x").tolist() == [float(value) for value in values]
     if residual is None:

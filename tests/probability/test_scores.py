@@ -322,6 +322,9 @@ LONG = [2**60, 2**60 + 1, 2**60 + 2, 2**60 + 3, 5]
 def test_integers_that_float64_cannot_tell_apart_are_no_ties(metric):
     y = [1, 0, 0, 1, 1]
     ranks = metric.copy().update(y, np.argsort(np.argsort(LONG)))
+    shifted = [2**64 - 4, 2**64 - 3, 2**64 - 2, 2**64 - 1, 5]
+    mine = metric.copy().update(y, np.array(shifted, np.uint64))
+    assert (mine.compute(), mine.exact) == (ranks.compute(), True)
     for dtype in (np.int64, np.uint64, object):
         mine = metric.copy().update(y, np.array(LONG, dtype))
         assert (mine.compute(), mine.bounds(), mine.exact) == (

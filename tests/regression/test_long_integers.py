@@ -9,17 +9,32 @@ from hypothesis import strategies as st
 
 import streammetrics as sm
 
-integers = st.integers(2**60 - 40, 2**60 + 40) | st.integers(-(2**63), 2**63 - 1)
-pairs = st.lists(st.tuples(integers, integers), min_size=1, max_size=8)
+signed = st.integers(2**60 - 40, 2**60 + 40) | st.integers(-(2**63), 2**63 - 1)
+unsigned = st.integers(2**64 - 40, 2**64 - 1) | st.integers(0, 2**64 - 1)
+columns = st.lists(signed, min_size=1, max_size=8) | st.lists(unsigned, min_size=1, max_size=8)
+pairs = (
+    st.integers(1, 8)
+    .flatmap(
+        lambda n: st.tuples(
+            *[st.lists(signed, min_size=n, max_size=n) | st.lists(unsigned, min_size=n, max_size=n)]
+            * 2
+        )
+    )
+    .map(lambda sides: list(zip(*sides, strict=True)))
+)
+
+
+def array(values):
+    return np.array(values, np.uint64 if max(values) >= 2**63 else np.int64)
 
 
 def mean(values):
     return sum(values, Fraction(0)) / len(values)
 
 
-@given(st.lists(integers, min_size=1, max_size=8))
-def test_aggregates_are_those_of_the_integers(values):
-    column = np.array(values, np.int64)
+@given(columns, st.booleans())
+def test_aggregates_are_those_of_the_integers(values, listed):
+    column = values if listed else array(values)
     exact = [Fraction(value) for value in values]
     suite = sm.MetricSet(
         {
@@ -41,7 +56,7 @@ def test_aggregates_are_those_of_the_integers(values):
 
 @given(pairs)
 def test_errors_are_of_exact_differences(rows):
-    y, p = (np.array(side, np.int64) for side in zip(*rows, strict=True))
+    y, p = map(array, zip(*rows, strict=True))
     errors = [float(a - b) for a, b in rows]
     sizes = [Fraction(abs(error)) for error in errors]
     suite = sm.MetricSet({"mae": sm.MAE(), "mse": sm.MSE(), "bias": sm.MeanError()})
@@ -62,6 +77,8 @@ def test_errors_are_of_exact_differences(rows):
     [
         (sm.MAE(), [2**60 + 1], [2**60], 1.0),
         (sm.MAE(), [2**60 + 1], [2.0**60], 1.0),
+        (sm.MAE(), [2**64 - 1], [2**64 - 2], 1.0),
+        (sm.MAE(), np.array([2**64 - 1], np.uint64), [2.0**64], 1.0),
         (sm.MSE(), [[2**60 + 3, 1]], [[2**60, 1]], 4.5),
         (sm.R2(), [2**60, 2**60 + 1, 2**60 + 2], [2**60, 2**60 + 1, 2**60 + 4], -1.0),
         (sm.PearsonCorrelation(), [2**60, 2**60 + 1, 2**60 + 2], [1, 2, 3], 1.0),
@@ -82,7 +99,7 @@ def test_every_loss_takes_them(metric, y, p, value):
 
 @given(pairs, st.data())
 def test_states_forget_how_such_rows_came(rows, data):
-    y, p = (np.array(side, np.int64) for side in zip(*rows, strict=True))
+    y, p = map(array, zip(*rows, strict=True))
     weight = np.array(data.draw(st.lists(st.floats(0.1, 9), min_size=len(y), max_size=len(y))))
     whole = sm.MetricSet({"r2": sm.R2(), "mae": sm.MAE(), "worst": sm.MaxError()})
     parts = whole.copy()
@@ -113,3 +130,12 @@ def test_missing_integers_are_left_out_and_their_neighbours_kept_whole():
 def test_thresholds_are_compared_with_whole_integers():
     metric = sm.Accuracy(threshold=2.0**60)
     assert metric.update([0, 1, 1], [2**60 - 1, 2**60, 2**60 + 1]).compute() == 1.0
+    metric = sm.Accuracy(threshold=2.0**64)
+    assert metric.update([0, 0], np.array([2**64 - 1, 2**64 - 2], np.uint64)).compute() == 1.0
+
+
+def test_labels_and_ids_beyond_signed_integers_are_to_be_strings():
+    with pytest.raises(sm.InvalidBatchError, match=r"y_true is beyond 64 signed bits .* row 1 "):
+        sm.Accuracy().update([1, 2**63], [1, 2])
+    with pytest.raises(sm.InvalidBatchError, match=r"query is beyond .* pass .* as strings"):
+        sm.MRR().update(np.array([2**64 - 1], np.uint64), [1], [0.5])

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     Reader = Callable[[Any, str], "Column"]  # what `as_column` does, any number of dimensions
 
 EXACT = 2**53  # float64 holds every integer up to here
+BESIDE_UNSIGNED = "beside integers of 2**63 or more"
+APART = "pass them in batches of their own"
 REFUSED = {
     "c": ("complex numbers", "pass real numbers"),
     "M": ("dates", "pass numbers"),
@@ -32,8 +34,9 @@ class Column:
     """One column of a batch: ``(n,)``, or ``(n, d)`` for a matrix.
 
     Attributes:
-        values: booleans, integers or floats, C-contiguous, aligned, in native byte order; with a
-            `vocabulary`, integer codes into it. 0 (code -1) where null.
+        values: booleans, integers or floats, C-contiguous, aligned, in native byte order; uint64
+            only where a value is beyond int64; with a `vocabulary`, integer codes into it. 0 (code
+            -1) where null.
         nulls: True where the source says missing, of the shape of `values`; ``None`` where
             nothing is. NaN is a value, not a null, except among strings.
         owned: whether `values` is a new array that nobody else can write to.
@@ -68,7 +71,7 @@ def concatenate(columns: Sequence[Column], name: str = "the column") -> Column:
     """Return the rows of one or more columns one after the other, vocabularies merged.
 
     Empty columns and those that are all null go with any kind. Raises `InvalidBatchError` for
-    strings beside numbers, unequal widths, and integers beyond 2**53 beside floats.
+    strings beside numbers, unequal widths, and integers that no type has beside the others.
     """
     columns = [column for column in columns if len(column)] or columns[:1]
     if len(columns) == 1:
@@ -177,7 +180,11 @@ def _telling(columns: Sequence[Column]) -> Sequence[Column]:
 
 def _common_dtype(columns: Sequence[Column], name: str) -> np.dtype[Any]:
     dtypes = {column.values.dtype for column in columns}
-    dtype = np.result_type(*dtypes)
+    dtype: np.dtype[Any] = np.result_type(*dtypes)
+    if dtype.kind == "f" and all(held.kind != "f" for held in dtypes):  # signed beside uint64
+        for column in columns:
+            check(column.values >= 0, name, f"is negative {BESIDE_UNSIGNED}", APART)
+        return np.dtype(np.uint64)
     if dtype.kind == "f" and len(dtypes) > 1:
         for column in columns:
             values = column.values

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,13 +54,14 @@ class Beside:
 def as_column(value: Any, name: str, *, max_ndim: int = 2) -> Column:
     """Return anything array-like as a column; `name` is what errors call it.
 
-    A scalar is one row. ``uint64`` becomes ``int64`` (together they would promote to floats),
-    ``longdouble`` is rounded to ``float64``, ``bfloat16`` and smaller become ``float32``.
+    A scalar is one row. ``uint64`` becomes ``int64`` where that holds it (together they would
+    promote to floats), ``longdouble`` is rounded to ``float64``, ``bfloat16`` and smaller become
+    ``float32``, a Decimal an integer where it is one of 64 bits, else the nearest ``float64``.
 
     Raises:
-        InvalidBatchError: for complex numbers, dates, bytes, Decimals and other objects, mixed or
-            ragged lists, more than `max_ndim` dimensions, integers that do not fit 64 signed bits,
-            and integers beyond 2**53 beside floats.
+        InvalidBatchError: for complex numbers, dates, bytes and other objects, mixed or ragged
+            lists, more than `max_ndim` dimensions, integers beyond 64 bits, those beyond 64 signed
+            bits beside negative ones, and those beyond 2**53 beside floats.
 
     >>> as_column([3, None, 4], "y_true")
     Column(values=array([3, 0, 4]), nulls=array([False,  True, False]), owned=True, vocabulary=None)
@@ -89,7 +91,7 @@ def _read(value: Any, name: str) -> Column:
         if len(set(map(len, columns))) > 1:
             refuse(name, "columns of unequal length", "pass rows of one width")
         return stacked(columns, name)
-    if isinstance(value, (bool, int, float, str, np.generic)):
+    if isinstance(value, (bool, int, float, str, Decimal, np.generic)):
         return from_items([value], name, _read)
     if isinstance(value, (list, tuple)):
         return from_items(value, name, _read)
@@ -155,7 +157,6 @@ def _ready(array: NDArray[Any], name: str) -> NDArray[Any]:
         return rounded
     array = np.require(array, dtype.newbyteorder("="), ["C", "A"])
     if dtype.kind == "u" and dtype.itemsize == 8:
-        fits = array <= np.uint64(np.iinfo(np.int64).max)
-        check(fits, name, "is beyond 64 signed bits", "pass smaller integers, or strings")
-        return array.view(np.int64)
+        signed = array.view(np.int64)
+        return signed if signed.min(initial=0) >= 0 else array
     return array

@@ -42,6 +42,10 @@ def label_column(
         if has_nan(scores):
             missing = np.isnan(scores).any(axis=1)
         return Column(np.argmax(scores, axis=1), None, True), missing
+    if values.dtype == np.uint64:
+        wrong = values >= np.uint64(2**63)
+        what = "is beyond 64 signed bits"
+        reject(batch.title(name), what, wrong, values, advice="pass such labels and ids as strings")
     if values.dtype.kind == "f":
         return _whole(values, batch.title(name), missing, advice)
     return column, missing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.column import (
+    APART,
+    BESIDE_UNSIGNED,
     EXACT,
     Column,
     coded,
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=512)
 def _kind(cls: type) -> str:
-    """Tell bool, int, float, string, null (0), row ([), array (a) and anything else (?)."""
+    """Tell bool, int, float, string, Decimal, null (0), row ([), array (a) and all else (?)."""
     root = cls.__module__.partition(".")[0]
     if cls is np.timedelta64:  # to NumPy a kind of integer
         return "?"
@@ -47,6 +50,8 @@ def _kind(cls: type) -> str:
         return "f"
     if issubclass(cls, str):
         return "s"
+    if issubclass(cls, Decimal):
+        return "d"
     if root == "ml_dtypes":
         return "i" if "int" in cls.__name__ else "f"
     if issubclass(cls, (list, tuple)):
@@ -76,6 +81,8 @@ def from_items(
         wrong = next(i for i, item in enumerate(items) if kind_of(item) in refused)
         found = f"a {type_title(type(items[wrong]))} in row {wrong // width}"
         refuse(name, found, "pass numbers, booleans or strings in (n,) or (n, d)")
+    if "d" in kinds:
+        return from_items(_plain(items, name, width), name, read, width=width, nested=nested)
     if kinds & {"[", "a"}:
         return _from_rows(items, kinds, name, read)
     if "s" in kinds:
@@ -101,21 +108,50 @@ def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> ND
     types = set(map(type, items))
     if len(types) == 1 and issubclass(cls := types.pop(), np.generic):
         return np.array(items, cls)
-    limit = EXACT if "f" in kinds else 2**63 - 1
     try:
         if kinds and "f" not in kinds:
             return np.array(items, np.int64)
         array = np.array(items, np.longdouble if np.longdouble in types else np.float64)
-        if "i" not in kinds or not (np.abs(array) >= limit).any():
+        if "i" not in kinds or not (np.abs(array) >= EXACT).any():
             return array
     except OverflowError:
-        pass
+        if "f" not in kinds:
+            return _unsigned(items, name, width)
     for place, item in enumerate(items):
-        if kind_of(item) == "i" and not -limit <= int(item) <= limit:
-            what = "beside floats, beyond 2**53" if "f" in kinds else "beyond 64 signed bits"
-            found = f"an integer {what} in row {place // width}"
+        if kind_of(item) == "i" and not -EXACT <= int(item) <= EXACT:
+            found = f"an integer beside floats, beyond 2**53 in row {place // width}"
             refuse(name, found, "pass smaller integers, or strings")
     return array
+
+
+def _unsigned(items: Sequence[Any], name: str, width: int) -> NDArray[np.uint64]:
+    """Return integers of which one is beyond 64 signed bits."""
+    for place, item in enumerate(items):
+        if not -(2**63) <= int(item) < 2**64:
+            found = f"an integer beyond 64 bits in row {place // width}"
+            refuse(name, found, "pass smaller integers, or strings")
+    for place, item in enumerate(items):
+        if item < 0:
+            found = f"a negative integer {BESIDE_UNSIGNED} in row {place // width}"
+            refuse(name, found, APART)
+    return np.array(items, np.uint64)
+
+
+def _plain(items: Sequence[Any], name: str, width: int) -> list[Any]:
+    """Return Decimals as integers where they are such of 64 bits, else as the nearest floats."""
+    plain = list(items)
+    for place, item in enumerate(items):
+        if not isinstance(item, Decimal):
+            continue
+        if item.is_nan():
+            plain[place] = math.nan
+        elif -(2**63) <= item < 2**64 and item == (whole := int(item)):
+            plain[place] = whole
+        else:
+            plain[place] = number = float(item)
+            if math.isinf(number) and item.is_finite():
+                refuse(name, f"a Decimal beyond float64 in row {place // width}", "rescale")
+    return plain
 
 
 def _from_rows(items: Sequence[Any], kinds: set[str], name: str, read: Reader) -> Column:
