@@ -9,7 +9,8 @@ from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.layout import Feed, Layout, State
-from streammetrics.core.state.arrays import nested, part
+from streammetrics.core.state.arrays import nested, parted
+from streammetrics.core.state.container import ROWS, opened
 from streammetrics.core.stateful import Stateful
 
 if TYPE_CHECKING:
@@ -118,16 +119,24 @@ class Mergeable(Stateful):
     def _configured(cls, meta: Mapping[str, Any]) -> Self:
         """Return an empty object of what `_configuration` said."""
 
-    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what a file says of this object, and the arrays of its statistics."""
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]], str]:
+        """Return what a file says of the rows, the arrays of the statistics, and the opening."""
         rows, arrays = described(self._accumulator.part(self._layout))
-        return {**self._configuration(), "feeds": rows}, arrays
+        opening: str | None = self.__dict__.get("_opening")
+        if opening is None:
+            opening = self.__dict__["_opening"] = opened(self._configuration())
+        return {ROWS: rows}, arrays, opening
 
     @classmethod
     def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the object that was described; every array must be used."""
-        what = cls._configured(meta)
-        return what._at(filled(what._layout, meta.get("feeds"), arrays))
+        return cls._configured(meta)._refilled(meta, arrays)
+
+    def _refilled(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        return self._at(filled(self._layout, meta.get(ROWS), arrays))
+
+    def _blank(self) -> Self:
+        return self._at(self._layout.start)
 
     def _at(self, state: State) -> Self:
         """Return an object of the same configuration at another state."""
@@ -176,15 +185,18 @@ def described(state: State) -> tuple[list[Any], dict[str, NDArray[Any]]]:
 
 
 def filled(layout: Layout, told: Any, arrays: Mapping[str, NDArray[Any]]) -> State:
-    """Return the state that was described; every array of it must be used."""
+    """Return the state that was described, of which the caller must see that it is described so."""
+    parts = parted(arrays)
     statistics = tuple(
-        statistic.restored(part(arrays, str(index)))
-        for index, statistic in enumerate(layout.start.statistics)
+        [
+            statistic.restored(parts.pop(str(index), {}))
+            for index, statistic in enumerate(layout.start.statistics)
+        ]
     )
     if not isinstance(told, tuple) or len(told) != len(layout.schemas):
         raise StateFormatError("the counts of rows do not fit the metric")
     feeds = tuple(map(_feed, told))
-    if len(arrays) != sum(len(statistic.arrays()) for statistic in statistics):
+    if parts:
         raise StateFormatError("there are arrays that belong to no statistic")
     return State(feeds, statistics)
 

@@ -85,7 +85,7 @@ class MetricSet(Mergeable):
             tuple(metric._key for metric in metrics.values()),
             lambda: [statistic for layout in layouts for statistic in layout.start.statistics],
         )
-        self._bind(metrics, Accumulator(layout))
+        self._bind(metrics, layout)
         unknown = self.columns.keys() - {*self.inputs, WEIGHT}
         if unknown:
             raise ValueError(
@@ -94,18 +94,29 @@ class MetricSet(Mergeable):
                 f"{meant(min(unknown), (*self.inputs, WEIGHT))}"
             )
 
-    def _bind(self, metrics: Mapping[str, Metric], accumulator: Accumulator) -> None:
-        self._accumulator, self._layout = accumulator, accumulator.layout
+    def _bind(self, metrics: Mapping[str, Metric], layout: Layout) -> None:
+        self._accumulator, self._layout = Accumulator(layout), layout
         self._in_tables = {WEIGHT: "", **self.columns}  # no column of a table is called nothing
         self._told = False  # of weights that a table has and nothing asks for
         # What `columns` makes of the names, which does not change; small batches come here often.
-        required, optional = self._layout.required, self._layout.optional
+        required, optional = layout.required, layout.optional
         self._titles = {name: self.columns.get(name, name) for name in (*required, *optional)}
         # An input that may be left out is needed all the same once `columns` has named it.
         needed = (*required, *self.columns)
         self._needed = tuple(dict.fromkeys(self.columns.get(name, name) for name in needed))
-        view = ReadOnly(accumulator)
-        self._metrics = {name: metric._over(view) for name, metric in metrics.items()}
+        # Read at states of this layout by this set and all its copies: they hold no rows.
+        empty = ReadOnly(Accumulator(layout))
+        self._metrics = {name: metric._over(empty) for name, metric in metrics.items()}
+        self._viewed: dict[str, Metric] | None = None
+
+    def _views(self) -> dict[str, Metric]:
+        """Return the metrics as they read this set's rows; made when they are first asked for."""
+        views = self._viewed
+        if views is None:
+            view = ReadOnly(self._accumulator)
+            views = {name: metric._over(view) for name, metric in self._metrics.items()}
+            self._viewed = views
+        return views
 
     def update(self, table: Any = None, /, **columns: Any) -> Self:
         """Take a batch: one table, or its columns by name.
@@ -247,14 +258,14 @@ class MetricSet(Mergeable):
 
     def values(self) -> ValuesView[Metric]:
         """Return read-only views of the metrics."""
-        return self._metrics.values()
+        return self._views().values()
 
     def items(self) -> ItemsView[str, Metric]:
         """Return the names, each with a read-only view of its metric."""
-        return self._metrics.items()
+        return self._views().items()
 
     def __getitem__(self, name: str) -> Metric:
-        return self._metrics[name]
+        return self._views()[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._metrics)
@@ -265,8 +276,9 @@ class MetricSet(Mergeable):
     def _over(self, accumulator: Accumulator) -> Self:
         """Return a set of the same configuration that feeds and reads `accumulator`."""
         twin = object.__new__(type(self))
-        twin.columns = dict(self.columns)
-        twin._bind(self._metrics, accumulator)
+        twin.__dict__.update(self.__dict__)
+        twin.columns, twin._told = dict(self.columns), False
+        twin._accumulator, twin._viewed = accumulator, None
         return twin
 
     def _chosen_feeds(self, state: State) -> Sequence[Feed]:

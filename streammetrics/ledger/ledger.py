@@ -256,10 +256,10 @@ class Ledger(Stateful):
         told = f"{count:,} shard{'s' * (count != 1)}, {len(known.sealed):,} sealed"
         return f"Ledger({of}) <{told}{f', {odd:,} contradicted' if odd else ''}>"
 
-    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]], str]:
         """Return what a file says of the shards, and their states as arrays of bytes."""
         said, arrays = written(self._seen())
-        return {"class": registered_name(type(self)), **said}, arrays
+        return {"class": registered_name(type(self)), **said}, arrays, ""
 
     @classmethod
     def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:

@@ -390,3 +390,23 @@ def test_hostile_names_and_exponents():
     ):
         with pytest.raises(StateFormatError):
             ExactSum.from_arrays((), arrays)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_only_canonical_digits_are_taken(seed):
+    rng = np.random.default_rng(seed)
+    edges = [-(2**31) - 1, -(2**31), -1, 0, 0, 0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32]
+    taken = 0
+    for _ in range(2000):
+        rows, width = rng.integers(1, 3), rng.integers(0, 4)
+        digits = rng.choice(edges, (rows, width))
+        form, exponent = canonical(digits, 64)
+        ours = form.shape == digits.shape and (form == digits).all() and exponent == 64
+        arrays = {"digits": digits, "exponent": np.array(64)}
+        if ours:
+            assert ExactSum.from_arrays((int(rows),), arrays).digits.tobytes() == form.tobytes()
+            taken += 1
+        else:
+            with pytest.raises(StateFormatError, match="range|canonical"):
+                ExactSum.from_arrays((int(rows),), arrays)
+    assert taken > 100

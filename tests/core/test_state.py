@@ -166,3 +166,48 @@ def test_a_users_metric_must_be_defined_to_be_read():
     del state.REGISTRY[state.registered_name(Mine)]
     with pytest.raises(sm.StateFormatError, match="import its module first"):
         sm.from_bytes(blob)
+
+
+def test_a_class_defined_anew_is_the_one_that_is_read():
+    classes, blobs = [], []
+    for _ in range(2):
+
+        class Mine(sm.Accuracy):
+            """A metric of the user's."""
+
+        classes.append(Mine)
+        suite = sm.MetricSet({"a": Mine(), "f1": sm.F1()}).update(y_true=[0, 1], y_pred=[0, 1])
+        for metric in (Mine().update([1], [1]), suite):
+            blobs.append(metric.to_bytes())
+            back = sm.from_bytes(blobs[-1])
+            assert Mine in {type(back), *back._types}
+            assert back.to_bytes() == blobs[-1]
+    assert blobs[:2] == blobs[2:]
+    del state.REGISTRY[state.registered_name(classes[1])]
+    for blob in blobs:
+        with pytest.raises(sm.StateFormatError, match="import its module first"):
+            sm.from_bytes(blob)
+
+
+def test_states_that_were_read_share_nothing():
+    suite = sm.MetricSet({"f1": sm.F1(), "acc": sm.Accuracy()}, columns={"y_true": "label"})
+    blob = suite.update(label=[0, 1, 1], y_pred=[0, 1, 0]).to_bytes()
+    one, other, third = (sm.from_bytes(blob) for _ in range(3))
+    one.update(label=[1], y_pred=[0])
+    other.columns["y_true"] = "another"
+    assert [suite["f1"].n_rows for suite in (one, other, third)] == [4, 3, 3]
+    assert third.columns == {"y_true": "label"}
+    assert sm.from_bytes(blob).reset().n_rows == 0
+    assert sm.from_bytes(blob).to_bytes() == third.to_bytes() == blob
+
+
+@pytest.mark.parametrize("rest", ["", "{", "[]", "[[{},0,0]", '[[{},0,0]],"a":1', "[" * 99])
+def test_a_known_opening_makes_no_file_of_what_follows_it(rest):
+    blob = sm.Mean().update([1.0, 2.0]).to_bytes()
+    assert sm.from_bytes(blob).compute() == 1.5
+    header, body = split(blob)
+    text = header["__metadata__"]["streammetrics"]
+    opening, _, _ = text.rpartition(',"feeds":')
+    header["__metadata__"]["streammetrics"] = f'{opening},"feeds":{rest}}}'
+    with pytest.raises(sm.StateFormatError, match="not JSON|not the bytes|what rows|do not fit"):
+        sm.from_bytes(joined(header, body))

@@ -78,6 +78,25 @@ def _used(work: Digits) -> tuple[int, int]:
     return (low, top) if low < top else (len(work) - 1, 0)
 
 
+def are_in_range(digits: Digits) -> bool:
+    """Whether all digits ``(m, D)`` are such as canonical ones are."""
+    if not digits.size:
+        return True
+    lower, highest = digits[:, :-1], digits[:, -1]
+    within = int(highest.min()) >= -(2**31) and int(highest.max()) < 2**31
+    return within and not (lower.size and (lower >> 32).any())
+
+
+def are_shortest(digits: Digits) -> bool:
+    """Whether digits in range need all their columns, the lowest and the highest."""
+    width = digits.shape[1]
+    if not width:
+        return True
+    if width > 1 and np.array_equal(digits[:, -1], -(digits[:, -2] >> 31)):
+        return False  # the highest only repeats the sign of the one below
+    return bool(digits[:, 0].any())
+
+
 def frozen(digits: Digits) -> Digits:
     """Make an array that nobody else holds read-only."""
     digits.flags.writeable = False

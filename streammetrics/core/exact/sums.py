@@ -24,6 +24,8 @@ from streammetrics.core.exact.digits import (
     Digits,
     Floats,
     Totals,
+    are_in_range,
+    are_shortest,
     canonical,
     from_integer,
     frozen,
@@ -189,7 +191,9 @@ class ExactSum:
         """The integers themselves, of any shape."""
         if integers.shape == ():
             return cls((), *from_integer(int(integers), 0))
-        flat = np.asarray(integers, np.int64).reshape(-1, 1)
+        flat = np.array(integers, np.int64).reshape(-1, 1)
+        if are_in_range(flat) and flat.any():  # canonical as they are
+            return cls(integers.shape, frozen(flat), 0)
         return cls(integers.shape, *canonical(flat, 0))
 
     @classmethod
@@ -347,12 +351,8 @@ class ExactSum:
         low, width = int(exponent), digits.shape[1]
         if low % 32 or low < LOWEST or low + 32 * width > HIGHEST:
             raise StateFormatError(f"exponent {low} of exact sums is not one that we write")
-        if width:
-            lowest = np.array([0] * (width - 1) + [-(2**31)])
-            highest = np.array([2**32] * (width - 1) + [2**31])
-            if not np.all((digits >= lowest) & (digits < highest)):
-                raise StateFormatError("digits of exact sums are out of range")
-        form, position = canonical(digits, low)
-        if form.shape != digits.shape or position != low:
+        if not are_in_range(digits):
+            raise StateFormatError("digits of exact sums are out of range")
+        if not are_shortest(digits) or (low and not width):
             raise StateFormatError("digits of exact sums are not in canonical form")
-        return cls(shape, form, low)
+        return cls(shape, frozen(digits.copy(order="C")), low)

@@ -32,6 +32,15 @@ def nested(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[A
     return {f"{name}/{key}": array for key, array in arrays.items()}
 
 
+def parted(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
+    """Return all that `nested` made of the parts of a state, by their names."""
+    parts: dict[str, dict[str, NDArray[Any]]] = {}
+    for name, array in arrays.items():
+        head, _, key = name.partition("/")
+        parts.setdefault(head, {})[key] = array
+    return parts
+
+
 def part(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
     """Return what `nested` made of a part of a state."""
     prefix = f"{name}/"

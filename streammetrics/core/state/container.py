@@ -19,12 +19,13 @@ import numpy as np
 from streammetrics.core.errors import StateFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
 FORMAT = 1  # of metrics and sets; readers open every older one
 LATEST = 2  # of ledgers of many shards
+ROWS = "feeds"  # under which a description ends with what there is to say of rows
 
 _BLANK = "0" * 64
 _CHECKSUM = re.compile(rb'\\"checksum\\":\\"([0-9a-f]{64})\\"')
@@ -41,24 +42,47 @@ _NAMES = {code: np.dtype(name) for name, code in _DTYPES.items()}
 
 
 class File(NamedTuple):
-    """What a file says, its arrays as views of its bytes, and its header without the checksum."""
+    """What a file says, its arrays as views of its bytes, and its header without the checksum.
+
+    Where it opens as one that is known, `known` is what was said of that, and `meta` has only what
+    comes after the opening.
+    """
 
     meta: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
     header: bytes
+    known: Any
 
-    def holds(self, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bool:
+    def holds(
+        self,
+        description: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        opening: str = "",
+    ) -> bool:
         """Whether the file is what `packed` makes of these."""
         arrays = {name: _plain(array) for name, array in arrays.items()}
-        return _header(description, arrays) == self.header and all(
+        return _header(description, arrays, opening) == self.header and all(
             _equal(array, self.arrays[name]) for name, array in arrays.items()
         )
 
 
-def packed(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return the file: equal descriptions and arrays give equal bytes."""
+def opened(configuration: Mapping[str, Any]) -> str:
+    """Return how files of a configuration open: JSON, to be made only once.
+
+    It goes on with ``ROWS``, the only key that the rest of the description may then have.
+    """
+    return _text({"format": FORMAT, "checksum": _BLANK, **configuration})[:-1]
+
+
+def packed(
+    description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], opening: str = ""
+) -> bytes:
+    """Return the file: equal descriptions and arrays give equal bytes.
+
+    The description comes after the `opening`, if there is one.
+    """
     arrays = {name: _plain(array) for name, array in arrays.items()}
-    header = bytearray(_header(description, arrays))
+    header = bytearray(_header(description, arrays, opening))
     body = [_bytes(arrays[name]) for name in _laid_out(arrays)]
     start = _checksum_at(header)
     digest = hashlib.sha256(header)
@@ -68,8 +92,10 @@ def packed(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
     return b"".join([header, *body])
 
 
-def unpacked(blob: bytes) -> File:
+def unpacked(blob: bytes, known: Callable[[str], Any] = lambda _: None) -> File:
     """Return what a file holds, once it is known to be whole.
+
+    An opening of which `known` returns anything but None is not read again.
 
     Raises:
         StateFormatError: It is not.
@@ -89,6 +115,11 @@ def unpacked(blob: bytes) -> File:
     text = tensors.pop("__metadata__", None) if isinstance(tensors, dict) else None
     if not isinstance(text, dict) or not isinstance(text.get("streammetrics"), str):
         raise StateFormatError("not a state of streammetrics: it says nothing of itself")
+    opening, _, rest = text["streammetrics"].rpartition(f',"{ROWS}":')
+    what = known(opening)
+    if what is not None:
+        rows = {ROWS: _decoded(_parsed(rest[:-1]), _DEPTH)}
+        return File(rows, _views(tensors, blob, size), bytes(header), what)
     meta = _decoded(_parsed(text["streammetrics"]), _DEPTH)
     if not isinstance(meta, dict) or type(meta.get("format")) is not int:
         raise StateFormatError("the state does not say which format it has")
@@ -97,7 +128,7 @@ def unpacked(blob: bytes) -> File:
             f"the state has format {brief(meta['format'])}; this version reads formats up to "
             f"{LATEST}"
         )
-    return File(meta, _views(tensors, blob, size), bytes(header))
+    return File(meta, _views(tensors, blob, size), bytes(header), None)
 
 
 def enclosed(said: Any, arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -128,10 +159,11 @@ def brief(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:60]}..."
 
 
-def _header(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def _header(
+    description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], opening: str
+) -> bytes:
     """Return the length and the header as safetensors writes them, with a blank checksum."""
-    meta = {"format": FORMAT, "checksum": _BLANK, **description}
-    text = _JSON.encode(_encoded(meta))
+    text = f"{opening},{_text(description)[1:]}" if opening else f"{opened(description)}}}"
     header = {"__metadata__": {"streammetrics": text}, **_placed(arrays)}
     encoded = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     encoded += b" " * (-len(encoded) % 8)
@@ -140,6 +172,10 @@ def _header(description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) 
             f"the parameters and names of this state take {len(encoded):,} bytes, of {_HEADER:,}"
         )
     return struct.pack("<Q", len(encoded)) + encoded
+
+
+def _text(said: Mapping[str, Any]) -> str:
+    return _JSON.encode(_encoded(said))
 
 
 def _placed(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
@@ -231,7 +267,7 @@ def _parsed(text: str | bytes | bytearray) -> Any:
 
 def _encoded(value: Any) -> Any:
     # JSON has neither infinities nor nan.
-    if isinstance(value, float) and not np.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if isinstance(value, dict):
         return {key: _encoded(item) for key, item in value.items()}
