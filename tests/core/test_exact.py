@@ -12,8 +12,26 @@ from hypothesis.extra import numpy as hnp
 
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.exact import digits as big
+from streammetrics.core.exact import sums as exact_sums
 from streammetrics.core.exact.digits import canonical
+from streammetrics.core.exact.few import FEW
 from streammetrics.core.exact.sums import ExactSum
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folds_of_any_rows():
+    """Have the small columns of these tests summed as large ones are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact_sums, "FEW", 0)
+        yield
+
+
+@pytest.fixture
+def few_rows(monkeypatch):
+    """Sum few rows as it is done outside of these tests."""
+    monkeypatch.setattr(exact_sums, "FEW", FEW)
+    return monkeypatch
+
 
 HOSTILE = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
@@ -397,7 +415,7 @@ def test_only_canonical_digits_are_taken(seed):
     rng = np.random.default_rng(seed)
     edges = [-(2**31) - 1, -(2**31), -1, 0, 0, 0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32]
     taken = 0
-    for _ in range(2000):
+    for _ in range(400):
         rows, width = rng.integers(1, 3), rng.integers(0, 4)
         digits = rng.choice(edges, (rows, width))
         form, exponent = canonical(digits, 64)
@@ -409,4 +427,44 @@ def test_only_canonical_digits_are_taken(seed):
         else:
             with pytest.raises(StateFormatError, match="range|canonical"):
                 ExactSum.from_arrays((int(rows),), arrays)
-    assert taken > 100
+    assert taken > 20
+
+
+@pytest.mark.parametrize("n", [1, 7, 64])
+def test_few_rows_give_the_bytes_that_folds_give(n, few_rows):
+    rng = np.random.default_rng(n)
+    columns = [
+        rng.normal(size=n),
+        rng.integers(-5, 5, n).astype(np.float64),
+        np.ldexp(rng.normal(size=n), rng.integers(-1070, 1000, n)),
+        np.where(rng.random(n) < 0.5, -0.0, 5e-324),
+        rng.choice([1.7976931348623157e308, -1.7976931348623157e308], n),
+    ]
+    weights = [None, rng.gamma(2.0, size=n), np.full(n, 0.5), np.abs(columns[2])]
+
+    def results():
+        for x in columns:
+            for weight in weights:
+                yield ExactSum.of(x, weight)
+                yield ExactSum.of_terms(np.abs, [x], weight)
+                for y in columns:
+                    yield ExactSum.product(x, y, weight)
+                    first, second = ExactSum.moments([x, y], weight)
+                    yield from (*first, *second.values())
+
+    found = list(results())
+    few_rows.setattr(exact_sums, "FEW", 0)
+    for few, many in zip(found, results(), strict=True):
+        assert few.exponent == many.exponent
+        np.testing.assert_array_equal(few.digits, many.digits, strict=True)
+
+
+def test_few_rows_that_are_not_finite_are_refused(few_rows):
+    for values in ([1.0, math.inf], [math.nan]):
+        x = np.array(values)
+        with pytest.raises(InvalidBatchError, match="must be finite"):
+            ExactSum.of(x)
+        with pytest.raises(InvalidBatchError, match="must be finite"):
+            ExactSum.product(x, x)
+        with pytest.raises(InvalidBatchError, match="must be finite"):
+            ExactSum.moments([x])

@@ -69,7 +69,7 @@ def _used(work: Digits) -> tuple[int, int]:
     """The columns that carried digits need, from and to, the highest signed; ``(W, 0)`` for 0."""
     top = len(work)
     signed = work[-1]
-    while top > 1 and np.array_equal(signed, -(work[top - 2] >> 31)):
+    while top > 1 and not (signed + (work[top - 2] >> 31)).any():
         top -= 1  # the column only repeated the sign of the one below, which now has it
         signed = work[top - 1] - ((work[top - 1] >> 31) << 32)
     low = 0
@@ -282,6 +282,8 @@ class Totals:
         self._flush()
         low, high = min(self._columns, default=0), max(self._columns, default=0)
         rows = math.prod(self.shape)
-        zeros = np.broadcast_to(np.int64(0), rows)
-        columns = [self._columns.get(position, zeros) for position in range(low, high + 1)]
+        columns = [
+            self._columns[position] if position in self._columns else np.zeros(rows, np.int64)
+            for position in range(low, high + 1)
+        ]
         return _canonical(columns, rows, 32 * low)

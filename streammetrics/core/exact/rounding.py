@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from streammetrics.core.exact import digits
+
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -33,4 +36,4 @@ def root(value: Fraction) -> float:
     whole = math.isqrt(quotient)
     inexact = left != 0 or whole * whole != quotient
     # An odd last bit stands for whatever is left, so that rounding to nearest sees it.
-    return nearest(Fraction(2 * whole + inexact, 1) / (Fraction(2) ** (shift // 2 + 1)))
+    return digits.nearest(2 * whole + inexact, -(shift // 2 + 1))

@@ -33,6 +33,7 @@ from streammetrics.core.exact.digits import (
     rounded,
     to_integer,
 )
+from streammetrics.core.exact.few import FEW, Column
 from streammetrics.core.exact.reductions import (
     add_groups,
     add_moments,
@@ -84,8 +85,11 @@ class ExactSum:
         """Sums over axis 0 of ``values`` ``(n, *shape)``, times ``weight`` ``(n,)``."""
         if isinstance(values, LongNumbers):
             return cls.of(values.head, weight) + cls.of(values.tail, weight)
-        totals = Totals(values.shape[1:])
         (table,) = tables([values], weight)
+        if _are_few(values):
+            column = Column.of(values)
+            return cls._single(column if weight is None else column.times(Column.of(weight)))
+        totals = Totals(values.shape[1:])
         add_sums(totals, table, weight)
         return cls._from_totals(totals)
 
@@ -103,8 +107,10 @@ class ExactSum:
         >>> ExactSum.of_terms(np.subtract, [np.array([3.0, 5.0]), np.array([1.0, 2.0])]).to_float()
         5.0
         """
-        if weight is not None or any(
-            column.ndim > 1 or isinstance(column, LongNumbers) for column in columns
+        if (
+            weight is not None
+            or len(columns[0]) <= FEW
+            or any(column.ndim > 1 or isinstance(column, LongNumbers) for column in columns)
         ):
             return cls.of(terms(*columns), weight)
         totals = Totals(())
@@ -114,8 +120,12 @@ class ExactSum:
     @classmethod
     def product(cls, x: NDArray[Any], y: NDArray[Any], weight: NDArray[Any] | None = None) -> Self:
         """Sums over axis 0 of ``x * y``, both ``(n, *shape)``, times ``weight`` ``(n,)``."""
-        totals = Totals(x.shape[1:])
         columns = tables([x] if x is y else [x, y], weight)
+        if _are_few(x):
+            column = Column.of(x)
+            column = column.times(column if x is y else Column.of(y))
+            return cls._single(column if weight is None else column.times(Column.of(weight)))
+        totals = Totals(x.shape[1:])
         add = add_moments if x.ndim == 1 else add_wide_moments
         add([], {(0, len(columns) - 1): totals}, columns, weight)
         return cls._from_totals(totals)
@@ -136,6 +146,16 @@ class ExactSum:
             return cls._long_moments(columns, weight)
         shape = columns[0].shape[1:]
         pairs = [(i, j) for i in range(len(columns)) for j in range(i, len(columns))]
+        if _are_few(columns[0]):
+            plain = list(map(Column.of, tables(columns, weight)))
+            held = plain
+            if weight is not None:
+                factor = Column.of(weight)
+                held = [column.times(factor) for column in plain]
+            return (
+                list(map(cls._single, held)),
+                {(i, j): cls._single(held[i].times(plain[j])) for i, j in pairs},
+            )
         first = [Totals(shape) for _ in columns]
         second = {pair: Totals(shape) for pair in pairs}
         add = add_wide_moments if shape else add_moments
@@ -199,6 +219,10 @@ class ExactSum:
     @classmethod
     def _from_totals(cls, totals: Totals) -> Self:
         return cls(totals.shape, *totals.result())
+
+    @classmethod
+    def _single(cls, column: Column) -> Self:
+        return cls((), *from_integer(*column.total()))
 
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, ExactSum):
@@ -356,3 +380,7 @@ class ExactSum:
         if not are_shortest(digits) or (low and not width):
             raise StateFormatError("digits of exact sums are not in canonical form")
         return cls(shape, frozen(digits.copy(order="C")), low)
+
+
+def _are_few(column: NDArray[Any]) -> bool:
+    return column.ndim == 1 and 0 < column.size <= FEW

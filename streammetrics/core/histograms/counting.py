@@ -50,7 +50,9 @@ def _counted(rows: Rows, level: int, classes: int) -> Cells:
     scores, size = rows.scores, rows.scores.size
     ids = narrow_ids(cell_ids(scores, level), level) if level else scores
     starts, first, single = runs_of(ids, scores)
-    runs = np.diff(starts, append=size)
+    runs = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=runs[:-1])
+    runs[-1:] = size - starts[-1:]
     mass: NDArray[Any] | ExactSum
     if rows.weight is not None:
         entry = np.repeat(np.arange(starts.size) * classes, runs)

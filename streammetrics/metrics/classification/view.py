@@ -47,19 +47,18 @@ class Confusion:
     def of_labels(cls, cells: Cells, labels: tuple[Any, ...] | None) -> Self:
         """Return the table over the labels given, or over all labels seen on either side."""
         sides = [cells.row_labels, cells.column_labels]
+        told = [side.tolist() for side in sides]
         if labels is not None:
             every = list(labels)
-        elif np.array_equal(sides[0], sides[1]):
-            every = sides[0].tolist()
+        elif told[0] == told[1]:
+            every = told[0]
         else:
             # Without pairs a side has no labels, so their kind is the other side's.
             held = [side for side in sides if len(side)]
             every = np.unique(np.concatenate(held)).tolist()
         rows, columns = (
-            places_among(side, tuple(every))[place]
-            if len(side) and side.tolist() != every
-            else place
-            for side, place in zip(sides, (cells.rows, cells.columns), strict=True)
+            places_among(side, tuple(every))[place] if own and own != every else place
+            for side, own, place in zip(sides, told, (cells.rows, cells.columns), strict=True)
         )
         return cls(every, rows, columns, cells.amount)
 

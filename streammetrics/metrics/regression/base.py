@@ -26,6 +26,8 @@ def averaged(values: Sequence[Number], multioutput: str) -> Value:
     if multioutput == "raw_values" and values:
         outputs = [nearest(value) for value in values]
         return LabelledArray.of(outputs, range(len(outputs)), "output")
+    if len(values) == 1:
+        return nearest(values[0])
     exact = [value for value in values if isinstance(value, Fraction)]
     if values and len(exact) == len(values):
         return nearest(sum(exact, Fraction(0)) / len(exact))

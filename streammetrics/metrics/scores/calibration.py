@@ -232,10 +232,12 @@ def _read(stairs: Staircase, size: int) -> _Bins:
         if not steps.single.all():
             middle = np.where(steps.single, middle, (middle + high) / 2)
         at, rows = _bins(middle, size), steps.p + steps.n
+        # Mostly every score is of one row, and its product with a weight is not needed.
+        weight = None if (rows == 1).all() else rows.astype(np.float64)
         parts = (
             _grouped(at, size, steps.p),
             _grouped(at, size, rows),
-            ExactSum.grouped(at, size, middle, rows.astype(np.float64)),
+            ExactSum.grouped(at, size, middle, weight),
         )
         sums = [total + part for total, part in zip(sums, parts, strict=True)]
     return _Bins(*sums)
@@ -279,7 +281,9 @@ def _edges(stairs: Staircase, steps: Steps) -> tuple[Floats, Floats]:
 def _bins(scores: Floats, size: int) -> NDArray[np.intp]:
     """Return the bins of ascending scores."""
     ends = np.searchsorted(scores, np.linspace(0.0, 1.0, size + 1)[1:-1], side="right")
-    return np.repeat(np.arange(size), np.diff(ends, prepend=0, append=scores.size))
+    at = np.zeros(scores.size, np.intp)
+    np.add.at(at, ends[ends < scores.size], 1)
+    return np.cumsum(at, out=at)
 
 
 def _grouped(at: NDArray[np.intp], size: int, amount: NDArray[Any]) -> ExactSum:

@@ -108,15 +108,20 @@ class ExactSums(Statistic):
     @property
     def total(self) -> Fraction:
         """The exact total weight."""
-        return self.weight.fraction()
+        return self._rows + self._weighted.fraction()
 
     def exact(self, name: str) -> list[Fraction]:
         """Return one sum exactly, an entry for each output, none without rows."""
         if not self.width:
             return []
+        integers, exponent = self._integers(name)
+        above, below = 1 << max(exponent, 0), 1 << max(-exponent, 0)
+        return [Fraction(integer * above, below) for integer in integers]
+
+    def _integers(self, name: str) -> tuple[list[int], int]:
+        """Return one sum as integers, and the power of two that is their unit."""
         integers, exponent = self.sums[name].integers()
-        unit = Fraction(2) ** exponent
-        return [integer * unit for integer in np.ravel(integers).tolist()]
+        return [integers] if self.width == 1 else integers.tolist(), exponent
 
     def means(self, name: str) -> list[Fraction]:
         """Return the weighted mean for each output."""
@@ -181,6 +186,16 @@ class Moments(ExactSums):
 
     def centred(self, a: str, b: str) -> list[Fraction]:
         """Return Σ w (a - mean a)(b - mean b) for each output; 0 where one is constant."""
-        total = self.total
-        sums = zip(self.exact(a + b), self.exact(a), self.exact(b), strict=True)
-        return [product - x * y / total for product, x, y in sums]
+        if not self.width:
+            return []
+        (xs, x_unit), (ys, y_unit) = self._integers(a), self._integers(b)
+        products, unit = self._integers(a + b)
+        weight, part = self.total.as_integer_ratio()
+        # (W Σ w a b - Σ w a Σ w b) / W of integers: only one fraction is brought to lowest terms.
+        low = min(unit, x_unit + y_unit)
+        left, right = weight << unit - low, part << x_unit + y_unit - low
+        above, below = 1 << max(low, 0), weight << max(-low, 0)
+        return [
+            Fraction((left * product - right * x * y) * above, below)
+            for product, x, y in zip(products, xs, ys, strict=True)
+        ]
