@@ -736,3 +736,21 @@ def test_many_threads_read_what_has_not_been_counted_yet():
                 assert found == [(image(expected), expected.totals(), expected.level)] * 8
     finally:
         sys.setswitchinterval(before)
+
+
+# --- merges without end --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", [None, np.linspace(0.5, 2.0, 16)], ids=["plain", "weighted"])
+def test_chunks_that_wait_stay_few_when_a_state_is_merged_with_itself(weight):
+    scores, codes = np.linspace(-1.0, 1.0, 16), np.arange(16, dtype=np.uint8) % 2
+    h = DyadicHistogram(1 << 20, 2)
+    h.add(scores, codes, weight)
+    h.add(scores[:3], codes[:3])
+    for doublings in range(1, 12):
+        h.merge(h)
+        assert len(h._waiting) <= waiting.MANY
+        whole = DyadicHistogram(1 << 20, 2)
+        whole.add(scores, codes, (np.ones(16) if weight is None else weight) * 2**doublings)
+        whole.add(scores[:3], codes[:3], np.full(3, 2.0**doublings))
+        assert image(h.fork()) == image(whole)

@@ -78,8 +78,41 @@ def test_root_of_squares_beyond_float64(pairs):
     y, p = np.array(pairs).T
     biggest = float(np.max(np.abs(y - p)))
     value = sm.RMSE().update(y, p).compute()
-    if biggest > 1e-150:
-        assert biggest / math.sqrt(len(y)) * (1 - 1e-15) <= value <= biggest * (1 + 1e-15)
+    assert biggest / math.sqrt(len(y)) * (1 - 1e-15) <= value <= biggest * (1 + 1e-15)
+
+
+SCALES = st.floats(-1.0, 1.0) | st.sampled_from(
+    [1e-162, 1e-200, 5e-324, 2.0**-511, 2.0**-511 - 2.0**-564, 2.0**-537, 2.0**-538, 1e160, 0.0]
+)
+
+
+@given(st.lists(st.tuples(SCALES, SCALES), min_size=1, max_size=8), st.data())
+def test_squares_below_normal_floats_are_exact_however_they_came(pairs, data):
+    y, p = np.array(pairs).T
+    errors = [Fraction(e) for e in (y - p).tolist()]
+    squares = [Fraction(float(e * e)) if 2**-1022 <= e * e < 2**1023 else e * e for e in errors]
+    weight = np.array(
+        data.draw(st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=len(y), max_size=len(y)))
+    )
+    whole = LossSum(loss="squared")
+    whole.update(y, p, weight=weight)
+    assert whole.exact("loss") == [
+        sum(w * s for w, s in zip(map(Fraction, weight), squares, strict=True))
+    ]
+    parts = LossSum(loss="squared")
+    for row in data.draw(st.permutations(range(len(y)))):
+        parts.update(y[row : row + 1], p[row : row + 1], weight=weight[row : row + 1])
+    assert {k: v.tolist() for k, v in parts.arrays().items()} == {
+        k: v.tolist() for k, v in whole.arrays().items()
+    }
+
+
+def test_small_errors_are_not_nothing():
+    assert sm.RMSE().update([3e-170, 4e-170], [0, 0]).compute() == pytest.approx(
+        math.sqrt(12.5) * 1e-170, rel=1e-15
+    )
+    assert sm.RMSLE().update([[3e-200], [0.0]], [[0.0], [3e-200]]).compute() == 3e-200
+    assert sm.RMSE().update([5e-324], [0.0]).compute() == 5e-324
 
 
 def test_a_mean_square_beyond_float64_is_infinite_and_its_root_is_not():

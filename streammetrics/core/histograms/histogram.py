@@ -14,7 +14,7 @@ from streammetrics.core.histograms.long import LongCells
 from streammetrics.core.histograms.lookup import CellIndex, Tally, placed, tallied
 from streammetrics.core.histograms.merging import merged as united
 from streammetrics.core.histograms.restoring import read_cells
-from streammetrics.core.histograms.waiting import SMALL, appended, checked, parts, size_of
+from streammetrics.core.histograms.waiting import SMALL, appended, checked, gathered, parts, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -125,7 +125,7 @@ class DyadicHistogram:
         if size_of(waiting) > merged._room:
             merged._count(waiting)
         else:
-            merged._waiting = waiting
+            merged._waiting = gathered(waiting)
         merged._tailed = any(work._tailed for work in every)
         merged._add_long([long for work in every for long in work._long])
         self._become(merged)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from streammetrics.core.histograms.keys import Codes, Floats
 
 SMALL = 1 << 14  # rows of a chunk worth joining to the next
+MANY = 64  # chunks that merged histograms may wait in
 
 
 def checked(classes: int, scores: Floats, codes: Codes | None, weight: Floats | None) -> Rows:
@@ -56,6 +57,18 @@ def appended(chunks: tuple[Rows, ...], last: Rows) -> tuple[Rows, ...]:
         last = joined([chunks[-1], last])
         chunks = chunks[:-1]
     return (*chunks, last)
+
+
+def gathered(chunks: Sequence[Rows]) -> tuple[Rows, ...]:
+    """The same chunks while they are few, else two at most: rows of weight 1, and the others.
+
+    Merges add chunk to chunk, and a state merged with itself doubles them.
+    """
+    if len(chunks) <= MANY:
+        return tuple(chunks)
+    plain = [rows for rows in chunks if rows.weight is None]
+    others = [rows for rows in chunks if rows.weight is not None]
+    return tuple(joined(group) for group in (plain, others) if group)
 
 
 def parts(chunks: Sequence[Rows], first: int, size: int) -> Iterator[list[Rows]]:

@@ -1,10 +1,11 @@
 """Sums of one row's loss: what every mean loss of regression reads.
 
 Each loss is rounded elementwise, as the formula is evaluated in float64; the sum of the rounded
-losses is exact. Losses are non-negative, so the sum is as accurate as its terms. Integers beyond
-2**53 are subtracted whole; where a loss divides by a number, or takes its logarithm or power, that
-is of the nearest float64. Logarithms and powers are the platform's, taken on contiguous arrays:
-their bits do not depend on how rows arrive.
+losses is exact. A square beyond the normal floats, on either side, is not rounded at all. Losses
+are non-negative, so the sum is as accurate as its terms. Integers beyond 2**53 are subtracted
+whole; where a loss divides by a number, or takes its logarithm or power, that is of the nearest
+float64. Logarithms and powers are the platform's, taken on contiguous arrays: their bits do not
+depend on how rows arrive.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import numpy as np
 
 from streammetrics.core.columns.long import nearest
 from streammetrics.core.columns.numbers import Numbers
-from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.statistics.sums.moments import ExactSums
 from streammetrics.statistics.sums.targets import PRED, TRUE, FiniteTerms, regression_schema
@@ -46,6 +46,7 @@ LossName: TypeAlias = Literal[
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _SMALLEST = 5e-324
+_NORMAL = float(np.finfo(np.float64).tiny)
 _FAR = 20.0  # log cosh d is d - log 2 from here on, to the last bit
 _ROOM = 1024.0  # corners of an extent are moved outwards by this when overflow is looked for
 
@@ -62,9 +63,14 @@ def _absolute(y: Floats, p: Floats, _: float) -> Floats:
     return np.abs(d, out=d)
 
 
+def _square(d: Floats) -> Floats:
+    # The processor's flags cost nothing: a square below the normal floats that is exact sets none.
+    with np.errstate(over="raise", under="raise"):
+        return np.multiply(d, d, out=d)
+
+
 def _squared(y: Floats, p: Floats, _: float) -> Floats:
-    d = y - p
-    return np.multiply(d, d, out=d)
+    return _square(y - p)
 
 
 def _magnitude(y: Floats, _p: Floats, _: float) -> Floats:
@@ -93,9 +99,13 @@ def _symmetric_percentage(y: Floats, p: Floats, _: float) -> Floats:
 
 
 def _squared_log(y: Floats, p: Floats, _: float) -> Floats:
+    return _square(_log_difference(y, p))
+
+
+def _log_difference(y: Floats, p: Floats) -> Floats:
     d = np.log1p(nearest(y))
     d -= np.log1p(nearest(p))
-    return np.multiply(d, d, out=d)
+    return d
 
 
 def _pinball(y: Floats, p: Floats, alpha: float) -> Floats:
@@ -142,7 +152,7 @@ def _tweedie(y: Floats, p: Floats, power: float) -> Floats:
 
 LOSSES: dict[str, Loss] = {
     "absolute": Loss(_absolute),
-    "squared": Loss(_squared),  # a square that overflows is summed as an exact product
+    "squared": Loss(_squared),
     "magnitude": Loss(_magnitude),
     "percentage": Loss(_percentage, bounded=False),
     "symmetric_percentage": Loss(_symmetric_percentage),
@@ -220,16 +230,18 @@ class LossSum(ExactSums):
 
     def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
         """Return the sum of the losses of rows."""
-        y, p = columns
-        try:
-            with np.errstate(all="ignore"):
-                return {"loss": ExactSum.of_terms(self._terms, columns, weight)}
-        except InvalidBatchError:
-            if self.loss != "squared":
-                raise
         with np.errstate(all="ignore"):
-            terms = self._terms(y, p)
-        far = np.isinf(terms)
-        terms[far] = 0.0
-        d = np.where(far, y - p, 0.0)
-        return {"loss": ExactSum.of(terms, weight) + ExactSum.product(d, d, weight)}
+            try:
+                return {"loss": ExactSum.of_terms(self._terms, columns, weight)}
+            except FloatingPointError:  # of a square
+                y, p = columns
+                d = _log_difference(y, p) if self.loss == "squared_log" else y - p
+                return {"loss": _whole_squares(d, weight)}
+
+
+def _whole_squares(d: Floats, weight: Floats | None) -> ExactSum:
+    """Return the sum of squares, rounded where they are normal floats, else exact products."""
+    squares = d * d
+    normal = (squares >= _NORMAL) & (squares < np.inf)
+    rounded, others = np.where(normal, squares, 0.0), np.where(normal, 0.0, d)
+    return ExactSum.of(rounded, weight) + ExactSum.product(others, others, weight)

@@ -1,0 +1,136 @@
+"""No size at which work is cut can be seen, and counts pass every power of two unharmed."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+import tracemalloc
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles.base import assert_close
+
+import streammetrics as sm
+from kinds.rows import FIRST, named, plain_rows, repeated
+
+sys.path.append(str(Path(__file__).parents[1] / "mutation"))
+from tuning import TUNING
+
+for info in pkgutil.walk_packages(sm.__path__, "streammetrics."):
+    if info.name.startswith(("streammetrics.core", "streammetrics.statistics")):
+        importlib.import_module(info.name)
+
+
+@pytest.fixture
+def little_sizes(monkeypatch):
+    """Return what sets the sizes, in their modules and wherever they were imported."""
+
+    def set_all():
+        for room, sizes in TUNING.items():
+            for name, size in sizes.items():
+                value = getattr(sys.modules[f"streammetrics.{room}"], name)
+                for module in [m for k, m in sys.modules.items() if k.startswith("streammetrics.")]:
+                    if vars(module).get(name) is value:
+                        monkeypatch.setattr(module, name, size)
+
+    return set_all
+
+
+def everything(oracle):
+    """Return the state of several batches and merges, and what is read from it."""
+    metric, other = oracle.metric.copy(), oracle.metric.copy()
+    for n, seed in ((40, 1), (3, 2), (90, 3)):
+        metric.update(**oracle.rows(np.random.default_rng(seed), n))
+        other.update(**oracle.rows(np.random.default_rng(seed + 9), n))
+    metric.merge(other, sm.from_bytes(other.to_bytes()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return metric.to_bytes(), metric.compute(), tuple(metric.bounds())
+
+
+@pytest.mark.parametrize("oracle", FIRST, ids=named)
+def test_sizes_of_work_cannot_be_seen(oracle, little_sizes):
+    blob, value, bounds = everything(oracle)
+    little_sizes()
+    again = everything(oracle)
+    assert again[0] == blob
+    assert_close(again[1:], (value, bounds), 1e-12, 1e-15)
+
+
+GROWING = (sm.Count, sm.Sum, sm.ConfusionMatrix, sm.ClassificationReport, sm.CalinskiHarabasz)
+COUNTED = [oracle for oracle in FIRST if "query" not in oracle.metric.inputs]
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
+@pytest.mark.parametrize(("n", "edge"), [(8, 1 << 31), (8, 1 << 53), (1, 1 << 31)])
+@pytest.mark.parametrize("oracle", COUNTED, ids=named)
+def test_counts_pass_the_edges_of_integers(oracle, n, edge):
+    metric, values = oracle.metric.copy().update(**plain_rows(oracle, n)), []
+    # Once all rows, and once each of them alone, are counted up to the edge and past it.
+    for times in (part + k for part in dict.fromkeys((edge // n, edge)) for k in (-1, 0, 1)):
+        try:
+            state = repeated(metric, times)
+        except sm.IncompatibleMetricsError as error:
+            if edge == 1 << 53 and "together; " in str(error):
+                continue  # a limit that is told
+            raise
+        assert state.n_rows == n * times
+        values.append(state.compute())
+        blob = state.to_bytes()
+        again = sm.from_bytes(blob)
+        assert again.to_bytes() == blob
+        assert_close(again.compute(), values[-1], 0.0, 0.0)
+    for value in values[: 3 if isinstance(metric, GROWING) else None]:
+        assert_close(value, values[0], 1e-6, 1e-9)
+
+
+@pytest.mark.parametrize("method", ["linear", "averaged_inverted_cdf"])
+@pytest.mark.parametrize("times", [1, 0.5])
+def test_quantiles_at_the_edge_of_a_block_of_cells(method, times):
+    values = np.arange(1 << 17)
+    rows = {"values": values, "sample_weight": np.full(values.size, times)}
+    for q in (0.5, 0.499999, 0.500001, 65_536 / 131_071, 65_535 / 131_071):
+        metric = sm.Quantile(q=q, method=method).update(**rows)
+        if times == 1:
+            assert metric.compute() == pytest.approx(
+                np.quantile(values, q, method=method), rel=1e-15
+            )
+        elif method == "averaged_inverted_cdf":
+            assert metric.compute() == np.quantile(values, q, method=method)
+        else:  # each weighs a half, so two of them are one row
+            assert metric.compute() == pytest.approx(2 * (q * 65_535) + 0.5, abs=1)
+
+
+MADE = {
+    "mean": sm.Mean,
+    "set": lambda: sm.MetricSet({"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC()}),
+    "ndcg": lambda: sm.NDCG(k=2),
+    "error": sm.MedianAbsoluteError,
+}
+ROW = {
+    "mean": {"values": [1.0]},
+    "set": {"y_true": [1], "y_score": [0.25]},
+    "ndcg": {"query": [1], "relevance": [1], "score": [0.5]},
+    "error": {"y_true": [1.0], "y_pred": [0.5]},
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_memory_of_many_single_rows_is_bounded(name):
+    metric, row = MADE[name](), ROW[name]
+    metric.update(**row).to_bytes()
+    tracemalloc.start()
+    try:
+        held = []
+        for _ in range(5):
+            for _ in range(400):
+                metric.update(**row)
+            held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert max(held) < 1_500_000
+    assert metric.n_rows == 2001

@@ -1,0 +1,127 @@
+"""However the calls differ in form, the state is that of one batch of all their rows.
+
+Weighted batches beside plain ones, rows left out beside clean ones, small batches that wait
+beside long ones that are cut up, in any order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streammetrics as sm
+from kinds.rows import FIRST, named, plain_rows, taken, with_parameters
+
+FORMS = ("plain", "ones", "weighted", "some of weight 0", "all of weight 0", "one missing",
+         "all missing", "weighted, one missing", "empty", "batch", "merged")  # fmt: skip
+FLAT = [oracle for oracle in FIRST if "query" not in oracle.metric.inputs]
+N = 6
+
+
+def spoilt(rows, where):
+    """Return the rows with a missing value in each of those places, or None for strings."""
+    name = next((n for n, c in rows.items() if c.dtype.kind == "f"), None)
+    name = name or next((n for n, c in rows.items() if c.dtype.kind in "bi"), None)
+    if name is None:
+        return None
+    column = rows[name].astype(np.float64)
+    column[where] = np.nan
+    return {**rows, name: column}
+
+
+def takes_weights(metric, rows):
+    try:
+        metric.copy().update(**rows, sample_weight=np.ones(N))
+    except TypeError:  # its `update` has no such column
+        return False
+    except sm.InvalidBatchError as error:
+        if "take no weights" in str(error):
+            return False
+        raise
+    return True
+
+
+def fed(metric, form, rows, rng):
+    """Feed the rows in a form; return which count, their weights, and how many were left out."""
+    every, ones = np.arange(N), np.ones(N)
+    if "missing" in form:
+        where = every if form.startswith("all") else rng.integers(0, N, 1)
+        rows, every = spoilt(rows, where), np.setdiff1d(every, where)
+    weight = rng.integers(1, 9, N) / 2 if "weighted" in form else ones
+    if "weight 0" in form:
+        weight = np.where(rng.random(N) < (0.5 if "some" in form else 2), 0.0, weight)
+        every = every[weight > 0]
+    if form in {"plain", "one missing", "all missing"}:
+        metric.update(**rows)
+    elif form == "merged":
+        metric.merge(metric.copy().reset().update(**rows))
+    elif form == "batch":
+        metric.batch(**rows)
+    elif form == "empty":
+        metric.update(**taken(rows, slice(0)))
+        every = every[:0]
+    else:
+        metric.update(**rows, sample_weight=weight)
+    return every, weight[every], N - every.size if "missing" in form else 0
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
+@pytest.mark.parametrize("oracle", FLAT, ids=named)
+@settings(max_examples=6)
+@given(forms=st.lists(st.sampled_from(FORMS), min_size=2, max_size=6), seed=st.integers(0, 99))
+def test_forms_of_calls_mix(oracle, forms, seed):
+    rng, rows = np.random.default_rng(seed), plain_rows(oracle, N, seed)
+    policy = {"nan_policy": "omit"} if "nan_policy" in oracle.metric.config else {}
+    weighs, metric = takes_weights(oracle.metric, rows), with_parameters(oracle.metric, **policy)
+    kept, weights, omitted = [], [], 0
+    for form in forms:
+        if ("weight" in form or form == "ones") and not weighs:
+            continue
+        if "missing" in form and (not policy or spoilt(rows, [0]) is None):
+            continue
+        every, weight, left_out = fed(metric, form, rows, rng)
+        kept, weights, omitted = [*kept, *every], [*weights, *weight], omitted + left_out
+    kept, weights = [*kept, *[N] * omitted], [*weights, *[1.0] * omitted]
+    whole = with_parameters(oracle.metric, **policy)
+    if kept:
+        more = spoilt(rows, np.arange(N)) or rows  # whose first row is one to be left out
+        both = {name: np.append(rows[name], more[name][:1], axis=0) for name in rows}
+        whole.update(**taken(both, kept), **({"sample_weight": weights} if weighs else {}))
+    assert (metric.n_rows, metric.n_omitted) == (len(kept) - omitted, omitted)
+    assert metric.to_bytes() == whole.to_bytes()
+
+
+LONG = {
+    "f1": (lambda: sm.F1(threshold=0.5, nan_policy="omit"), ("y_true", "y_score")),
+    "auc": (lambda: sm.ROCAUC(nan_policy="omit"), ("y_true", "y_score")),
+    "loss": (lambda: sm.LogLoss(nan_policy="omit"), ("y_true", "y_score")),
+    "error": (lambda: sm.MSE(nan_policy="omit"), ("y_true", "y_pred")),
+    "quantile": (lambda: sm.Quantile(q=0.3, nan_policy="omit"), ("values",)),
+    "set": (lambda: sm.MetricSet({"mean": sm.MeanError(nan_policy="omit"),
+                                  "log": sm.LogLoss(nan_policy="omit")}),
+            ("y_true", "y_score", "y_pred")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_rows_that_wait_and_rows_that_are_cut_up_mix(name):
+    make, names = LONG[name]
+    rng, mixed, whole, omitted = np.random.default_rng(7), make(), make(), 0
+    batches = []
+    for n in (3, 20_000, 1, 70_000, 16_384, 5, 16_385, 2, 65_536, 4):
+        rows = {column: rng.random(n).round(2) for column in names}
+        if "y_true" in rows:
+            rows["y_true"] = rng.integers(0, 2, n).astype(float)
+        if len(batches) % 3:
+            rows[names[-1]][0], omitted = np.nan, omitted + 1
+        rows["sample_weight"] = np.ones(n) if len(batches) % 2 else rng.integers(0, 3, n) / 2.0
+        weighted = rows["sample_weight"].min() < 1 or n == 5
+        mixed.update(**{c: rows[c] for c in rows if weighted or c != "sample_weight"})
+        batches.append(rows)
+    whole.update(**{c: np.concatenate([b[c] for b in batches]) for c in batches[0]})
+    assert mixed.n_omitted == omitted
+    assert mixed.to_bytes() == whole.to_bytes()
+    assert mixed.n_rows == whole.n_rows

@@ -1,0 +1,132 @@
+"""What differs in any field is unequal and does not merge."""
+
+from __future__ import annotations
+
+import itertools
+from typing import get_args, get_type_hints
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from kinds.rows import FIRST, named, plain_rows, with_parameters
+from streammetrics.core.stateful import REGISTRY, registered_name
+
+TRIED = (True, False, 0, 1, 2, 3, 2048, 4096, 0.25, 0.5, 1.0, None, "a", (0, 1), (0, 1, 2),
+         ("a", "b"), ((0.0,), (1.0,)), ((0.0,), (2.0,)))  # fmt: skip
+FIELDS = [(oracle, name) for oracle in FIRST for name in oracle.metric.config]
+
+
+def words(metric, name):
+    hint = get_type_hints(type(metric))[name]
+    options = (hint, *get_args(hint))
+    return [word for option in options for word in get_args(option) if isinstance(word, str)]
+
+
+def configurations(metric, name):
+    """Return the metric with every value of a parameter that it takes, each once."""
+    found = {}
+    for value in (*TRIED, *words(metric, name)):
+        try:
+            other = with_parameters(metric, **{name: value})
+        except (ValueError, TypeError):
+            continue
+        found[repr(other.config[name])] = other
+    return list(found.values())
+
+
+@pytest.mark.parametrize(
+    ("oracle", "name"), FIELDS, ids=lambda v: v if type(v) is str else named(v)
+)
+def test_other_parameters_are_unequal_and_do_not_merge(oracle, name):
+    several = configurations(oracle.metric, name)
+    assert len(several) > 1, f"no two values of {name} are known to this test"
+    for one, other in itertools.combinations(several, 2):
+        assert one != other
+        assert one.to_bytes() != other.to_bytes()
+        with pytest.raises(sm.IncompatibleMetricsError, match=f"configurations differ .*{name} is"):
+            one.merge(other)
+        assert one == with_parameters(one) == sm.from_bytes(one.to_bytes())
+
+
+@pytest.mark.parametrize("oracle", FIRST, ids=named)
+def test_subclasses_are_unequal_to_their_base_and_do_not_merge(oracle):
+    cls = type(oracle.metric)
+    derived = type(f"My{cls.__name__}", (cls,), {"__module__": __name__, "__doc__": "Mine."})
+    try:
+        base, mine = oracle.metric.copy(), derived(**oracle.metric.config)
+        assert base != mine
+        assert mine != base
+        for one, other in ((base, mine), (mine, base)):
+            with pytest.raises(sm.IncompatibleMetricsError, match="configurations differ"):
+                one.merge(other)
+            with pytest.raises(sm.IncompatibleMetricsError, match="configurations differ"):
+                sm.MetricSet({"a": one}).merge(sm.MetricSet({"a": other}))
+    finally:
+        del REGISTRY[registered_name(derived)]
+
+
+F1 = sm.F1(threshold=0.5)
+SETS = {
+    "plain": sm.MetricSet({"f1": F1, "auc": sm.ROCAUC()}),
+    "other order": sm.MetricSet({"auc": sm.ROCAUC(), "f1": F1}),
+    "other name": sm.MetricSet({"f2": F1, "auc": sm.ROCAUC()}),
+    "other column": sm.MetricSet({"f1": F1, "auc": sm.ROCAUC()}, columns={"y_true": "label"}),
+    "other columns": sm.MetricSet({"f1": F1, "auc": sm.ROCAUC()}, columns={"y_score": "label"}),
+    "its own name": sm.MetricSet({"f1": F1, "auc": sm.ROCAUC()}, columns={"y_true": "y_true"}),
+    "weights": sm.MetricSet({"f1": F1, "auc": sm.ROCAUC()}, columns={"sample_weight": "w"}),
+    "one more": sm.MetricSet({"f1": F1, "auc": sm.ROCAUC(), "again": F1}),
+    "one less": sm.MetricSet({"f1": F1}),
+    "other parameter": sm.MetricSet({"f1": sm.F1(threshold=0.4), "auc": sm.ROCAUC()}),
+    "none": sm.MetricSet({}),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.permutations(SETS, 2)))
+def test_other_sets_are_unequal_and_do_not_merge(one, other):
+    before = SETS[one].to_bytes()
+    assert SETS[one] != SETS[other]
+    with pytest.raises(sm.IncompatibleMetricsError, match="configurations differ"):
+        SETS[one].merge(SETS[other])
+    assert SETS[one].to_bytes() == before
+
+
+LARGEST = 2**63 - 1
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, object])
+def test_labels_of_the_largest_size_are_what_they_are(kind):
+    labels = [LARGEST, LARGEST - 1, 0]
+    counts = sm.ConfusionMatrix().update(np.array(labels, kind), np.array(labels, kind))
+    assert list(counts.compute().to_dict()) == sorted(labels)
+    again = sm.from_bytes(counts.to_bytes())
+    assert list(again.compute().to_dict()) == sorted(labels)
+
+
+@pytest.mark.parametrize("dtype", [np.uint64, np.float64, object])
+@pytest.mark.parametrize("metric", [sm.Accuracy(), sm.F1(), sm.RandIndex(), sm.CohenKappa()])
+def test_labels_past_the_largest_size_are_refused(metric, dtype):
+    wrong = np.array([1, 2**63], dtype)
+    with pytest.raises(sm.InvalidBatchError, match="in 1 row, first in row 1|64 signed bits"):
+        metric.copy().update(wrong, wrong)
+    least = np.array([1, -(2**63)], np.int64)
+    metric.copy().update(least, least).to_bytes()
+    with pytest.raises(sm.InvalidBatchError, match="is not a label"):
+        metric.copy().update(least.astype(float), least.astype(float))
+
+
+SIGNED = [o for o in FIRST if {c.dtype.kind for c in plain_rows(o, 4).values()} == {"f"}]
+POSITIVE = (sm.GammaDeviance, sm.PoissonDeviance)  # which refuse zeros
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize(
+    "oracle", [o for o in SIGNED if not isinstance(o.metric, POSITIVE)], ids=named
+)
+def test_minus_zero_is_zero(oracle):
+    zero = {name: np.zeros_like(column) for name, column in plain_rows(oracle, 6).items()}
+    plain = oracle.metric.copy().update(**zero)
+    for names in (zero.keys(), list(zero)[:1], list(zero)[1:]):
+        signed = {name: -c if name in names else c for name, c in zero.items()}
+        state = oracle.metric.copy().update(**signed)
+        assert state.to_bytes() == plain.to_bytes() == sm.from_bytes(state.to_bytes()).to_bytes()
