@@ -115,10 +115,13 @@ class Layout:
 
     def with_staged(self, state: State, rows: Sequence[Rows], n: int) -> State:
         """Return the state that keeps the rows of a small batch."""
-        return state._replace(
-            staged=(*state.staged, tuple([_owned(read) for read in rows])),
-            agreed=_agreed(state.agreed or state.feeds, rows),
-            pending=state.pending + max(n, STAGED >> 9),  # 512 single rows are long enough a list
+        feeds, statistics, staged, agreed, pending = state
+        return State(
+            feeds,
+            statistics,
+            (*staged, tuple([_owned(read) for read in rows])),
+            _agreed(agreed or feeds, rows),
+            pending + max(n, STAGED >> 9),  # 512 single rows are long enough a list
         )
 
     def with_rows(self, state: State, rows: Sequence[Rows]) -> State:

@@ -118,6 +118,8 @@ class Batch:
             values = column.values
             if values.dtype != _FLOAT64 or column.nulls is not None:
                 values = _to_float(column, self.title(name))
+            else:
+                self._residuals[name] = None
             self._numbers[name] = values
         return values
 
@@ -127,11 +129,13 @@ class Batch:
         The values of the column are exactly ``numbers(name) + residual(name)``. The residual is 0
         where a row is null.
         """
-        column = self.column(name)
-        if column.values.dtype.char not in _LONG:
-            return None
         if name not in self._residuals:
-            self._residuals[name] = _residual(column, self.numbers(name), self.extent(name))
+            column = self.column(name)
+            self._residuals[name] = (
+                _residual(column, self.numbers(name), self.extent(name))
+                if column.values.dtype.char in _LONG
+                else None
+            )
         return self._residuals[name]
 
     def refuse_long(self, name: str, what: str) -> None:

@@ -47,8 +47,7 @@ class Scores(Numbers):
 
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
         """Return the column as float64, or as `LongNumbers`."""
-        shape = batch.column(self.name).values.shape
-        if len(shape) > 1 and not self.wide:
+        if not self.wide and len(shape := batch.column(self.name).values.shape) > 1:
             title = batch.title(self.name)
             raise InvalidBatchError(
                 f"{title} has shape {shape}; a threshold cuts one score a row: pass the column of "
