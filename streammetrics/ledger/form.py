@@ -2,7 +2,7 @@
 
 The first form is that of every version. It holds each state as a file of its own, which people can
 read and which costs a hundred times what the second takes for each: there names, attempts and
-digests are columns, and the states stand one after the other, to be opened when they are read.
+digests are columns, and so are the arrays of all states, to be opened when they are read.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.stateful import from_bytes
+from streammetrics.ledger.columns import kinds_of, rows_of
+from streammetrics.ledger.columns import written as of_kinds
 from streammetrics.ledger.held import Held, digest
 from streammetrics.ledger.shards import LAST, Known, Shard, as_id, order
 
@@ -126,9 +128,12 @@ def _in_columns(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any],
         "kinds": np.array(kinds, np.uint8),
         "digests": _of(digests).reshape(-1, 32),
         **_chain("names", [str(name).encode(errors="surrogatepass") for name in names]),
-        **_chain("states", [shard.state.blob for shard in shards if shard.state is not None]),
     }
-    return {"format": COLUMNS, "numbers": sum(isinstance(name, int) for name in names)}, arrays
+    states, index = kinds_of([shard.state.form for shard in shards if shard.state is not None])
+    said, columns = of_kinds(states)
+    numbers = sum(isinstance(name, int) for name in names)
+    more = {"states": index, **columns}
+    return {"format": COLUMNS, "numbers": numbers, "kinds": said}, arrays | more
 
 
 def _from_columns(
@@ -136,13 +141,13 @@ def _from_columns(
 ) -> dict[ShardId, Shard]:
     attempts, kinds = take_array(arrays, "attempts", "int64"), take_array(arrays, "kinds", "uint8")
     digests, numbers = take_array(arrays, "digests", "uint8", 2), said.get("numbers")
-    names, states = _links(arrays, "names"), _links(arrays, "states")
+    names, index = _links(arrays, "names"), take_array(arrays, "states", "int64")
     n = len(names)
     counts = np.bincount(kinds, minlength=3).tolist()
     if (
         empty is None
         or len(counts) != 3
-        or counts[:2] != [len(states), len(digests)]
+        or counts[:2] != [len(index), len(digests)]
         or not len(attempts) == len(kinds) == n
         or digests.shape[1] != 32
         or attempts.min(initial=0) < 0
@@ -150,8 +155,9 @@ def _from_columns(
         or not 0 <= numbers <= n
     ):
         raise StateFormatError("the columns of the ledger do not fit each other")
+    states = rows_of(said.get("kinds"), arrays, index, empty._layout)
     of_kind = (
-        ((Held(empty, blob), "") for blob in states),
+        ((Held(empty, row), "") for row in states),
         ((None, text) for text in _hexes(digests)),
         ((None, "") for _ in range(counts[_CONTRADICTED])),
     )

@@ -146,8 +146,10 @@ def total(known: Known, states: Mapping[ShardId, Held]) -> Mergeable:
     if known.empty is None:
         raise ValueError("the ledger has no shards, and was not told of which metric")
     result = (known.empty if known.base is None else known.base).copy()
+    layout = result._layout
     try:
-        return result.merge(*(state.metric for state in states.values()))
+        every = [held.state for held in states.values()]  # of one configuration, as was checked
+        return result._at(layout.merged(result._accumulator.part(layout), every))
     except IncompatibleMetricsError:
         for name, state in states.items():
             try:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streammetrics as sm
+from streammetrics.core.state.container import packed, unpacked
 
 IDS = (3, 10, "10", "a", "b")
 
@@ -328,6 +329,175 @@ def test_states_that_were_read_are_merged_sealed_and_compared_as_others():
     assert sm.merge([sm.from_bytes(many(300).to_bytes()), ledger]) == ledger
     other = sm.from_bytes(many(300).to_bytes()).merge(sm.Ledger().add(3, sm.Mean(), 3))
     assert other.contradicted == [3]
+
+
+def of_many_kinds(count=260):
+    """States of other lengths, labels of two kinds, weights, none at all, and counts past int64."""
+    rng = np.random.default_rng(5)
+    far = sm.Accuracy().update([1], [1])
+    for _ in range(64):
+        far.merge(far.copy())
+    ledger = sm.Ledger(sm.Accuracy()).add("far", far).add("none", sm.Accuracy())
+    for index in range(count):
+        n = int(rng.integers(0, 9))
+        labels, guesses = rng.integers(0, 4, (2, n))
+        if index % 5 == 0:
+            labels, guesses = labels.astype(str), guesses.astype(str)
+        weight = rng.random(n) if index % 7 == 0 else None
+        ledger.add(index, sm.Accuracy().update(labels, guesses, sample_weight=weight))
+    return ledger
+
+
+def same_whole(left, right):
+    assert left.to_bytes() == right.to_bytes()
+    for name, held in left._known.states.items():
+        assert held.digest == right._known.states[name].digest
+
+
+def test_states_of_many_kinds_are_the_same_in_columns():
+    ledger = of_many_kinds()
+    read = sm.from_bytes(ledger.to_bytes())
+    same_whole(read, sm.merge([read, sm.Ledger()]))  # of which the digests open every state
+    same_whole(read, ledger)
+    numbers = [name for name in ledger.ids if name != "far" and (name == "none" or name % 5)]
+    part = sm.Ledger()
+    for name in numbers:
+        part.add(name, ledger._known.states[name].metric)
+    assert part.compute() == sm.from_bytes(part.to_bytes()).compute()
+    assert read._known.states["far"].metric.n_rows == 2**64
+    text = "the states saw different kinds of rows: labels"
+    refused(read, sm.IncompatibleMetricsError, text, read.compute)
+
+
+def test_what_was_read_is_written_with_what_was_added_and_what_was_read_elsewhere():
+    ledger, other = of_many_kinds(), of_many_kinds(600)
+    for name in range(300, 320):
+        other.add(name, sm.Accuracy().update([name], [3]), attempt=2)
+    both = sm.merge([ledger, other])
+    rows = sm.from_bytes(ledger.to_bytes()), sm.from_bytes(other.to_bytes())
+    assert sm.merge([rows[0], other]) == sm.merge([ledger, rows[1]]) == sm.merge(rows) == both
+    assert sm.from_bytes(ledger.to_bytes()).seal([2, 3]) == ledger.seal([2, 3])
+
+
+def test_few_shards_and_many_have_the_same_digests():
+    direct = many(300)
+    few = sm.Ledger()
+    for name, held in list(direct._known.states.items())[::3]:
+        few.add(name, held.metric)
+    few, columns = sm.from_bytes(few.to_bytes()), sm.from_bytes(direct.to_bytes())
+    for name in few.ids:
+        states = [ledger._known.states[name] for ledger in (few, columns, direct)]
+        assert all(states[0].equals(held) and held.equals(states[0]) for held in states)
+        assert len({held.digest for held in states}) == 1
+
+
+def in_file(blob, change):
+    """The bytes of a ledger after a change of its arrays or of what it says, with a checksum."""
+    file = unpacked(blob)
+    meta, arrays = dict(file.meta), {name: array.copy() for name, array in file.arrays.items()}
+    change(meta, arrays)
+    del meta["checksum"]
+    return packed(meta, arrays)
+
+
+def swapped(meta, arrays):
+    """Two kinds in the other order."""
+    first, second, *more = meta["kinds"]
+    meta["kinds"] = [second, first, *more]
+    index = arrays["states"]
+    arrays["states"] = np.where(index < 2, 1 - index, index)
+    for name in [name for name in arrays if name.startswith("kind/0/")]:
+        arrays["x" + name[6:]] = arrays.pop(name)
+    for name in [name for name in arrays if name.startswith("kind/1/")]:
+        arrays["kind/0/" + name[7:]] = arrays.pop(name)
+    for name in [name for name in arrays if name.startswith("x/")]:
+        arrays["kind/1/" + name[2:]] = arrays.pop(name)
+
+
+def parted(meta, arrays):
+    """The last state of the first kind as a kind of its own."""
+    place, new = np.flatnonzero(arrays["states"] == 0)[-1], len(meta["kinds"])
+    arrays["states"][place] = new
+    meta["kinds"] = [*meta["kinds"], meta["kinds"][0]]
+    for name in [name for name in arrays if name.startswith("kind/0/") and "shapes" not in name]:
+        arrays[f"kind/{new}/{name[7:]}"] = arrays[name][-1:]
+        arrays[name] = arrays[name][:-1]
+
+
+def put(name, value):
+    """One array replaced by what a function makes of it."""
+    return lambda _, arrays: arrays.update({name: value(arrays[name])})
+
+
+def counted_far(meta, arrays):
+    meta["kinds"] = [[[feed[0], 7, feed[2]] for feed in kind] for kind in meta["kinds"]]
+    arrays["kind/0/rows"][:, :, 0] = 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        swapped,
+        parted,
+        counted_far,
+        lambda meta, _: meta.update(kinds=[]),
+        lambda meta, _: meta.update(kinds=None),
+        lambda meta, _: meta.update(kinds=[*meta["kinds"], meta["kinds"][0]]),
+        lambda _, arrays: arrays.update({"kind/0/shapes/0/width": np.ones((260, 1), np.int64)}),
+        lambda _, arrays: arrays.update({"kind/00/rows": arrays["kind/0/rows"]}),
+        put("states", lambda a: a + 1),
+        put("states", lambda a: a[:-1]),
+        put("kind/0/rows", lambda a: -a),
+        put("kind/0/rows", lambda a: a[:, :, :1]),
+        put("kind/0/data/0/x/digits", lambda a: a[:-1]),
+        put("kind/0/data/0/width", lambda a: a.reshape(-1)[:1].reshape(())),
+    ],
+)
+def test_columns_in_no_form_that_is_written_are_refused_at_once(change):
+    ledger = sm.Ledger()
+    for index in range(260):
+        ledger.add(index, sm.Mean().update([index + 1.0] if index % 9 != 8 else []))
+    blob = ledger.to_bytes()
+    assert in_file(blob, lambda *_: None) == blob
+    text = "ledger|a state of|not the bytes that to_bytes gives|array 'rows'"
+    with pytest.raises(sm.StateFormatError, match=text):
+        sm.from_bytes(in_file(blob, change))
+
+
+SHAPES = {
+    "none": lambda a: a * 0,
+    "backwards": lambda a: a[::-1],
+    "huge": lambda a: np.vstack([a[:-1], [[2**62, 0]]]),
+    "negative": lambda a: -a,
+    "fewer": lambda a: a[1:],
+}
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_shapes_that_do_not_fit_their_column_are_refused(kind):
+    ledger = sm.Ledger()
+    for index in range(260):
+        ledger.add(index, sm.Accuracy().update(np.arange(index % 5 + 1), np.arange(index % 5 + 1)))
+    change = put("kind/0/shapes/0/amount/digits", SHAPES[kind])
+    blob = in_file(ledger.to_bytes(), change)
+    text = "the states of the ledger do not fill|digits of exact sums|is not one that is written"
+    with pytest.raises(sm.StateFormatError, match=text):
+        sm.from_bytes(blob).compute()
+
+
+def test_arrays_that_are_no_state_are_refused_when_they_are_opened():
+    blob = many(300).to_bytes()
+    for change in (
+        put("kind/0/data/0/width", lambda a: a + 1),
+        put("kind/0/data/0/weight/exponent", lambda a: a - 16),
+        lambda _, arrays: arrays.update({"kind/0/data/0/more": np.zeros(300)}),
+        lambda _, arrays: arrays.update({"kind/0/data/1/width": np.zeros(300)}),
+        lambda _, arrays: arrays.pop("kind/0/data/0/width"),
+    ):
+        read = sm.from_bytes(in_file(blob, change))
+        text = "digits|exponent|one that is written|lacks the array|not the sums|no statistic"
+        with pytest.raises(sm.StateFormatError, match=text):
+            read.compute()
 
 
 @pytest.mark.parametrize("count", [10_000, pytest.param(1_000_000, marks=pytest.mark.long)])

@@ -131,26 +131,6 @@ def unpacked(blob: bytes, known: Callable[[str], Any] = lambda _: None) -> File:
     return File(meta, _views(tensors, blob, size), bytes(header), None)
 
 
-def enclosed(said: Any, arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return what stands within another file, which has the version and the checksum."""
-    arrays = {name: _plain(array) for name, array in arrays.items()}
-    placed = _placed(arrays)
-    body = [arrays[name].tobytes() for name in placed]
-    return b"".join([_JSON.encode([said, placed]).encode(), b"\n", *body])
-
-
-def disclosed(blob: bytes) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Return what `enclosed` was given, of bytes that may have been made by anyone."""
-    text, _, _ = blob.partition(b"\n")
-    form = _parsed(text)
-    if not isinstance(form, list) or len(form) != 2 or not isinstance(form[1], dict):
-        raise StateFormatError("a state within another says nothing of itself")
-    said, arrays = _decoded(form[0], _DEPTH), _views(form[1], blob, len(text) + 1)
-    if enclosed(said, arrays) != blob:
-        raise StateFormatError("a state within another is not in the form that is written")
-    return said, arrays
-
-
 def brief(value: Any) -> str:
     """Return what a file says, short enough for a message."""
     if isinstance(value, int) and value.bit_length() > 128:

@@ -100,9 +100,10 @@ class ExactSums(Statistic):
         shape = () if self.width == 1 else (self.width,)
         names = self.names if self.width else ()
         self.sums = {name: ExactSum.from_arrays(shape, part(arrays, name)) for name in names}
-        if arrays.keys() != self.arrays().keys():
+        if len(arrays) != 3 + 2 * len(names):
             raise StateFormatError(f"{sorted(arrays)} are not the sums {list(names)}")
-        if (self.total > 0) != (self.width > 0) or self.total < 0:
+        total, _ = self._weighted.integers()
+        if (total > 0) != (self.width > 0) or total < 0:
             raise StateFormatError("the total weight does not fit the sums")
 
     @property

@@ -203,12 +203,14 @@ class ContingencyTable(Statistic):
         if pairs.size and not 0 <= pairs[0] <= pairs[-1] < len(row_labels) * width:
             raise StateFormatError("a pair of a contingency table names no label")
         rows, columns = np.divmod(pairs, max(width, 1))
-        if len(np.unique(rows)) != len(row_labels) or len(np.unique(columns)) != width:
+        used = (rows, len(row_labels)), (columns, width)  # places are below what the state has
+        if not all(np.bincount(places, minlength=size).all() for places, size in used):
             raise StateFormatError("a label of a contingency table is in no pair")
-        if not bool(np.all(np.asarray(amount.to_float()) > 0)):
+        counts, weights = as_counts(amount)
+        if not bool(np.all((counts if weights is None else weights.to_float()) > 0)):
             raise StateFormatError("a pair of a contingency table has no positive count")
         self.row_labels, self.column_labels, self.pairs = row_labels, column_labels, pairs
-        self.counts, self.weights = as_counts(amount)
+        self.counts, self.weights = counts, weights
         self._most = int(self.counts.max(initial=0))
 
 
@@ -219,6 +221,8 @@ def amounts(counts: NDArray[np.int64], weights: ExactSum | None) -> NDArray[np.i
 
 def as_counts(amount: ExactSum) -> tuple[NDArray[np.int64], ExactSum | None]:
     """Return amounts as plain counts if they are whole and below 2**62, else as exact sums."""
+    if amount.exponent == 0 and amount.digits.shape[1] == 1:
+        return amount.digits.reshape(amount.shape), None
     counts = np.zeros(amount.shape, np.int64)
     floats = np.abs(np.asarray(amount.to_float()))
     if amount.exponent < 0 or floats.max(initial=0.0) >= MANY:
