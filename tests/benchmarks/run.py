@@ -37,6 +37,7 @@ MODULES = (
     "memory",
     "files",
     "states",
+    "reads",
     "engines",
 )
 
