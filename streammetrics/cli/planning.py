@@ -74,7 +74,8 @@ def plan(
     if metrics and "k" not in options:
         chosen.pop("k", None)
     asked = {key: text for key, text in asked.items() if key in read}
-    renamed = {key: text for key, text in asked.items() if key != text}
+    # A set takes a table's weights only where they are named, be it by the name they have.
+    renamed = {key: text for key, text in asked.items() if key != text or key == WEIGHT}
     return Plan(name, asked, chosen, MetricSet(built, columns=renamed))
 
 

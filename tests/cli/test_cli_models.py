@@ -194,3 +194,7 @@ def test_a_column_of_weights_that_nothing_names_is_told_once(command, path, tmp_
     weighted = command("evaluate", path, *BINARY, *two[:2], *two[4:], "--weight", "sample_weight")
     assert weighted.err == ""
     assert "note: weighted by sample_weight" in weighted.out
+    columns = [binary.column(name).to_numpy() for name in ("label", "score", "weight")]
+    auc = sm.ROCAUC().update(*columns[:2], sample_weight=columns[2]).compute()
+    assert f"{auc:.6f}" in weighted.out
+    assert f"{auc:.6f}" not in plain.out

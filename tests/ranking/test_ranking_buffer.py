@@ -125,7 +125,7 @@ def test_judgments_may_come_before_or_after_results_are_cut(k):
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
-@pytest.mark.parametrize("metric", METRICS[:4], ids=repr)
+@pytest.mark.parametrize("metric", [sm.NDCG(k=2), sm.MRR(), sm.MAP(), sm.MRR(k=1)], ids=repr)
 @pytest.mark.parametrize("first", [("query", "relevance", "score"), ("query", "score"), ("query",)])
 def test_documents_may_follow_rows_without_any_that_were_read(metric, first):
     rows = {"query": [1, 1, 2], "relevance": [1, 0, 1], "score": [0.1, 0.2, 0.3]}

@@ -168,7 +168,7 @@ class TestRefused:
             ({"doc": [None], "score": [0.5]}, f"{NEEDED} {FIRST}, query 'q'"),
             ({"doc": None, "score": [0.5]}, f"{NEEDED} {FIRST}, query 'q'"),
             ({"doc": ["e"], "score": [0.5, 0.25]}, "columns differ in length"),
-            ({"doc": ["e"], "score": [[0.5]]}, "score has shape (1, 1); one number"),
+            ({"doc": ["e"], "score": [[0.5, 1]]}, "score has shape (1, 2); one number"),
             ({"doc": ["e"], "score": ["high"]}, "score"),
         ],
     )  # fmt: skip
