@@ -117,7 +117,7 @@ def test_the_default_is_kept_in_files_and_that_of_0_1_0_is_too():
     for metric in (sm.F1(), sm.F1(zero_division=math.nan), sm.F1(zero_division=0.5)):
         back = sm.from_bytes(metric.to_bytes())
         assert repr(back) == repr(metric)
-    with pytest.raises(sm.IncompatibleMetricsError):
+    with pytest.raises(sm.IncompatibleMetricsError, match="zero_division is"):
         sm.F1().merge(sm.F1(zero_division=math.nan))
 
 

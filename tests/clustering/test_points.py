@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kinds.rows import statistics_of
 
 import streammetrics as sm
 from streammetrics.core.errors import StateFormatError
@@ -26,7 +27,7 @@ def rows_of(rng, n, labels=4, width=2):
 
 
 def sample_of(metric):
-    return metric._accumulator.flush().statistics[-1]
+    return statistics_of(metric)[-1]
 
 
 @pytest.mark.parametrize("metric", SAMPLED)
@@ -88,7 +89,7 @@ def test_seed_draws_another_sample_and_does_not_mix():
     columns = rows_of(np.random.default_rng(5), 300, width=3)
     one, two = (sm.Silhouette(max_points=20, seed=seed).update(**columns) for seed in (0, 1))
     assert not np.array_equal(sample_of(one).rows.points, sample_of(two).rows.points)
-    with pytest.raises(sm.IncompatibleMetricsError):
+    with pytest.raises(sm.IncompatibleMetricsError, match="seed is 1 there and 0 here"):
         one.merge(two)
 
 
@@ -183,7 +184,7 @@ def damaged(name, change):
 )
 def test_damaged_samples_are_refused(name, change):
     sample = PointSample(max_points=10)
-    with pytest.raises(StateFormatError):
+    with pytest.raises(StateFormatError, match="point|array '|cluster|coordinate"):
         sample.restore(damaged(name, change))
 
 

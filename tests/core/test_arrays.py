@@ -61,10 +61,9 @@ def check_texts(column, texts):
 
 
 def refused(value, *words, **options):
-    with pytest.raises(InvalidBatchError) as caught:
+    with pytest.raises(InvalidBatchError, match="^the_column") as caught:
         as_column(value, "the_column", **options)
     message = str(caught.value)
-    assert message.startswith("the_column")
     for word in words:
         assert word in message
     assert "\n" not in message

@@ -149,7 +149,7 @@ def test_rows_refused_at_once_are_not_taken():
 def test_an_exhausted_memory_drops_nothing():
     metric = PickyCount().update([1.0]).update([99.0])
     for _ in range(2):
-        with pytest.raises(MemoryError):
+        with pytest.raises(MemoryError, match="^$"):
             metric.compute()
 
 
@@ -224,7 +224,7 @@ def test_merging_says_the_difference_and_no_more():
         ({"f1": f1, "area": auc}, "'area' is only there; 'auc' is only here"),
         ({"auc": auc, "f1": f1}, "the metrics are in another order"),
     ):
-        with pytest.raises(sm.IncompatibleMetricsError) as caught:
+        with pytest.raises(sm.IncompatibleMetricsError, match="differ [(]") as caught:
             suite.merge(sm.MetricSet(other))
         assert f"the configurations differ ({difference})" in str(caught.value)
     with pytest.raises(sm.IncompatibleMetricsError, match=r"columns are \{'y_true': 'label'\} the"):

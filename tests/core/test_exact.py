@@ -354,13 +354,13 @@ def test_misuse():
         ExactSum.zero() + ExactSum.zero((2,))
     with pytest.raises(ValueError, match="fraction"):
         ExactSum.zero((2,)).fraction()
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="groups 2 to 2 of 2"):
         ExactSum.grouped(np.array([2]), 2, np.array([1.0]))
     with pytest.raises(ValueError, match="differ"):
         ExactSum.product(np.ones(3), np.ones(2))
     with pytest.raises(ValueError, match="rows"):
         ExactSum.of(np.ones(3), np.ones(1))
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="'ExactSum' and 'int'"):
         ExactSum.zero() + 1  # type: ignore[operator]
     assert ExactSum.zero() != 0
 
@@ -394,7 +394,7 @@ def digits(*rows):
     ],
 )
 def test_hostile_arrays(shape, table, exponent):
-    with pytest.raises(StateFormatError):
+    with pytest.raises(StateFormatError, match="of exact sums"):
         ExactSum.from_arrays(shape, {"digits": table, "exponent": np.array(exponent)})
 
 
@@ -406,7 +406,7 @@ def test_hostile_names_and_exponents():
         {**good, "exponent": np.array([-32])},
         {**good, "exponent": np.array(-32.0)},
     ):
-        with pytest.raises(StateFormatError):
+        with pytest.raises(StateFormatError, match="exact sums"):
             ExactSum.from_arrays((), arrays)
 
 

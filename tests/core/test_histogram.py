@@ -505,7 +505,7 @@ def test_sorted_rows_keep_their_codes(rows, cut):
 def test_a_bad_batch_raises_and_changes_nothing(bad):
     h = built([(0.1, 0), (0.2, 1), (0.3, 1)], 2)
     before = image(h.fork())
-    with pytest.raises(InvalidBatchError):
+    with pytest.raises(InvalidBatchError, match="code|score|weight"):
         h.add(*bad)
     assert image(h) == before
 
@@ -682,7 +682,7 @@ STATES = {
 
 @pytest.mark.parametrize("name", STATES)
 def test_hostile_states_are_refused(name):
-    with pytest.raises(StateFormatError):
+    with pytest.raises(StateFormatError, match="cell|histogram|score|exact sums|array|count|tail"):
         DyadicHistogram.from_arrays(8, 2, STATES[name]())
 
 

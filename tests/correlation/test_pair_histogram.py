@@ -148,7 +148,7 @@ def altered(arrays, name, index, value):
 def test_what_is_no_state_is_refused(arrays):
     for good in (PLAIN, WIDE):
         PairHistogram.from_arrays({"max_pairs": 4}, good)
-    with pytest.raises(StateFormatError):
+    with pytest.raises(StateFormatError, match="pair|array 'counts'"):
         PairHistogram.from_arrays({"max_pairs": 4}, arrays)
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from kinds.rows import statistics_of
 
 import streammetrics as sm
 from streammetrics.metrics.correlation.rank import KendallTau, SpearmanRho
@@ -65,7 +66,7 @@ def expanded(cells):
 
 
 def enumerated(metric):
-    cells = metric._read()[0].cells()
+    cells = statistics_of(metric)[0].cells()
     rows, columns = expanded(cells)
     x_mixed, y_mixed = np.isnan(cells.x.values), np.isnan(cells.y.values)
     seen = []

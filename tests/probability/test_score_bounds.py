@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kinds.rows import statistics_of
 from oracles.probability import (
     calibration_error,
     ks_distance,
@@ -74,7 +75,7 @@ def weak_orders(n: int) -> list[tuple[int, ...]]:
 
 def cells_of(metric, score):
     """Return the edges of the cells, and the cell of each row."""
-    (histogram,) = metric._read()[0].histograms
+    (histogram,) = statistics_of(metric)[0].histograms
     blocks = list(histogram.cells())
     low = np.concatenate([block.low for block in blocks])
     high = np.concatenate([block.high for block in blocks])

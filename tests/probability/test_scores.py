@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sklearn.metrics as sk
+from kinds.rows import statistics_of
 from oracles.probability import pr_area
 
 import streammetrics as sm
@@ -101,7 +102,7 @@ def test_weights_are_repeated_rows(metric):
     times = rng.integers(0, 4, 50)
     weighted = made(metric).update(label, score, sample_weight=times)
     repeated = made(metric).update(np.repeat(label, times), np.repeat(score, times))
-    weighted_state, repeated_state = (m._read()[0].arrays() for m in (weighted, repeated))
+    weighted_state, repeated_state = (statistics_of(m)[0].arrays() for m in (weighted, repeated))
     assert weighted_state.keys() == repeated_state.keys()
     for key, array in weighted_state.items():
         assert array.tobytes() == repeated_state[key].tobytes()
@@ -307,7 +308,7 @@ def test_hostile_states(statistic, name, value):
     arrays = statistic.arrays()
     back = type(statistic).from_arrays(statistic.config, arrays)
     assert back.arrays().keys() == arrays.keys()
-    with pytest.raises(sm.StateFormatError):
+    with pytest.raises(sm.StateFormatError, match="score|array|columns"):
         type(statistic).from_arrays(statistic.config, {**arrays, name: value})
 
 

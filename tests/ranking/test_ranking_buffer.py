@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kinds.rows import statistics_of
 
 import streammetrics as sm
 from streammetrics.core.errors import StateFormatError
@@ -93,19 +94,19 @@ def test_large_batches_in_any_order_give_the_same_bytes(metric, named, monkeypat
 
 def test_only_the_top_and_its_ties_are_kept():
     rows = {"query": [1] * 6, "score": [5, 4, 3, 3, 2, 1], "relevance": [0, 0, 1, 0, 3, 0]}
-    table = sm.NDCG(k=3).update(**rows)._read()[0].table
+    table = statistics_of(sm.NDCG(k=3).update(**rows))[0].table
     assert table.results.score.tolist() == [5, 4, 3, 3]
     assert table.levels[table.grades.grade].tolist() == [0, 1, 3]
     assert table.grades.times.tolist() == [4, 1, 1]
-    table = sm.MRR().update(**rows)._read()[0].table
+    table = statistics_of(sm.MRR().update(**rows))[0].table
     assert table.results.score.tolist() == [5, 4, 3, 3]
-    assert len(sm.MAP().update(**rows)._read()[0].table.results.score) == 6
+    assert len(statistics_of(sm.MAP().update(**rows))[0].table.results.score) == 6
 
 
 def test_of_named_documents_the_relevant_and_the_unplaced_are_kept():
     rows = {"query": [1] * 6, "doc": [1, 2, 3, 4, 5, 6], "score": [5, 4, 3, 2, 1, None]}
     metric = sm.NDCG(k=2).update(**rows, relevance=[0, 0, 0, 1, 0, 0])
-    table = metric._read()[0].table
+    table = statistics_of(metric)[0].table
     assert table.results.doc.tolist() == [0, 1]
     assert table.docs.tolist() == [1, 2, 4, 6]
     assert table.docs[table.judgments.doc].tolist() == [4, 6]
@@ -178,7 +179,7 @@ def test_small_batches_do_not_pile_up():
     metric = sm.NDCG(k=2)
     for i in range(3000):
         metric.update(query=i % 7, relevance=i % 3, score=float(i), doc=i)
-    assert len(metric._read()[0]._held.pending) < 130
+    assert len(statistics_of(metric)[0]._held.pending) < 130
     rows = {"query": np.arange(3000) % 7, "relevance": np.arange(3000) % 3}
     whole = sm.NDCG(k=2).update(**rows, score=np.arange(3000.0), doc=np.arange(3000))
     assert metric == whole
@@ -187,7 +188,7 @@ def test_small_batches_do_not_pile_up():
 def state():
     rows = large(4, 6, named=True) | {"doc": np.array([*"abcdef"] * 4)}
     rows["doc"] = np.array([f"{d}{q}" for q, d in enumerate(rows["doc"])])
-    buffer = sm.NDCG(k=2).update(**rows)._read()[0]
+    buffer = statistics_of(sm.NDCG(k=2).update(**rows))[0]
     return {name: array.copy() for name, array in buffer.arrays().items()}
 
 
@@ -228,13 +229,13 @@ def test_missing_arrays_and_other_parameters_are_refused():
     for name in state():
         arrays = state()
         del arrays[name]
-        with pytest.raises(StateFormatError):
+        with pytest.raises(StateFormatError, match=f"lacks the array '{name}'"):
             RankingBuffer.from_arrays({"k": 2}, arrays)
     with pytest.raises(StateFormatError, match="not canonical"):
         RankingBuffer.from_arrays({"k": 1}, state())
     with pytest.raises(StateFormatError, match="above max_grade"):
         RankingBuffer.from_arrays({"k": 2, "highest": 1.0}, state())
-    unnamed = sm.NDCG(k=2).update(**large(2, 3))._read()[0].arrays()
+    unnamed = statistics_of(sm.NDCG(k=2).update(**large(2, 3)))[0].arrays()
     with pytest.raises(StateFormatError, match="no document"):
         RankingBuffer.from_arrays({"k": 2, "named": True}, unnamed)
 

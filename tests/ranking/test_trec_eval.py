@@ -128,7 +128,7 @@ def test_malformed_line_is_named(tmp_path, name, line, expected):
     path = tmp_path / name
     path.write_text(f"{good}\n\n{line}\n{good}\n")
     read = read_qrels if name == "q.qrels" else read_run
-    with pytest.raises(sm.InvalidBatchError) as caught:
+    with pytest.raises(sm.InvalidBatchError, match="line 3: ") as caught:
         list(read(path))
     assert str(caught.value) == f"{path}, line 3: {expected}"
 

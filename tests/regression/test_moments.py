@@ -231,7 +231,7 @@ def test_states_that_are_none_are_refused(statistic):
         hostile += [arrays | {"low": arrays["high"] + 1}, arrays | {"low": np.array([math.nan])}]
         hostile += [arrays | {"low": np.array([-0.0]), "high": np.array([1.0])}]
     for each in hostile:
-        with pytest.raises(StateFormatError):
+        with pytest.raises(StateFormatError, match="sums|number of outputs|extreme|array"):
             type(statistic).from_arrays(statistic.config, each)
 
 
