@@ -375,6 +375,11 @@ class ExactSum:
         low, width = int(exponent), digits.shape[1]
         if low % 32 or low < LOWEST or low + 32 * width > HIGHEST:
             raise StateFormatError(f"exponent {low} of exact sums is not one that we write")
+        if shape == ():  # Python's integers are quicker for one
+            form, position = from_integer(to_integer(digits[0]), low)
+            if form.tolist() != digits.tolist() or position != low:
+                raise StateFormatError("digits of exact sums are not in canonical form")
+            return cls(shape, form, low)
         if not are_in_range(digits):
             raise StateFormatError("digits of exact sums are out of range")
         if not are_shortest(digits) or (low and not width):

@@ -198,7 +198,7 @@ class ContingencyTable(Statistic):
         amount = ExactSum.from_arrays(pairs.shape, part(arrays, "amount"))
         width = len(column_labels)
         for values in (row_labels, column_labels, pairs):
-            if not bool(np.all(values[1:] > values[:-1])):
+            if not (values[1:] > values[:-1]).all():
                 raise StateFormatError("labels or pairs of a contingency table are out of order")
         if pairs.size and not 0 <= pairs[0] <= pairs[-1] < len(row_labels) * width:
             raise StateFormatError("a pair of a contingency table names no label")
