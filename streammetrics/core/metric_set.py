@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.conversion import Beside
-from streammetrics.core.columns.naming import as_text, asks_for, is_several, meant, parted
+from streammetrics.core.columns.naming import (
+    as_text,
+    asks_for,
+    check_single,
+    is_several,
+    meant,
+    parted,
+)
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.columns.tables import n_rows, streamed, table_columns
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
@@ -195,7 +202,9 @@ class MetricSet(Mergeable):
         asked = dict.fromkeys(self._asked(names, weighted=weighted).values())
         plain = [title for title in asked if title in names]
         self._check_there([*plain, *filter(is_several, asked)], names)
-        return {title: parted(title, names, plain) for title in asked}
+        parts = {title: parted(title, names, plain) for title in asked}
+        check_single((name for part in parts.values() for name in part), names)
+        return parts
 
     def _known(self, columns: Mapping[str, Any]) -> list[str]:
         """Return the names, each of which some input asks for."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from streammetrics.core.columns.naming import near, parted
+from streammetrics.core.columns.naming import check_single, near, parted
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.errors import InvalidBatchError
 
@@ -66,8 +66,7 @@ def check(columns: Sequence[Column], names: Sequence[str], where: object) -> tup
     for name in wanted:
         if name not in present:
             raise InvalidBatchError(f"{where}: no column {name!r}{near(name, names)}")
-        if names.count(name) > 1:
-            raise InvalidBatchError(f"{where}: {names.count(name)} columns are called {name!r}")
+    check_single(wanted, names, f"{where}: ")
     return tuple(wanted)
 
 

@@ -159,3 +159,50 @@ def test_columns_that_are_not_there_or_cannot_be_beside_each_other():
         multiclass([])
     with pytest.raises(sm.InvalidBatchError, match="columns of unequal length"):
         multiclass("a,b").update({"label": [0, 1], "a": [0.5, 0.5], "b": [0.5]})
+
+
+def twice(titles):
+    """Return a table of columns of which two or more have one name, the first right, then wrong."""
+    columns = [[1, 0], [1, 0], *[[0, 1]] * (len(titles) - 2)]
+    return pa.Table.from_arrays([pa.array(column) for column in columns], titles)
+
+
+def frame(table, _):
+    columns = [column.to_numpy() for column in table.columns]
+    return pd.DataFrame(np.column_stack(columns), columns=table.column_names)
+
+
+def record_batch(table, _):
+    return table.to_batches()[0]
+
+
+def in_memory(table, _):
+    return ds.dataset(table)
+
+
+def selected(table, _):
+    columns = (f'{c[0]} as "{n}"' for n, c in zip(table.column_names, table.columns, strict=True))
+    return duckdb.sql(f"select {', '.join(columns)}")
+
+
+TABLES = [frame, lambda table, _: table, record_batch, reader, selected]
+
+
+@pytest.mark.parametrize("kind", [*TABLES, in_memory])
+def test_two_columns_of_the_name_that_is_read_are_refused(kind):
+    matrix = {"y_true": "l", "y_score": "s*"}
+    for titles, columns in [("lss", {"y_true": "l", "y_score": "s"}), (["l", "s1", "s1"], matrix)]:
+        data = kind(twice(list(titles)), None)
+        empty = sm.MetricSet({"auc": sm.ROCAUC()}, columns=columns)
+        with pytest.raises(sm.InvalidBatchError, match=r"^2 columns are called 's1?': rename"):
+            empty.update(data)
+        assert empty.n_rows == 0
+        with pytest.raises(sm.InvalidBatchError, match=r"^table 0: 2 columns are called 's1?'"):
+            sm.evaluate(empty, kind(twice(list(titles)), None))
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_two_columns_of_a_name_that_is_not_read_do_not_matter(kind):
+    columns = {"y_true": "l", "y_pred": "s"}
+    state = sm.MetricSet({"accuracy": sm.Accuracy()}, columns=columns)
+    assert state.update(kind(twice(list("lszz")), None)).compute() == {"accuracy": 1.0}

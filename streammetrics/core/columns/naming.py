@@ -58,6 +58,18 @@ def listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
+def check_single(wanted: Iterable[str], names: Sequence[str], where: str = "") -> None:
+    """Raise where one of the columns that are read is there more than once."""
+    if len(set(names)) == len(names):
+        return
+    for name in wanted:
+        if (count := names.count(name)) > 1:
+            raise InvalidBatchError(
+                f"{where}{count} columns are called {name!r}: rename them, so that it is said "
+                "which one is read"
+            )
+
+
 def asks_for(text: str, name: str) -> bool:
     """Whether a name, list or glob may mean the column."""
     return name == text or name in listed(text) or (is_glob(text) and fnmatchcase(name, text))
