@@ -1,7 +1,7 @@
 """Arrays and what they mean in one safetensors file: versioned, checksummed, checked first.
 
-Equal descriptions and arrays give equal bytes, and only these bytes are read back: the header is
-written here in the one form that safetensors writes, and compared with that on reading. Nothing is
+Equal descriptions and arrays give equal bytes, and only these bytes are read back: what was read
+is written again and compared. Files are written by safetensors and read here, where nothing is
 allocated that a file merely claims: arrays are views of its bytes.
 """
 
@@ -15,6 +15,7 @@ import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import safetensors.numpy
 
 from streammetrics.core.errors import StateFormatError
 
@@ -32,17 +33,16 @@ _CHECKSUM = re.compile(rb'\\"checksum\\":\\"([0-9a-f]{64})\\"')
 _HEADER = 100_000_000  # bytes, the limit of safetensors
 _DEPTH = 32  # of what JSON nests
 _EMPTY = 1 << 16  # longest side of an array that holds nothing
-# In the order in which safetensors lays them out: wide ones first.
-_DTYPES = {
-    "<u8": "U64", "<i8": "I64", "<f8": "F64", "<f4": "F32", "<u4": "U32", "<i4": "I32",
-    "<f2": "F16", "<u2": "U16", "<i2": "I16", "|i1": "I8", "|u1": "U8", "|b1": "BOOL",
+_TYPES = {
+    "U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4",
+    "F16": "<f2", "U16": "<u2", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
-_PLACES = {name: place for place, name in enumerate(_DTYPES)}
-_NAMES = {code: np.dtype(name) for name, code in _DTYPES.items()}
+_DTYPES = {code: np.dtype(name) for code, name in _TYPES.items()}
+_KNOWN = frozenset(_DTYPES.values())
 
 
 class File(NamedTuple):
-    """What a file says, its arrays as views of its bytes, and its header without the checksum.
+    """What a file says, its arrays as views of its bytes, and its bytes without the checksum.
 
     Where it opens as one that is known, `known` is what was said of that, and `meta` has only what
     comes after the opening.
@@ -50,7 +50,7 @@ class File(NamedTuple):
 
     meta: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
-    header: bytes
+    unsigned: bytes
     known: Any
 
     def holds(
@@ -60,10 +60,7 @@ class File(NamedTuple):
         opening: str = "",
     ) -> bool:
         """Whether the file is what `packed` makes of these."""
-        arrays = {name: _plain(array) for name, array in arrays.items()}
-        return _header(description, arrays, opening) == self.header and all(
-            _equal(array, self.arrays[name]) for name, array in arrays.items()
-        )
+        return _written(description, arrays, opening) == self.unsigned
 
 
 def opened(configuration: Mapping[str, Any]) -> str:
@@ -81,15 +78,10 @@ def packed(
 
     The description comes after the `opening`, if there is one.
     """
-    arrays = {name: _plain(array) for name, array in arrays.items()}
-    header = bytearray(_header(description, arrays, opening))
-    body = [_bytes(arrays[name]) for name in _laid_out(arrays)]
-    start = _checksum_at(header)
-    digest = hashlib.sha256(header)
-    for array in body:
-        digest.update(array)
-    header[start : start + 64] = digest.hexdigest().encode()
-    return b"".join([header, *body])
+    blob = bytearray(_written(description, arrays, opening))
+    start = _checksum_at(blob)
+    blob[start : start + 64] = hashlib.sha256(blob).hexdigest().encode()
+    return bytes(blob)
 
 
 def unpacked(blob: bytes, known: Callable[[str], Any] = lambda _: None) -> File:
@@ -103,15 +95,11 @@ def unpacked(blob: bytes, known: Callable[[str], Any] = lambda _: None) -> File:
     size = 8 + struct.unpack("<Q", blob[:8])[0] if len(blob) >= 8 else 0
     if not 8 < size <= min(len(blob), _HEADER):
         raise StateFormatError(f"not a state of streammetrics, or cut short ({len(blob):,} bytes)")
-    header = bytearray(blob[:size])
-    start = _checksum_at(header)
-    claimed = header[start : start + 64].decode()
-    header[start : start + 64] = _BLANK.encode()
-    found = hashlib.sha256(header)
-    found.update(memoryview(blob)[size:])
-    if found.hexdigest() != claimed:
+    start = _checksum_at(blob[:size])
+    unsigned = b"".join([blob[:start], _BLANK.encode(), blob[start + 64 :]])
+    if hashlib.sha256(unsigned).hexdigest() != blob[start : start + 64].decode():
         raise StateFormatError("the checksum does not match: the state was altered or cut short")
-    tensors = _parsed(header[8:])
+    tensors = _parsed(unsigned[8:size])
     text = tensors.pop("__metadata__", None) if isinstance(tensors, dict) else None
     if not isinstance(text, dict) or not isinstance(text.get("streammetrics"), str):
         raise StateFormatError("not a state of streammetrics: it says nothing of itself")
@@ -119,7 +107,7 @@ def unpacked(blob: bytes, known: Callable[[str], Any] = lambda _: None) -> File:
     what = known(opening)
     if what is not None:
         rows = {ROWS: _decoded(_parsed(rest[:-1]), _DEPTH)}
-        return File(rows, _views(tensors, blob, size), bytes(header), what)
+        return File(rows, _views(tensors, blob, size), unsigned, what)
     meta = _decoded(_parsed(text["streammetrics"]), _DEPTH)
     if not isinstance(meta, dict) or type(meta.get("format")) is not int:
         raise StateFormatError("the state does not say which format it has")
@@ -128,7 +116,7 @@ def unpacked(blob: bytes, known: Callable[[str], Any] = lambda _: None) -> File:
             f"the state has format {brief(meta['format'])}; this version reads formats up to "
             f"{LATEST}"
         )
-    return File(meta, _views(tensors, blob, size), bytes(header), None)
+    return File(meta, _views(tensors, blob, size), unsigned, None)
 
 
 def brief(value: Any) -> str:
@@ -139,66 +127,28 @@ def brief(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:60]}..."
 
 
-def _header(
+def _written(
     description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], opening: str
 ) -> bytes:
-    """Return the length and the header as safetensors writes them, with a blank checksum."""
+    """Return the file with a blank checksum."""
     text = f"{opening},{_text(description)[1:]}" if opening else f"{opened(description)}}}"
-    header = {"__metadata__": {"streammetrics": text}, **_placed(arrays)}
-    encoded = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    encoded += b" " * (-len(encoded) % 8)
-    if len(encoded) > _HEADER:
+    if len(text) > _HEADER:
         raise ValueError(
-            f"the parameters and names of this state take {len(encoded):,} bytes, of {_HEADER:,}"
+            f"the parameters and names of this state take {len(text):,} characters, of {_HEADER:,}"
         )
-    return struct.pack("<Q", len(encoded)) + encoded
+    plain = {name: _plain(array) for name, array in arrays.items()}
+    return safetensors.numpy.save(plain, {"streammetrics": text})
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array that files can hold, contiguous."""
+    if array.dtype.newbyteorder("<") not in _KNOWN:
+        raise TypeError(f"a state cannot hold an array of {array.dtype}")
+    return np.require(array, requirements="C")
 
 
 def _text(said: Mapping[str, Any]) -> str:
     return _JSON.encode(_encoded(said))
-
-
-def _placed(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Return for each array its type, its shape, and where its bytes stand."""
-    placed, end = {}, 0
-    for name in _laid_out(arrays):
-        array = arrays[name]
-        start, end = end, end + array.nbytes
-        placed[name] = {
-            "dtype": _DTYPES[array.dtype.str],
-            "shape": array.shape,
-            "data_offsets": (start, end),
-        }
-    return placed
-
-
-def _laid_out(arrays: Mapping[str, NDArray[Any]]) -> list[str]:
-    return sorted(arrays, key=lambda name: (_PLACES[arrays[name].dtype.str], name))
-
-
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as it stands in files: contiguous, little-endian, of a type they know."""
-    if array.dtype.str in _PLACES and array.flags.c_contiguous:
-        return array
-    little = array.dtype.newbyteorder("<")
-    if little.str not in _PLACES:
-        raise TypeError(f"a state cannot hold an array of {array.dtype}")
-    return np.asarray(array, little, order="C")
-
-
-def _bytes(array: NDArray[Any]) -> Any:
-    return array.reshape(-1).view(np.uint8)
-
-
-def _equal(array: NDArray[Any], other: NDArray[Any]) -> bool:
-    """Whether two arrays of one type and shape have the same bytes."""
-    step = 1 << 16
-    if array.nbytes <= step:
-        return array.tobytes() == other.tobytes()
-    if array.ctypes.data == other.ctypes.data:  # an array of the file, kept as it is
-        return True
-    a, b = _bytes(array), _bytes(other)
-    return all(np.array_equal(a[i : i + step], b[i : i + step]) for i in range(0, len(a), step))
 
 
 def _views(tensors: Mapping[str, Any], blob: bytes, start: int) -> dict[str, NDArray[Any]]:
@@ -207,7 +157,7 @@ def _views(tensors: Mapping[str, Any], blob: bytes, start: int) -> dict[str, NDA
     for name, told in tensors.items():
         if not isinstance(told, dict) or told.keys() != {"dtype", "shape", "data_offsets"}:
             raise StateFormatError(f"the array {brief(name)} is not described")
-        dtype = _NAMES.get(told["dtype"]) if isinstance(told["dtype"], str) else None
+        dtype = _DTYPES.get(told["dtype"]) if isinstance(told["dtype"], str) else None
         shape = _whole(told["shape"])
         if dtype is None or shape is None or len(shape) > _DEPTH:
             raise StateFormatError(f"the array {brief(name)} has no type or shape")
