@@ -42,6 +42,7 @@ class Configured:
     """
 
     _names: ClassVar[tuple[str, ...]] = ()
+    _may_be_nan: ClassVar[frozenset[str]] = frozenset()  # parameters of which nan is a value
     _key: ClassVar[tuple[Any, ...]]  # each object has its own; not a parameter
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -69,7 +70,10 @@ class Configured:
             else:
                 known = kind in plain or (kind is str and value in words)
             if not known:
-                self.__dict__[name] = _canonical(value, options, cls, name)
+                value = self.__dict__[name] = _canonical(value, options, cls, name)
+            # Comparisons with nan are all false, so that those of `check_parameters` may pass it.
+            if value != value and name not in cls._may_be_nan:  # noqa: PLR0124 - the test for nan
+                raise ValueError(f"{cls.__name__}({name}=nan): expected {_expected(options)}")
         self.check_parameters()
         # What identifies the configuration: hashable, and equal where the parameters are. Made
         # once, as every merge compares it; parameters do not change from here on.

@@ -41,10 +41,10 @@ def mean_of_classes(
     empty = np.isnan(values)
     if not empty.any():
         return Mean(float((values * weight).sum() / weight.sum()), "")
+    if empty.all():
+        return Mean(math.nan, "")
     counted = weight > 0
     empty &= counted
-    if not (counted & ~empty).any():
-        return Mean(math.nan, "")
     doubts = []
     if zero_division is None and empty.any():
         known = seen()
@@ -61,6 +61,8 @@ def mean_of_classes(
             )
         values, empty = np.where(zero, 0.0, values), absent
     chosen = counted & ~empty
+    if not chosen.any():
+        return Mean(math.nan, "")
     value = (values[chosen] * weight[chosen]).sum() / weight[chosen].sum()
     return Mean(float(value), "; and ".join(doubts))
 

@@ -42,6 +42,50 @@ def test_a_given_zero_division_is_that_of_scikit_learn(metric, reference, averag
     np.testing.assert_allclose(ours.update(TRUE, PREDICTED).compute(), expected, rtol=1e-14)
 
 
+def fewer_labels(seed):
+    """Return few rows of few labels, among which much is 0/0."""
+    rng = np.random.default_rng(seed)
+    n = rng.integers(1, 6)
+    return rng.integers(0, 4, n).tolist(), rng.integers(0, 3, n).tolist()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
+@pytest.mark.parametrize(
+    ("metric", "reference", "given"),
+    [
+        (*ratio, given)
+        for ratio in RATIOS
+        for given in (None, 0.0, 1.0, math.nan)
+        if ratio[0] is not sm.Jaccard or given in (None, 0.0, 1.0)  # that one refuses nan
+    ],
+)
+def test_averages_of_few_rows_are_those_of_scikit_learn(metric, reference, average, given):
+    options = {"average": average} | ({} if given is None else {"zero_division": given})
+    for seed in range(10):
+        true, predicted = fewer_labels(seed)
+        value = metric(**options).update(true, predicted).compute()
+        expected = reference(true, predicted, **options)
+        if average == "weighted" and math.isnan(value):
+            assert math.isnan(given)
+            assert expected == 0.0  # what is left are classes that weigh nothing
+            continue
+        np.testing.assert_allclose(value, expected, rtol=1e-14)
+
+
+def test_a_weighted_average_of_classes_that_are_never_predicted_is_zero():
+    true, predicted = [2, 2, 1], [0, 0, 0]
+    weighted = sm.Precision(average="weighted").update(true, predicted)
+    with pytest.warns(sm.UndefinedMetricWarning, match="the classes 1, 2 as 0 in its average"):
+        assert weighted.compute() == 0.0
+    report = sm.ClassificationReport().update(true, predicted)
+    with pytest.warns(sm.UndefinedMetricWarning, match="precision of the classes 1, 2 as 0"):
+        assert report.compute()["weighted avg"]["precision"] == 0.0
+    left_out = sm.Precision(average="weighted", zero_division=math.nan).update(true, predicted)
+    with pytest.warns(sm.UndefinedMetricWarning, match="Precision is nan"):
+        assert math.isnan(left_out.compute())
+
+
 def test_a_class_with_rows_counts_as_zero_and_is_named():
     precision = sm.Precision(average="macro").update(["a", "b", "c"], ["a", "b", "b"])
     with pytest.warns(sm.UndefinedMetricWarning, match=r"Precision counts the class 'c' as 0"):

@@ -21,7 +21,8 @@ MISTAKES = [
     (sm.Accuracy(), (WORDS, Y), r"y_true holds strings, y_pred holds integers: .*names\[codes\]"),
     (sm.Accuracy(), (np.eye(4), Y), r"y_pred has shape .*one-hot .*y_true\.argmax"),
     (sm.Accuracy(), (Y, WORDS), "y_true holds integers, y_pred holds strings"),
-    (sm.Accuracy(), (WORDS, MATRIX), "y_true holds strings, y_pred holds integers"),
+    (sm.Accuracy(), (WORDS, MATRIX), r"holds strings; .* column of y_pred .*labels=\[\.\.\.\] in"),
+    (sm.Precision(), (["1", "0", "1", "0"], MATRIX), r"holds strings; .*labels=\[\.\.\.\] in"),
     (sm.ROCAUC(), ([0, 1, 2, 0], S), r"third label .*pass \(n, K\) scores"),
     (sm.ROCAUC(), ([0, 1, 5, 0], MATRIX), r"3 columns of scores .*labels=\[\.\.\.\]"),
     (sm.ROCAUC(), (WORDS, MATRIX), r"holds strings; .*labels=\[\.\.\.\] in their order"),
@@ -88,3 +89,43 @@ def test_long_rows_are_shown_in_part():
     with pytest.raises(sm.InvalidBatchError, match=r"0\.5, \.\.\. 1000 of them") as caught:
         sm.LogLoss().update([0], wide)
     assert len(str(caught.value)) < 250
+
+
+THREE = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+OF_COLUMNS = [
+    sm.Accuracy, sm.BalancedAccuracy, sm.ClassificationReport, sm.CohenKappa, sm.ConfusionMatrix,
+    sm.MatthewsCorrcoef, sm.TopKAccuracy, sm.LogLoss, sm.BrierScore, sm.ROCAUC, sm.ROCCurve,
+    sm.CalibrationError, lambda **options: sm.F1(average="macro", **options),
+    lambda **options: sm.Jaccard(average="weighted", **options),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", OF_COLUMNS)
+def test_labels_beside_scores_of_classes_are_the_numbers_of_the_columns(metric):
+    told = r"not the number of one of the 3 columns of scores in 1 row, first in row {} .*labels="
+    for labels, row in ([1, 2, 3], 2), ([1, -1, 0], 1), ([1.0, 2.0, 3.0], 2):
+        with pytest.raises(sm.InvalidBatchError, match=told.format(row)):
+            metric().update(labels, THREE)
+    left_out = metric(nan_policy="omit", ignore_index=-1).update([-1, None, 2], THREE)
+    assert left_out.n_rows == 1
+    with pytest.raises(sm.InvalidBatchError, match=told.format(1)):
+        left_out.update([-1, 5, 2], THREE)
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("metric", OF_COLUMNS)
+def test_labels_say_which_class_each_column_is_for(metric):
+    true, order = [0, 2, 2, 1, 0, 1], ["dog", "cat", "eel"]
+    scores = THREE + THREE[::-1]
+    plain = metric().update(true, scores)
+    named = metric(labels=order).update([order[label] for label in true], scores)
+    by_one = metric(labels=[3, 1, 2]).update([[3, 1, 2][label] for label in true], scores)
+    expected = plain.compute()
+    for other in named, by_one:
+        value = other.compute()
+        if isinstance(expected, float | np.ndarray):
+            assert np.array_equal(value, expected)
+        else:
+            assert len(value) == len(expected)
+            if isinstance(expected, dict):
+                assert value["macro avg"] == expected["macro avg"]

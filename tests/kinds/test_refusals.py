@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import get_args, get_type_hints
 
 import numpy as np
@@ -47,6 +48,31 @@ def test_other_parameters_are_unequal_and_do_not_merge(oracle, name):
         with pytest.raises(sm.IncompatibleMetricsError, match=f"configurations differ .*{name} is"):
             one.merge(other)
         assert one == with_parameters(one) == sm.from_bytes(one.to_bytes())
+
+
+@pytest.mark.parametrize("oracle", FIRST, ids=named)
+def test_nan_is_no_value_of_a_parameter_but_of_zero_division(oracle):
+    for name in oracle.metric.config:
+        for nan in (math.nan, np.float32("nan"), (math.nan, 1.0), ((math.nan,), (1.0,))):
+            if name == "zero_division" and not isinstance(nan, tuple):
+                assert math.isnan(with_parameters(oracle.metric, zero_division=nan).zero_division)
+                continue
+            with pytest.raises(ValueError, match=rf"{name}|one kind|finite"):
+                with_parameters(oracle.metric, **{name: nan})
+
+
+@pytest.mark.parametrize("metric", [sm.F1, sm.ROCAUC, sm.LogLoss, sm.ConfusionMatrix])
+@pytest.mark.parametrize("label", [0.5, math.inf])
+def test_a_positive_label_that_no_row_can_have_is_refused(metric, label):
+    with pytest.raises(ValueError, match=rf"pos_label={label}\): expected an integer, a boolean"):
+        metric(pos_label=label)
+
+
+def test_a_parameter_out_of_range_is_told_with_the_name_of_the_metric():
+    with pytest.raises(ValueError, match=r"FBeta\(beta=-1.0\): expected a finite number, 0 or"):
+        sm.FBeta(beta=-1)
+    with pytest.raises(ValueError, match=r"F1\(threshold=nan\): expected a float or None"):
+        sm.F1(threshold=math.nan)
 
 
 @pytest.mark.parametrize("oracle", FIRST, ids=named)

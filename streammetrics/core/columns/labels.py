@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
 
 _CUT = "to cut scores, give the metric a threshold, as threshold=0.5; numbers are for regression"
+A_LABEL = "an integer, a boolean or a string"
 KINDS = {"b": "booleans", "i": "integers", "u": "integers"}
 
 
@@ -60,7 +61,7 @@ def _whole(values: NDArray[Any], title: str, nulls: Any, advice: str) -> tuple[C
     whole = np.where(absent, 0, values)
     wrong = (np.rint(whole) != whole) | (np.abs(whole) >= 2.0**63)
     if wrong.any():
-        what = "is not a label (an integer, a boolean or a string)"
+        what = f"is not a label ({A_LABEL})"
         reject(title, what, wrong, values, advice=advice)
     return Column(whole.astype(np.int64), None, True), absent if absent.any() else None
 
@@ -88,6 +89,7 @@ class Labels(Field):
     fact: str = "labels"  # columns with the same fact hold one kind of labels
     ignore_index: int | None = None  # rows with this label are as if absent
     leader: str = ""  # its own name, where there may be several labels in a row
+    truth: str = ""  # the labels beside a matrix, which without `allowed` number its columns
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
@@ -127,6 +129,10 @@ class Labels(Field):
             column = column[rows]
         if self.allowed is not None:
             check_allowed(batch.title(self.name), column, self.allowed, rows)
+        elif self.matrix and (shape := batch.column(self.name).values.shape)[1:]:
+            truth, _ = label_column(batch, self.truth)
+            kept = truth if rows is None else truth[rows]
+            check_numbering(batch, self.truth, self.name, kept, shape[1], rows)
         return (column,), label_facts(column, self.fact)
 
 
@@ -154,6 +160,24 @@ def check_allowed(
         reject(title, "is not one of the labels given", wrong, texts, rows=rows, advice=advice)
 
 
+def check_numbering(
+    batch: Batch, name: str, scores: str, column: Column, width: int, rows: Any
+) -> None:
+    """Raise where a label is not the number of a column of the (n, K) scores beside it."""
+    title = batch.title(name)
+    if column.vocabulary is not None:
+        raise InvalidBatchError(
+            f"{title} holds strings; say which label each column of {batch.title(scores)} is for, "
+            "with labels=[...] in their order"
+        )
+    values = column.values
+    if not within(values, width):
+        wrong = (values < 0) | (values >= width)
+        what = f"is not the number of one of the {width} columns of scores"
+        advice = "labels=[...] says which class each column is for"
+        reject(title, what, wrong, values, rows=rows, advice=advice)
+
+
 def within(values: NDArray[Any], size: int) -> bool:
     """Whether all values are among 0 to size - 1."""
     return bool(values.min() >= 0) and bool(values.max() < size)
@@ -174,6 +198,11 @@ def places_among(values: NDArray[Any], labels: tuple[Any, ...]) -> NDArray[np.in
     found = np.searchsorted(ordered[order], values)
     places: NDArray[np.intp] = order[np.minimum(found, len(labels) - 1)]
     return places
+
+
+def is_label(value: Any) -> bool:
+    """Whether a number is whole, so that a row can have it as its label; text always is one."""
+    return not isinstance(value, float) or value.is_integer()
 
 
 def one_kind(labels: Any, ignore_index: int | None = None) -> tuple[Any, ...]:

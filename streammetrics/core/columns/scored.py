@@ -10,11 +10,11 @@ import numpy as np
 from streammetrics.core.columns.labels import (
     KINDS,
     check_allowed,
+    check_numbering,
     ignored_rows,
     label_codes,
     label_column,
     label_facts,
-    within,
 )
 from streammetrics.core.columns.schema import Facts, Field, reject, shown
 from streammetrics.core.errors import InvalidBatchError
@@ -102,25 +102,15 @@ class ScoredLabels(Field):
     def _classes(
         self, batch: Batch, column: Column, width: int, rows: Any
     ) -> tuple[NDArray[np.intp], Facts]:
-        title = batch.title(self.truth)
         if self.labels is not None:
             if len(self.labels) != width:
                 raise InvalidBatchError(
                     f"{batch.title(self.scores.name)} has {width} columns "
                     f"for {len(self.labels)} labels"
                 )
-            check_allowed(title, column, self.labels, rows)
+            check_allowed(batch.title(self.truth), column, self.labels, rows)
             return label_codes(column, self.labels), label_facts(column)
-        if column.vocabulary is not None:
-            raise InvalidBatchError(
-                f"{title} holds strings; say which label each column of "
-                f"{batch.title(self.scores.name)} is for, with labels=[...] in their order"
-            )
-        if not within(column.values, width):
-            wrong = (column.values < 0) | (column.values >= width)
-            what = f"is not the number of one of the {width} columns of scores"
-            advice = "labels=[...] says which class each column is for"
-            reject(title, what, wrong, column.values, rows=rows, advice=advice)
+        check_numbering(batch, self.truth, self.scores.name, column, width, rows)
         return column.values.astype(np.intp), label_facts(column)
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from streammetrics.core.columns.labels import one_kind
+from streammetrics.core.columns.labels import A_LABEL, is_label, one_kind
 from streammetrics.core.columns.logits import log_odds
+from streammetrics.core.configured import require
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
@@ -56,9 +57,11 @@ class ContingencyMetric(Metric):
     ignore_index: int | None = None
 
     _younger = frozenset({"from_logits", "ignore_index"})
+    _may_be_nan = frozenset({"zero_division"})
 
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
+        require(self, "pos_label", is_label(self.pos_label), A_LABEL)
         if self.labels is not None:
             self.labels = one_kind(self.labels, self.ignore_index)
             if self.threshold is not None and (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from streammetrics.core.configured import require
 from streammetrics.metrics.classification.base import AveragedMetric
 
 if TYPE_CHECKING:
@@ -180,8 +181,7 @@ class FBeta(AveragedMetric):
 
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
-        if not 0 <= self.beta < math.inf:
-            raise ValueError(f"beta={self.beta!r}: expected a finite number that is not negative")
+        require(self, "beta", 0 <= self.beta < math.inf, "a finite number, 0 or above")
         super().check_parameters()
 
     def read(self, table: Confusion) -> float | Floats:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from streammetrics.core.columns.labels import one_kind
+from streammetrics.core.columns.labels import A_LABEL, is_label, one_kind
+from streammetrics.core.configured import require
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import Curves
 from streammetrics.core.results.values import Interval, LabelledArray
@@ -52,6 +53,7 @@ class ScoredMetric(Metric):
 
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
+        require(self, "pos_label", is_label(self.pos_label), A_LABEL)
         if self.labels is not None:
             self.labels = one_kind(self.labels, self.ignore_index)
         super().check_parameters()
@@ -108,6 +110,7 @@ class ClassScoreMetric(ScoreMetric):
     zero_division: float | None = None
 
     _younger = ScoreMetric._younger | {"zero_division"}
+    _may_be_nan = frozenset({"zero_division"})
 
     @abstractmethod
     def _value(self, stairs: Staircase) -> float:

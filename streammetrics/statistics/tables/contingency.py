@@ -65,7 +65,7 @@ class ContingencyTable(Statistic):
         """Two columns of labels."""
         if self.alike:
             first = Labels(self.row, self.labels, ignore_index=self.ignore_index, leader=self.row)
-            second = Labels(self.column, self.labels, matrix=True)
+            second = Labels(self.column, self.labels, matrix=True, truth=self.row)
             return Schema((first, second), self.nan_policy)
         sides = (Labels(name, fact=f"labels of {name}") for name in (self.row, self.column))
         return Schema(tuple(sides), self.nan_policy)
