@@ -101,6 +101,40 @@ def test_tensors_and_many_positions():
     )
 
 
+ONE_HOT, PROBABILITIES = np.eye(3), np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
+
+
+@pytest.mark.parametrize("dtype", [bool, int, float, np.float32])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        sm.ROCAUC, sm.ROCCurve, sm.LogLoss, sm.BrierScore, sm.CalibrationError, sm.TopKAccuracy,
+        sm.Accuracy, sm.ConfusionMatrix, lambda: sm.F1(threshold=0.5),
+    ],
+)  # fmt: skip
+def test_one_hot_labels_beside_probabilities_are_told_what_to_do(metric, dtype):
+    told = r"y_(score|pred) has shape \(\d+, 3\) .*one-hot: pass y_true.argmax\(axis=1\)"
+    for scores in (PROBABILITIES, PROBABILITIES.astype(np.float16), PROBABILITIES.tolist()):
+        with pytest.raises(sm.InvalidBatchError, match=told):
+            metric().update(ONE_HOT.astype(dtype), scores)
+    with pytest.raises(sm.InvalidBatchError, match=told):  # as long as they may be
+        metric().update(
+            np.tile(ONE_HOT.astype(dtype), (50_000, 1)), np.tile(PROBABILITIES, (50_000, 1))
+        )
+
+
+def test_labels_at_positions_that_are_not_one_hot_are_rows():
+    several = ONE_HOT.copy()
+    several[0] = 1
+    free = PROBABILITIES * 0.5
+    for labels, scores in ((several, PROBABILITIES), (ONE_HOT, free), (ONE_HOT * 2, PROBABILITIES)):
+        metric = sm.ROCAUC(pos_label=int(labels.max()))
+        expected = metric.copy().update(labels.reshape(-1), scores.reshape(-1))
+        assert metric.update(labels, scores) == expected
+    weighed = sm.ROCAUC().update(ONE_HOT, free, sample_weight=PROBABILITIES)
+    assert weighed.n_rows == 9
+
+
 @pytest.mark.parametrize(
     ("y_score", "message"),
     [

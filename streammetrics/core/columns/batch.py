@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
-from streammetrics.core.columns.positions import by_row
+from streammetrics.core.columns.positions import by_row, refuse_one_hot
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -77,6 +77,9 @@ class Batch:
 
     def _keep(self, title: str, column: Column) -> Column:
         if column.values.ndim > 1 or self._positions:
+            if self._columns and title != self.title(WEIGHT):
+                labels = next(iter(self._columns.values()))  # which `spread` has kept first
+                refuse_one_hot(labels, column, self._positions, title)
             column = by_row(column, self._positions, title)
         n_rows = len(column.values)
         if n_rows != self.n_rows:

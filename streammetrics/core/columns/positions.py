@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_NEAR = 1e-2  # as far off as sums of probabilities in half precision may be
+
+
 def by_row(column: Column, positions: tuple[int, ...], title: str) -> Column:
     """Return a column (n,) or (n, d) of one of two or more dimensions.
 
@@ -54,6 +57,28 @@ def by_row(column: Column, positions: tuple[int, ...], title: str) -> Column:
         f"scores of shape ({', '.join([sample, 'K', *rest])}), the class second; labels that are "
         "one-hot come as y_true.argmax(axis=1)"
     )
+
+
+def refuse_one_hot(labels: Column, column: Column, positions: tuple[int, ...], title: str) -> None:
+    """Raise where labels (n, K) are one-hot, and what is beside them is rows of probabilities.
+
+    Both would be read as n * K rows of two classes, and hardly anybody means that: labels at
+    positions have none or several of the class in some row, or scores that do not sum to 1.
+    """
+    if len(positions) != 2 or column.values.shape != positions or labels.vocabulary is not None:
+        return
+    if column.values.dtype.kind != "f":
+        return
+    marks = labels.values.reshape(positions)
+    one = marks == 1
+    if not ((one | (marks == 0)).all() and (np.count_nonzero(one, axis=1) == 1).all()):
+        return
+    if (np.abs(column.values.sum(axis=1, dtype=np.float64) - 1) <= _NEAR).all():
+        raise InvalidBatchError(
+            f"{title} has shape {positions} and rows that sum to 1, beside labels that are "
+            "one-hot: pass y_true.argmax(axis=1) for rows of classes, or both columns as "
+            ".reshape(-1) for rows of positions"
+        )
 
 
 def _class_last(values: NDArray[Any]) -> NDArray[Any]:

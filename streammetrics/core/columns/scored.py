@@ -178,6 +178,11 @@ def _binary_by_search(
             advice = (
                 "one score a row judges two classes: pass (n, K) scores, a column for each class"
             )
+            if not positive.any():
+                advice = (
+                    f"none here is {pos_label!r}: pos_label={_example(column)!r} or another says "
+                    f"which is positive; {advice}"
+                )
             reject(title, what, wrong, texts, rows=rows, advice=advice)
         facts["negative label"] = negative.item()
         if allowed is not None and facts["negative label"] not in allowed:
