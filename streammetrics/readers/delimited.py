@@ -7,13 +7,14 @@ import io
 import re
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.files import File, FilePiece
-from streammetrics.readers.selection import needed, spelled
+from streammetrics.readers.selection import needed, of_kind, spelled
+from streammetrics.readers.whole import alike, exact, is_number, long_places, trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +38,7 @@ _CONVERSION = re.compile(
     r"(?:invalid value '(.*)'|invalid UTF8 data)",
     re.DOTALL,
 )
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
 _BLANK = re.compile(r"(?:\r\n|\r|\n)*")
 
 
@@ -56,15 +58,37 @@ class CsvPiece(FilePiece):
     head: Head
 
     def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - one thread numbers the rows
-        """Parse block by block; the type of a column never hangs on what its first block holds."""
-        import pyarrow.csv as pc  # noqa: PLC0415 - only for those who read CSV
+        """Parse block by block; the type of a column never hangs on what its first block holds.
 
+        Numbers are parsed as float64, which is fastest, up to the first that may be an integer
+        beyond it: from there on, and all of what comes only once, as text first.
+        """
         if not self.head.more:
             return
-        types = {name: _TYPES[column.kind] for column in self.columns for name in column.names}
+        numbers = [name for name in needed(self.columns) if name in of_kind(self.columns, "number")]
+        row = 0
+        if not self.source.once:
+            for batch in self._parsed(pa.float64()):
+                if any(len(long_places(batch.column(name))) for name in numbers):
+                    break
+                yield _with_labels(batch)
+                row += batch.num_rows
+            else:
+                return
+        done = 0
+        for batch in self._parsed(pa.string()):
+            if done >= row:  # the blocks are those of before
+                yield _with_labels(self._with_numbers(batch, numbers, done))
+            done += batch.num_rows
+
+    def _parsed(self, number: pa.DataType) -> Iterator[pa.RecordBatch]:
+        """Parse the file, its numbers as a type."""
+        import pyarrow.csv as pc  # noqa: PLC0415 - only for those who read CSV
+
+        types = {**_TYPES, "number": number}
         with self.source.open() as stream:
             try:
-                yield from map(_with_labels, pc.open_csv(
+                yield from pc.open_csv(
                     stream,
                     pc.ReadOptions(
                         use_threads=False,
@@ -75,25 +99,44 @@ class CsvPiece(FilePiece):
                     pc.ParseOptions(delimiter=self.head.delimiter, newlines_in_values=True),
                     pc.ConvertOptions(
                         include_columns=needed(self.columns),
-                        column_types=types,
+                        column_types={n: types[c.kind] for c in self.columns for n in c.names},
                         strings_can_be_null=True,
                         quoted_strings_can_be_null=False,
                     ),
-                ))  # fmt: skip
+                )
             except pa.ArrowInvalid as error:
                 self._explain(str(error))
                 raise
+
+    def _with_numbers(self, batch: pa.RecordBatch, names: Sequence[str], row: int) -> Any:
+        """Return the batch with the numbers that the texts of some columns spell."""
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        for name in names:
+            texts = trimmed(columns[name])
+            try:
+                floats = texts.cast(pa.float64())
+            except pa.ArrowInvalid:
+                place = next(i for i, text in enumerate(texts) if not is_number(text))
+                self._refuse(name, row + place, columns[name][place].as_py())
+            columns[name] = exact(floats, texts, f"{self.source}: {name}", row)
+        columns.update(zip(names, alike([columns[name] for name in names]), strict=True))
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _explain(self, message: str) -> None:
         found = _CONVERSION.match(message)
         if found:
             place, number, value = found.groups()
             column, row = self.head.names[int(place)], int(number) - 2 - self.head.blank
-            if value is None:
-                what = f"is not in UTF-8 in row {row}; save it in UTF-8 or UTF-16"
-            else:
-                what = f"holds {value!r:.60} in row {row}; numbers are needed"
-            raise InvalidBatchError(f"{self.source}: {column} {what}", column, row)
+            self._refuse(column, row, value)
+
+    def _refuse(self, column: str, row: int, value: str | None) -> NoReturn:
+        if value is None:
+            what = f"is not in UTF-8 in row {row}; save it in UTF-8 or UTF-16"
+        else:
+            what = f"holds {value!r:.60} in row {row}; numbers are needed"
+            if _DECIMAL_COMMA.fullmatch(value):
+                what += ", and commas are not read as decimal points"
+        raise InvalidBatchError(f"{self.source}: {column} {what}", column, row)
 
 
 class Csv(File):

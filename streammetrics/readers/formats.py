@@ -12,6 +12,7 @@ from streammetrics.readers.columnar import Arrow, Parquet
 from streammetrics.readers.delimited import Csv
 from streammetrics.readers.jsonlines import JsonLines
 from streammetrics.readers.selection import resolve, spelled
+from streammetrics.readers.whole import exact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -122,12 +123,17 @@ def _keys(files: Sequence[File], columns: Mapping[str, Column]) -> list[dict[str
 
 def _number(file: File, name: str) -> float | None:
     value = file.keys[name]
+    if value is None:
+        return None
+    texts, title = pa.array([value]), f"{file.source}: {name}"
     try:
-        return None if value is None else float(value)
-    except ValueError:
+        floats = texts.cast(pa.float64())
+    except pa.ArrowInvalid:
         raise InvalidBatchError(
-            f"{file.source}: {name} holds {value!r} in the path; numbers are needed"
+            f"{title} holds {value!r} in the path; numbers are needed"
         ) from None
+    number: float = exact(floats, texts, title, 0)[0].as_py()
+    return number
 
 
 def _notes(files: Sequence[File], columns: Mapping[str, Column]) -> list[str]:

@@ -16,6 +16,7 @@ from streammetrics.core.columns.naming import asks_for, is_glob
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.files import File, FilePiece
 from streammetrics.readers.selection import needed, of_kind
+from streammetrics.readers.whole import alike, exact, long_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,8 +66,22 @@ class JsonPiece(FilePiece):
                     raise InvalidBatchError(
                         f"{self.source}: {_faulty(lines, row, schema, error)}"
                     ) from error
-                yield from read.select(names).to_batches()
+                yield self._exact(read.select(names).combine_chunks(), lines, row)
                 row += read.num_rows
+
+    def _exact(self, table: pa.Table, lines: bytes, row: int) -> pa.RecordBatch:
+        """Return the lines' batch, with integers where floats would round them."""
+        (batch,) = table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        floats = [name for name, column in columns.items() if column.type == pa.float64()]
+        if not any(len(long_places(columns[name])) for name in floats):
+            return batch
+        objects = [_spelled(line) for line in io.BytesIO(lines) if not line.isspace()]
+        for name in floats:
+            texts = pa.array([values.get(name) for values in objects], pa.string())
+            columns[name] = exact(columns[name], texts, f"{self.source}: {name}", row)
+        columns.update(zip(floats, alike([columns[name] for name in floats]), strict=True))
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _check_keys(self, lines: bytes, row: int) -> None:
         """Raise where a key that decides what is read was not in the beginning of the file."""
@@ -169,6 +184,12 @@ def _object(line: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{line[:40].decode(errors='replace')!r} is not a JSON object")  # noqa: TRY004 - as json has it
     return value
+
+
+def _spelled(line: bytes) -> dict[str, Any]:
+    """Return a line's object, its numbers as they are written."""
+    values: dict[str, Any] = json.loads(line, parse_int=str, parse_float=str)
+    return values
 
 
 def _kinds(lines: bytes, names: Sequence[str]) -> dict[str, pa.DataType]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from streammetrics.core.columns.naming import check_single, near, parted
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.readers.whole import lost_integers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -120,5 +121,7 @@ def spelled(texts: Any) -> Any:
     """Return texts as the integers, numbers or booleans that all of them spell, if they do."""
     for kind in (pa.int64(), pa.float64(), pa.bool_()):
         with contextlib.suppress(pa.ArrowInvalid):
-            return texts.cast(kind)
+            values = texts.cast(kind)
+            rounded = pa.types.is_floating(kind) and lost_integers(values, texts)
+            return texts if rounded else values
     return texts

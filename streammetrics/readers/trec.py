@@ -21,7 +21,7 @@ from streammetrics.readers.paths import matching
 from streammetrics.readers.sources import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -107,14 +107,18 @@ def _numbers(
     source: Source,
     rows: list[list[str]],
     start: int,
-) -> NDArray[np.float64]:
+) -> NDArray[Any]:
     try:
-        values = np.array(list(map(kind, texts)), np.float64)
+        values = _array(texts, kind)
     except (ValueError, OverflowError):
         values = np.array([math.nan])
     if np.isnan(values).any():
         _refuse_number(kind, expected, source, rows, start)
     return values
+
+
+def _array(texts: Sequence[str], kind: Callable[[str], float]) -> NDArray[Any]:
+    return np.array(list(map(kind, texts)), np.int64 if kind is int else np.float64)
 
 
 def _refuse_number(
@@ -123,7 +127,7 @@ def _refuse_number(
     column = 3 if kind is int else 4
     for line, row in enumerate(rows, start):
         try:
-            wrong = bool(row[0]) and math.isnan(kind(row[column]))
+            wrong = bool(row[0]) and bool(np.isnan(_array(row[column : column + 1], kind))[0])
         except (ValueError, OverflowError):
             wrong = True
         if wrong:

@@ -1,0 +1,101 @@
+"""Integers that text spells and float64 cannot hold: exact, or refused."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from streammetrics.core.columns.column import EXACT
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGERS = (pa.int64(), pa.uint64())
+
+
+def long_places(column: Any) -> NDArray[np.intp]:
+    """Return where a column of float64 is so large that it may be a rounded integer."""
+    values = np.frombuffer(column.buffers()[1], np.float64)[column.offset :][: len(column)]
+    if not len(values) or (values.max() < EXACT and values.min() > -EXACT):
+        return np.empty(0, np.intp)
+    sizes = np.abs(values)  # a nan hides its neighbours from max, and is itself none
+    return np.flatnonzero((sizes >= EXACT) & (sizes < np.inf))
+
+
+def exact(floats: Any, texts: Any, name: str, row: int) -> Any:
+    """Return numbers as float64 where that holds every integer among them, else as integers.
+
+    Args:
+        floats: What the texts spell, each as the nearest float64.
+        texts: The texts.
+        name: What messages call the column.
+        row: The number of the first row, for messages.
+
+    Raises:
+        InvalidBatchError: An integer that float64 cannot hold stands beside fractions, or takes
+            more than 64 bits.
+    """
+    if not len(long_places(floats)):
+        return floats
+    for kind in _INTEGERS:
+        with contextlib.suppress(pa.ArrowInvalid):
+            return texts.cast(kind)
+    lost = lost_integers(floats, texts)
+    if not lost:
+        return floats
+    for kind in _INTEGERS:
+        with contextlib.suppress(pa.ArrowInvalid, OverflowError):
+            values = np.array(floats.cast(kind).fill_null(0))
+            values[list(lost)] = np.array(list(lost.values()), values.dtype)
+            return pa.array(values, mask=np.array(floats.is_null()))
+    place, whole = next(iter(lost.items()))
+    beside = ", beside numbers that are not all integers of 64 bits"
+    raise InvalidBatchError(
+        f"{name} holds {whole} in row {row + place}, which float64 cannot hold"
+        f"{beside if -(2**63) <= whole < 2**64 else ''}: divide it, or subtract an offset",
+        name,
+        row + place,
+    )
+
+
+def trimmed(texts: Any) -> Any:
+    """Return texts without the blanks around them, which numbers may have."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - it is slow to import, and seldom needed
+
+    return pc.utf8_trim(texts, " \t")
+
+
+def is_number(text: Any) -> bool:
+    """Whether a text spells a number, or is missing."""
+    with contextlib.suppress(pa.ArrowInvalid):
+        text.cast(pa.float64())
+        return True
+    return False
+
+
+def alike(columns: Sequence[Any]) -> list[Any]:
+    """Return columns all as integers, where one is and each can be: they may make a matrix."""
+    if any(pa.types.is_integer(column.type) for column in columns):
+        return [_as_integers(column) for column in columns]
+    return list(columns)
+
+
+def _as_integers(column: Any) -> Any:
+    with contextlib.suppress(pa.ArrowInvalid):
+        return column.cast(pa.int64())
+    return column
+
+
+def lost_integers(floats: Any, texts: Any) -> dict[int, int]:
+    """Return the integers that texts spell and that their floats round, by their places."""
+    spelled = {place: texts[place].as_py() for place in long_places(floats).tolist()}
+    wholes = {place: int(text) for place, text in spelled.items() if _INTEGER.fullmatch(text or "")}
+    return {place: whole for place, whole in wholes.items() if whole != int(float(whole))}
