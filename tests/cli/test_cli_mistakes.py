@@ -57,6 +57,10 @@ def changed(binary, name, row, value):
             "--y-score is not for --task regression",
         ),
         (
+            ("evaluate", "{path}", *BINARY, "--threshold", "nan"),
+            "threshold=nan): expected a float",
+        ),
+        (
             ("evaluate", "{path}", *BINARY, "--y-pred", "label", "--threshold", "0.5"),
             "--threshold makes labels of scores, but --y-pred has the labels",
         ),

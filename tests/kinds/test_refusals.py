@@ -68,11 +68,24 @@ def test_a_positive_label_that_no_row_can_have_is_refused(metric, label):
         metric(pos_label=label)
 
 
-def test_a_parameter_out_of_range_is_told_with_the_name_of_the_metric():
-    with pytest.raises(ValueError, match=r"FBeta\(beta=-1.0\): expected a finite number, 0 or"):
-        sm.FBeta(beta=-1)
-    with pytest.raises(ValueError, match=r"F1\(threshold=nan\): expected a float or None"):
-        sm.F1(threshold=math.nan)
+@pytest.mark.parametrize(
+    ("metric", "parameters", "message"),
+    [
+        (sm.F1, {"threshold": math.nan}, r"threshold=nan\): expected a float or None"),
+        (sm.FBeta, {"beta": -1}, r"beta=-1.0\): expected a finite number, 0 or above"),
+        (sm.VMeasure, {"beta": 0}, r"beta=0.0\): expected a finite number above 0"),
+        (sm.PairFBeta, {"beta": math.inf}, r"beta=inf\): expected a finite number above 0"),
+        (sm.TopKAccuracy, {"k": 0}, r"k=0\): expected a positive number of classes"),
+        (sm.CalibrationError, {"n_bins": 0}, r"n_bins=0\): expected at least one bin"),
+        (sm.CalibrationCurve, {"n_bins": 0}, r"n_bins=0\): expected at least one bin"),
+        (sm.ROCAUC, {"max_fpr": 1.5}, r"max_fpr=1.5\): expected a rate in \(0, 1\] or None"),
+        (sm.RecallAtPrecision, {"p": 2}, r"p=2.0\): expected a rate in \[0, 1\]"),
+        (sm.F1, {"threshold": 2, "from_logits": True}, r"threshold=2.0\): expected a probability"),
+    ],
+)
+def test_a_parameter_out_of_range_is_told_with_the_name_of_the_metric(metric, parameters, message):
+    with pytest.raises(ValueError, match=rf"^{metric.__name__}\({message}"):
+        metric(**parameters)
 
 
 @pytest.mark.parametrize("oracle", FIRST, ids=named)

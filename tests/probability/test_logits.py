@@ -98,7 +98,9 @@ def test_the_largest_logit_is_the_largest_probability():
 
 
 def test_a_threshold_of_logits_is_a_probability():
-    with pytest.raises(ValueError, match=r"threshold=2\.0: with from_logits=True"):
+    with pytest.raises(
+        ValueError, match=r"threshold=2\.0\): expected a probability, with from_logits=True"
+    ):
         sm.F1(threshold=2, from_logits=True)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from streammetrics.core.columns.labels import A_LABEL, is_label, one_kind
 from streammetrics.core.columns.logits import log_odds
-from streammetrics.core.configured import require
+from streammetrics.core.configured import require, within
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
@@ -71,10 +71,9 @@ class ContingencyMetric(Metric):
                     f"labels={self.labels!r}: with a threshold there are two, "
                     f"and pos_label={self.pos_label!r} is one of them"
                 )
-        if self.from_logits and self.threshold is not None and not 0 <= self.threshold <= 1:
-            raise ValueError(
-                f"threshold={self.threshold!r}: with from_logits=True it is a probability"
-            )
+        cuts_logits = self.from_logits and self.threshold is not None
+        fits = not cuts_logits or within(self.threshold, 0, 1)
+        require(self, "threshold", fits, "a probability, with from_logits=True")
         super().check_parameters()
 
     def statistics(self) -> tuple[Statistic, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from streammetrics.core.columns.labels import one_kind
+from streammetrics.core.configured import require
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray, Report
@@ -322,8 +323,7 @@ class TopKAccuracy(Metric):
         """Check what a type cannot say."""
         if self.labels is not None:
             self.labels = one_kind(self.labels, self.ignore_index)
-        if self.k < 1:
-            raise ValueError(f"k={self.k!r}: expected a positive number of classes")
+        require(self, "k", self.k >= 1, "a positive number of classes")
         super().check_parameters()
 
     def statistics(self) -> tuple[TopKHits]:

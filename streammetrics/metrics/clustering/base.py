@@ -54,9 +54,3 @@ class LabelingMetric(Metric):
     @abstractmethod
     def _of_overlap(self, overlap: Overlap) -> float:
         """Return the value for at least one row."""
-
-
-def check_beta(beta: float) -> None:
-    """Raise where a weight is not positive and finite."""
-    if not 0.0 < beta < math.inf:
-        raise ValueError(f"beta={beta}: expected a positive finite number")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from streammetrics.core.configured import require
 from streammetrics.core.exact.integers import exact_dot
-from streammetrics.metrics.clustering.base import LabelingMetric, check_beta
+from streammetrics.metrics.clustering.base import LabelingMetric
 from streammetrics.metrics.clustering.information import (
     deviance,
     entropy,
@@ -211,7 +212,7 @@ class VMeasure(InformationMetric):
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
         super().check_parameters()
-        check_beta(self.beta)
+        require(self, "beta", 0 < self.beta < math.inf, "a finite number above 0")
 
     def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - not the counts
         """Return the harmonic mean."""

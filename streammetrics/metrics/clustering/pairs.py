@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.configured import require
 from streammetrics.core.exact.integers import exact_dot
-from streammetrics.metrics.clustering.base import LabelingMetric, check_beta
+from streammetrics.metrics.clustering.base import LabelingMetric
 
 if TYPE_CHECKING:
     from streammetrics.metrics.clustering.view import Overlap
@@ -234,7 +235,7 @@ class PairFBeta(PairMetric):
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
         super().check_parameters()
-        check_beta(self.beta)
+        require(self, "beta", 0 < self.beta < math.inf, "a finite number above 0")
 
     def _of_pairs(self, pairs: Pairs) -> float:
         """Return the F-measure."""

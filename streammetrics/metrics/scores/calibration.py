@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.configured import require
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.results.curves import Points
 from streammetrics.core.results.values import Interval
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["CalibrationCurve", "CalibrationError"]
 
 _MOST_BINS = 1 << 20  # more would cost what no state says
+_SOME_BINS = f"at least one bin, at most {_MOST_BINS:,}"
 
 
 class _Calibration(NamedTuple):
@@ -73,7 +75,7 @@ class CalibrationError(ClassScoreMetric):
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
         super().check_parameters()
-        _check_bins(self.n_bins)
+        require(self, "n_bins", 1 <= self.n_bins <= _MOST_BINS, _SOME_BINS)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram, and the check that scores are probabilities."""
@@ -155,7 +157,7 @@ class CalibrationCurve(ScoreMetric):
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
         super().check_parameters()
-        _check_bins(self.n_bins)
+        require(self, "n_bins", 1 <= self.n_bins <= _MOST_BINS, _SOME_BINS)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram, and the check that scores are probabilities."""
@@ -313,8 +315,3 @@ def _points(bins: _Bins) -> CalibrationPoints:
 def _check(metric: ScoreMetric) -> tuple[Statistic, ...]:
     """Return the statistic that checks probabilities, where they are not made of logits."""
     return () if metric.from_logits else (Probabilities(**metric._schema_options),)
-
-
-def _check_bins(n_bins: int) -> None:
-    if not 1 <= n_bins <= _MOST_BINS:
-        raise ValueError(f"n_bins={n_bins!r}: expected at least one bin, at most {_MOST_BINS:,}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.configured import require
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.results.curves import Points
 from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all
@@ -155,8 +156,8 @@ class ROCAUC(ClassScoreMetric):
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
         super().check_parameters()
-        if self.max_fpr is not None and not 0 < self.max_fpr <= 1:
-            raise ValueError(f"max_fpr={self.max_fpr!r}: expected a rate in (0, 1] or None")
+        fits = self.max_fpr is None or 0 < self.max_fpr <= 1
+        require(self, "max_fpr", fits, "a rate in (0, 1] or None")
 
     def _value(self, stairs: Staircase) -> float:
         """Return the area with cells as ties."""

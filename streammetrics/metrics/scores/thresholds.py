@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.configured import require
 from streammetrics.metrics.scores.base import ROUNDING, ClassScoreMetric
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class RecallAtPrecision(BestThreshold):
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
         super().check_parameters()
-        _check_rate("p", self.p)
+        require(self, "p", 0 <= self.p <= 1, "a rate in [0, 1]")
 
     def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
@@ -178,7 +179,7 @@ class PrecisionAtRecall(BestThreshold):
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
         super().check_parameters()
-        _check_rate("r", self.r)
+        require(self, "r", 0 <= self.r <= 1, "a rate in [0, 1]")
 
     def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
@@ -219,7 +220,7 @@ class SensitivityAtSpecificity(BestThreshold):
     def check_parameters(self) -> None:
         """Check what a type cannot say."""
         super().check_parameters()
-        _check_rate("s", self.s)
+        require(self, "s", 0 <= self.s <= 1, "a rate in [0, 1]")
 
     def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
@@ -238,8 +239,3 @@ def _rate(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
     rates = np.ones(part.size)
     np.divide(part, whole, out=rates, where=whole > 0)
     return rates
-
-
-def _check_rate(name: str, rate: float) -> None:
-    if not 0 <= rate <= 1:
-        raise ValueError(f"{name}={rate!r}: expected a rate in [0, 1]")
