@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
 
@@ -12,9 +11,9 @@ from streammetrics.cli import options as typed
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.evaluating import Asked, measured, opened, reported
 from streammetrics.cli.listing import listing
-from streammetrics.cli.merging import held, in_ledger, in_one
+from streammetrics.cli.merging import as_ledger, as_one, found
 from streammetrics.cli.outcome import Outcome, say
-from streammetrics.cli.outputs import Output, check_outputs, check_places, is_state, write
+from streammetrics.cli.outputs import Output, check_outputs, check_places, is_like, write
 from streammetrics.cli.running import finish, outputs_of, state_of
 from streammetrics.cli.specs import WORDS, character, depths, literal, literals, parse
 from streammetrics.cli.tasks import TASKS
@@ -135,15 +134,16 @@ def evaluate(
         delimiter=None if delimiter is None else character(delimiter),
     )
     outputs = outputs_of(json, csv, markdown)
-    if save is not None:
-        outputs.append(Output("--save", save, is_state))
-    check_places(outputs)
+    saved = [] if save is None else [save]
+    check_places([*outputs, *(Output("--save", path, bool) for path in saved)])
     work = opened(asked)
     if save is not None and len(work.models) > 1:
         raise CommandError(
             f"--save holds the state of one model, and there are {len(work.models)}: "
             "evaluate them one by one"
         )
+    like = is_like(next(iter(work.models.values())).plan.suite)
+    outputs += [Output("--save", path, like) for path in saved]
     check_outputs(outputs, work.files, force=force, folders=asked.paths)
     for note in work.notes:
         say(f"note: {note}")
@@ -185,7 +185,7 @@ def list_metrics(
 @app.command(cls=typed.Once)
 def merge(
     states: Annotated[
-        list[str], typer.Argument(metavar="STATE...", help="Saved states, or ledgers.")
+        list[str], typer.Argument(metavar="STATE...", help="Saved states, or ledgers; or globs.")
     ],
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="STATE", help="Where to save the merged state.")
@@ -195,8 +195,8 @@ def merge(
         typer.Option(
             "--ledger",
             help="Make a ledger, in which each shard counts once. A state is of the shard that "
-            "its file is named for; shard@2.state is of its second attempt. The ledger may be "
-            "among the states: it is then updated.",
+            "its file is named for; shard@2.state is of its second attempt. A ledger that is "
+            "there keeps its shards, and takes these as well.",
         ),
     ] = False,
     seal: Annotated[
@@ -208,15 +208,14 @@ def merge(
     """Merge saved states into one: as if one worker had seen all their rows."""
     if seal and not ledger:
         raise CommandError("--seal is for ledgers: add --ledger")
-    # A ledger may be among the states of its own: whoever else does that has to wait.
-    with held(output) if ledger else nullcontext():
-        check_outputs([Output("-o", output, is_state)], () if ledger else states, force=force)
-        merged = in_ledger(states) if ledger else in_one(states)
-        if seal:
-            merged.seal(merged.ids)
-        rows = merged.n_rows  # raises where a shard is contradicted: that is not written
-        write(output, merged.to_bytes())
-    count = f"{len(states)} state{'s' * (len(states) != 1)}"
+    check_places([Output("-o", output, bool)])
+    paths = found(states, output, ledger=ledger)
+    if ledger:
+        merged: Any = as_ledger(paths, output, seal=seal, force=force)
+    else:
+        merged = as_one(paths, output, force=force)
+    rows = merged.n_rows
+    count = f"{len(paths)} state{'s' * (len(paths) != 1)}"
     if isinstance(merged, Ledger):
         count += f" into {len(merged):,} shard{'s' * (len(merged) != 1)}"
     return Outcome(f"merged {count} of {rows:,} rows into {output}\n")
@@ -241,7 +240,8 @@ def show_state(
         if not what.ids:
             raise CommandError(f"{state}: a ledger without any shard")
         about["shards"] = what.ids
-        notes.append(f"{len(what):,} shards, {len(what.sealed):,} of them sealed")
+        count = f"{len(what):,} shard{'s' * (len(what) != 1)}"
+        notes.append(f"{count}, {len(what.sealed):,} of them sealed")
         what = what.merged()
     if isinstance(what, MetricSet):
         about["columns"] = what.columns

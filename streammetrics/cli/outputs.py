@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streammetrics.cli.errors import CommandError
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.state.files import write_whole
+from streammetrics.core.stateful import load
 from streammetrics.readers.paths import SUFFIXES
 from streammetrics.readers.sources import STDIN as STDOUT  # one dash, either way
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 _DEVICES = ("/dev/fd/", "/dev/std", "/proc/")  # names of what is open: nothing is renamed to them
+_OF_STATES = ("--save", "-o")  # beside whose output standard output has words
 _KNOWN = 1 << 26  # bytes of a file that are looked at to know whether it is an earlier output
 
 
@@ -27,7 +31,7 @@ class Output:
 
     option: str
     path: str
-    is_earlier: Callable[[bytes], bool]
+    is_earlier: Callable[[str], bool]
 
     @property
     def is_stdout(self) -> bool:
@@ -42,6 +46,10 @@ def check_places(outputs: Iterable[Output]) -> None:
             raise CommandError(f"{output.option} '' names no file")
         if not output.is_stdout:
             _check_writable(output.path)
+        elif output.option in _OF_STATES:
+            raise CommandError(
+                f"{output.option} {output.path}: a state is written to a file: name one"
+            )
 
 
 def check_outputs(
@@ -59,7 +67,7 @@ def check_outputs(
         CommandError: An output is an input, two are one, or it is a file to keep.
     """
     check_places(outputs)
-    read = {key: path for path in inputs if (key := _identity(path)) is not None}
+    read = {key: path for path in inputs if (key := identity(path)) is not None}
     written: dict[str, str] = {}
     for output in outputs:
         name = STDOUT if output.is_stdout else os.path.realpath(output.path)
@@ -76,7 +84,7 @@ def check_outputs(
 
 
 def _check_not_read(output: Output, read: dict[tuple[int, int], str]) -> None:
-    key = _identity(1 if output.is_stdout else output.path)
+    key = identity(1 if output.is_stdout else output.path)
     if key in read:
         same = "" if output.path == read[key] else f" (it is {output.path})"
         raise CommandError(
@@ -112,11 +120,9 @@ def _check_replaceable(output: Output, *, force: bool) -> None:
     path = output.path
     if force or _is_stream(path) or not os.path.isfile(path) or not os.path.getsize(path):
         return
-    with open(path, "rb") as file:
-        earlier = output.is_earlier(file.read(_KNOWN))
-    if not earlier:
+    if not output.is_earlier(path):
         raise CommandError(
-            f"{path} is there and was not written by {output.option}: "
+            f"{path} is there and holds something else than {output.option} writes here: "
             "--force replaces it, or name another file"
         )
 
@@ -138,33 +144,57 @@ def write(path: str, data: bytes) -> None:
 # --- outputs of earlier runs ---------------------------------------------------------------------
 
 
-def is_state(data: bytes) -> bool:
-    """Tell whether the content of a file is a state."""
+def is_like(state: object) -> Callable[[str], bool]:
+    """Return a test for files that hold a metric or a set as `state` is, rows aside.
+
+    A ledger is like none: it holds shards that no other state makes up for.
+    """
+
+    def test(path: str) -> bool:
+        found = state_in(path)
+        return isinstance(found, Mergeable) and found._alike(state)
+
+    return test
+
+
+def state_in(path: str) -> object:
+    """Return the state in a file, or None where it holds something else."""
+    if not os.path.isfile(path):
+        return None
+    with open(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        if size > _KNOWN or b"streammetrics" not in file.read(size):
+            return None  # it need not be read, however large
     try:
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        return "streammetrics" in header["__metadata__"]
-    except (ValueError, TypeError, KeyError):
-        return False
+        found: object = load(path)
+    except StreamMetricsError:
+        return None
+    return found
 
 
-def is_json(data: bytes) -> bool:
+def is_json(path: str) -> bool:
     """Tell whether the content of a file is what ``--json`` writes."""
     try:
-        found = json.loads(data)
+        found = json.loads(_content(path))
     except ValueError:
         return False
     return isinstance(found, dict) and "notes" in found and bool({"metrics", "models"} & {*found})
 
 
-def begins(*heads: str) -> Callable[[bytes], bool]:
-    """Return a test for content that begins with one of `heads`."""
-    return lambda data: data.startswith(tuple(head.encode() for head in heads))
+def begins(*heads: str) -> Callable[[str], bool]:
+    """Return a test for files that begin with one of `heads`."""
+    return lambda path: _content(path).startswith(tuple(head.encode() for head in heads))
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(_KNOWN)
 
 
 # --- files by what they are, whatever they are called --------------------------------------------
 
 
-def _identity(path: str | int) -> tuple[int, int] | None:
+def identity(path: str | int) -> tuple[int, int] | None:
     """Return what two names of one file have in common; devices and what is not there: None."""
     try:
         found = os.stat(path)

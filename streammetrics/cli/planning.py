@@ -66,7 +66,8 @@ def plan(
     built = construct(specs, shared, strict=options.keys() & shared.keys())
     read = _read(built, asked)
     for key in columns:
-        if key not in read:
+        is_argmax = key == "y_score" and task.argmax in read - columns.keys()
+        if key not in read and not is_argmax:
             raise CommandError(
                 f"{flag(key)} is read by none of the metrics ({', '.join(built)}): leave it "
                 "out, or ask for one that reads it with --metrics"

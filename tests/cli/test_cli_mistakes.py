@@ -259,3 +259,12 @@ def test_missing_extras_are_named(monkeypatch, capsys):
     assert capsys.readouterr().err == (
         "error: the command line needs rich: pip install 'streammetrics[cli]'\n"
     )
+
+
+def test_the_largest_score_is_the_label_of_any_metric(command, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("y,p0,p1\n0,0.7,0.3\n1,0.4,0.6\n1,0.8,0.2\n")
+    run = ("evaluate", path, "--task", "multiclass", "--y-true", "y", "--y-score", "p*")
+    result = command(*run, "--metrics", "Accuracy", "--csv", "-")
+    assert result.code == 0
+    assert result.out.splitlines()[1].startswith("Accuracy,,0.666")

@@ -46,7 +46,7 @@ def test_states_judgments_and_runs_are_inputs(mistake, command, tmp_path, path):
     state = tmp_path / "s"
     command("evaluate", path, *BINARY, "--save", state)
     assert mistake("show", state, "--json", state, "--force").startswith("--json would overwrite")
-    assert mistake("merge", state, state, "-o", state).startswith("-o would overwrite")
+    assert mistake("merge", state, "-o", state).startswith("-o would overwrite")
     (tmp_path / "q").write_text("1 0 a 1\n")
     (tmp_path / "r").write_text("1 Q0 a 1 0.5 t\n")
     trec = ("--task", "ranking", "--qrels", tmp_path / "q", "--run", tmp_path / "r")
@@ -95,12 +95,46 @@ def test_only_earlier_outputs_are_replaced_without_force(mistake, command, tmp_p
     out.touch()  # as mktemp leaves it
     assert command(*args).code == 0
     first = out.read_bytes()
-    assert command(*args, "--threshold", "0.2").code == 0
+    out.write_bytes(first)
+    path.write_text("label,score\n1,0.9\n0,0.2\n")
+    assert command(*args).code == 0
     assert out.read_bytes() != first
+    first = out.read_bytes()
     for content in (b"a letter", b"{}", b"[1]", b"\x02\0\0\0\0\0\0\0{}", path.read_bytes()):
         out.write_bytes(content)
         line = mistake(*args)
-        assert line.startswith(f"{out} is there and was not written by {option}: --force replaces")
+        assert line.startswith(
+            f"{out} is there and holds something else than {option} writes here: "
+        )
         assert out.read_bytes() == content
     assert command(*args, "--force").code == 0
     assert out.read_bytes() == first
+
+
+def test_a_state_is_replaced_by_one_of_the_same_metrics_only(command, mistake, tmp_path, path):
+    state, ledger = tmp_path / "a.state", tmp_path / "w.ledger"
+    assert command("evaluate", path, *BINARY, "--save", state).code == 0
+    assert command("merge", "--ledger", state, "-o", ledger).code == 0
+    other = ("evaluate", path, *BINARY, "--threshold", "0.2", "--save")
+    for args in (
+        (*other, state),
+        (*other, ledger),
+        ("evaluate", path, *BINARY, "--save", ledger),
+        ("merge", state, "-o", ledger),
+    ):
+        before = state.read_bytes(), ledger.read_bytes()
+        assert "is there and holds something else" in mistake(*args)
+        assert (state.read_bytes(), ledger.read_bytes()) == before
+    assert command("merge", state, "-o", tmp_path / "b.state").code == 0
+    assert command("merge", state, "-o", tmp_path / "b.state").code == 0
+
+
+@pytest.mark.parametrize("out", ["-", "/dev/stdout"])
+def test_a_state_is_not_printed(mistake, tmp_path, path, out, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("streammetrics.cli.outputs._is_open_as", lambda *_: True)
+    line = mistake("evaluate", path, *BINARY, "--save", out)
+    assert line == f"--save {out}: a state is written to a file: name one"
+    line = mistake("merge", "a", "-o", out)
+    assert line == f"-o {out}: a state is written to a file: name one"
+    assert not (tmp_path / "-").exists()

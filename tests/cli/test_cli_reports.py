@@ -130,16 +130,55 @@ def test_a_ledger_counts_a_retried_shard_once(command, mistake, tmp_path):
     shown = command("show", ledger)
     assert "3 shards, 0 of them sealed" in shown.out
     assert json.loads(command("show", ledger, "--json", "-").out)["shards"] == ["a", "b", "c"]
-    line = mistake("merge", ledger, ledger, "-o", ledger)
+    line = mistake("merge", ledger, "-o", ledger)
     assert line == f"-o would overwrite {ledger}, which is read: name another file"
     assert ledger.read_bytes() == before
     assert command("merge", "--ledger", ledger, "-o", ledger, "--seal").code == 0
     assert "3 shards, 3 of them sealed" in command("show", ledger).out
     late = first / "a.state"
-    line = mistake("merge", "--ledger", ledger, late, "-o", ledger)
-    assert line.endswith(
-        "a.state does not go with the others: shard 'a' is sealed: it takes no further state"
-    )
+    sealed = ledger.read_bytes()
+    assert command("merge", "--ledger", late, "-o", ledger).code == 0  # a retry changes nothing
+    assert ledger.read_bytes() == sealed
+    other = saved(tmp_path / "other", {"a": [1, 5]})
+    line = mistake("merge", "--ledger", other / "a.state", "-o", ledger)
+    assert "a.state does not go with the others: shard 'a' " in line
+    assert ledger.read_bytes() == sealed
+
+
+def test_a_ledger_that_is_there_keeps_its_shards(command, mistake, tmp_path):
+    days = saved(tmp_path / "days", {"mon": [1], "tue": [1, 2]})
+    week = tmp_path / "week.ledger"
+    for day in ("mon", "tue", "tue"):
+        assert command("merge", "--ledger", days / f"{day}.state", "-o", week).code == 0
+    assert sm.load(week).ids == ["mon", "tue"]
+    again = command("merge", "--ledger", days / "mon.state", "-o", week)
+    assert again.err == f"note: {week} is there and keeps what it has: 2 shards\n"
+    before = week.read_bytes()
+    line = mistake("merge", "--ledger", days / "mon.state", "-o", days / "tue.state")
+    assert "is there and holds something else" in line
+    assert command("merge", "--ledger", days / "mon.state", "-o", week, "--force").code == 0
+    assert sm.load(week).ids == ["mon"]
+    assert week.read_bytes() != before
+    assert "1 shard, 0 of them sealed" in command("show", week).out
+
+
+def test_the_first_update_of_a_ledger_makes_it(command, tmp_path):
+    days = saved(tmp_path / "days", {"mon": [1], "tue": [1, 2]})
+    week = tmp_path / "week.ledger"
+    result = command("merge", "--ledger", week, f"{days}/*.state", "-o", week)
+    assert (result.code, result.err) == (0, f"note: {week} is not there yet: it is made\n")
+    assert sm.load(week).ids == ["mon", "tue"]
+
+
+def test_a_state_named_twice_would_count_twice(command, mistake, tmp_path):
+    days = saved(tmp_path / "days", {"mon": [1], "tue": [1, 2]})
+    (tmp_path / "link").symlink_to(days / "mon.state")
+    for more in (days / "mon.state", tmp_path / "link", f"{days}/m*"):
+        line = mistake("merge", days / "mon.state", more, "-o", tmp_path / "c")
+        assert "is named twice, and its rows would count twice: name it once, or make a" in line
+    assert mistake("merge", f"{days}/x*", "-o", tmp_path / "c") == f"{days}/x*: no file matches"
+    result = command("merge", f"{days}/*.state", "-o", tmp_path / "c")
+    assert result.out == f"merged 2 states of 3 rows into {tmp_path / 'c'}\n"
 
 
 def test_mistakes_with_ledgers(mistake, tmp_path):
