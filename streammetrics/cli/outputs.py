@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import sys
@@ -170,25 +169,6 @@ def state_in(path: str) -> object:
     except StreamMetricsError:
         return None
     return found
-
-
-def is_json(path: str) -> bool:
-    """Tell whether the content of a file is what ``--json`` writes."""
-    try:
-        found = json.loads(_content(path))
-    except ValueError:
-        return False
-    return isinstance(found, dict) and "notes" in found and bool({"metrics", "models"} & {*found})
-
-
-def begins(*heads: str) -> Callable[[str], bool]:
-    """Return a test for files that begin with one of `heads`."""
-    return lambda path: _content(path).startswith(tuple(head.encode() for head in heads))
-
-
-def _content(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read(_KNOWN)
 
 
 # --- files by what they are, whatever they are called --------------------------------------------

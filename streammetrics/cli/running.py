@@ -5,14 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from streammetrics.cli.earlier import is_csv, is_json, is_markdown
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.outcome import Outcome
-from streammetrics.cli.outputs import Output, begins, is_json, write
+from streammetrics.cli.outputs import Output, write
 from streammetrics.cli.tasks import PROBABILITIES
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.stateful import load
-from streammetrics.show.machines import FIELDS, as_csv, as_json
-from streammetrics.show.markdown import HEAD, as_markdown
+from streammetrics.show.machines import as_csv, as_json
+from streammetrics.show.markdown import as_markdown
 from streammetrics.show.terminal import as_text, console
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ def outputs_of(json: str | None, csv: str | None, markdown: str | None) -> list[
     """Return what the options for results ask for."""
     asked = (
         ("--json", json, is_json),
-        ("--csv", csv, begins(f"{FIELDS[0]},{FIELDS[1]},", f"model,{FIELDS[0]},")),
-        ("--markdown", markdown, begins(HEAD)),
+        ("--csv", csv, is_csv),
+        ("--markdown", markdown, is_markdown),
     )
     return [Output(option, path, known) for option, path, known in asked if path is not None]
 

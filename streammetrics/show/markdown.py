@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from streammetrics.show.grids import Grid
     from streammetrics.show.report import Results
 
-HEAD = "| Metric |"
-
 
 def as_markdown(results: Results) -> str:
     """Return the tables and the notes."""

@@ -138,3 +138,25 @@ def test_a_state_is_not_printed(mistake, tmp_path, path, out, monkeypatch):
     line = mistake("merge", "a", "-o", out)
     assert line == f"-o {out}: a state is written to a file: name one"
     assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "content"),
+    [
+        ("--csv", "metric,part,value,comment\nF1,,0.5,mine\n"),
+        ("--csv", "{own}F1,my remark,good,,,true,1,0\n"),
+        ("--csv", "{own}\n# my remark\n"),
+        ("--markdown", "| Metric | Value | Note |\n| :-- | --: | :-- |\n| F1 | 0.5 | mine |\n"),
+        ("--markdown", "{own}\nWhat I make of it.\n"),
+        ("--json", '{{"metrics": {{}}, "notes": ["mine"]}}'),
+        ("--json", "{own}\n"),
+    ],
+)
+def test_what_somebody_wrote_is_kept(command, mistake, tmp_path, path, option, content):
+    out = tmp_path / "out"
+    args = ("evaluate", path, *BINARY, option, out)
+    assert command(*args).code == 0
+    out.write_text(content.format(own=out.read_text()))
+    before = out.read_bytes()
+    assert "is there and holds something else" in mistake(*args)
+    assert out.read_bytes() == before
