@@ -174,6 +174,8 @@ def as_id(value: Any) -> ShardId:
 
 def as_attempt(value: Any) -> int:
     """Return the number of an attempt."""
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise TypeError(f"attempt={value!r} is not an integer")
     number = operator.index(value)
     if number < 0:
         raise ValueError(f"attempt={number} is negative")

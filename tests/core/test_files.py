@@ -224,3 +224,20 @@ def test_a_lock_goes_with_the_process_that_held_it(tmp_path):
     with files.locked(path, timeout=0.05):
         pass
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(("name", "kind"), [("", FileNotFoundError), ("a/", IsADirectoryError)])
+def test_a_path_without_the_name_of_a_file_is_refused(tmp_path, monkeypatch, name, kind):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(kind, match=f"the name of a file is needed: '{name}'"):
+        sm.Sum().save(name)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_missing_folder_is_told_of_by_the_path_that_was_asked_for(tmp_path):
+    path = str(tmp_path / "nowhere" / "a.state")
+    with pytest.raises(
+        FileNotFoundError, match=r"No such file or directory: '.*/a\.state'$"
+    ) as told:
+        sm.Sum().save(path)
+    assert told.value.filename == path

@@ -611,3 +611,11 @@ def test_any_thread_may_be_the_first():
         ledger = sm.Ledger()
         together(*(adding(ledger, start, 4, 5) for start in range(4)))
         assert ledger.compute() == counted(range(20))
+
+
+@pytest.mark.parametrize("attempt", [True, np.True_, 1.5, "1", None])
+def test_an_attempt_is_an_integer(attempt):
+    ledger = sm.Ledger()
+    with pytest.raises(TypeError, match=r"attempt=.* is not an integer"):
+        ledger.add("a", shard("a"), attempt=attempt)
+    assert ledger == sm.Ledger()

@@ -131,3 +131,10 @@ def test_what_cannot_be_exact_refuses_such_integers(metric, rows):
     with pytest.raises(sm.InvalidBatchError, match=r"beyond 2\*\*53.*9007199254740993"):
         metric.update(**rows)
     assert metric.n_rows == 0
+
+
+@pytest.mark.parametrize("values", [[2**70], [2**60 + 1, 0.5]])
+def test_long_integers_of_lists_are_refused_with_advice_for_numbers_and_for_ids(values):
+    says = "pass labels and ids as strings, divide numbers or subtract an offset"
+    with pytest.raises(sm.InvalidBatchError, match=rf"values holds an integer .*row 0; {says}"):
+        sm.Sum().update(values)

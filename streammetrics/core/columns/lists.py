@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.column import Reader
 
+_SMALLER = "pass labels and ids as strings, divide numbers or subtract an offset"
+
 
 @lru_cache(maxsize=512)
 def _kind(cls: type) -> str:
@@ -120,7 +122,7 @@ def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> ND
     for place, item in enumerate(items):
         if kind_of(item) == "i" and not -EXACT <= int(item) <= EXACT:
             found = f"an integer beside floats, beyond 2**53 in row {place // width}"
-            refuse(name, found, "pass smaller integers, or strings")
+            refuse(name, found, _SMALLER)
     return array
 
 
@@ -129,7 +131,7 @@ def _unsigned(items: Sequence[Any], name: str, width: int) -> NDArray[np.uint64]
     for place, item in enumerate(items):
         if not -(2**63) <= int(item) < 2**64:
             found = f"an integer beyond 64 bits in row {place // width}"
-            refuse(name, found, "pass smaller integers, or strings")
+            refuse(name, found, _SMALLER)
     for place, item in enumerate(items):
         if item < 0:
             found = f"a negative integer {BESIDE_UNSIGNED} in row {place // width}"

@@ -35,13 +35,18 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
         OSError: It cannot be written; the old file is as it was.
     """
     path = os.fspath(path)
+    if not os.path.basename(path):
+        raise OSError(errno.EISDIR if path else errno.ENOENT, "the name of a file is needed", path)
     mode = _mode(path)
     if mode is not None and not stat.S_ISREG(mode):
         with open(path, "wb") as stream:
             stream.write(data)
         return
     target = os.path.realpath(path)
-    temporary, handle = _temporary(target)
+    try:
+        temporary, handle = _temporary(target)
+    except OSError as error:  # of the file that was asked for, not of the one beside it
+        raise OSError(error.errno, error.strerror, path) from error
     try:
         with open(handle, "wb", closefd=False) as file:
             file.write(data)
