@@ -35,6 +35,7 @@ _OPTIONS = {
     "threshold=0.5": "--threshold 0.5",
     "average='macro', 'micro', 'weighted' or None": "--average macro, micro, weighted or none",
     "pos_label=": "--pos-label ",
+    "labels=[...]": "--labels cat,dog,eel",
 }
 _FORMS = {"--json": as_json, "--csv": as_csv, "--markdown": as_markdown}
 

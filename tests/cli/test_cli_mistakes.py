@@ -268,3 +268,10 @@ def test_the_largest_score_is_the_label_of_any_metric(command, tmp_path):
     result = command(*run, "--metrics", "Accuracy", "--csv", "-")
     assert result.code == 0
     assert result.out.splitlines()[1].startswith("Accuracy,,0.666")
+
+
+def test_text_labels_beside_scores_are_told_of_the_option(mistake, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("y,p0,p1\ncat,0.7,0.3\ndog,0.4,0.6\n")
+    run = ("evaluate", path, "--task", "multiclass", "--y-true", "y", "--y-score", "p*")
+    assert "with --labels cat,dog,eel in their order" in mistake(*run, "--metrics", "LogLoss")
