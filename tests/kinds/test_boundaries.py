@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracles.base import assert_close
+from oracles.table import thinned
 
 import streammetrics as sm
-from kinds.rows import FIRST, named, plain_rows, repeated
+from kinds.rows import FIRST, plain_rows, repeated
 
 sys.path.append(str(Path(__file__).parents[1] / "mutation"))
 from tuning import TUNING
@@ -51,7 +52,7 @@ def everything(oracle):
         return metric.to_bytes(), metric.compute(), tuple(metric.bounds())
 
 
-@pytest.mark.parametrize("oracle", FIRST, ids=named)
+@pytest.mark.parametrize("oracle", thinned(FIRST))
 def test_sizes_of_work_cannot_be_seen(oracle, little_sizes):
     blob, value, bounds = everything(oracle)
     little_sizes()
@@ -67,7 +68,7 @@ COUNTED = [oracle for oracle in FIRST if "query" not in oracle.metric.inputs]
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
 @pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
 @pytest.mark.parametrize(("n", "edge"), [(8, 1 << 31), (8, 1 << 53), (1, 1 << 31)])
-@pytest.mark.parametrize("oracle", COUNTED, ids=named)
+@pytest.mark.parametrize("oracle", thinned(COUNTED))
 def test_counts_pass_the_edges_of_integers(oracle, n, edge):
     metric, values = oracle.metric.copy().update(**plain_rows(oracle, n)), []
     # Once all rows, and once each of them alone, are counted up to the edge and past it.

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.table import thinned
 
 import streammetrics as sm
-from kinds.rows import FIRST, named, plain_rows, taken, with_parameters
+from kinds.rows import FIRST, plain_rows, taken, with_parameters
 
 FORMS = ("plain", "ones", "weighted", "some of weight 0", "all of weight 0", "one missing",
          "all missing", "weighted, one missing", "empty", "batch", "merged")  # fmt: skip
@@ -69,7 +70,7 @@ def fed(metric, form, rows, rng):
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
 @pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
-@pytest.mark.parametrize("oracle", FLAT, ids=named)
+@pytest.mark.parametrize("oracle", thinned(FLAT))
 @settings(max_examples=6)
 @given(forms=st.lists(st.sampled_from(FORMS), min_size=2, max_size=6), seed=st.integers(0, 99))
 def test_forms_of_calls_mix(oracle, forms, seed):
