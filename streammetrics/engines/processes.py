@@ -229,6 +229,10 @@ class _Worker:
         process = self.context.process
         assert process is not None
         process.join()
+        # The executor waits for it as well, and who comes second is told a little later.
+        deadline = time.monotonic() + SILENCE
+        while process.exitcode is None and time.monotonic() < deadline:
+            time.sleep(_TICK)
         code = process.exitcode or 0
         if code == _UNGUARDED:
             return (

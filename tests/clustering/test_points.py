@@ -53,6 +53,16 @@ def test_laws_hold_for_hostile_points(rows, max_points, seed):
         check_laws(metric(**parameters), columns, seed=seed, trials=1)
 
 
+def test_an_estimate_lies_within_what_is_certain():
+    # Two of four points are alone in their clusters, and one of them is left out of the sample.
+    points, labels = [[0.0], [1.0], [0.0], [1.25]], [0, 2, 1, 2]
+    silhouette = sm.Silhouette(max_points=3, seed=0).update(points, labels)
+    with pytest.warns(sm.EstimateWarning, match="is an estimate"):
+        value = silhouette.compute()
+    low, high = silhouette.bounds()
+    assert low <= value <= high < 0.75
+
+
 @pytest.mark.parametrize("bits", [64, 3, 0])
 def test_sample_is_the_smallest_hashes_with_multiplicities(monkeypatch, bits):
     # With few bits many different rows share a hash, and the rows themselves decide.

@@ -262,7 +262,7 @@ class Silhouette(SampledMetric):
     centroid and b that to the closest other one: the *simplified* silhouette, another quantity
     than the above, exact in one pass without keeping points.
 
-    Past `max_points` the value is that of the sample. Nothing but its range is certain then, and
+    Past `max_points` the value is that of the sample, brought into what is certain: its range, and
     that the only points of their clusters have 0.
 
     Args:
@@ -314,7 +314,11 @@ class Silhouette(SampledMetric):
     def readout(self, held: Any) -> float:
         """Return the mean over all points."""
         _, means, counts = self._by_cluster(held)
-        return math.fsum(means * counts) / float(counts.sum()) if len(means) else math.nan
+        value = math.fsum(means * counts) / float(counts.sum()) if len(means) else math.nan
+        if self.is_exact(held):
+            return value
+        low, high = self._certain(held)  # that of a sample may lie beyond what is certain
+        return min(max(value, low), high)
 
     def per_cluster(self) -> KeyedValues:
         """Return the mean over the points of each cluster, by its label."""
