@@ -29,7 +29,8 @@ def expected(*tables, **columns):
 
 
 def state(command, tmp_path, *arguments):
-    result = command("evaluate", *arguments, "--metrics", "ROCAUC,F1", "--save", tmp_path / "s")
+    save = ("--save", tmp_path / "s", "--force")
+    result = command("evaluate", *arguments, "--metrics", "ROCAUC,F1", *save)
     assert result.code == 0, result.err
     assert result.err == ""
     return (tmp_path / "s").read_bytes()
@@ -112,7 +113,7 @@ def test_labels_of_text_booleans_and_dictionaries(command, tmp_path):
                 "--metrics",
                 "Accuracy",
             )
-            result = command("evaluate", *args, "--save", tmp_path / "s")
+            result = command("evaluate", *args, "--save", tmp_path / "s", "--force")
             assert result.code == 0, result.err
             assert sm.from_bytes((tmp_path / "s").read_bytes())["Accuracy"].compute() == 1.0
     flags = pa.table({"label": [True, False, True], "score": [0.9, 0.1, 0.2]})

@@ -30,12 +30,13 @@ def folder(tmp_path, binary, monkeypatch):
     return path
 
 
+@pytest.mark.long
 def test_the_result_is_the_same_to_the_last_bit(command, tmp_path, folder):
     for extra in ((), ("--max-bins", 64, "--weight", "weight")):
         states, outputs = set(), set()
         for workers in (1, 2, 3):
             args = (folder, *BINARY, *extra, "--workers", workers, "--save", tmp_path / "s")
-            result = command("evaluate", *args, "--json", "-")
+            result = command("evaluate", *args, "--force", "--json", "-")
             assert (result.code, result.err) == (0, "")
             states.add((tmp_path / "s").read_bytes())
             outputs.add(result.out)
