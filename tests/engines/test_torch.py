@@ -187,7 +187,11 @@ def nothing():
 @pytest.mark.parametrize(
     ("plain", "odd", "message"),
     [
-        (half, third, r"the state of rank \d: cannot merge F1\(threshold=0.\d\) <2 rows> into F1"),
+        (
+            half,
+            third,
+            r"the state of rank \d: cannot merge F1\(threshold=0.\d\) into F1\(threshold=0.\d\)",
+        ),
         (mean, sm.Sum, "the configurations differ"),
         (mean, named, "the configurations differ"),
         (named, renamed, "the configurations differ"),
