@@ -259,6 +259,20 @@ def test_metrics_and_sets_show_themselves_in_notebooks():
     assert f"{suite[HOSTILE].compute():.6g}" in html
 
 
+def test_ledgers_show_themselves_in_notebooks():
+    suite = sm.MetricSet({HOSTILE: sm.Accuracy()})
+    ledger = sm.Ledger(suite)
+    assert "0 shards" in ledger._repr_html_()
+    html = ledger.add(1, suite.copy().update(**ROWS))._repr_html_()
+    assert "1 shard, 0 sealed" in html
+    assert f"{suite.update(**ROWS)[HOSTILE].compute():.6g}" in html
+    html = ledger.add(1, suite)._repr_html_()
+    assert "1 shard, 0 sealed" in html
+    html = ledger.add(1, suite.update(**ROWS))._repr_html_()
+    assert "1 contradicted" in html
+    assert "<script" not in html
+
+
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
 @pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
 def test_every_value_of_every_metric_is_a_number_or_tells_what_it_is_of():

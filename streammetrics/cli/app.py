@@ -144,7 +144,7 @@ def evaluate(
         )
     like = is_like(next(iter(work.models.values())).plan.suite)
     outputs += [Output("--save", path, like) for path in saved]
-    check_outputs(outputs, work.files, force=force, folders=asked.paths)
+    check_outputs(outputs, work.files, force=force, asked=asked.patterns, fmt=asked.format)
     for note in work.notes:
         say(f"note: {note}")
     states = measured(work, workers=workers, batch_rows=batch_rows)
@@ -213,7 +213,7 @@ def merge(
     if ledger:
         merged: Any = as_ledger(paths, output, seal=seal, force=force)
     else:
-        merged = as_one(paths, output, force=force)
+        merged = as_one(paths, output, asked=states, force=force)
     rows = merged.n_rows
     count = f"{len(paths)} state{'s' * (len(paths) != 1)}"
     if isinstance(merged, Ledger):

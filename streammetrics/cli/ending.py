@@ -41,7 +41,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return BROKEN_PIPE
     except Exception as error:
-        return _failed(error)
+        return _failed(error, words)
     return outcome.code
 
 
@@ -52,10 +52,10 @@ def _run(words: list[str]) -> Outcome:
     return ended if isinstance(ended, Outcome) else Outcome()
 
 
-def _failed(error: Exception) -> int:
+def _failed(error: Exception, words: Sequence[str]) -> int:
     told = getattr(error, "format_message", None)  # how the parser's errors are known
     if told is not None:
-        return _mistake(_of_parser(error, told()))
+        return _mistake(_of_parser(error, told(), words))
     match error:
         case StreamMetricsError() | ImportError():
             return _mistake(str(error))
@@ -74,10 +74,13 @@ def _failed(error: Exception) -> int:
     return DEFECT
 
 
-def _of_parser(error: Any, message: str) -> str:
+def _of_parser(error: Any, message: str, words: Sequence[str]) -> str:
     near = getattr(error, "possibilities", None)
     if near:
         message = f"{error.message}; did you mean {' or '.join(near)}?"
+    for word in words:
+        if word.startswith("-") and os.path.exists(word):  # a file that looks like an option
+            message = f"{message.rstrip('.')}; the file {word} is written ./{word}"
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "streammetrics"
     return f"{message.rstrip('.')}; see {path} --help"

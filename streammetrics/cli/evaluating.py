@@ -40,6 +40,11 @@ class Asked:
     format: str | None = None
     delimiter: str | None = None
 
+    @property
+    def patterns(self) -> list[str]:
+        """What leads to the files that are read."""
+        return [*self.paths, *self.runs, *([] if self.qrels is None else [self.qrels])]
+
 
 @dataclass(frozen=True)
 class Model:
@@ -136,6 +141,9 @@ def _of_trec_files(asked: Asked) -> Work:
     others = [*asked.paths, *map(flag, asked.columns)]
     if others:
         raise CommandError(f"--qrels and --run are all that is read: leave out {others[0]}")
+    for option, value in (("--input-format", asked.format), ("--delimiter", asked.delimiter)):
+        if value is not None:
+            raise CommandError(f"{option} is not for TREC files: leave it out")
     _check_distinct("--run", asked.runs)
     options = {"preset": "trec_eval", **asked.options}
     besides = tuple(map(Spec, OF_TREC_FILES))

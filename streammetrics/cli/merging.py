@@ -53,10 +53,10 @@ def _is_new(path: str, output: str) -> bool:
     return not os.path.exists(path) and os.path.realpath(path) == os.path.realpath(output)
 
 
-def as_one(paths: Sequence[str], output: str, *, force: bool) -> Any:
+def as_one(paths: Sequence[str], output: str, *, asked: Sequence[str], force: bool) -> Any:
     """Write the state that has seen the rows of all states, and return it."""
     merged = _in_one(paths)
-    check_outputs([Output("-o", output, is_like(merged))], paths, force=force)
+    check_outputs([Output("-o", output, is_like(merged))], paths, force=force, asked=asked)
     write(output, merged.to_bytes())
     return merged
 

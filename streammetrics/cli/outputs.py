@@ -13,7 +13,7 @@ from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.state.files import write_whole
 from streammetrics.core.stateful import load
-from streammetrics.readers.paths import SUFFIXES
+from streammetrics.readers.paths import brings
 from streammetrics.readers.sources import STDIN as STDOUT  # one dash, either way
 
 if TYPE_CHECKING:
@@ -52,7 +52,12 @@ def check_places(outputs: Iterable[Output]) -> None:
 
 
 def check_outputs(
-    outputs: Sequence[Output], inputs: Iterable[str], *, force: bool, folders: Iterable[str] = ()
+    outputs: Sequence[Output],
+    inputs: Iterable[str],
+    *,
+    force: bool,
+    asked: Iterable[str] = (),
+    fmt: str | None = None,
 ) -> None:
     """Raise before anything is read where an output would destroy something.
 
@@ -60,7 +65,8 @@ def check_outputs(
         outputs: What will be written.
         inputs: The files that are read; they stay as they are, whatever they are called.
         force: Whether files that are no earlier outputs may be replaced.
-        folders: Those all of whose files are read: an output among them would be, next time.
+        asked: What led to the inputs: an output that it leads to as well would be one, next time.
+        fmt: The format that all inputs were said to have.
 
     Raises:
         CommandError: An output is an input, two are one, or it is a file to keep.
@@ -77,7 +83,7 @@ def check_outputs(
         written[name] = output.option
         _check_not_read(output, read)
         if not output.is_stdout:
-            _check_not_among(output, folders)
+            _check_not_among(output, asked, fmt)
             _check_replaceable(output, force=force)
     _check_not_read(Output("standard output", STDOUT, bool), read)
 
@@ -91,14 +97,14 @@ def _check_not_read(output: Output, read: dict[tuple[int, int], str]) -> None:
         )
 
 
-def _check_not_among(output: Output, folders: Iterable[str]) -> None:
-    path = os.path.realpath(output.path)
-    for folder in folders:
-        root = os.path.realpath(folder)
-        inside = os.path.isdir(root) and os.path.commonpath([path, root]) == root
-        if inside and os.path.splitext(path)[1] in SUFFIXES:
+def _check_not_among(output: Output, asked: Iterable[str], fmt: str | None) -> None:
+    if _is_stream(output.path):
+        return
+    for path in asked:
+        if brings(path, output.path, fmt):
+            which = "lies in" if os.path.isdir(path) else "matches"
             raise CommandError(
-                f"{output.option} {output.path} lies in {folder}, all of which is read, so the "
+                f"{output.option} {output.path} {which} {path}, all of which is read, so the "
                 "next run would read it too: name a file elsewhere"
             )
 

@@ -36,6 +36,8 @@ _OPTIONS = {
     "average='macro', 'micro', 'weighted' or None": "--average macro, micro, weighted or none",
     "pos_label=": "--pos-label ",
     "labels=[...]": "--labels cat,dog,eel",
+    "pass both as one kind of labels, such as names[codes], where names is the array of the "
+    "classes' names": "write both columns with one kind of labels",
 }
 _FORMS = {"--json": as_json, "--csv": as_csv, "--markdown": as_markdown}
 

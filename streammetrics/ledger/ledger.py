@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.errors import IncompatibleMetricsError
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["Ledger"]
+
+_CHEAP = 1 << 18  # bytes of states that are merged whenever a notebook shows the ledger
 
 
 class Ledger(Stateful):
@@ -255,6 +258,15 @@ class Ledger(Stateful):
         count, odd = len(known.shards), len(known.contradicted)
         told = f"{count:,} shard{'s' * (count != 1)}, {len(known.sealed):,} sealed"
         return f"Ledger({of}) <{told}{f', {odd:,} contradicted' if odd else ''}>"
+
+    def _repr_html_(self) -> str:
+        line = f"<p>{escape(repr(self))}</p>"
+        if self._known.empty is None or self.contradicted or self.nbytes > _CHEAP:
+            return line
+        try:
+            return line + str(self.merged()._repr_html_())
+        except IncompatibleMetricsError:  # which `merged` will tell
+            return line
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]], str]:
         """Return what a file says of the shards, and their states as arrays of bytes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import stat
@@ -9,7 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.columns.naming import natural, near
 from streammetrics.readers.errors import ReadError
-from streammetrics.readers.sources import STDIN, TEXT, Source, identity, seeing, source_of
+from streammetrics.readers.sources import (
+    DELIMITED,
+    STDIN,
+    TEXT,
+    Source,
+    identity,
+    seeing,
+    source_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,10 +73,52 @@ def find(paths: Sequence[str], fmt: str | None = None, delimiter: str | None = N
     search = _Search(fmt, delimiter or "")
     for place, path in enumerate(paths):
         search.take(path, place)
+    if delimiter is not None:
+        _check_delimited(search.sources)
     if not search.sources:
         what = "; ".join([f"no files of a known format ({', '.join(SUFFIXES)})", *search.notes()])
         raise ReadError(f"{', '.join(paths)}: {what}")
     return Found(search.sources, search.notes())
+
+
+def _check_delimited(sources: Sequence[Source]) -> None:
+    for source in sources:
+        if source.format not in DELIMITED:
+            raise ReadError(f"{source} is read as {source.format}, and only CSV has a delimiter")
+
+
+def brings(path: str, new: str, fmt: str | None = None) -> bool:
+    """Whether a folder or a glob among the paths to read would bring a file that is to be written.
+
+    Args:
+        path: What is read: a folder, a glob, or a file, which brings nothing else.
+        new: The file, in a folder that is there.
+        fmt: As of `find`.
+    """
+    target = os.path.realpath(new)
+    if os.path.isdir(path):
+        return _in_folder(path, target, fmt)
+    if os.path.exists(path) or not glob.has_magic(path):
+        return False
+    folder, pattern = os.path.split(path)
+    folders = glob.glob(folder, recursive=True) if glob.has_magic(folder) else [folder]
+    below = [name for name in glob.iglob(path, recursive=True) if os.path.isdir(name)]
+    if pattern == "**":
+        folders += below
+    beside = os.path.dirname(target) in map(os.path.realpath, folders)
+    name = os.path.basename(target)
+    seen = pattern.startswith(".") or not name.startswith(".")
+    return (beside and seen and fnmatch.fnmatch(name, pattern)) or any(
+        _in_folder(folder, target, fmt) for folder in below
+    )
+
+
+def _in_folder(folder: str, target: str, fmt: str | None) -> bool:
+    root = os.path.realpath(folder)
+    if os.path.commonpath([target, root]) != root:
+        return False
+    within = os.path.relpath(target, root).split(os.sep)
+    return bool(fmt or _format(target)) and not any(map(_is_hidden, within))
 
 
 class _Search:
@@ -170,7 +221,7 @@ def _walk(folder: str) -> Iterator[tuple[str, str]]:
     with seeing(folder):
         entries = sorted(os.scandir(folder), key=lambda entry: natural(entry.name))
     for entry in entries:
-        if entry.name.startswith((".", "_")):  # _SUCCESS and the like beside the parts of a table
+        if _is_hidden(entry.name):
             yield entry.path, _HIDDEN
             continue
         with seeing(entry.path):
@@ -181,6 +232,10 @@ def _walk(folder: str) -> Iterator[tuple[str, str]]:
             yield from _walk(entry.path)
         else:
             yield entry.path, "" if stat.S_ISREG(mode) else _SPECIAL
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))  # _SUCCESS and the like beside the parts of a table
 
 
 def _format(path: str) -> str | None:

@@ -118,10 +118,22 @@ def repeated(value: Any, rows: int) -> Any:
 
 
 def spelled(texts: Any) -> Any:
-    """Return texts as the integers, numbers or booleans that all of them spell, if they do."""
+    """Return texts as the integers, numbers or booleans that all of them spell, if they do.
+
+    What is like 0x1f stays text: Arrow reads it as 31, and it is somebody's name for a class.
+    """
+    if _is_hexadecimal(texts):
+        return texts
     for kind in (pa.int64(), pa.float64(), pa.bool_()):
         with contextlib.suppress(pa.ArrowInvalid):
             values = texts.cast(kind)
             rounded = pa.types.is_floating(kind) and lost_integers(values, texts)
             return texts if rounded else values
     return texts
+
+
+def _is_hexadecimal(texts: Any) -> bool:
+    data = texts.buffers()[2]
+    if data is None or b"x" not in data.to_pybytes().lower():
+        return False
+    return any(text is not None and text.startswith(("0x", "0X")) for text in texts.to_pylist())

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STDIN = "-"
-TEXT = ("csv", "tsv", "jsonl", "trec")  # formats that may be compressed, and in UTF-16
+DELIMITED = ("csv", "tsv")  # formats with something between the fields
+TEXT = (*DELIMITED, "jsonl", "trec")  # formats that may be compressed, and in UTF-16
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _OURS = ("/dev/", "/proc/")  # names there mean another file in another process
 

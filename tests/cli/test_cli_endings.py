@@ -175,3 +175,15 @@ def test_an_unreadable_file_is_one_line(mistake, path, monkeypatch):
 
     monkeypatch.setattr(commands, "opened", refuse)
     assert mistake("evaluate", path, *BINARY) == f"{path}: Permission denied"
+
+
+def test_a_file_that_looks_like_an_option(mistake, command, tmp_path, binary, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ("--task", "binary", "--y-true", "label", "--y-score", "score")
+    for name in ("-dash.csv", "--dashes.csv"):
+        store(binary, tmp_path / name)
+        line = mistake("evaluate", name, *options)
+        assert line.endswith(
+            f"; the file {name} is written ./{name}; see streammetrics evaluate --help"
+        )
+        assert command("evaluate", f"./{name}", *options).code == 0

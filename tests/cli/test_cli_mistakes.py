@@ -275,3 +275,10 @@ def test_text_labels_beside_scores_are_told_of_the_option(mistake, tmp_path):
     path.write_text("y,p0,p1\ncat,0.7,0.3\ndog,0.4,0.6\n")
     run = ("evaluate", path, "--task", "multiclass", "--y-true", "y", "--y-score", "p*")
     assert "with --labels cat,dog,eel in their order" in mistake(*run, "--metrics", "LogLoss")
+
+
+def test_two_kinds_of_labels_are_told_without_a_line_of_python(mistake, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("y,p\n0,cat\n1,dog\n")
+    line = mistake("evaluate", path, "--task", "multiclass", "--y-true", "y", "--y-pred", "p")
+    assert "y holds integers, p holds strings: write both columns with one kind of lab" in line

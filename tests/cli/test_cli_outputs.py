@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 from prediction_files import store
 
@@ -40,6 +42,58 @@ def test_what_a_folder_or_a_glob_brings_is_an_input_too(mistake, tmp_path, path)
     line = mistake("evaluate", tmp_path, *BINARY, "--json", tmp_path / "new.json")
     assert f"lies in {tmp_path}, all of which is read, so the next run would read it too" in line
     assert not (tmp_path / "new.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("read", "output", "more"),
+    [
+        ("{}", "new.csv.gz", ()),
+        ("{}", "NEW.JSON", ()),
+        ("{}", "sub/new.csv", ()),
+        ("{}", "new.txt", ("--input-format", "csv")),
+        ("{}/*.csv", "new.csv", ()),
+        ("{}/*", "new.txt", ()),  # of no known format, so that the next run would end there
+        ("{}/**", "sub/new.csv", ()),
+        ("{}/**/*.csv", "sub/new.csv", ()),
+        ("{}/su*", "sub/new.csv", ()),
+        ("{}/s*b/*.csv", "sub/new.csv", ()),
+    ],
+)
+def test_what_the_next_run_would_read_is_no_output(mistake, tmp_path, path, read, output, more):
+    (tmp_path / "sub").mkdir()
+    store(pa.table({"label": [1], "score": [0.5]}), tmp_path / "sub" / "b.csv")
+    for option in OPTIONS:
+        args = ("evaluate", read.format(tmp_path), *more, *BINARY, option, tmp_path / output)
+        assert "so the next run would read it too: name a file elsewhere" in mistake(*args)
+    assert not (tmp_path / output).exists()
+
+
+@pytest.mark.parametrize(
+    ("read", "output"),
+    [
+        ("{}", "result.txt"),
+        ("{}", "_result.csv"),
+        ("{}", ".sub/result.csv"),
+        ("{}/*.csv", "result.json"),
+        ("{}/v*", ".v.csv"),
+        ("{}/*/*.csv", "result.csv"),
+        ("{}/victim.csv", "other.csv"),
+    ],
+)
+def test_what_no_run_would_read_may_lie_beside_its_input(command, tmp_path, path, read, output):
+    for folder in ("sub", ".sub"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(path, tmp_path / folder / "v.csv")
+    assert (
+        command("evaluate", read.format(tmp_path), *BINARY, "--json", tmp_path / output).code == 0
+    )
+
+
+def test_a_state_is_not_merged_into_the_glob_that_it_is_of(mistake, command, tmp_path, path):
+    assert command("evaluate", path, *BINARY, "--save", tmp_path / "a.state").code == 0
+    line = mistake("merge", tmp_path / "*.state", "-o", tmp_path / "all.state")
+    assert line.startswith(f"-o {tmp_path}/all.state matches {tmp_path}/*.state")
+    assert command("merge", tmp_path / "a*.state", "-o", tmp_path / "b.state").code == 0
 
 
 def test_states_judgments_and_runs_are_inputs(mistake, command, tmp_path, path):

@@ -210,6 +210,9 @@ def test_mistakes(mistake, tmp_path, rankings, arguments, told):
 
 def test_trec_mistakes(mistake, tmp_path):
     assert mistake("evaluate", *TREC[:4]) == "--qrels and --run need each other"
+    for option, value in (("--delimiter", ";"), ("--input-format", "csv")):
+        line = mistake("evaluate", *TREC, option, value)
+        assert line == f"{option} is not for TREC files: leave it out"
     assert "did you mean 'rag24.qrels'" in mistake(
         "evaluate", "--task", "ranking", "--qrels", DATA / "rag24.qrel", "--run", DATA / "x"
     )

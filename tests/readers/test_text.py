@@ -49,6 +49,25 @@ def test_what_is_no_delimiter(tmp_path):
             state(tmp_path, PLAIN, delimiter=sign)
 
 
+@pytest.mark.parametrize("name", ["t.parquet", "t.jsonl", "t.arrow"])
+def test_only_what_is_separated_has_a_delimiter(tmp_path, name):
+    store(TABLE, tmp_path / "a.csv")
+    store(TABLE, tmp_path / name)
+    form = "arrow" if name == "t.arrow" else name.partition(".")[2]
+    for paths in ([tmp_path / name], [tmp_path / "a.csv", tmp_path / name], tmp_path):
+        with pytest.raises(ReadError, match=f"{name} is read as {form}, and only CSV has a del"):
+            sm.evaluate(suite(), paths, delimiter=",")
+
+
+@pytest.mark.parametrize("names", [["0x1f", "0X2A"], ["0x1f", "12"], ["x", "0x1f"]])
+def test_labels_like_hexadecimal_numbers_are_names(tmp_path, names):
+    path = tmp_path / "t.csv"
+    path.write_text("y,p\n" + "".join(f"{name},{name}\n" for name in names))
+    counted = sm.MetricSet({"matrix": sm.ConfusionMatrix()}, columns={"y_true": "y", "y_pred": "p"})
+    matrix = sm.evaluate(counted, path).compute()["matrix"]
+    assert matrix.axes[0][1] == tuple(sorted(names))
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl"])
 def test_marks_of_encodings(tmp_path, encoding, name):
