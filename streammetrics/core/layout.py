@@ -13,6 +13,7 @@ import numpy as np
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.conversion import Column, concatenate
 from streammetrics.core.columns.long import joined_numbers
+from streammetrics.core.columns.reading import Reading
 from streammetrics.core.columns.schema import NO_ROWS, Rows, joined
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.statistic import Statistic
@@ -28,7 +29,7 @@ STAGED = 1 << 14  # rows kept until they are worth a call of every statistic
 
 
 class Feed(NamedTuple):
-    """What is known of the rows read through one schema."""
+    """What is known of the rows read for one schema."""
 
     facts: Facts
     n_rows: int
@@ -42,9 +43,9 @@ class Feed(NamedTuple):
 class State(NamedTuple):
     """The whole state at one moment."""
 
-    feeds: tuple[Feed, ...]  # of the rows in the statistics
+    feeds: tuple[Feed, ...]  # of the rows in the statistics; those of one reading are equal
     statistics: tuple[Statistic, ...]
-    staged: tuple[tuple[Rows, ...], ...] = ()  # batches as each schema reads them; arrays our own
+    staged: tuple[tuple[Rows, ...], ...] = ()  # batches, once for each reading; arrays our own
     agreed: tuple[Feed, ...] = ()  # `feeds` with the facts of staged rows
     pending: int = 0  # about how many rows are staged
 
@@ -66,9 +67,21 @@ class Refused(NamedTuple):
 
 
 class Layout:
-    """Distinct statistics, grouped by the schema through which they read rows."""
+    """Distinct statistics, their schemas, and the readings that serve several of these."""
 
-    __slots__ = ("leader", "optional", "places", "required", "schemas", "sources", "start", "wary")
+    __slots__ = (
+        "_firsts",
+        "_readers",
+        "_readings",
+        "leader",
+        "optional",
+        "places",
+        "required",
+        "schemas",
+        "sources",
+        "start",
+        "wary",
+    )
 
     def __init__(self, statistics: Iterable[Statistic]) -> None:
         distinct = {statistic._key: statistic for statistic in statistics}
@@ -76,6 +89,13 @@ class Layout:
         schemas = [statistic.schema for statistic in distinct.values()]
         self.schemas: tuple[Schema, ...] = tuple(dict.fromkeys(schemas))
         self.sources = tuple(map(self.schemas.index, schemas))
+        alike: dict[Schema, list[Schema]] = {}
+        for schema in self.schemas:
+            alike.setdefault(schema.plain, []).append(schema)
+        self._readings = tuple(map(Reading, alike.values()))
+        plain = list(alike)
+        self._readers = tuple([plain.index(schema.plain) for schema in self.schemas])
+        self._firsts = tuple(map(self._readers.index, range(len(plain))))
         optional = {WEIGHT}.union(*(schema.optional for schema in self.schemas))
         inputs = dict.fromkeys(name for schema in self.schemas for name in schema.inputs)
         self.required = tuple(name for name in inputs if name not in optional)
@@ -104,12 +124,17 @@ class Layout:
         return Layout, (self.start.statistics,)
 
     def read(self, batch: Batch) -> tuple[Rows, ...]:
-        """Return the rows of a batch as each schema reads them."""
-        return tuple([schema.read(batch) for schema in self.schemas])
+        """Return the rows of a batch, once for each reading."""
+        return tuple([reading.read(batch) for reading in self._readings])
+
+    def agree(self, feeds: Sequence[Feed]) -> bool:
+        """Whether schemas that have one reading are told the same of their rows."""
+        shared = zip(self._readers, feeds, strict=True)
+        return all(feed == feeds[self._firsts[reader]] for reader, feed in shared)
 
     def urgent(self, state: State, rows: Sequence[Rows]) -> bool:
         """Whether a statistic must take rows at once."""
-        read = (rows[source] for source in self.sources)
+        read = (rows[self._readers[source]] for source in self.sources)
         pairs = zip(state.statistics, read, strict=True)
         return any(statistic.urgent(part) for statistic, part in pairs)
 
@@ -120,14 +145,14 @@ class Layout:
             feeds,
             statistics,
             (*staged, tuple([_owned(read) for read in rows])),
-            _agreed(agreed or feeds, rows),
+            self._agreed(agreed or feeds, rows),
             pending + max(n, STAGED >> 9),  # 512 single rows are long enough a list
         )
 
     def with_rows(self, state: State, rows: Sequence[Rows]) -> State:
         """Return the state after rows that the statistics take at once."""
         feeds, statistics = self.fed(state)[:2]
-        return State(_grown(feeds, rows), self._updated(statistics, rows))
+        return State(self._grown(feeds, rows), self._updated(statistics, rows))
 
     def with_slices(self, state: State, batch: Batch) -> State:
         """Return the state after a long batch, whose columns are converted already."""
@@ -135,7 +160,7 @@ class Layout:
         try:
             for start in range(0, batch.n_rows, SLICE):
                 rows = self.read(batch.slice(start, start + SLICE))
-                feeds, statistics = _grown(feeds, rows), self._updated(statistics, rows)
+                feeds, statistics = self._grown(feeds, rows), self._updated(statistics, rows)
         except InvalidBatchError:
             self.read(batch)  # counts over the whole batch, and names its first bad row
             raise
@@ -146,7 +171,7 @@ class Layout:
         if not state.staged:
             return state
         rows = [_concatenated(batches) for batches in zip(*state.staged, strict=True)]
-        return State(_grown(state.agreed, rows), self._updated(state.statistics, rows))
+        return State(self._grown(state.agreed, rows), self._updated(state.statistics, rows))
 
     def sifted(self, state: State) -> tuple[State, list[Refused]]:
         """Return the state with those staged rows that the statistics take, and the others."""
@@ -154,7 +179,7 @@ class Layout:
         for place, rows in enumerate(state.staged, 1):
             try:
                 state = state._replace(
-                    feeds=_grown(state.feeds, rows),
+                    feeds=self._grown(state.feeds, rows),
                     statistics=self._updated(state.statistics, rows),
                 )
             except MemoryError:  # the rows are not to blame
@@ -168,14 +193,32 @@ class Layout:
     def _updated(
         self, statistics: tuple[Statistic, ...], rows: Sequence[Rows]
     ) -> tuple[Statistic, ...]:
+        read = [rows[reader] for reader in self._readers]
+        shown = [
+            schema.present(mine.columns) if mine.n else ()
+            for schema, mine in zip(self.schemas, read, strict=True)
+        ]
         updated = []
         for statistic, source in zip(statistics, self.sources, strict=True):
-            read = rows[source]
-            if read.n:
+            if read[source].n:
                 statistic = statistic.fork()  # noqa: PLW2901 - the loop's own copy from here on
-                statistic.update(*read.columns, weight=read.weight)
+                statistic.update(*shown[source], weight=read[source].weight)
             updated.append(statistic)
         return tuple(updated)
+
+    def _grown(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
+        grown = [
+            feeds[first].grown(facts, n, omitted)
+            for first, (_, _, n, omitted, facts) in zip(self._firsts, rows, strict=True)
+        ]
+        return tuple([grown[reader] for reader in self._readers])
+
+    def _agreed(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
+        """Return the feeds with the facts of rows whose number is counted when they are fed."""
+        for first, read in zip(self._firsts, rows, strict=True):
+            if read.facts != feeds[first].facts:
+                return self._grown(feeds, [read._replace(n=0, omitted=0) for read in rows])
+        return feeds
 
     def merged(self, state: State, others: Sequence[State]) -> State:
         """Return what a state and others, none of them with staged rows, have seen together."""
@@ -209,22 +252,6 @@ class Layout:
 
 _KNOWN: dict[Hashable, Layout] = {}
 _MANY = 1024
-
-
-def _grown(feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
-    return tuple(
-        [
-            feed.grown(facts, n, omitted)
-            for feed, (_, _, n, omitted, facts) in zip(feeds, rows, strict=True)
-        ]
-    )
-
-
-def _agreed(feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
-    """Return the feeds with the facts of rows whose number is counted when they are fed."""
-    if all(read.facts == feed.facts for feed, read in zip(feeds, rows, strict=True)):
-        return feeds
-    return tuple([feed.grown(read.facts, 0, 0) for feed, read in zip(feeds, rows, strict=True)])
 
 
 def _owned(rows: Rows) -> Rows:

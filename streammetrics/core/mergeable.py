@@ -196,6 +196,8 @@ def filled(layout: Layout, told: Any, arrays: Mapping[str, NDArray[Any]]) -> Sta
     if not isinstance(told, tuple) or len(told) != len(layout.schemas):
         raise StateFormatError("the counts of rows do not fit the metric")
     feeds = tuple(map(_feed, told))
+    if not layout.agree(feeds):
+        raise StateFormatError("metrics that read the same columns saw different rows")
     if parts:
         raise StateFormatError("there are arrays that belong to no statistic")
     return State(feeds, statistics)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +44,12 @@ class Numbers(Field):
         """A number."""
         return {self.name: "number"}
 
+    @property
+    def plain(self) -> Field:
+        """The same column, of any numbers."""
+        inf = math.inf
+        return replace(self, low=-inf, high=inf, above=-inf, ordered=True, long=True)
+
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
         """Return the column as float64, or as `LongNumbers`."""
         values = batch.numbers(self.name)
@@ -51,11 +57,8 @@ class Numbers(Field):
             raise InvalidBatchError(
                 f"{batch.title(self.name)} has shape {values.shape}; one number a row is needed"
             )
-        column: Any = values
-        if (residual := batch.residual(self.name)) is not None:
-            if not self.long:
-                batch.refuse_long(self.name, "what is computed here")
-            column = LongNumbers(values, residual)
+        residual = batch.residual(self.name)
+        column: Any = values if residual is None else LongNumbers(values, residual)
         if not has_nan(values):
             return (column,), None
         missing: Any = np.isnan(values)
@@ -63,6 +66,8 @@ class Numbers(Field):
 
     def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:  # noqa: ARG002 - the batch has it
         """Check the domain."""
+        if not self.long:
+            batch.refuse_long(self.name, "what is computed here")
         if self.ordered:
             return
         low, high = batch.extent(self.name)

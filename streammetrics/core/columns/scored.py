@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,6 +61,11 @@ class ScoredLabels(Field):
         """A label and a number."""
         return {self.truth: "label", **self.scores.kinds}
 
+    @property
+    def plain(self) -> Field:
+        """The same labels, with scores of any shape, for whatever use."""
+        return replace(self, scores=self.scores.plain, matrix=False)
+
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
         """Return the labels and the scores."""
         column, missing = label_column(batch, self.truth, advice=_ORDER)
@@ -98,6 +103,10 @@ class ScoredLabels(Field):
             codes, facts = self._classes(batch, column, width, rows)
         facts["columns of scores"] = width
         return (codes, scores), facts
+
+    def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return codes, and scores as they are used."""
+        return (columns[0], *self.scores.present(columns[1:]))
 
     def _classes(
         self, batch: Batch, column: Column, width: int, rows: Any

@@ -45,19 +45,21 @@ class Scores(Numbers):
     use: Literal["order", "rank", "probability", "logit"] = "order"
     from_logits: bool = False
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
-        """Return the column as float64, or as `LongNumbers`."""
-        if not self.wide and len(shape := batch.column(self.name).values.shape) > 1:
-            title = batch.title(self.name)
-            raise InvalidBatchError(
-                f"{title} has shape {shape}; a threshold cuts one score a row: pass the column of "
-                f"the positive class, or without threshold= the matrix as y_pred"
-            )
-        return super().take(batch)
+    @property
+    def plain(self) -> Scores:
+        """The same column, of any numbers, for whatever use."""
+        return Scores(self.name, wide=True, long=True)
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:  # noqa: ARG002 - the batch has it
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
         """Check that they are what they are used as."""
-        wide = batch.column(self.name).values.ndim > 1
+        wide = taken[0].ndim > 1
+        if wide and not self.wide:
+            raise InvalidBatchError(
+                f"{batch.title(self.name)} has shape {taken[0].shape}; a threshold cuts one score "
+                "a row: pass the column of the positive class, or without threshold= the matrix as "
+                "y_pred"
+            )
+        super().validate(batch, taken, missing)
         if self.use == "rank" or (self.use == "order" and not wide):
             return
         if self.use == "logit":
@@ -97,18 +99,21 @@ class Scores(Numbers):
     def finish(
         self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
     ) -> tuple[tuple[Any, ...], Facts]:
-        """Return the scores of the kept rows, as they are or as probabilities."""
+        """Return the scores of the kept rows."""
         (scores,) = taken
         if scores.ndim > 1 and scores.shape[1] == 0:
             raise InvalidBatchError(f"{batch.title(self.name)} has no columns")
-        if rows is not None:
-            scores = scores[rows]
+        return (scores if rows is None else scores[rows],), {}
+
+    def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the scores as they are, or as the probabilities that they are the logits of."""
+        (scores,) = columns
         if self.from_logits and self.use in {"order", "probability"}:
             if scores.ndim > 1:
                 scores = softmax(scores)
             elif self.use == "probability":
                 scores = sigmoid(scores)
-        return (scores,), {}
+        return (scores,)
 
 
 _HALF_MAX = float(np.finfo(np.float64).max) / 2  # differences of such logits do not overflow

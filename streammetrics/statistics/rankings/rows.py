@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -39,6 +39,11 @@ class RankingRows(Field):
     def kinds(self) -> dict[str, Kind]:
         """Ids and numbers."""
         return {"query": "id", "relevance": "number", "score": "number", "doc": "id"}
+
+    @property
+    def plain(self) -> RankingRows:
+        """The same rows, whatever the metric asks of them."""
+        return replace(self, named=False, highest=None)
 
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
         """Return ids as columns and numbers as float64, and where a number is nan."""

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.numbers import Numbers
-from streammetrics.core.columns.schema import Field, Schema, reject
+from streammetrics.core.columns.schema import Condition, Schema, reject
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Facts
 
     Floats = NDArray[np.float64]
     Extent = tuple[float, float]
@@ -26,13 +25,11 @@ TRUE, PRED = "y_true", "y_pred"
 
 
 @dataclass(frozen=True)
-class FiniteTerms(Field):
-    """No column of its own: refuses rows where a term of target and prediction overflows.
+class FiniteTerms(Condition):
+    """Refuses rows where a term of target and prediction overflows.
 
     It is checked with the batch, since rows may wait before a statistic computes their terms.
     """
-
-    names: tuple[str, ...] = ()
 
     @abstractmethod
     def fits(self, true: Extent, pred: Extent) -> bool:
@@ -46,11 +43,7 @@ class FiniteTerms(Field):
     def complaint(self) -> str:
         """Return what to say of rows whose term overflows."""
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], None]:  # noqa: ARG002 - nothing to take
-        """Return no column."""
-        return (), None
-
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:  # noqa: ARG002
+    def check(self, batch: Batch, missing: Any) -> None:
         """Check that both columns are of one shape and that every term is finite."""
         true, pred = batch.numbers(TRUE), batch.numbers(PRED)
         if true.shape != pred.shape and _table(true).shape != _table(pred).shape:
@@ -68,15 +61,6 @@ class FiniteTerms(Field):
         if wrong.any():
             titles = f"{batch.title(TRUE)} and {batch.title(PRED)}"
             reject(titles, self.complaint(), wrong, np.stack([true, pred], axis=1))
-
-    def finish(
-        self,
-        batch: Batch,  # noqa: ARG002 - nothing to finish
-        taken: tuple[Any, ...],  # noqa: ARG002
-        rows: NDArray[np.intp] | None,  # noqa: ARG002
-    ) -> tuple[tuple[Any, ...], Facts]:
-        """Return nothing."""
-        return (), {}
 
 
 @dataclass(frozen=True)
@@ -107,16 +91,12 @@ def regression_schema(
     true: Numbers | None = None,
     pred: Numbers | None = None,
 ) -> Schema:
-    """Return the schema of targets and predictions, by default any whose difference is finite.
-
-    Statistics with equal schemas read a batch once, so narrower ones are for those that need it.
-    """
+    """Return the schema of targets and predictions, by default any whose difference is finite."""
     fields = (
         true or Numbers(TRUE, wide=True, long=True),
         pred or Numbers(PRED, wide=True, long=True),
-        finite or FiniteDifference(),
     )
-    return Schema(fields, nan_policy)
+    return Schema(fields, nan_policy, conditions=(finite or FiniteDifference(),))
 
 
 def values_schema(of: str, nan_policy: str, *, long: bool = False) -> Schema:

@@ -1,0 +1,147 @@
+"""Columns read once for all who ask for them: raw before this module, canonical after it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.schema import NO_ROWS, Rows, joined, reject
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.columns.schema import Facts, Schema
+
+    Mask = NDArray[np.bool_]
+    Taken = tuple[Any, ...]
+
+
+class Reading:
+    """What several schemas read alike, and whatever any of them refuses."""
+
+    __slots__ = ("_checks", "_conditions", "_fields", "_omits", "_unweighted")
+
+    def __init__(self, schemas: Sequence[Schema]) -> None:
+        plain = schemas[0].plain
+        self._fields = plain.fields
+        self._omits = plain.nan_policy == "omit"
+        self._unweighted = next((s.unweighted for s in schemas if s.unweighted), "")
+        fields = dict.fromkeys(
+            (place, field) for s in schemas for place, field in enumerate(s.fields)
+        )
+        self._checks = tuple(fields)  # fields, each with the place of the one that reads for it
+        self._conditions = tuple(dict.fromkeys(each for s in schemas for each in s.conditions))
+
+    def read(self, batch: Batch) -> Rows:
+        """Return the validated rows of a batch, without those ignored and those of weight zero."""
+        taken, weight, missing = self._taken(batch)
+        if batch.n_rows == 0:
+            return NO_ROWS
+        for place, field in self._checks:
+            field.validate(batch, taken[place], missing)
+        for condition in self._conditions:
+            condition.check(batch, missing)
+        rows, n, omitted = None, batch.n_rows, 0
+        if weight is not None or missing is not None:
+            rows = _kept(batch, weight, missing)
+            omitted = 0 if missing is None else int(np.count_nonzero(missing))
+            if rows is not None:
+                n = rows.size
+                weight = None if weight is None else weight[rows]
+                if n == 0:
+                    return Rows((), None, 0, omitted, {})
+        if len(self._fields) == 1:
+            finished, facts = self._fields[0].finish(batch, taken[0], rows)
+            return Rows(finished, weight, n, omitted, facts)
+        every: list[Any] = []
+        facts = {}
+        for field, columns in zip(self._fields, taken, strict=True):
+            finished, more = field.finish(batch, columns, rows)
+            every += finished
+            if facts != more:
+                self._refuse_kinds(batch, facts, more)
+                facts = joined(facts, more)
+        return Rows(tuple(every), weight, n, omitted, facts)
+
+    def _taken(self, batch: Batch) -> tuple[list[Taken], NDArray[np.float64] | None, Mask | None]:
+        """Return the columns of each field, the weight, and the mask of rows to be left out."""
+        taken, absences, missing = [], [], None
+        for field in self._fields:
+            columns, absent = field.take(batch)
+            taken.append(columns)
+            if absent is not None:
+                absences.append((field.names, absent))
+            if (ignored := field.ignored(columns)) is not None:
+                missing = ignored if missing is None else missing | ignored
+        weight = batch.weight()
+        if weight is not None:
+            if self._unweighted:
+                title = batch.title(WEIGHT)
+                raise InvalidBatchError(f"{title} is given, but {self._unweighted} take no weights")
+            if math.isnan(batch.extent(WEIGHT)[0]):
+                absences.append(((WEIGHT,), np.isnan(weight)))
+        for names, absent in absences:
+            if not self._omits:
+                _refuse_missing(batch, names, missing)
+            missing = absent if missing is None else absent | missing
+        return taken, weight, missing
+
+    def _refuse_kinds(self, batch: Batch, facts: Facts, more: Facts) -> None:
+        """Raise where two columns that are to hold the same labels hold other kinds of them."""
+        one, other = facts.get("labels"), more.get("labels")
+        if one is None or other is None or "strings" not in {one, other}:
+            return
+        first, second = (batch.title(field.names[0]) for field in self._fields)
+        raise InvalidBatchError(
+            f"{first} holds {one}, {second} holds {other}: pass both as one kind of labels, such "
+            "as names[codes], where names is the array of the classes' names"
+        )
+
+
+def _refuse_missing(batch: Batch, names: tuple[str, ...], before: Mask | None) -> None:
+    """Raise where a value is missing in rows that are not left out already."""
+    for name in names:
+        if batch.has(name) and (mask := _absent(batch.column(name), before)) is not None:
+            advice = 'nan_policy="omit" leaves such rows out'
+            reject(batch.title(name), "is missing (NaN or null)", mask, advice=advice)
+
+
+def _absent(column: Column, before: Mask | None) -> Mask | None:
+    """Return the mask of what is missing of rows that are not left out already."""
+    mask: Any = np.isnan(column.values) if column.values.dtype.kind == "f" else None
+    if column.nulls is not None:
+        mask = column.nulls if mask is None else mask | column.nulls
+    if mask is not None and before is not None:
+        mask = mask & ~before.reshape(-1, *[1] * (mask.ndim - 1))
+    return mask if mask is not None and mask.any() else None
+
+
+def _kept(
+    batch: Batch, weight: NDArray[np.float64] | None, missing: Mask | None
+) -> NDArray[np.intp] | None:
+    """Return the rows that are neither missing nor of weight zero, ``None`` for all."""
+    keep = None if missing is None else ~missing
+    if weight is not None:
+        _check_weight(batch, weight, missing)
+        if not batch.extent(WEIGHT)[0] > 0:
+            keep = weight > 0 if keep is None else keep & (weight > 0)
+    return None if keep is None else np.flatnonzero(keep)
+
+
+def _check_weight(batch: Batch, weight: NDArray[np.float64], missing: Mask | None) -> None:
+    low, high = batch.extent(WEIGHT)
+    if low >= 0 and high < math.inf:
+        return
+    wrong: Any = ~((weight >= 0) & (weight < math.inf))
+    if missing is not None:
+        wrong &= ~missing
+    if wrong.any():
+        reject(batch.title(WEIGHT), "is negative or infinite", wrong, weight)
