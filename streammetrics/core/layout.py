@@ -92,7 +92,7 @@ class Layout:
         alike: dict[Schema, list[Schema]] = {}
         for schema in self.schemas:
             alike.setdefault(schema.plain, []).append(schema)
-        self._readings = tuple(map(Reading, alike.values()))
+        self._readings = tuple(map(self._reading, alike.values()))
         plain = list(alike)
         self._readers = tuple([plain.index(schema.plain) for schema in self.schemas])
         self._firsts = tuple(map(self._readers.index, range(len(plain))))
@@ -121,7 +121,11 @@ class Layout:
         return layout
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Layout, (self.start.statistics,)
+        return type(self), (self.start.statistics,)
+
+    def _reading(self, schemas: Sequence[Schema]) -> Reading:
+        """Return what reads for schemas that are alike."""
+        return Reading(schemas)
 
     def read(self, batch: Batch) -> tuple[Rows, ...]:
         """Return the rows of a batch, once for each reading."""

@@ -54,9 +54,10 @@ class Beside:
 def as_column(value: Any, name: str, *, max_ndim: int = 2) -> Column:
     """Return anything array-like as a column; `name` is what errors call it.
 
-    A scalar is one row. ``uint64`` becomes ``int64`` where that holds it (together they would
-    promote to floats), ``longdouble`` is rounded to ``float64``, ``bfloat16`` and smaller become
-    ``float32``, a Decimal an integer where it is one of 64 bits, else the nearest ``float64``.
+    A scalar is one row, a column stays one. ``uint64`` becomes ``int64`` where that holds it
+    (together they would promote to floats), ``longdouble`` is rounded to ``float64``, ``bfloat16``
+    and smaller become ``float32``, a Decimal an integer where it is one of 64 bits, else the
+    nearest ``float64``.
 
     Raises:
         InvalidBatchError: for complex numbers, dates, bytes and other objects, mixed or ragged
@@ -77,7 +78,7 @@ def as_column(value: Any, name: str, *, max_ndim: int = 2) -> Column:
         and 1 <= value.ndim <= max_ndim
     ):
         return Column(value)
-    column = _read(value, name)
+    column = value if isinstance(value, Column) else _read(value, name)
     if column.values.ndim > max_ndim:
         raise InvalidBatchError(f"{name} has shape {column.values.shape}; pass one column, as (n,)")
     return column

@@ -99,7 +99,7 @@ class Reading:
         one, other = facts.get("labels"), more.get("labels")
         if one is None or other is None or "strings" not in {one, other}:
             return
-        first, second = (batch.title(field.names[0]) for field in self._fields)
+        first, second = (batch.title(field.names[0]) for field in self._fields[-2:])
         raise InvalidBatchError(
             f"{first} holds {one}, {second} holds {other}: pass both as one kind of labels, such "
             "as names[codes], where names is the array of the classes' names"

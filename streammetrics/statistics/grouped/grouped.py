@@ -1,0 +1,311 @@
+"""Grouped: statistics kept by key, which slices, panes of time and units all are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from streammetrics.core.columns.schema import joined
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    InvalidBatchError,
+    StateFormatError,
+)
+from streammetrics.core.layout import Feed
+from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.grouped.columns import as_bytes, from_bytes, stacked, unstacked
+from streammetrics.statistics.grouped.keys import OTHER, lowest, too_many
+from streammetrics.statistics.grouped.registry import form_of
+from streammetrics.statistics.grouped.schema import KEY, GroupedLayout, keyed, leaves_out, told
+from streammetrics.statistics.tables.label_sets import (
+    coded_labels,
+    packed_labels,
+    united_labels,
+    unpacked_labels,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.columns.schema import Facts, Rows, Schema
+    from streammetrics.core.layout import Layout
+    from streammetrics.statistics.grouped.forms import Form
+
+    Ints = NDArray[np.int64]
+
+__all__ = ["KEY", "Grouped", "grouped_layout"]
+
+_NOTHING: Facts = {}
+
+
+class Grouped(Statistic):
+    """Statistics that read one schema, kept by key: their states for every key that occurs.
+
+    Keys are integers, or text (see `keys`), sorted. Of each key are kept the rows seen, what they
+    agree on, and a state of each statistic: a table of cells, an array of exact sums or a table of
+    histograms where there is such a form, else one statistic for each key. Memory is that of the
+    states, and some 50 bytes and the text for a key.
+
+    Attributes:
+        of: The statistics, without rows; all have the same schema.
+        titles: The columns that a key of text is made of, for messages.
+        most: How many keys there may be; ``None`` is any number.
+        overflow: What becomes of more: they raise, or those with the highest hashes are folded
+            into the key `OTHER`, for good and whatever the order.
+        left_out: Keep only how many rows the schema has left out, by key.
+    """
+
+    of: tuple[Any, ...]
+    titles: tuple[Any, ...] = ()
+    most: int | None = None
+    overflow: Literal["raise", "other"] = "raise"
+    left_out: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        inner = tuple(statistic._key for statistic in self.of)
+        given = (self.titles, self.most, self.overflow, self.left_out)
+        self.__dict__["_key"] = (type(self), inner, *given)
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the statistics, with a column of keys before the others."""
+        return keyed(self.of[0].schema, left_out=self.left_out)
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.keys: NDArray[Any] = np.empty(0, np.int64)
+        self.rows: Ints = np.empty(0, np.int64)
+        self.facts: tuple[Facts, ...] = (_NOTHING,)  # that rows of a key can be party to
+        self._party: NDArray[np.intp] = np.empty(0, np.intp)  # which of them, for each key
+        kept = () if self.left_out else self.of
+        self.forms: tuple[Form, ...] = tuple(
+            form_of(statistic).empty(statistic) for statistic in kept
+        )
+        # The last vocabulary of text and the places of its keys; batches come with the same one.
+        self._known: tuple[Any, NDArray[np.intp]] = (None, np.empty(0, np.intp))
+
+    @property
+    def size(self) -> int:
+        """The number of keys."""
+        return len(self.keys)
+
+    def urgent(self, rows: Rows) -> bool:
+        """Whether rows bring a key that may be too many, or are urgent to a statistic."""
+        if not rows.n:
+            return False
+        own = rows._replace(columns=rows.columns[1:-1])
+        if any(statistic.urgent(own) for statistic in self.of):
+            return True
+        if self.most is None or self.overflow == "other":
+            return False
+        codes, labels = coded_labels(rows.columns[0])
+        found = labels[np.bincount(codes, minlength=len(labels)) > 0]
+        return not bool(np.isin(found, self.keys).all())
+
+    def update(self, key: Column, party: Column, *columns: Any, weight: Any) -> None:
+        """Take rows with their keys and what each is party to, as `KeyedSchema` has them."""
+        codes, labels = coded_labels(key)
+        texts = party.vocabulary
+        width = 1 if texts is None else len(texts)
+        both = codes if width == 1 else codes * width + party.values
+        counts = np.bincount(both, minlength=len(labels) * width).reshape(-1, width)
+        seen = np.flatnonzero(counts.any(axis=1))
+        places = self._places(labels, seen)
+        counts = counts[seen]
+        for column in range(width):
+            fact = facts_of(texts[column]) if texts is not None else _NOTHING
+            self._join(places[seen[counts[:, column] > 0]], fact)
+        rows = self.rows.copy()
+        np.add.at(rows, places[seen], counts.sum(axis=1))
+        self.rows = rows
+        if self.forms:
+            groups = places[codes]
+            self.forms = tuple([form.updated(groups, columns, weight) for form in self.forms])
+
+    def _places(self, labels: NDArray[Any], seen: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the place of each label among the keys, after making room for those seen."""
+        known, places = self._known
+        if known is labels and places[seen].min(initial=0) >= 0:
+            return places
+        keys, mine, theirs = united_labels(self.keys, labels[seen])
+        if self.most is not None and len(keys) > self.most:
+            keys, cut = self._cut(keys)
+            mine, theirs = cut if mine is None else cut[mine], cut[theirs]
+        self._move(keys, mine)
+        if labels.dtype.kind != "U":
+            places = np.full(len(labels), -1, np.intp)
+            places[seen] = theirs
+            return places
+        # Keys of the vocabulary that come in other slices of the batch are known by then.
+        found = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
+        places = np.where(keys[found] == labels, found, -1)
+        places[seen] = theirs
+        self._known = labels, places
+        return places
+
+    def _cut(self, keys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """Return no more keys than there may be, and the place of each of the given ones."""
+        assert self.most is not None
+        keep = lowest(keys, self.most)
+        others = int(np.count_nonzero(~keep))
+        if not others or (keys.dtype.kind == "U" and others == 1 and keys[0] == OTHER):
+            return keys, np.arange(len(keys))
+        if self.overflow == "raise":
+            raise InvalidBatchError(too_many(keys.tolist(), self.titles, self.most))
+        # The text of `OTHER` is before every key.
+        return np.concatenate([[OTHER], keys[keep]]), np.where(keep, np.cumsum(keep), 0)
+
+    def _move(self, keys: NDArray[Any], mine: NDArray[np.intp] | None) -> None:
+        """Bring what is held to other keys: each old one's place among them, None for the same."""
+        self._known = None, self._known[1]
+        before = self.size
+        if mine is None:
+            if len(keys) == before:
+                self.keys = keys
+                return
+            mine = np.arange(before)
+        party, self._party = self._party, np.zeros(len(keys), np.intp)
+        moved = np.zeros(len(keys), np.int64)
+        kept = np.flatnonzero(mine >= 0)
+        np.add.at(moved, mine[kept], self.rows[kept])
+        for which in range(len(self.facts)):
+            self._join(mine[kept[party[kept] == which]], self.facts[which])
+        self.keys, self.rows = keys, moved
+        self.forms = tuple([form.regrouped(mine, len(keys)) for form in self.forms])
+
+    def _join(self, places: NDArray[np.intp], fact: Facts) -> None:
+        """Let the keys at some places be party to a fact as well."""
+        if not fact or not places.size:
+            return
+        facts, party = list(self.facts), self._party.copy()
+        for which in np.unique(party[places]).tolist():
+            more = joined(facts[which], fact)
+            if more not in facts:
+                facts.append(more)
+            if (to := facts.index(more)) != which:
+                party[places[self._party[places] == which]] = to
+        self.facts, self._party = tuple(facts), party
+
+    def merge(self, other: Grouped) -> None:
+        """Add what another has seen, key by key."""
+        if not other.size:
+            return
+        if self.size and self.keys.dtype.kind != other.keys.dtype.kind:
+            raise IncompatibleMetricsError("keys of text and integers cannot be joined")
+        try:
+            labels, twin = other.keys, other.fork()
+            places = self._places(labels, np.arange(len(labels)))
+        except InvalidBatchError as error:
+            raise IncompatibleMetricsError(str(error)) from None
+        twin._move(self.keys, places)
+        self.rows = self.rows + twin.rows
+        for which, fact in enumerate(twin.facts):
+            self._join(np.flatnonzero(twin._party == which), fact)
+        pairs = zip(self.forms, twin.forms, strict=True)
+        self.forms = tuple([mine.plus(theirs) for mine, theirs in pairs])
+
+    def regrouped(self, places: NDArray[np.intp], keys: NDArray[Any]) -> Grouped:
+        """Return what coarser groups hold: key ``i`` goes to ``keys[places[i]]``, or -1: nowhere.
+
+        Keys are sorted, and each is some key's place.
+        """
+        twin = self.fork()
+        twin._move(keys, np.asarray(places, np.intp))
+        return twin
+
+    def only(self, kept: NDArray[np.intp]) -> Grouped:
+        """Return some of the keys, by their places in order; the others are dropped."""
+        places = np.full(self.size, -1, np.intp)
+        places[kept] = np.arange(len(kept))
+        return self.regrouped(places, self.keys[kept])
+
+    def feed(self, place: int) -> Feed:
+        """Return what is known of the rows of a key."""
+        return Feed(dict(self.facts[self._party[place]]), int(self.rows[place]), 0)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        own = self.keys.nbytes + self.rows.nbytes + self._party.nbytes
+        return own + sum(form.nbytes for form in self.forms)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return keys, rows and facts, and of each statistic the arrays of every key."""
+        texts = sorted({told(self.facts[which]) for which in np.unique(self._party).tolist()})
+        place = {told(fact): texts.index(told(fact)) for fact in self.facts if told(fact) in texts}
+        lookup = np.array([place.get(told(fact), 0) for fact in self.facts], np.int64)
+        arrays = {
+            "keys": packed_labels(self.keys),
+            "rows": self.rows,
+            "facts": as_bytes(texts),
+            "party": lookup[self._party],
+        }
+        for number, form in enumerate(self.forms):
+            every = [form.arrays_at(group) for group in range(self.size)]
+            arrays |= nested(str(number), stacked(every))
+        return arrays
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Set keys, rows, facts and states, each of which must be one."""
+        keys = unpacked_labels(arrays, "keys")
+        rows, party = take_array(arrays, "rows", "int64"), take_array(arrays, "party", "int64")
+        texts = from_bytes(take_array(arrays, "facts", "uint8"))
+        if not (keys[1:] > keys[:-1]).all():
+            raise StateFormatError("the keys of groups are out of order")
+        if self.most is not None and len(keys) - (OTHER in keys) > self.most:
+            raise StateFormatError(f"there are {len(keys):,} keys, more than {self.most:,}")
+        if rows.shape != keys.shape or party.shape != keys.shape or rows.min(initial=1) < 1:
+            raise StateFormatError("the rows of groups do not fit their keys")
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise StateFormatError("the facts of groups are no text")
+        if party.size and not 0 <= party.min() <= party.max() < len(texts):
+            raise StateFormatError("the rows of a group are party to no facts")
+        facts = [facts_of(text) for text in texts]
+        if not all(map(_are_facts, facts)):
+            raise StateFormatError("the facts of groups are none")
+        self.keys, self.rows = keys, rows
+        self.facts, self._party = tuple(facts) or (_NOTHING,), party
+        self._known = None, self._known[1]
+        self.forms = tuple(
+            type(form).restored(form.of, unstacked(part(arrays, str(number)), len(keys)))
+            for number, form in enumerate(self.forms)
+        )
+
+
+def facts_of(text: Any) -> Any:
+    """Return the facts that a text tells."""
+    return from_bytes(np.frombuffer(str(text).encode(), np.uint8))
+
+
+def _are_facts(fact: Any) -> bool:
+    return isinstance(fact, dict) and all(
+        type(value) in {str, int, bool} for value in fact.values()
+    )
+
+
+def grouped_layout(
+    layout: Layout,
+    *,
+    titles: tuple[str, ...] = (),
+    most: int | None = None,
+    overflow: Literal["raise", "other"] = "raise",
+) -> Layout:
+    """Return the statistics of a layout, each kept by key: a `Grouped` for each of its schemas.
+
+    Schemas that may leave rows out have another one, which counts these.
+    """
+    every = []
+    for source, schema in enumerate(layout.schemas):
+        pairs = zip(layout.start.statistics, layout.sources, strict=True)
+        of = tuple(statistic for statistic, place in pairs if place == source)
+        every += [
+            Grouped(of=of, titles=titles, most=most, overflow=overflow, left_out=left_out)
+            for left_out in (False, True)[: 1 + leaves_out(schema)]
+        ]
+    return GroupedLayout(every)

@@ -1,0 +1,174 @@
+"""Rows with their keys: the schema of statistics, with a column of keys before the others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.conversion import Column
+from streammetrics.core.columns.reading import Reading
+from streammetrics.core.columns.schema import NO_ROWS, Facts, Field, Rows, Schema
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.layout import Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+
+KEY = "by"  # the canonical name of the column of keys
+_NEGATIVE = "negative label"  # a fact only of batches that hold such a label
+
+
+@dataclass(slots=True)
+class KeyColumn(Column):
+    """Keys with what all rows must agree on, such as the kind of each part of the keys."""
+
+    facts: Facts | None = None
+
+    def __getitem__(self, rows: slice | NDArray[Any]) -> KeyColumn:
+        """Return some of the rows; the vocabulary and the facts stay whole."""
+        owned = self.owned or not isinstance(rows, slice)
+        return KeyColumn(self.values[rows], None, owned, self.vocabulary, self.facts)
+
+
+@dataclass(frozen=True)
+class Key(Field):
+    """A column of keys, integers or text, none of them missing."""
+
+    names = (KEY,)
+
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
+        """Return the keys."""
+        column = batch.column(KEY)
+        text = column.vocabulary is not None
+        if column.nulls is not None or column.values.ndim > 1 or column.values.dtype.kind != "i":
+            found = "text with nulls" if text else f"{column.values.dtype}{column.values.shape}"
+            raise InvalidBatchError(f"{batch.title(KEY)} is {found}; keys are integers or text")
+        return (column,), None
+
+    def finish(
+        self,
+        batch: Batch,  # noqa: ARG002 - the column says all
+        taken: tuple[Any, ...],
+        rows: NDArray[np.intp] | None,
+    ) -> tuple[tuple[Any, ...], Facts]:
+        """Return the keys of the kept rows, and whether they are text or what their facts say."""
+        (column,) = taken
+        facts = column.facts if isinstance(column, KeyColumn) else None
+        if facts is None:
+            facts = {"keys": "integers" if column.vocabulary is None else "text"}
+        kept = column if rows is None else column[rows]
+        return (Column(kept.values, None, kept.owned, kept.vocabulary),), dict(facts)
+
+
+@dataclass(frozen=True)
+class KeyedSchema(Schema):
+    """The rows that a schema keeps, each with its key and with the facts that it is party to.
+
+    What all rows of a metric must agree on (the kind of labels, say) is said of a batch; the rows
+    of a key may be party to less of it: to no negative label, where they have only positive ones.
+    """
+
+    def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return keys, facts, and the columns as the statistics take them."""
+        key, *others = super().present(columns[:-1])
+        return (key, columns[-1], *others)
+
+
+@dataclass(frozen=True)
+class LeftOutSchema(Schema):
+    """The keys of the rows that a schema leaves out, and counts as omitted."""
+
+    @property
+    def plain(self) -> Schema:
+        """What is read: not what the schema keeps."""
+        return LeftOutSchema(super().plain.fields, self.nan_policy)
+
+    def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return keys and facts."""
+        return columns
+
+
+class KeyedReading(Reading):
+    """Reads rows with their keys and facts."""
+
+    __slots__ = ()
+
+    def read(self, batch: Batch) -> Rows:
+        """Return keys, columns and facts of the kept rows."""
+        columns, weight, n, omitted, facts = super().read(batch)
+        if not n:
+            return Rows((), None, n, omitted, facts)
+        party = _parties(_of_values(batch, facts), columns[1], n)
+        return Rows((*columns, party), weight, n, omitted, facts)
+
+
+class LeftOutReading(Reading):
+    """Reads the keys of the rows that are left out."""
+
+    __slots__ = ()
+
+    def read(self, batch: Batch) -> Rows:
+        """Return the keys of the rows left out, and no facts."""
+        taken, _, missing = self._taken(batch)
+        if missing is None or not (rows := np.flatnonzero(missing)).size:
+            return NO_ROWS
+        (column,), facts = Key().finish(batch, taken[0], rows)
+        return Rows((column, _parties({}, None, rows.size)), None, rows.size, 0, facts)
+
+
+class GroupedLayout(Layout):
+    """A layout of statistics by key."""
+
+    __slots__ = ()
+
+    def _reading(self, schemas: Sequence[Schema]) -> Reading:
+        left_out = isinstance(schemas[0], LeftOutSchema)
+        return LeftOutReading(schemas) if left_out else KeyedReading(schemas)
+
+
+def _of_values(batch: Batch, facts: Facts) -> Facts:
+    """Return the facts that are not about keys."""
+    column = batch.column(KEY)
+    told = column.facts if isinstance(column, KeyColumn) else None
+    about = {"keys"} if told is None else told.keys()
+    return {name: fact for name, fact in facts.items() if name not in about}
+
+
+def leaves_out(schema: Schema) -> bool:
+    """Whether a schema may leave rows out."""
+    return schema.nan_policy == "omit" or any(
+        getattr(field, "ignore_index", None) is not None for field in schema.fields
+    )
+
+
+def keyed(schema: Schema, *, left_out: bool = False) -> Schema:
+    """Return the schema of the rows of another with their keys, or of those it leaves out."""
+    cls = LeftOutSchema if left_out else KeyedSchema
+    fields = (Key(), *schema.fields)
+    return cls(fields, schema.nan_policy, schema.unweighted, schema.conditions)
+
+
+def _parties(facts: Facts, codes: Any, n: int) -> Column:
+    """Return the facts of each row, as text."""
+    if _NEGATIVE not in facts:
+        return Column(np.zeros(n, np.int8), None, True, np.array([told(facts)]))
+    # Only of one score a row is there such a fact, and codes 0 and 1 of its labels.
+    less = {name: fact for name, fact in facts.items() if name != _NEGATIVE}
+    texts = [told(less), told(facts)]
+    negative = codes == 0
+    if texts[0] > texts[1]:
+        texts.reverse()
+        negative = ~negative
+    return Column(negative.view(np.int8), None, True, np.array(texts))
+
+
+def told(facts: Mapping[str, Any]) -> str:
+    """Return facts as text, the same for equal ones."""
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,145 @@
+"""Statistics by key: each key holds, to the byte, what a fresh metric of its rows holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.table import ORACLES, thinned
+
+import streammetrics as sm
+from streammetrics.core.accumulator import Accumulator
+from streammetrics.core.columns.batch import Batch
+from streammetrics.core.mergeable import described, filled
+from streammetrics.core.state.container import packed
+from streammetrics.statistics.grouped.grouped import KEY, grouped_layout
+from streammetrics.statistics.grouped.groups import Groups
+from streammetrics.testing import split_rows
+
+
+def fed(metric, *batches):
+    """Return the accumulator of a metric's statistics by key."""
+    accumulator = Accumulator(grouped_layout(metric._layout))
+    for batch in batches:
+        accumulator.update(Batch(batch))
+    return accumulator
+
+
+def blob(accumulator):
+    rows, arrays = described(accumulator.flush())
+    return packed({"rows": rows}, arrays, "")
+
+
+def taken(rows, index):
+    return {name: np.asarray(column)[index] for name, column in rows.items()}
+
+
+def keyed(rows, rng, keys):
+    n = len(next(iter(rows.values())))
+    return {**rows, KEY: rng.choice(keys, n)}
+
+
+def of(metric, rows):
+    """Return a fresh metric that has seen rows, whose keys it does not know."""
+    return metric.copy().feed({name: column for name, column in rows.items() if name != KEY})
+
+
+KEYS = {"integers": np.array([-(2**62), -3, 0, 7]), "text": np.array(["", "a", "\udcff", "é" * 9])}
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
+@pytest.mark.parametrize("oracle", thinned(ORACLES, 8))
+def test_a_key_holds_what_a_fresh_metric_of_its_rows_does(oracle):
+    rng = np.random.default_rng(7)
+    metric = oracle.metric.copy().reset()
+    rows = keyed(oracle.rows(rng, min(oracle.n, 80)), rng, KEYS[rng.choice(list(KEYS))])
+    whole = fed(metric, rows)
+    groups = Groups.of(metric._layout, whole.flush())
+    for place, key in enumerate(groups.keys):
+        fresh = of(metric, taken(rows, rows[KEY] == key))
+        assert metric._at(groups.state(np.array([place]))) == fresh
+        assert groups.n_rows[place] == fresh.n_rows
+    some = np.arange(1, len(groups))
+    assert metric._at(groups.state(some)) == of(metric, taken(rows, rows[KEY] != groups.keys[0]))
+    assert metric._at(groups.state(np.arange(len(groups)))) == of(metric, rows)
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
+@pytest.mark.parametrize("oracle", thinned(ORACLES, 16))
+def test_the_state_is_a_function_of_the_rows(oracle):
+    rng = np.random.default_rng(8)
+    metric = oracle.metric.copy().reset()
+    rows = keyed(oracle.rows(rng, min(oracle.n, 80)), rng, KEYS["text"])
+    whole = fed(metric, rows)
+    expected = blob(whole)
+    for _ in range(3):
+        order = rng.permutation(len(rows[KEY]))
+        batches = split_rows(taken(rows, order), rng)
+        assert blob(fed(metric, *batches)) == expected
+        shards = [fed(metric, batch) for batch in batches]
+        merged = Accumulator(whole.layout)
+        merged.merge(shards)
+        assert blob(merged) == expected
+        merged.merge([fed(metric)])
+        assert blob(merged) == expected
+    told, arrays = described(whole.flush())
+    back = Accumulator(whole.layout, filled(whole.layout, tuple(map(tuple, told)), arrays))
+    assert blob(back) == expected
+    back.update(Batch(rows))
+    assert blob(back) == blob(fed(metric, rows, rows))
+
+
+def test_keys_are_dropped_and_joined():
+    rng = np.random.default_rng(3)
+    rows = {"y_true": rng.integers(0, 3, 500), "y_pred": rng.integers(0, 3, 500)}
+    rows = keyed(rows, rng, np.arange(10, 20))
+    metric = sm.F1(average="macro")
+    (grouped,) = fed(metric, rows).flush().statistics
+    kept = grouped.only(np.array([2, 5]))
+    assert kept.keys.tolist() == [12, 15]
+    expected = fed(metric, taken(rows, np.isin(rows[KEY], [12, 15]))).flush().statistics[0]
+    assert packed({}, kept.arrays(), "") == packed({}, expected.arrays(), "")
+    coarse = grouped.regrouped(np.arange(10) // 5, np.array([0, 1]))
+    expected = fed(metric, {**rows, KEY: (rows[KEY] - 10) // 5}).flush().statistics[0]
+    assert packed({}, coarse.arrays(), "") == packed({}, expected.arrays(), "")
+    assert 0 < kept.nbytes < grouped.nbytes
+
+
+def test_rows_left_out_are_counted_by_key():
+    metric = sm.MAE(nan_policy="omit")
+    rows = {
+        "y_true": [1.0, np.nan, np.nan, 4.0],
+        "y_pred": [1.0, 1.0, 1.0, 5.0],
+        KEY: np.array([1, 1, 2, 3]),
+    }
+    groups = Groups.of(metric._layout, fed(metric, rows).flush())
+    states = [metric._at(state) for state in groups.states()]
+    assert [(state.n_rows, state.n_omitted) for state in states] == [(1, 1), (0, 1), (1, 0)]
+    both = metric._at(groups.state(np.array([0, 1])))
+    assert (both.n_rows, both.n_omitted) == (1, 2)
+
+
+def test_facts_are_those_of_the_rows_of_a_key():
+    metric = sm.ROCAUC(pos_label="yes")
+    rows = {
+        "y_true": np.array(["yes", "no", "yes"]),
+        "y_score": np.array([0.9, 0.1, 0.5]),
+        KEY: np.array(["a", "a", "b"]),
+    }
+    groups = Groups.of(metric._layout, fed(metric, rows).flush())
+    a, b = groups.states()
+    assert "negative label" in a.feeds[0].facts
+    assert "negative label" not in b.feeds[0].facts
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (np.array([0.5, 1.0]), r"by is float64\(2,\); keys are integers or text"),
+        ([None, "a"], "by is text with nulls; keys are integers or text"),
+    ],
+)
+def test_other_keys_are_refused(keys, message):
+    accumulator = fed(sm.MAE())
+    with pytest.raises(sm.InvalidBatchError, match=message):
+        accumulator.update(Batch({"y_true": [1.0, 2.0], "y_pred": [1.0, 2.0], KEY: keys}))
+    assert blob(accumulator) == blob(fed(sm.MAE()))
