@@ -29,6 +29,7 @@ from streammetrics.core.errors import (
     EstimateWarning,
     IncompatibleMetricsError,
     InvalidBatchError,
+    NoConfidenceError,
     StateFormatError,
     StreamMetricsError,
     UndefinedMetricWarning,
@@ -39,6 +40,7 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Interval
 from streammetrics.core.stateful import from_bytes, load
 from streammetrics.engines.local import evaluate
+from streammetrics.inference import families  # noqa: F401 - registers how sure each metric is
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.metrics import aggregation
 from streammetrics.metrics.aggregation import *  # noqa: F403 - each module lists its public names
@@ -85,6 +87,7 @@ __all__ = [
     "Ledger",
     "Metric",
     "MetricSet",
+    "NoConfidenceError",
     "StateFormatError",
     "StreamMetricsError",
     "UndefinedMetricWarning",

@@ -31,6 +31,10 @@ class IncompatibleMetricsError(StreamMetricsError, ValueError):
     """States cannot be merged: metrics or configurations differ, or rows would count twice."""
 
 
+class NoConfidenceError(StreamMetricsError, ValueError):
+    """A metric has no confidence interval, or its state does not hold what one needs."""
+
+
 class StateFormatError(StreamMetricsError, ValueError):
     """Bytes are not a state that this version can read."""
 

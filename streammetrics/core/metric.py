@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
+from streammetrics.core.confidence import Asked, confidence_of, undefined
 from streammetrics.core.configured import Configured
 from streammetrics.core.errors import (
     StateFormatError,
@@ -26,6 +27,7 @@ from streammetrics.core.stateful import registered_name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.layout import Feed, State
     from streammetrics.core.statistic import Statistic
 
@@ -103,6 +105,43 @@ class Metric(Configured, Mergeable):
     def bounds(self) -> Interval:
         """Return an interval that certainly holds the exact value."""
         return self.interval(*self._read())
+
+    def confidence(self, level: float = 0.95, *, anytime: bool = False) -> ConfidenceInterval:
+        """Return limits that hold the value of the population the rows are a sample of.
+
+        Not the certain `bounds`, by which they are widened where the value itself is not exact:
+        of a hundred samples, five have limits that miss at 0.95. ``docs/confidence.md`` says which
+        interval each metric has, and how often it holds.
+
+        Args:
+            level: In which share of all samples the limits hold.
+            anytime: Whether they are to hold at all times at once, so that one may look after
+                every batch and stop at will: wider, and for rates and means of what is bounded.
+
+        Raises:
+            NoConfidenceError: The metric has no such limits, or the state not what they need.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> low, high = sm.Accuracy().update([0, 1, 1, 0], [0, 1, 1, 1]).confidence(0.95)
+            >>> round(low, 3), round(high, 3)
+            (0.301, 0.954)
+        """
+        return self._confident(self._accumulator.flush(), level, anytime=anytime)
+
+    def _confident(
+        self, state: State, level: float, *, anytime: bool, depth: int = 3
+    ) -> ConfidenceInterval:
+        n_rows = self._n_rows(state)
+        interval = confidence_of(self, Asked(level, anytime, n_rows), *self._chosen(state))
+        if undefined(interval):
+            why = "its rows do not tell how it varies" if n_rows else "no rows were seen"
+            warnings.warn(
+                f"{type(self).__name__} has limits that are nan: {why} ({interval.method})",
+                UndefinedMetricWarning,
+                stacklevel=depth,
+            )
+        return interval
 
     @property
     def exact(self) -> bool:

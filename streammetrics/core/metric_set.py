@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
@@ -19,7 +20,13 @@ from streammetrics.core.columns.naming import (
 )
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.columns.tables import n_rows, streamed, table_columns
-from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.confidence import ConfidenceInterval
+from streammetrics.core.errors import (
+    InvalidBatchError,
+    NoConfidenceError,
+    StateFormatError,
+    UndefinedMetricWarning,
+)
 from streammetrics.core.layout import Layout
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric import Metric
@@ -240,6 +247,22 @@ class MetricSet(Mergeable):
         """Return every metric's interval by its name, a dictionary."""
         state = self._accumulator.flush()
         return Values((name, m.interval(*m._chosen(state))) for name, m in self._metrics.items())
+
+    def confidence(self, level: float = 0.95, *, anytime: bool = False) -> Values:
+        """Return every metric's `Metric.confidence` by its name, a dictionary.
+
+        Limits are ``nan`` for a metric that has none, and a warning says why, as their `method`
+        does.
+        """
+        state = self._accumulator.flush()
+        values = Values()
+        for name, metric in self._metrics.items():
+            try:
+                values[name] = metric._confident(state, level, anytime=anytime)
+            except NoConfidenceError as error:
+                values[name] = ConfidenceInterval(math.nan, math.nan, level, str(error))
+                warnings.warn(f"{name!r}: {error}", UndefinedMetricWarning, stacklevel=2)
+        return values
 
     @property
     def exact(self) -> bool:

@@ -1,0 +1,89 @@
+"""How sure a value is: what is asked, what is answered, and where answers come from.
+
+Metrics of this package and their users' own get their intervals by family: the room `inference`
+registers a function for each with `confidence_of`, which the metrics of a family inherit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.errors import NoConfidenceError
+from streammetrics.core.results.values import Interval, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class ConfidenceInterval(Interval):
+    """Two limits that hold the value of the population in a share `level` of all samples.
+
+    The rows are taken as a sample of it. `method` says how the limits were found. Unlike the
+    certain `bounds()`, they are a matter of chance: one sample in twenty misses at 0.95.
+    """
+
+    level: float
+    method: str
+
+    def __new__(cls, low: Any, high: Any, level: float, method: str) -> ConfidenceInterval:
+        """Return the limits."""
+        limits = super().__new__(cls, low, high)
+        limits.level, limits.method = level, method
+        return limits
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (*self, self.level, self.method)
+
+    def __repr__(self) -> str:
+        fields = (self.low, self.high, self.level, self.method)
+        named = zip(("low", "high", "level", "method"), fields, strict=True)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in named)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the limits, the level and the method in plain Python."""
+        low, high = map(plain, self)
+        return {"low": low, "high": high, "level": self.level, "method": self.method}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of an interval, and of how many rows the state is."""
+
+    level: float
+    anytime: bool
+    n_rows: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.level, bool) or not 0 < self.level < 1:
+            raise ValueError(f"confidence({self.level!r}): expected a share such as 0.95")
+
+    @property
+    def tail(self) -> float:
+        """The probability that is left to either side."""
+        return (1 - self.level) / 2
+
+
+@singledispatch
+def confidence_of(metric: Any, asked: Asked, *statistics: Any) -> ConfidenceInterval:  # noqa: ARG001 - what families take
+    """Return the confidence interval of a metric's value of statistics, by its family."""
+    raise without(metric, "nothing is known of how it varies from sample to sample")
+
+
+def without(metric: Any, reason: str) -> NoConfidenceError:
+    """Return the error of a metric that has no confidence interval: why, and what has."""
+    return NoConfidenceError(f"{type(metric).__name__} has no confidence interval: {reason}")
+
+
+def undefined(interval: ConfidenceInterval) -> bool:
+    """Whether a limit is ``nan``."""
+    return any(number != number for side in interval for number in _numbers(plain(side)))  # noqa: PLR0124 - the test for nan
+
+
+def _numbers(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(item)
+    else:
+        yield value

@@ -1,0 +1,1 @@
+"""How sure a value is: confidence of metrics, read from their states."""

@@ -1,0 +1,286 @@
+"""How sure are metrics of labels: shares by counting, all others by how each cell moves them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.confidence import Asked, ConfidenceInterval, confidence_of, without
+from streammetrics.core.results.values import LabelledArray
+from streammetrics.inference.distributions import normal_quantile
+from streammetrics.inference.influence import influence, standard_error
+from streammetrics.inference.limits import clopper_pearson, limits, share_limits
+from streammetrics.metrics.classification import overall, ratios
+from streammetrics.metrics.classification.base import AveragedMetric, ContingencyMetric
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streammetrics.metrics.classification.view import Confusion
+    from streammetrics.statistics.tables.topk import TopKHits
+
+WILSON = "Wilson's score"
+ANYTIME = "beta-binomial mixture, at all times at once"
+JACKKNIFE = "infinitesimal jackknife"
+
+Parts = tuple[str, "Mapping[str, float]", float]  # successes, failures and their shares, odds
+
+
+def parts_of(metric: Any) -> Parts | None:
+    """Return what a share is of: successes, and failures that count as much as they say.
+
+    With odds o the value is o s / (o s + f).
+    """
+    simple = _SHARES.get(type(metric))
+    if simple is not None:
+        return simple
+    if type(metric) is ratios.FBeta:
+        if metric.beta > 1:  # as below, over the square of beta, which can overflow
+            share = 1 / metric.beta / metric.beta
+            return "tp", {"fn": 1.0, "fp": share}, 1 + share
+        return "tp", {"fn": metric.beta**2, "fp": 1.0}, 1 + metric.beta**2
+    return None
+
+
+_SHARES: dict[type, Parts] = {
+    ratios.Precision: ("tp", {"fp": 1.0}, 1.0),
+    ratios.Recall: ("tp", {"fn": 1.0}, 1.0),
+    ratios.Specificity: ("tn", {"fp": 1.0}, 1.0),
+    ratios.FalsePositiveRate: ("fp", {"tn": 1.0}, 1.0),
+    ratios.FalseNegativeRate: ("fn", {"tp": 1.0}, 1.0),
+    ratios.NegativePredictiveValue: ("tn", {"fn": 1.0}, 1.0),
+    ratios.Jaccard: ("tp", {"fp": 1.0, "fn": 1.0}, 1.0),
+    ratios.F1: ("tp", {"fp": 1.0, "fn": 1.0}, 2.0),
+}
+
+
+def tables_of(metric: Any, asked: Asked, table: Any) -> tuple[Confusion, Confusion]:
+    """Return the table of amounts, and that of the sums of squared weights."""
+    amounts: Confusion = metric._confusion(table)
+    if amounts.counts is None or amounts.total != asked.n_rows:
+        raise without(
+            metric,
+            "its state holds sums of weights, and not the sums of their squares, which say how "
+            "many rows they are worth",
+        )
+    return amounts, amounts
+
+
+@confidence_of.register(ContingencyMetric)
+def of_labels(metric: ContingencyMetric, asked: Asked, table: Any) -> ConfidenceInterval:
+    """Any readout of a table of labels, a user's own too: the infinitesimal jackknife."""
+    amounts, squares = tables_of(metric, asked, table)
+    value = metric.read(amounts) if amounts.total else metric._nothing(amounts)
+    return general(metric, asked, value, amounts, squares)
+
+
+def general(
+    metric: ContingencyMetric, asked: Asked, value: Any, amounts: Confusion, squares: Confusion
+) -> ConfidenceInterval:
+    """Return the interval of a readout by how it moves with every cell."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    ends = ends_of(metric)
+    if not amounts.total:
+        return ConfidenceInterval(value, value, asked.level, JACKKNIFE)
+    error = standard_error(influence(metric, amounts, metric.read), squares.amount)
+    low, high = limits(value, error, normal_quantile(1 - asked.tail), *ends)
+    method = f"{JACKKNIFE}, {_SCALES.get(ends, 'logit')}"
+    if isinstance(value, float):
+        if math.isnan(low) and value in ends:
+            least = float(np.min(amounts.actual[amounts.actual > 0]))
+            return at_end(value, ends, least, asked)
+        return ConfidenceInterval(low, high, asked.level, method)
+    return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, method)
+
+
+_SCALES = {(-1.0, 1.0): "Fisher's z", (-math.inf, math.inf): "normal"}
+
+
+def ends_of(metric: Any) -> tuple[float, float]:
+    """Return between what the values of a metric of labels lie."""
+    if isinstance(metric, overall.MatthewsCorrcoef | overall.CohenKappa):
+        return -1.0, 1.0
+    if isinstance(metric, overall.BalancedAccuracy):
+        return (-1.0, 1.0) if metric.adjusted else (0.0, 1.0)
+    known = type(metric) in _SHARES or isinstance(metric, ratios.FBeta | overall.Accuracy)
+    return (0.0, 1.0) if known else (-math.inf, math.inf)
+
+
+def at_end(
+    value: float, ends: tuple[float, float], n: float, asked: Asked, of: str = "the smallest class"
+) -> ConfidenceInterval:
+    """Return limits of a value that is as good, or as bad, as can be, and so does not vary.
+
+    Exact binomial ones of n rows that all are right, or all wrong.
+    """
+    low, high = ends
+    share = (value - low) / (high - low)
+    sides = clopper_pearson(share * n, n, asked.tail)
+    method = f"Clopper-Pearson of the {n:g} rows of {of}: no row of these differs"
+    below, above = (low + (high - low) * side for side in sides)
+    return ConfidenceInterval(below, above, asked.level, method)
+
+
+def not_anytime(metric: Any) -> Exception:
+    """Return the error of a metric whose limits hold at one time only."""
+    return without(
+        metric, "anytime=True is for rates of rows and means of what is bounded, which it is not"
+    )
+
+
+def _like(value: Any, side: Any) -> Any:
+    return LabelledArray(side, value.axes) if isinstance(value, LabelledArray) else side
+
+
+@confidence_of.register(AveragedMetric)
+def of_classes(metric: AveragedMetric, asked: Asked, table: Any) -> ConfidenceInterval:
+    """Quotients of counts by class: a share where one class or none is averaged, else as any."""
+    amounts, squares = tables_of(metric, asked, table)
+    value = metric.read(amounts) if amounts.total else metric._nothing(amounts)
+    parts = parts_of(metric)
+    if parts is None or metric.average in {"macro", "weighted"}:
+        return general(metric, asked, value, amounts, squares)
+    if metric.average == "micro":
+        micro = _micro(parts, amounts, squares)
+        if micro is None:
+            return general(metric, asked, value, amounts, squares)
+        return share(metric, asked, micro[0], micro[1], parts[2])
+    rows = [_amounts(parts, every, power) for every, power in ((amounts, 1), (squares, 2))]
+    if metric.average == "binary":
+        place = metric._positive(amounts)
+        if place is None:
+            rows = [(0.0, 0.0), (0.0, 0.0)]
+        else:
+            rows = [(s[place], f[place]) for s, f in rows]
+    low, high = interval = share(metric, asked, rows[0], rows[1], parts[2])
+    return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, interval.method)
+
+
+def _amounts(parts: Parts, table: Confusion, power: int) -> tuple[Any, Any]:
+    success, failures, _ = parts
+    failed = sum(share**power * getattr(table, name) for name, share in failures.items())
+    return getattr(table, success), failed
+
+
+def _micro(parts: Parts, amounts: Confusion, squares: Confusion) -> Any:
+    """Return successes and failures of all classes: each row is a hit, or wrong in two of them."""
+    success, failures, _ = parts
+    if "tn" in failures or success == "tn":
+        return None
+    each = sum(failures.values())
+    counts = (
+        (table.hits, (table.total - table.hits) * each**power)
+        for table, power in ((amounts, 1), (squares, 2))
+    )
+    return [side[::-1] if success == "fn" else side for side in counts]
+
+
+def share(
+    metric: Any, asked: Asked, rows: Any, squares: Any, odds: float = 1.0
+) -> ConfidenceInterval:
+    """Return the interval of o s / (o s + f), of sums of weights and of their squares."""
+    success, failure = (np.asarray(side, np.float64) for side in rows)
+    if asked.anytime and odds not in {1.0, 2.0}:
+        raise not_anytime(metric)
+    units = units_of((success, failure), squares)
+    sides = share_limits(success, failure, asked.tail, units, odds, anytime=asked.anytime)
+    return ConfidenceInterval(*sides, asked.level, ANYTIME if asked.anytime else WILSON)
+
+
+def units_of(rows: Any, squares: Any) -> tuple[Any, Any]:
+    """Return Σw² / Σw of successes and of failures; where there are none, that of the others."""
+    s, f = rows
+    s_square, f_square = (np.asarray(side, np.float64) for side in squares)
+    both = np.divide(s_square + f_square, s + f, out=np.ones_like(s + f), where=s + f > 0)
+    s_unit, f_unit = (
+        np.divide(square, side, out=np.array(both), where=side > 0)
+        for side, square in ((s, s_square), (f, f_square))
+    )
+    return s_unit, f_unit
+
+
+@confidence_of.register(overall.Accuracy)
+def of_accuracy(metric: overall.Accuracy, asked: Asked, table: Any) -> ConfidenceInterval:
+    """The share of rows predicted right."""
+    rows, squares = [(t.hits, t.total - t.hits) for t in tables_of(metric, asked, table)]
+    return share(metric, asked, rows, squares)
+
+
+@confidence_of.register(overall.TopKAccuracy)
+def of_top_k(metric: overall.TopKAccuracy, asked: Asked, counts: TopKHits) -> ConfidenceInterval:
+    """The share of rows whose class is among the first k."""
+    hits, total = counts.hits.fraction(), counts.total.fraction()
+    if total != asked.n_rows or hits.denominator != 1:
+        raise without(
+            metric,
+            "its state holds sums of weights, and not the sums of their squares, which say how "
+            "many rows they are worth",
+        )
+    rows = float(hits), float(total - hits)
+    return share(metric, asked, rows, rows)
+
+
+@confidence_of.register(overall.CohenKappa)
+def of_kappa(metric: overall.CohenKappa, asked: Asked, table: Any) -> ConfidenceInterval:
+    """Agreement beyond chance; what disagreement costs is known, so how each cell moves it is."""
+    if metric.weights is None:
+        return of_labels(metric, asked, table)
+    if asked.anytime:
+        raise not_anytime(metric)
+    amounts, squares = tables_of(metric, asked, table)
+    value = metric.read(amounts) if amounts.total else math.nan
+    if not amounts.total:
+        return ConfidenceInterval(value, value, asked.level, JACKKNIFE)
+    n, place = amounts.total, np.arange(amounts.size, dtype=np.float64)
+    cost = np.abs(place[:, None] - place)
+    cost = cost if metric.weights == "linear" else cost**2
+    by_row, by_column = cost @ amounts.predicted, amounts.actual @ cost
+    of_cells = cost[amounts.rows, amounts.columns]
+    seen, chance = float(of_cells @ amounts.amount), float(amounts.actual @ by_row)
+    if not chance:
+        return ConfidenceInterval(math.nan, math.nan, asked.level, JACKKNIFE)
+    moved = by_row[amounts.rows] + by_column[amounts.columns]
+    slopes = -(n * of_cells + seen) / chance + seen * n * moved / chance**2
+    error = standard_error(slopes, squares.amount)
+    low, high = limits(value, error, normal_quantile(1 - asked.tail), -1.0, 1.0)
+    if math.isnan(low) and value == 1:
+        least = float(np.min(amounts.actual[amounts.actual > 0]))
+        return at_end(value, (-1.0, 1.0), least, asked)
+    return ConfidenceInterval(low, high, asked.level, f"{JACKKNIFE}, Fisher's z")
+
+
+@confidence_of.register(overall.ConfusionMatrix)
+def of_matrix(metric: overall.ConfusionMatrix, asked: Asked, table: Any) -> ConfidenceInterval:
+    """The shares of a matrix; its counts grow with the rows and estimate nothing."""
+    if metric.normalize is None:
+        raise without(
+            metric,
+            "its counts grow with the rows; ConfusionMatrix(normalize='true') has shares, which do",
+        )
+    sides = []
+    for amounts in tables_of(metric, asked, table):
+        matrix = np.zeros((amounts.size, amounts.size))
+        matrix[amounts.rows, amounts.columns] = amounts.amount
+        whole = {
+            "true": matrix.sum(axis=1, keepdims=True),
+            "pred": matrix.sum(axis=0, keepdims=True),
+            "all": matrix.sum(keepdims=True),
+        }[metric.normalize]
+        sides.append((matrix, whole - matrix))
+    interval = share(metric, asked, sides[0], sides[1])
+    axes = metric.readout(table).axes
+    low, high = (LabelledArray(side, axes) for side in interval)
+    return ConfidenceInterval(low, high, interval.level, interval.method)
+
+
+@confidence_of.register(overall.ClassificationReport)
+def of_report(metric: Any, asked: Asked, table: Any) -> ConfidenceInterval:  # noqa: ARG001 - as others
+    """None: what is in it has."""
+    raise without(
+        metric,
+        "its entries have: Accuracy, and Precision, Recall and F1 with average=None, 'macro' or "
+        "'weighted', read the same table",
+    )

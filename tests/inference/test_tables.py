@@ -1,0 +1,225 @@
+"""Confidence of metrics of labels: against formulas, a brute-force jackknife, and at the ends."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+
+Z = 1.959963984540054
+
+
+def rows(n=400, classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, classes, n)
+    return true, np.where(rng.random(n) < 0.7, true, rng.integers(0, classes, n))
+
+
+def brute(metric, true, pred):
+    """Return the standard error from leaving out every row."""
+    values, n = [], len(true)
+    for row in range(n):
+        keep = np.arange(n) != row
+        values.append(metric.copy().update(true[keep], pred[keep]).compute())
+    return np.sqrt((n - 1) * np.var(values, axis=0))
+
+
+@pytest.mark.parametrize(
+    ("metric", "ends"),
+    [
+        (sm.MatthewsCorrcoef(), (-1, 1)),
+        (sm.CohenKappa(), (-1, 1)),
+        (sm.CohenKappa(weights="linear"), (-1, 1)),
+        (sm.CohenKappa(weights="quadratic"), (-1, 1)),
+        (sm.BalancedAccuracy(), (0, 1)),
+        (sm.BalancedAccuracy(adjusted=True), (-1, 1)),
+        (sm.F1(average="macro"), (0, 1)),
+        (sm.Precision(average="weighted"), (0, 1)),
+        (sm.Specificity(average="micro"), (0, 1)),
+    ],
+    ids=lambda value: repr(value).partition(" ")[0] if isinstance(value, sm.Metric) else "",
+)
+def test_the_infinitesimal_jackknife_is_near_the_one_of_rows(metric, ends):
+    true, pred = rows()
+    error = brute(metric, true, pred)
+    value = metric.copy().update(true, pred).compute()
+    low, high = metric.copy().update(true, pred).confidence(0.95)
+    a, b = ends
+
+    def logit(x):
+        return math.log((x - a) / (b - x))
+
+    half = (logit(high) - logit(low)) / 2 / Z
+    assert half == pytest.approx(error * (b - a) / ((value - a) * (b - value)), rel=0.02)
+    assert (logit(high) + logit(low)) / 2 == pytest.approx(logit(value), rel=1e-9)
+
+
+class Fourth(sm.Accuracy.__mro__[1]):
+    """A user's readout of single cells: the odds of one corner."""
+
+    def read(self, table):
+        counts = np.zeros((table.size, table.size))
+        counts[table.rows, table.columns] = table.amount
+        return float(counts[0, 0] / counts[1, 1])
+
+
+def test_a_users_readout_of_cells_has_limits_too():
+    true, pred = rows(classes=2)
+    metric = Fourth().update(true, pred)
+    low, high = metric.confidence()
+    assert (high - low) / 2 / Z == pytest.approx(brute(Fourth(), true, pred), rel=0.05)
+    assert (low + high) / 2 == pytest.approx(metric.compute())
+
+
+def test_shares_are_wilsons():
+    y, p = np.repeat([1, 0, 1, 0], [30, 15, 10, 45]), np.repeat([1, 1, 0, 0], [30, 15, 10, 45])
+    suite = sm.MetricSet(
+        {
+            "precision": sm.Precision(),
+            "recall": sm.Recall(),
+            "fpr": sm.FalsePositiveRate(),
+            "fnr": sm.FalseNegativeRate(),
+            "npv": sm.NegativePredictiveValue(),
+            "specificity": sm.Specificity(),
+            "accuracy": sm.Accuracy(),
+            "jaccard": sm.Jaccard(),
+        }
+    ).update(y_true=y, y_pred=p)
+    shares = {
+        "precision": (30, 45), "recall": (30, 40), "fpr": (15, 60), "fnr": (10, 40),
+        "npv": (45, 55), "specificity": (45, 60), "accuracy": (75, 100), "jaccard": (30, 55),
+    }  # fmt: skip
+    for name, interval in suite.confidence(0.95).items():
+        s, n = shares[name]
+        centre = (s + Z * Z / 2) / (n + Z * Z)
+        half = Z / (n + Z * Z) * math.sqrt(s * (n - s) / n + Z * Z / 4)
+        assert tuple(interval) == pytest.approx((centre - half, centre + half), rel=1e-12)
+        assert interval.method == "Wilson's score"
+
+
+def test_f_beta_by_shares_is_near_the_jackknife():
+    true, pred = rows(2000, 2)
+    for beta in (0.5, 1.0, 2.0):
+        metric = sm.FBeta(beta=beta).update(true, pred)
+        low, high = metric.confidence()
+        error = brute(sm.FBeta(beta=beta), true[::5], pred[::5]) / math.sqrt(5)
+        assert (high - low) / 2 / Z == pytest.approx(error, rel=0.12)
+        assert low < metric.compute() < high
+
+
+def test_micro_averages_count_rows_and_not_classes():
+    true, pred = rows()
+    accuracy = sm.Accuracy().update(true, pred).confidence()
+    for metric in (sm.F1(average="micro"), sm.Precision(average="micro")):
+        assert tuple(metric.update(true, pred).confidence()) == pytest.approx(tuple(accuracy))
+    wrong = sm.FalseNegativeRate(average="micro").update(true, pred).confidence()
+    assert (1 - wrong.high, 1 - wrong.low) == pytest.approx(tuple(accuracy))
+
+
+def test_values_of_classes_have_limits_each():
+    true, pred = rows()
+    low, high = sm.Recall(average=None).update(true, pred).confidence()
+    for k in range(3):
+        alone = sm.Recall().update(true == k, pred == k).confidence()
+        assert (low[k], high[k]) == pytest.approx(tuple(alone))
+    assert low.to_dict().keys() == {0, 1, 2}
+    matrix = sm.ConfusionMatrix(normalize="true").update(true, pred).confidence()
+    assert np.diag(matrix.low) == pytest.approx(low)
+    assert np.diag(matrix.high) == pytest.approx(high)
+
+
+def test_any_sharding_gives_the_same_limits_to_the_bit():
+    true, pred = rows(999)
+    for metric in (sm.F1(average="macro"), sm.MatthewsCorrcoef(), sm.Accuracy()):
+        whole = metric.copy().update(true, pred).confidence()
+        shards = [metric.copy().update(true[k::7], pred[k::7]) for k in (3, 0, 5, 1, 6, 2, 4)]
+        merged = sm.merge(shards)
+        assert merged.confidence() == whole
+        assert sm.from_bytes(merged.to_bytes()).confidence() == whole
+
+
+def test_an_interval_is_one_and_says_how_it_came_about():
+    interval = sm.Accuracy().update([0, 1, 1], [0, 1, 0]).confidence(0.9)
+    low, high = interval
+    assert isinstance(interval, sm.Interval)
+    assert (interval.low, interval.high, interval.level) == (low, high, 0.9)
+    again = pickle.loads(pickle.dumps(interval))
+    assert (again, again.level, again.method) == (interval, 0.9, "Wilson's score")
+    assert interval.to_dict() == {"low": low, "high": high, "level": 0.9, "method": interval.method}
+    assert repr(interval).startswith("ConfidenceInterval(low=0.2")
+
+
+def test_a_view_of_a_set_is_asked_like_the_metric():
+    true, pred = rows()
+    suite = sm.MetricSet({"f1": sm.F1(average="macro"), "acc": sm.Accuracy()})
+    suite.update(y_true=true, y_pred=pred)
+    told = suite.confidence(0.9)
+    assert told["acc"] == sm.Accuracy().update(true, pred).confidence(0.9)
+    assert told["f1"] == suite["f1"].confidence(0.9)
+    assert list(told.to_frame().columns) == ["low", "high"]
+
+
+def test_all_right_falls_back_to_exact_limits_of_the_smallest_class_and_says_so():
+    y = np.repeat([0, 1], [90, 10])
+    for metric, ends in (
+        (sm.MatthewsCorrcoef(), (-1, 1)),
+        (sm.F1(average="macro"), (0, 1)),
+        (sm.CohenKappa(weights="linear"), (-1, 1)),
+    ):
+        interval = metric.update(y, y).confidence()
+        share = 0.025 ** (1 / 10)
+        assert interval.low == pytest.approx(ends[0] + (ends[1] - ends[0]) * share)
+        assert interval.high == 1.0
+        assert "Clopper-Pearson of the 10 rows of the smallest class" in interval.method
+
+
+def test_without_rows_limits_are_nan_with_a_warning():
+    for metric in (sm.Accuracy(), sm.F1(average="macro"), sm.CohenKappa(weights="linear")):
+        with pytest.warns(sm.UndefinedMetricWarning, match="no rows were seen"):
+            assert np.isnan(metric.confidence()).all()
+
+
+def test_a_value_that_no_row_varies_has_no_limits_and_warns():
+    kappa = sm.CohenKappa().update([0, 1, 1], [1, 1, 1])
+    with pytest.warns(sm.UndefinedMetricWarning, match="do not tell how it varies"):
+        assert np.isnan(kappa.confidence()).all()
+
+
+def test_anytime_is_for_rates():
+    true, pred = rows(classes=2)
+    now = sm.Accuracy().update(true, pred).confidence()
+    always = sm.Accuracy().update(true, pred).confidence(anytime=True)
+    assert always.low < now.low < now.high < always.high
+    assert "at all times" in always.method
+    for metric in (sm.MatthewsCorrcoef(), sm.F1(average="macro"), sm.FBeta(beta=2.0)):
+        with pytest.raises(sm.NoConfidenceError, match="anytime=True is for rates"):
+            metric.update(true, pred).confidence(anytime=True)
+
+
+def test_what_has_none_says_why_and_what_has():
+    true, pred = rows()
+    with pytest.raises(sm.NoConfidenceError, match="counts grow with the rows"):
+        sm.ConfusionMatrix().update(true, pred).confidence()
+    with pytest.raises(sm.NoConfidenceError, match="its entries have"):
+        sm.ClassificationReport().update(true, pred).confidence()
+    suite = sm.MetricSet({"m": sm.ConfusionMatrix(), "acc": sm.Accuracy()})
+    suite.update(y_true=true, y_pred=pred)
+    with pytest.warns(sm.UndefinedMetricWarning, match="'m': ConfusionMatrix has no confidence"):
+        told = suite.confidence()
+    assert math.isnan(told["m"].low)
+    assert told["acc"].low > 0
+
+
+@pytest.mark.parametrize("level", [95, 0, 1.0, True, math.nan])
+def test_a_level_is_a_share(level):
+    with pytest.raises(ValueError, match="expected a share such as 0.95"):
+        sm.Accuracy().confidence(level)
+
+
+def test_top_k():
+    top = sm.TopKAccuracy(k=2).update([0, 2, 1], [[0.4, 0.5, 0.1], [0.3, 0.6, 0.1], [0, 1, 0]])
+    assert tuple(top.confidence()) == tuple(sm.Accuracy().update([1, 0, 1], [1, 1, 1]).confidence())
