@@ -16,6 +16,7 @@ import streammetrics as sm
 from streammetrics.core.errors import StateFormatError
 from streammetrics.statistics.clusters import rows as points_rows
 from streammetrics.statistics.clusters.sample import PointSample
+from streammetrics.statistics.clusters.sums import ClusterSums
 from streammetrics.testing import check_laws
 
 SAMPLED = [sm.DaviesBouldin, sm.Silhouette, sm.DunnIndex]
@@ -203,3 +204,17 @@ def test_truncated_samples_are_refused():
     arrays.update({name: arrays[name][:-1] for name in ("codes", "points", "copies")})
     with pytest.raises(StateFormatError, match="lacks some"):
         PointSample(max_points=10).restore(arrays)
+
+
+def test_sums_and_points_of_other_clusters_are_no_state():
+    rng = np.random.default_rng(10)
+    few, many = (sm.DaviesBouldin().update(**rows_of(rng, n)) for n in (40, 60))
+    for one, other in ((few, many), (many, few)):
+        with pytest.raises(StateFormatError, match="not of the same clusters"):
+            few.readout(statistics_of(one)[0], statistics_of(other)[1])
+
+
+def test_sums_of_a_negative_width_are_refused():
+    arrays = ClusterSums().arrays()
+    with pytest.raises(StateFormatError, match="how wide points are"):
+        ClusterSums().restore({**arrays, "width": np.array([-1])})

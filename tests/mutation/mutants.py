@@ -17,6 +17,8 @@ from cosmic_ray.plugins import get_operator
 from tuning import TUNING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cosmic_ray.operators.operator import Operator
 
 ROOT = Path(__file__).parents[2]
@@ -52,8 +54,8 @@ class Mutant:
         return f"{self.module}\n    - {self.before}\n    + {self.after}"
 
 
-def sample(seed: int, size: int, part: str = "") -> list[Mutant]:
-    """Return that many mutants, of places drawn by the seed; `part` is in the modules' names."""
+def sample(seed: int, part: str = "") -> Iterator[Mutant]:
+    """Yield mutants, of places drawn by the seed; `part` is in the modules' paths."""
     paths = [p for room in ROOMS for p in (ROOT / "streammetrics" / room).rglob("*.py")]
     places = []
     for path in sorted(path for path in paths if part in str(path)):
@@ -63,14 +65,10 @@ def sample(seed: int, size: int, part: str = "") -> list[Mutant]:
             count = sum(len(list(operator.mutation_positions(node))) for node in nodes)
             places += [(path, name, occurrence) for occurrence in range(count)]
     random.Random(seed).shuffle(places)
-    found: list[Mutant] = []
     for path, name, occurrence in places:
         mutant = _mutant(path, name, occurrence)
         if mutant is not None:
-            found.append(mutant)
-        if len(found) == size:
-            break
-    return found
+            yield mutant
 
 
 def equivalents() -> dict[tuple[str, str, str], str]:

@@ -6,8 +6,8 @@ Each mutant runs the tests of its room first, then those of states, kinds and or
 others of the library's own rooms, in a process forked from one that has imported their libraries.
 The seed draws the places. A mutant that no test notices is listed; `equivalent.toml` has those
 that compute the same, each with its reason, and `tuning.py` the numbers of which none are made.
-A control without a change has to pass; a mutant that takes four times as long as it did counts as
-noticed, and its number is told. Fails where fewer than 95 % die.
+A control without a change has to pass; a mutant that takes four times the processor's time that it
+took counts as noticed, and how many did is told. Fails where fewer than 95 % die.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import signal
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,10 +33,11 @@ import sklearn.metrics  # noqa: F401
 from mutants import ROOT, Mutant, equivalents, sample
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
 WORKERS = 2
 PATIENCE = 4  # times as long as the control: a mutant that loops for ever is noticed as well
+IDLE = 8  # the same by the clock, which goes faster where others compute as well
 MEMORY = 12 << 30
 GOAL = 0.95
 NEAR = {
@@ -83,12 +85,21 @@ def stages_for(module: str) -> list[list[str]]:
     return [[str(tests / name) for name in stage] for stage in (near, EVERYWHERE, rest) if stage]
 
 
-def fork(mutant: Mutant, limit: float, output: str = os.devnull) -> int:
+class Cost(NamedTuple):
+    """Seconds of a processor, and by the clock."""
+
+    cpu: float
+    clock: float
+
+
+def fork(mutant: Mutant, limit: Cost, output: str = os.devnull) -> int:
     """Run the tests against a mutant in a process of its own; return its id."""
     pid = os.fork()
     if pid:
         return pid
-    signal.alarm(int(limit))
+    signal.alarm(round(limit.clock))
+    seconds = round(limit.cpu)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     told = os.open(output, os.O_RDWR)
     for stream in range(3):
@@ -105,39 +116,41 @@ class Tried(NamedTuple):
     """What became of mutants."""
 
     lived: list[Mutant]
-    late: int  # were stopped by the clock
+    late: int  # were stopped by a limit
     all: int
 
 
-def tried(mutants: Sequence[Mutant], seconds: float, limit: float) -> Tried:
+def tried(mutants: Iterator[Mutant], seconds: float, limit: Cost) -> Tried:
     """Try mutants for some time."""
-    left, running, lived, late, done = list(mutants), dict[int, Mutant](), list[Mutant](), 0, 0
+    running, lived, late, done = dict[int, Mutant](), list[Mutant](), 0, 0
     end = time.monotonic() + seconds
-    while running or (left and time.monotonic() < end):
-        while left and len(running) < WORKERS and time.monotonic() < end:
-            mutant = left.pop(0)
+    while True:
+        while len(running) < WORKERS and time.monotonic() < end and (mutant := next(mutants, None)):
             running[fork(mutant, limit)] = mutant
-        pid, status = os.wait()
+        if not running:
+            return Tried(lived, late, done)
+        pid, status, used = os.wait4(-1, 0)
         mutant, done = running.pop(pid), done + 1
         code = os.waitstatus_to_exitcode(status)
-        late += code == -signal.SIGALRM
+        is_late = code in {-signal.SIGALRM, -signal.SIGXCPU, -signal.SIGKILL}
+        late += is_late
         if code == 0:
             lived.append(mutant)
-            print(f"lived: {mutant}", flush=True)
-    return Tried(lived, late, done)
+        fate = "lived" if code == 0 else "stopped" if is_late else "died"
+        print(f"{fate} in {used.ru_utime + used.ru_stime:.1f} s: {mutant}", flush=True)
 
 
-def control() -> float:
-    """Run the tests against a change of nothing; return the seconds it took, 0 if they fail."""
+def control() -> Cost | None:
+    """Run the tests against a change of nothing; return what it took, unless they fail."""
     path = ROOT / "streammetrics" / "core" / "errors.py"
     nothing = Mutant("streammetrics.core.errors", path.read_text(), "nothing", "nothing")
     start = time.monotonic()
     with tempfile.NamedTemporaryFile() as output:
-        _, status = os.waitpid(fork(nothing, 3600, output.name), 0)
+        _, status, used = os.wait4(fork(nothing, Cost(3600, 3600), output.name), 0)
         if status:
             print(Path(output.name).read_text()[-4000:])
-            return 0.0
-    return time.monotonic() - start
+            return None
+    return Cost(used.ru_utime + used.ru_stime, time.monotonic() - start)
 
 
 def main() -> int:
@@ -145,26 +158,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=300, help="when to start no more")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the sample")
-    parser.add_argument("--most", type=int, default=2000, help="how many mutants to draw")
+    parser.add_argument("--most", type=int, help="when to start no more, by their number")
     parser.add_argument("--part", default="", help="only modules with this in their path")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     took = control()
-    if not took:
+    if took is None:
         print("the tests fail as they are, so they can tell nothing about mutants")
         return 2
+    print(f"the control took {took.cpu:.0f} s of a processor, {took.clock:.0f} s", flush=True)
     known = equivalents()
-    drawn = [
+    drawn = (
         mutant
-        for mutant in sample(options.seed, options.most, options.part)
+        for mutant in sample(options.seed, options.part)
         if (mutant.module, mutant.before, mutant.after) not in known
-    ]
-    found = tried(drawn, options.seconds, PATIENCE * took)
+    )
+    limit = Cost(PATIENCE * took.cpu, IDLE * took.clock)
+    found = tried(islice(drawn, options.most), options.seconds, limit)
     share = 1 - len(found.lived) / max(found.all, 1)
     print(
         f"{found.all - len(found.lived)} of {found.all} mutants died: {share:.1%}, {found.late} of "
-        f"them stopped after {PATIENCE} times the control's {took:.0f} s; others are equivalent: "
-        f"{len(known)}"
+        f"them stopped after {PATIENCE} times the control's time; {len(known)} known as equivalent "
+        "were not tried"
     )
     return int(found.all == 0 or share < GOAL)
 

@@ -240,6 +240,13 @@ def test_missing_arrays_and_other_parameters_are_refused():
         RankingBuffer.from_arrays({"k": 2, "named": True}, unnamed)
 
 
+def test_a_state_of_more_judgments_than_are_counted_is_refused():
+    arrays = statistics_of(sm.NDCG().update(query=[1, 1], relevance=[1, 0]))[0].arrays()
+    for times in ([2**63 - 1, 2**63 - 1], [2**53, 1]):
+        with pytest.raises(StateFormatError, match="more judgments than are counted"):
+            RankingBuffer.from_arrays({}, {**arrays, "grades/times": np.array(times)})
+
+
 def test_ids_far_apart_and_many_levels():
     far = np.array([-(2**62), 2**62, 0, 5])
     rng = np.random.default_rng(0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.errors import StateFormatError
 from streammetrics.statistics.clusters.distances import lengths
 from streammetrics.statistics.clusters.rows import by_content
 
@@ -32,6 +33,8 @@ class Spread(NamedTuple):
 def spread(sums: ClusterSums, sample: PointSample) -> Spread:
     """Return the spread of clusters, seen from the mean of all points and scaled within two."""
     n, size = sums.counts, len(sums.counts)
+    if not (np.array_equal(sums.labels, sample.labels) and np.array_equal(n, sample.counts)):
+        raise StateFormatError("the sums and the points of the state are not of the same clusters")
     rows, _ = by_content(sample.rows, size)
     exponent, (lowest, highest, points) = scaled(sample.low, sample.high, rows.points)
     origin, centroids = sums.centroids(exponent)

@@ -112,7 +112,7 @@ class ClusterSums(Statistic):
         """Set the sums."""
         self.labels, self.counts = take_clusters(arrays)
         width = take_array(arrays, "width", "int64")
-        if width.shape != (1,) or (width[0] > 0) != (len(self.labels) > 0):
+        if width.shape != (1,) or width[0] < 0 or (width[0] > 0) != (len(self.labels) > 0):
             raise StateFormatError("the sums of clusters do not say how wide points are")
         shape = (len(self.labels), int(width[0]))
         self.sums = ExactSum.from_arrays(shape, part(arrays, "sums"))

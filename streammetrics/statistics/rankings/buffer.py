@@ -14,7 +14,7 @@ from streammetrics.statistics.rankings.ids import coded_ids, coded_relevances
 from streammetrics.statistics.rankings.index import pair_hashes, seen_again, with_hashes
 from streammetrics.statistics.rankings.restore import restored
 from streammetrics.statistics.rankings.rows import RankingRows
-from streammetrics.statistics.rankings.table import Table, empty_table, joined, lifted
+from streammetrics.statistics.rankings.table import MOST, Table, empty_table, joined, lifted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Rows
     from streammetrics.statistics.rankings.index import Hashes
 
-_MOST = 1 << 52  # judgments without a document: sums of counts are exact in float64
 _PENDING = 1 << 20  # rows kept unsorted at least, so that sorting is worth its overhead
 _SMALL = 1 << 13  # pending batches below this are put together
 _FEW = 64  # as soon as there are so many
@@ -120,7 +119,7 @@ class RankingBuffer(Statistic):
         mine = self._held
         tables = (mine.table, *mine.pending, theirs.table, *theirs.pending)
         rows = sum(int(table.grades.times.sum()) for table in tables)
-        if rows > _MOST:
+        if rows > MOST:
             raise IncompatibleMetricsError(
                 f"the states hold {rows} judgments without a document together; at most 2**52 "
                 "are counted"
@@ -140,8 +139,6 @@ class RankingBuffer(Statistic):
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set the table after checking it."""
         table = restored(arrays, self._cut)
-        if table.grades.times.sum(dtype=np.float64) >= 2 * _MOST:
-            raise StateFormatError("there are more judgments than are counted")
         if self.highest is not None and table.levels.max(initial=-np.inf) > self.highest:
             raise StateFormatError(f"a relevance is above max_grade={self.highest:g}")
         if self.named and (table.results.doc < 0).any():

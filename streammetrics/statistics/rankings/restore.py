@@ -11,7 +11,7 @@ from streammetrics.core.state.arrays import take_array
 from streammetrics.statistics.rankings.combine import combined
 from streammetrics.statistics.rankings.ids import decoded
 from streammetrics.statistics.rankings.order import Results
-from streammetrics.statistics.rankings.table import Grades, Judgments, Table
+from streammetrics.statistics.rankings.table import MOST, Grades, Judgments, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +51,8 @@ def restored(arrays: Mapping[str, NDArray[Any]], cut: Cut) -> Table:
     )
     if not sound:
         raise StateFormatError("the places or the values of a ranking state are out of range")
+    if grades.times.sum(dtype=np.float64) >= 2 * MOST:
+        raise StateFormatError("there are more judgments than are counted")
     try:
         again = combined([table], cut, distinct=False).arrays()
         decoded(table.queries), decoded(table.docs)

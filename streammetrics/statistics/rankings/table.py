@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Ints: TypeAlias = "NDArray[np.int64]"
 
+MOST = 1 << 52  # judgments without a document: sums of counts are exact in float64
+
 
 class Judgments(NamedTuple):
     """Judged documents: places of query, document and grade; by query, then document."""
