@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from abc import abstractmethod
 from html import escape
@@ -12,7 +11,7 @@ import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.confidence import Asked, confidence_of, undefined
-from streammetrics.core.configured import Configured
+from streammetrics.core.configured import Configured, differing, takes, written
 from streammetrics.core.errors import (
     StateFormatError,
     StreamMetricsError,
@@ -179,11 +178,10 @@ class Metric(Configured, Mergeable):
 
     def _configuration(self) -> dict[str, Any]:
         """Return what a file says of the metric before its rows."""
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
         parameters = {
             name: value
             for name, value in self.config.items()
-            if name not in self._younger or value != defaults[name]
+            if name not in self._younger or value != self._parameters[name].default
         }
         return {"class": registered_name(type(self)), "parameters": parameters}
 
@@ -191,7 +189,7 @@ class Metric(Configured, Mergeable):
     def _configured(cls, meta: Mapping[str, Any]) -> Self:
         """Return an empty metric of what `_configuration` said."""
         parameters = meta.get("parameters")
-        if not isinstance(parameters, dict) or not cls._takes(parameters):
+        if not isinstance(parameters, dict) or not takes(cls, parameters):
             raise StateFormatError(f"these are not the parameters of a {cls.__name__}")
         try:
             return cls(**parameters)
@@ -216,8 +214,11 @@ class Metric(Configured, Mergeable):
         equals = f" = {shown(value)}" if isinstance(value, int | float) else ""
         return f"{self._titled()} <{self._n_rows(state):,} rows>{equals}"
 
+    def _apart(self, other: Self) -> str:
+        return differing(self, other)
+
     def _titled(self) -> str:
-        return f"{type(self).__name__}({self._shown()})"
+        return f"{type(self).__name__}({written(self)})"
 
     def _repr_html_(self) -> str:
         state = self._accumulator.flush()

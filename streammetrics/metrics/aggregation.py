@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from streammetrics.core.configured import require, within
+from streammetrics.core.constraints import AtLeast, Bins, NanPolicy, Share
 from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import Interval
@@ -27,7 +27,7 @@ class Aggregate(Metric):
         nan_policy: ``"omit"`` leaves rows with a missing value out; `n_omitted` counts them.
     """
 
-    nan_policy: Literal["raise", "omit"] = "raise"
+    nan_policy: NanPolicy = "raise"
 
     def update(self, values: Any, *, sample_weight: Any = None) -> Self:
         """Take rows.
@@ -138,12 +138,7 @@ class Variance(Aggregate):
         1.0
     """
 
-    ddof: float = 0.0
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        require(self, "ddof", 0 <= self.ddof < math.inf, "a finite number, 0 or above")
+    ddof: Annotated[float, AtLeast(0)] = 0.0
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the moments."""
@@ -225,15 +220,9 @@ class Quantile(Aggregate):
         False
     """
 
-    q: float
+    q: Share
     method: QuantileMethod = "linear"
-    max_bins: int = 1 << 20
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        require(self, "q", within(self.q, 0, 1), "a number from 0 to 1")
-        require(self, "max_bins", within(self.max_bins, 2, 1 << 29), "an int from 2 to 2**29")
-        super().check_parameters()
+    max_bins: Bins = 1 << 20
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the histogram."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
+
+from streammetrics.core.constraints import OrNan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+
+ZeroDivision = Annotated[float, OrNan()] | None  # see `mean_of_classes`
 
 
 class Mean(NamedTuple):

@@ -81,7 +81,7 @@ def test_numbers_out_of_range(metric, columns, message):
 
 
 def test_parameters_of_another_type_name_what_is_expected():
-    with pytest.raises(ValueError, match=r"F1\(ignore_index=1\.5\): expected an int or None"):
+    with pytest.raises(ValueError, match=r"F1\(ignore_index=1\.5\): expected an integer or None"):
         sm.F1(ignore_index=1.5)
 
 

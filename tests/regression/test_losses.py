@@ -217,7 +217,7 @@ def test_widths_do_not_mix():
         (lambda: sm.PinballLoss(alpha=1.5), r"PinballLoss\(alpha=1.5\): expected a number from 0"),
         (lambda: sm.PinballLoss(alpha="half"), r"PinballLoss\(alpha='half'\)"),
         (lambda: sm.HuberLoss(delta=0), "above 0"),
-        (lambda: sm.HuberLoss(delta=math.nan), r"delta=nan\): expected a float"),
+        (lambda: sm.HuberLoss(delta=math.nan), r"delta=nan\): expected a "),
         (lambda: sm.HuberLoss(delta=math.inf), "above 0"),
         (lambda: sm.TweedieDeviance(power=0.5), "not between 0 and 1"),
         (lambda: sm.TweedieDeviance(power=math.inf), "not between 0 and 1"),

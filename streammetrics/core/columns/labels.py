@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from streammetrics.core.columns.batch import has_nan
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.schema import Facts, Field, reject, shown
+from streammetrics.core.constraints import Satisfies
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -203,6 +204,9 @@ def places_among(values: NDArray[Any], labels: tuple[Any, ...]) -> NDArray[np.in
 def is_label(value: Any) -> bool:
     """Whether a number is whole, so that a row can have it as its label; text always is one."""
     return not isinstance(value, float) or value.is_integer()
+
+
+Label = Annotated[bool | int | float | str, Satisfies(is_label, A_LABEL)]
 
 
 def one_kind(labels: Any, ignore_index: int | None = None) -> tuple[Any, ...]:

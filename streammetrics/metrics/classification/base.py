@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from streammetrics.core.columns.labels import A_LABEL, is_label, one_kind
+from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.columns.logits import log_odds
-from streammetrics.core.configured import require, within
+from streammetrics.core.configured import require
+from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
-from streammetrics.metrics.averages import lone_doubt, mean_of_classes
+from streammetrics.metrics.averages import ZeroDivision, lone_doubt, mean_of_classes
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.statistics.tables.contingency import ContingencyTable
 from streammetrics.statistics.tables.threshold import ThresholdTable
@@ -50,18 +51,16 @@ class ContingencyMetric(Metric):
 
     threshold: float | None = None
     labels: Any = None
-    pos_label: bool | int | float | str = 1
-    zero_division: float | None = None
-    nan_policy: Literal["raise", "omit"] = "raise"
+    pos_label: Label = 1
+    zero_division: ZeroDivision = None
+    nan_policy: NanPolicy = "raise"
     from_logits: bool = False
     ignore_index: int | None = None
 
     _younger = frozenset({"from_logits", "ignore_index"})
-    _may_be_nan = frozenset({"zero_division"})
 
     def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        require(self, "pos_label", is_label(self.pos_label), A_LABEL)
+        """Bring the labels to one kind, and check them against the threshold."""
         if self.labels is not None:
             self.labels = one_kind(self.labels, self.ignore_index)
             if self.threshold is not None and (
@@ -71,10 +70,8 @@ class ContingencyMetric(Metric):
                     f"labels={self.labels!r}: with a threshold there are two, "
                     f"and pos_label={self.pos_label!r} is one of them"
                 )
-        cuts_logits = self.from_logits and self.threshold is not None
-        fits = not cuts_logits or within(self.threshold, 0, 1)
+        fits = not self.from_logits or self.threshold is None or 0 <= self.threshold <= 1
         require(self, "threshold", fits, "a probability, with from_logits=True")
-        super().check_parameters()
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the table of labels, or of scores at the threshold."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 
 from streammetrics.core.columns.labels import one_kind
-from streammetrics.core.configured import require
+from streammetrics.core.constraints import AtLeast, NanPolicy
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray, Report
@@ -311,20 +311,18 @@ class TopKAccuracy(Metric):
         0.5
     """
 
-    k: int = 2
+    k: Annotated[int, AtLeast(1)] = 2
     labels: Any = None
-    nan_policy: Literal["raise", "omit"] = "raise"
+    nan_policy: NanPolicy = "raise"
     from_logits: bool = False
     ignore_index: int | None = None
 
     _younger = frozenset({"from_logits", "ignore_index"})
 
     def check_parameters(self) -> None:
-        """Check what a type cannot say."""
+        """Bring the labels to one kind."""
         if self.labels is not None:
             self.labels = one_kind(self.labels, self.ignore_index)
-        require(self, "k", self.k >= 1, "a positive number of classes")
-        super().check_parameters()
 
     def statistics(self) -> tuple[TopKHits]:
         """Return the hits."""

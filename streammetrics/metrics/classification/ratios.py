@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from streammetrics.core.configured import require
+from streammetrics.core.constraints import AtLeast
 from streammetrics.metrics.classification.base import AveragedMetric
 
 if TYPE_CHECKING:
@@ -177,12 +176,7 @@ class FBeta(AveragedMetric):
         0.38461538461538464
     """
 
-    beta: float = 1.0
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        require(self, "beta", 0 <= self.beta < math.inf, "a finite number, 0 or above")
-        super().check_parameters()
+    beta: Annotated[float, AtLeast(0)] = 1.0
 
     def read(self, table: Confusion) -> float | Floats:
         """Return the weighted harmonic mean."""

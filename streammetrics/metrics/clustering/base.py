@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.clustering.view import Overlap
 from streammetrics.statistics.tables.contingency import LabelPairs
@@ -29,7 +30,7 @@ class LabelingMetric(Metric):
         nan_policy: ``"raise"`` or ``"omit"`` rows with a missing label.
     """
 
-    nan_policy: Literal["raise", "omit"] = "raise"
+    nan_policy: NanPolicy = "raise"
 
     def update(self, labels_true: Any, labels_pred: Any) -> Self:
         """Take a batch.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from streammetrics.core.configured import require
+from streammetrics.core.constraints import Positive
 from streammetrics.core.exact.integers import exact_dot
 from streammetrics.metrics.clustering.base import LabelingMetric
 from streammetrics.metrics.clustering.information import (
@@ -207,12 +207,7 @@ class VMeasure(InformationMetric):
         0.8
     """
 
-    beta: float = 1.0
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        require(self, "beta", 0 < self.beta < math.inf, "a finite number above 0")
+    beta: Annotated[float, Positive] = 1.0
 
     def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - not the counts
         """Return the harmonic mean."""

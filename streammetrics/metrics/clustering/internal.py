@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from streammetrics.core.configured import require
+from streammetrics.core.constraints import MaxPoints, NanPolicy, Seed
 from streammetrics.core.errors import EstimateWarning
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import Interval, KeyedValues
@@ -47,7 +49,7 @@ class InternalMetric(Metric):
         nan_policy: ``"raise"`` or ``"omit"`` rows with a missing value.
     """
 
-    nan_policy: Literal["raise", "omit"] = "raise"
+    nan_policy: NanPolicy = "raise"
 
     def update(self, X: Any, labels: Any) -> Self:  # noqa: N803 - the field's name for points
         """Take a batch.
@@ -76,8 +78,8 @@ class SampledMetric(InternalMetric):
         nan_policy: ``"raise"`` or ``"omit"`` rows with a missing value.
     """
 
-    max_points: int = 20_000
-    seed: int = 0
+    max_points: MaxPoints = 20_000
+    seed: Seed = 0
 
     def _sample(self) -> PointSample:
         """Return an empty sample of this metric's budget."""
@@ -206,9 +208,8 @@ class DaviesBouldin(SampledMetric):
     centroids: Any = None
 
     def check_parameters(self) -> None:
-        """Check what a type cannot say."""
+        """Bring the centroids to tuples."""
         self.centroids = as_centroids(self.centroids)
-        super().check_parameters()
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return sums by centroid, or sums of clusters and a sample of points."""
@@ -293,11 +294,10 @@ class Silhouette(SampledMetric):
     centroids: Any = None
 
     def check_parameters(self) -> None:
-        """Check what a type cannot say."""
+        """Bring the centroids to tuples; a silhouette compares at least two."""
         self.centroids = as_centroids(self.centroids)
-        if self.centroids is not None and len(self.centroids) < 2:
-            raise ValueError("centroids has one row: a silhouette compares at least two")
-        super().check_parameters()
+        several = self.centroids is None or len(self.centroids) > 1
+        require(self, "centroids", several, "at least two rows, as a silhouette compares them")
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return sums by centroid, or a sample of points."""

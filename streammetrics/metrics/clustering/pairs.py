@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.configured import require
+from streammetrics.core.constraints import Positive
 from streammetrics.core.exact.integers import exact_dot
 from streammetrics.metrics.clustering.base import LabelingMetric
 
@@ -230,12 +230,7 @@ class PairFBeta(PairMetric):
         0.6666666666666666
     """
 
-    beta: float = 1.0
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        require(self, "beta", 0 < self.beta < math.inf, "a finite number above 0")
+    beta: Annotated[float, Positive] = 1.0
 
     def _of_pairs(self, pairs: Pairs) -> float:
         """Return the F-measure."""

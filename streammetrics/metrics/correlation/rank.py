@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from streammetrics.core.constraints import MaxPairs, NanPolicy
 from streammetrics.core.exact.integers import exact_dot
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.metric import Metric
@@ -40,8 +41,8 @@ class RankCorrelation(Metric):
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
     """
 
-    max_pairs: int = MAX_PAIRS
-    nan_policy: Literal["raise", "omit"] = "raise"
+    max_pairs: MaxPairs = MAX_PAIRS
+    nan_policy: NanPolicy = "raise"
 
     def update(self, y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> Self:
         """Take rows: two numbers (n,), which may be infinite. Weights raise: there are none."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 
+from streammetrics.core.constraints import AtLeast, NanPolicy, Positive
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import KeyedValues
@@ -67,8 +68,9 @@ class RankingMetric(Metric):
 
     - `ties`: results with equal scores, ``"average"``: the expectation over their orders;
       ``"doc"``: by descending document, integers by value and strings by code point (trec_eval's).
-    - `relevant_at`: the least relevance that is relevant, above 0. Metrics of graded gains use all
-      positive relevances, and this only to tell which queries have something relevant.
+    - `relevant_at`: the least relevance that is relevant, above 0 (0 and below never is). Metrics
+      of graded gains use all positive relevances, and this only to tell which queries have
+      something relevant.
     - `no_relevant`: a judged query without a relevant document counts as ``"zero"`` or is left
       out, ``"skip"``.
     - `unretrieved`: the same for a judged query without results (``"zero"`` is trec_eval's ``-c``).
@@ -78,21 +80,10 @@ class RankingMetric(Metric):
     """
 
     ties: Literal["average", "doc"] = "average"
-    relevant_at: float = 1.0
+    relevant_at: Annotated[float, Positive] = 1.0
     no_relevant: Literal["zero", "skip"] = "zero"
     unretrieved: Literal["zero", "skip"] = "zero"
-    nan_policy: Literal["raise", "omit"] = "raise"
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        if self._depth is not None and self._depth < 1:
-            raise ValueError(f"{type(self).__name__}(k={self._depth}): expected at least 1")
-        if not 0 < self.relevant_at < math.inf:
-            raise ValueError(
-                f"{type(self).__name__}(relevant_at={self.relevant_at!r}): expected a finite "
-                "number above 0 (relevance 0 and below is never relevant)"
-            )
+    nan_policy: NanPolicy = "raise"
 
     @property
     def _depth(self) -> int | None:
@@ -168,7 +159,7 @@ class RankingMetric(Metric):
 class AtK(RankingMetric):
     """A metric of the first k results."""
 
-    k: int
+    k: Annotated[int, AtLeast(1)]
 
     @property
     def _depth(self) -> int | None:
@@ -179,7 +170,7 @@ class AtK(RankingMetric):
 class UpToK(RankingMetric):
     """A metric of the first k results, or of all."""
 
-    k: int | None = None
+    k: Annotated[int, AtLeast(1)] | None = None
 
     @property
     def _depth(self) -> int | None:

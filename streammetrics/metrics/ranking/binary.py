@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
+from streammetrics.core.constraints import AtLeast, Between
 from streammetrics.metrics.ranking.base import AtK, RankingMetric, UpToK
 from streammetrics.metrics.ranking.view import added, ratio, running_product, running_sum, spread
 from streammetrics.statistics.rankings.combine import nonrelevant_alone
@@ -141,13 +141,7 @@ class FBetaAtK(AtK):
         0.5
     """
 
-    beta: float = 1.0
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        if not 0 <= self.beta < math.inf:
-            raise ValueError(f"FBetaAtK(beta={self.beta!r}): expected a finite number from 0 up")
+    beta: Annotated[float, AtLeast(0)] = 1.0
 
     def _values(self, ranking: Ranking) -> Floats:
         """Return (1 + b^2) hits / (b^2 R + k)."""
@@ -339,13 +333,7 @@ class RankBiasedPrecision(RankingMetric):
         0.375
     """
 
-    p: float
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        if not 0 < self.p < 1:
-            raise ValueError(f"RankBiasedPrecision(p={self.p!r}): expected a number inside (0, 1)")
+    p: Annotated[float, Between(0, 1, without=(0, 1))]
 
     def _values(self, ranking: Ranking) -> Floats:
         """Return (1 - p) sum p^(rank - 1) over relevant results."""

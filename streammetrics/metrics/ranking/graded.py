@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
+from streammetrics.core.constraints import Positive
 from streammetrics.metrics.ranking.base import UpToK
 from streammetrics.metrics.ranking.view import ratio, running_product, spread
 from streammetrics.statistics.rankings.order import run_starts
@@ -120,16 +121,7 @@ class ExpectedReciprocalRank(UpToK):
         0.5833333333333334
     """
 
-    max_grade: float | None = None
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        if self.max_grade is not None and not 0 < self.max_grade < np.inf:
-            raise ValueError(
-                f"ExpectedReciprocalRank(max_grade={self.max_grade!r}): expected a finite number "
-                "above 0"
-            )
+    max_grade: Annotated[float, Positive] | None = None
 
     def statistics(self) -> tuple[RankingBuffer]:
         """Return a buffer that holds no relevance above `max_grade`."""

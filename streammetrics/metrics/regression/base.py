@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
@@ -54,7 +55,7 @@ class RegressionMetric(Metric):
         nan_policy: ``"omit"`` leaves rows with a missing value out; `n_omitted` counts them.
     """
 
-    nan_policy: Literal["raise", "omit"] = "raise"
+    nan_policy: NanPolicy = "raise"
 
     def update(self, y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> Self:
         """Take rows.

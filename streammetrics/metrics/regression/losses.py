@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from streammetrics.core.configured import require, within
+from streammetrics.core.constraints import Outside, Positive, Share
 from streammetrics.core.exact.rounding import root
 from streammetrics.metrics.regression.base import OutputwiseMetric, averaged, ratio
 from streammetrics.statistics.sums.moments import Moments
@@ -265,12 +264,7 @@ class PinballLoss(MeanLoss):
         0.625
     """
 
-    alpha: float = 0.5
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        require(self, "alpha", within(self.alpha, 0, 1), "a number from 0 to 1")
-        super().check_parameters()
+    alpha: Share = 0.5
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
@@ -294,13 +288,7 @@ class HuberLoss(MeanLoss):
         1.3125
     """
 
-    delta: float = 1.0
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        fits = within(self.delta, 0, math.inf) and 0 < self.delta < math.inf
-        require(self, "delta", fits, "a finite number above 0")
-        super().check_parameters()
+    delta: Annotated[float, Positive] = 1.0
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
@@ -350,14 +338,7 @@ class TweedieDeviance(MeanLoss):
         1.0
     """
 
-    power: float = 0.0
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        fits = within(self.power, -math.inf, math.inf) and not 0 < self.power < 1
-        fits = fits and abs(self.power) < math.inf
-        require(self, "power", fits, "a finite number that is not between 0 and 1")
-        super().check_parameters()
+    power: Annotated[float, Outside(0, 1)] = 0.0
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of deviances."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core.configured import require, within
+from streammetrics.core.constraints import Bins, Share
 from streammetrics.core.results.values import Interval
 from streammetrics.metrics.regression.base import OutputwiseMetric, averaged
 from streammetrics.statistics.sums.extremes import Extremes
@@ -46,12 +46,7 @@ class MaxError(OutputwiseMetric):
 class ErrorQuantile(OutputwiseMetric):
     """A quantile of the absolute error, certain to lie in `bounds`."""
 
-    max_bins: int = 1 << 20
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        require(self, "max_bins", within(self.max_bins, 2, 1 << 29), "an int from 2 to 2**29")
-        super().check_parameters()
+    max_bins: Bins = 1 << 20
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the histogram of absolute errors."""
@@ -122,13 +117,8 @@ class AbsoluteErrorQuantile(ErrorQuantile):
         2.8
     """
 
-    q: float
+    q: Share
     method: QuantileMethod = "linear"
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        require(self, "q", within(self.q, 0, 1), "a number from 0 to 1")
-        super().check_parameters()
 
     def _estimates(self, errors: ValueHistogram) -> list[Estimate]:
         return errors.quantiles(self.q, self.method)

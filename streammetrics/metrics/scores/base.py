@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from streammetrics.core.columns.labels import A_LABEL, is_label, one_kind
-from streammetrics.core.configured import require
+from streammetrics.core.columns.labels import Label, one_kind
+from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import Curves
 from streammetrics.core.results.values import Interval, LabelledArray
-from streammetrics.metrics.averages import lone_doubt, mean_of_classes
+from streammetrics.metrics.averages import ZeroDivision, lone_doubt, mean_of_classes
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.histogram import MAX_BINS, ScoreHistogram
 
@@ -43,20 +43,18 @@ class ScoredMetric(Metric):
         ignore_index: Rows with this true label are left out, whatever else they hold.
     """
 
-    pos_label: bool | int | float | str = 1
+    pos_label: Label = 1
     labels: Any = None
-    nan_policy: Literal["raise", "omit"] = "raise"
+    nan_policy: NanPolicy = "raise"
     from_logits: bool = False
     ignore_index: int | None = None
 
     _younger = frozenset({"from_logits", "ignore_index"})
 
     def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        require(self, "pos_label", is_label(self.pos_label), A_LABEL)
+        """Bring the labels to one kind."""
         if self.labels is not None:
             self.labels = one_kind(self.labels, self.ignore_index)
-        super().check_parameters()
 
     def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
         """Take rows: labels (n,), and scores of the positive class (n,) or of K classes (n, K)."""
@@ -81,7 +79,7 @@ class ScoreMetric(ScoredMetric):
             may have. The others: see `ScoredMetric`.
     """
 
-    max_bins: int = MAX_BINS
+    max_bins: Bins = MAX_BINS
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram."""
@@ -107,10 +105,9 @@ class ClassScoreMetric(ScoreMetric):
     """
 
     average: Literal["macro", "weighted"] | None = "macro"
-    zero_division: float | None = None
+    zero_division: ZeroDivision = None
 
     _younger = ScoreMetric._younger | {"zero_division"}
-    _may_be_nan = frozenset({"zero_division"})
 
     @abstractmethod
     def _value(self, stairs: Staircase) -> float:

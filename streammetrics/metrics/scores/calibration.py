@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.configured import require
+from streammetrics.core.constraints import Between
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.results.curves import Points
 from streammetrics.core.results.values import Interval
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["CalibrationCurve", "CalibrationError"]
 
 _MOST_BINS = 1 << 20  # more would cost what no state says
-_SOME_BINS = f"at least one bin, at most {_MOST_BINS:,}"
 
 
 class _Calibration(NamedTuple):
@@ -69,13 +68,8 @@ class CalibrationError(ClassScoreMetric):
         0.1875
     """
 
-    n_bins: int = 15
+    n_bins: Annotated[int, Between(1, _MOST_BINS)] = 15
     norm: Literal["l1", "l2", "max"] = "l1"
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        require(self, "n_bins", 1 <= self.n_bins <= _MOST_BINS, _SOME_BINS)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram, and the check that scores are probabilities."""
@@ -152,12 +146,7 @@ class CalibrationCurve(ScoreMetric):
         CalibrationPoints(prob_true=array([0.5, 1. ]), prob_pred=array([0.25 , 0.875]))
     """
 
-    n_bins: int = 5
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        require(self, "n_bins", 1 <= self.n_bins <= _MOST_BINS, _SOME_BINS)
+    n_bins: Annotated[int, Between(1, _MOST_BINS)] = 5
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram, and the check that scores are probabilities."""

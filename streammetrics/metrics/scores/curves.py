@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.configured import require
+from streammetrics.core.constraints import Between
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.results.curves import Points
 from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all
@@ -151,13 +151,7 @@ class ROCAUC(ClassScoreMetric):
         0.75
     """
 
-    max_fpr: float | None = None
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        fits = self.max_fpr is None or 0 < self.max_fpr <= 1
-        require(self, "max_fpr", fits, "a rate in (0, 1] or None")
+    max_fpr: Annotated[float, Between(0, 1, without=(0,))] | None = None
 
     def _value(self, stairs: Staircase) -> float:
         """Return the area with cells as ties."""

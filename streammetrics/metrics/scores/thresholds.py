@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.configured import require
+from streammetrics.core.constraints import Share
 from streammetrics.metrics.scores.base import ROUNDING, ClassScoreMetric
 
 if TYPE_CHECKING:
@@ -132,12 +132,7 @@ class RecallAtPrecision(BestThreshold):
         0.5
     """
 
-    p: float
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        require(self, "p", 0 <= self.p <= 1, "a rate in [0, 1]")
+    p: Share
 
     def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
@@ -174,12 +169,7 @@ class PrecisionAtRecall(BestThreshold):
         1.0
     """
 
-    r: float
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        require(self, "r", 0 <= self.r <= 1, "a rate in [0, 1]")
+    r: Share
 
     def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
@@ -215,12 +205,7 @@ class SensitivityAtSpecificity(BestThreshold):
         1.0
     """
 
-    s: float
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        require(self, "s", 0 <= self.s <= 1, "a rate in [0, 1]")
+    s: Share
 
     def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float

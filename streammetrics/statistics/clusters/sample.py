@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.constraints import MaxPoints, NanPolicy, Seed
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
@@ -44,17 +45,9 @@ class PointSample(Statistic):
     they lie in, which stay certain. About 8 (d + 3) bytes a point and 16 (d + 1) a cluster.
     """
 
-    max_points: int = 20_000
-    seed: int = 0
-    nan_policy: Literal["raise", "omit"] = "raise"
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        if self.max_points < 2:
-            raise ValueError(f"max_points={self.max_points}: at least 2 points must be kept")
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed={self.seed}: expected an integer in [0, 2**32)")
+    max_points: MaxPoints = 20_000
+    seed: Seed = 0
+    nan_policy: NanPolicy = "raise"
 
     @property
     def schema(self) -> Schema:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
+from streammetrics.core.constraints import MaxPairs, NanPolicy
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.histograms.keys import MAX_LEVEL, cell_edges, cell_id_range, cell_ids
 from streammetrics.core.histograms.pairs import Axis, PairCells
@@ -50,14 +51,8 @@ class PairHistogram(Statistic):
     for each of both. Cost: about 120 ns a row while exact, then 200 to 350, all of it sorting.
     """
 
-    max_pairs: int = MAX_PAIRS
-    nan_policy: Literal["raise", "omit"] = "raise"
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        if not 4 <= self.max_pairs <= 1 << 27:
-            raise ValueError(f"max_pairs={self.max_pairs}: expected 4 to 2**27")
+    max_pairs: MaxPairs = MAX_PAIRS
+    nan_policy: NanPolicy = "raise"
 
     @property
     def schema(self) -> Schema:

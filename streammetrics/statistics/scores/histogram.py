@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.columns.scored import ScoredLabels
 from streammetrics.core.columns.scores import Scores
+from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.histograms.histogram import DyadicHistogram
 from streammetrics.core.state.arrays import nested, part, take_array
@@ -33,18 +34,12 @@ class ScoreHistogram(Statistic):
     scores are kept as probabilities, and (n,) ones as the logits they are, in the same order.
     """
 
-    max_bins: int = MAX_BINS
+    max_bins: Bins = MAX_BINS
     pos_label: Any = 1
     labels: tuple[Any, ...] | None = None
-    nan_policy: Literal["raise", "omit"] = "raise"
+    nan_policy: NanPolicy = "raise"
     ignore_index: int | None = None
     from_logits: bool = False
-
-    def check_parameters(self) -> None:
-        """Check what a type cannot say."""
-        super().check_parameters()
-        if not 2 <= self.max_bins <= 1 << 29:
-            raise ValueError(f"max_bins={self.max_bins}: expected 2 to 2**29")
 
     @property
     def schema(self) -> Schema:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core.constraints import Bins
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.histograms.histogram import DyadicHistogram
@@ -38,7 +39,7 @@ class ValueHistogram(Statistic):
     """
 
     of: Literal["values", "errors"]
-    max_bins: int = 1 << 20
+    max_bins: Bins = 1 << 20
     nan_policy: Literal["raise", "omit"] = "raise"
 
     @property
