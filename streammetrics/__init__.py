@@ -42,6 +42,7 @@ from streammetrics.core.stateful import from_bytes, load
 from streammetrics.engines.local import evaluate
 from streammetrics.inference import families  # noqa: F401 - registers how sure each metric is
 from streammetrics.ledger.ledger import Ledger
+from streammetrics.live.live import Live
 from streammetrics.metrics import aggregation
 from streammetrics.metrics.aggregation import *  # noqa: F403 - each module lists its public names
 from streammetrics.metrics.classification import overall as classification_overall
@@ -85,6 +86,7 @@ __all__ = [
     "Interval",
     "InvalidBatchError",
     "Ledger",
+    "Live",
     "Metric",
     "MetricSet",
     "NoConfidenceError",

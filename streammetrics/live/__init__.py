@@ -1,0 +1,1 @@
+"""Metrics over time: panes, windows, late labels, and a state that survives."""

@@ -1,0 +1,114 @@
+"""What a `Live` is told once: it is compared before anything is merged, and stands in its bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.errors import StateFormatError
+from streammetrics.live.tiers import Tier, tiers_of
+from streammetrics.live.time import duration, shown_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+_SCALARS = (int, float, str, bool)
+
+
+@dataclass(frozen=True)
+class Config:
+    """The parameters of which the state is a function, durations in nanoseconds."""
+
+    tiers: tuple[Tier, ...]
+    label_ttl: int
+    label_lateness: int
+    default_label: int | float | str | bool | None
+    keep_rows: int
+    max_pending: int
+
+    @classmethod
+    def of(
+        cls,
+        tiers: Sequence[Sequence[Any]],
+        label_ttl: str | timedelta,
+        label_lateness: str | timedelta,
+        default_label: Any,
+        keep_rows: int,
+        max_pending: int,
+    ) -> Config:
+        """Return the parameters as a user gives them, checked."""
+        if default_label is not None and not isinstance(default_label, _SCALARS):
+            raise ValueError(f"default_label={default_label!r} is no label")
+        ttl, lateness = duration(label_ttl, "label_ttl"), duration(label_lateness, "label_lateness")
+        return cls(
+            tiers_of(tiers),
+            ttl,
+            lateness,
+            default_label,
+            _count(keep_rows, "keep_rows", 0),
+            _count(max_pending, "max_pending", 1),
+        )
+
+    @property
+    def horizon(self) -> int:
+        """How long after its prediction a row waits for its label and for corrections."""
+        return self.label_ttl + self.label_lateness
+
+    def described(self) -> dict[str, Any]:
+        """Return what a file says of the parameters."""
+        told = {field.name: getattr(self, field.name) for field in fields(self)}
+        tiers = [[tier.length, tier.count, tier.zone] for tier in self.tiers]
+        return {**told, "tiers": tiers}
+
+    @classmethod
+    def read(cls, told: Any) -> Config:
+        """Return the parameters that a file tells of, after checking them."""
+        names = [field.name for field in fields(cls)]
+        if not isinstance(told, dict) or list(told) != names or not _is_tiers(told["tiers"]):
+            raise StateFormatError("the state does not say how it keeps time")
+        times = {name: _shown(told[name]) for name in ("label_ttl", "label_lateness")}
+        tiers = [
+            (_shown(length), _shown(length * count), *([zone] if zone else []))
+            for length, count, zone in told["tiers"]
+        ]
+        try:
+            return cls.of(**{**told, **times, "tiers": tiers})
+        except (TypeError, ValueError) as error:
+            raise StateFormatError(f"the state has no such parameters: {error}") from error
+
+    def differing(self, other: Config) -> str:
+        """Return in what another differs, for a message."""
+        return "; ".join(
+            f"{field.name} is {_said(theirs)} there and {_said(mine)} here"
+            for field in fields(self)
+            if (mine := getattr(self, field.name)) != (theirs := getattr(other, field.name))
+        )
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(tier.shown for tier in value)
+    return shown_duration(value) if type(value) is int and value >= 10**9 else repr(value)
+
+
+def _shown(nanoseconds: Any) -> str:
+    return shown_duration(nanoseconds) if type(nanoseconds) is int and nanoseconds > 0 else ""
+
+
+def _is_tiers(told: Any) -> bool:
+    return isinstance(told, tuple) and all(
+        isinstance(tier, tuple)
+        and len(tier) == 3
+        and all(type(n) is int and 0 < n < 1 << 64 for n in tier[:2])
+        and isinstance(tier[2], str)
+        for tier in told
+    )
+
+
+def _count(value: Any, name: str, least: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} is not an integer")
+    if value < least:
+        raise ValueError(f"{name}={value} is less than {least}")
+    return value

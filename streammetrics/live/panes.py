@@ -1,0 +1,154 @@
+"""The panes of all tiers: rows in, the old ones out, and windows over them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streammetrics.core.columns.schema import joined
+from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.core.layout import STAGED
+from streammetrics.live.rows import pieces
+from streammetrics.live.windows import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Facts, Rows
+    from streammetrics.core.layout import Layout, State
+    from streammetrics.live.rows import Piece
+    from streammetrics.live.tiers import Tier
+
+NEVER = -1  # the newest time where there was none
+
+
+class Panes:
+    """The states of the panes that each tier keeps: a function of the rows and their times.
+
+    A tier keeps the panes above ``newest - count``, where `newest` is the pane of the newest time
+    seen; a row that falls into none of them is nowhere, however it came.
+    """
+
+    def __init__(self, layout: Layout, tiers: Sequence[Tier]) -> None:
+        self.layout = layout
+        self.tiers = tuple(tiers)
+        self.rows = tuple(Row(layout, tier.count) for tier in tiers)
+        self.newest = NEVER
+        self.dropped = 0  # rows that came too late for every tier; of no state
+        self._facts: tuple[Facts, ...] = tuple({} for _ in layout.schemas)  # of all rows so far
+
+    def add(self, times: NDArray[np.int64], batch: Batch) -> None:
+        """Take rows, or raise and be as before."""
+        if not len(times):
+            return
+        newest = max(self.newest, int(times.max()))
+        dropped, changed = 0, self._unchanged()
+        oldest = [tier.oldest(newest) for tier in self.tiers]
+        for piece in list(pieces(self.layout, self.tiers, times, batch)):
+            if piece.panes[-1] < oldest[-1]:
+                dropped += piece.n
+            else:
+                self._grow(changed, piece, oldest)
+        facts = self._agreed(changed)
+        self._put(changed, newest)
+        self._facts = facts
+        self.dropped += dropped
+
+    def _unchanged(self) -> list[dict[int, State]]:
+        return [{} for _ in self.tiers]
+
+    def _grow(self, changed: list[dict[int, State]], piece: Piece, oldest: Sequence[int]) -> None:
+        """Bring rows to the changed states of the panes that are kept."""
+        layout, (panes, rows, n) = self.layout, piece
+        for row, pane, first, states in zip(self.rows, panes, oldest, changed, strict=True):
+            if pane >= first:
+                state = states.get(pane) or row.states.get(pane) or layout.start
+                states[pane] = grown(layout, state, rows, n)
+
+    def _put(self, changed: Sequence[dict[int, State]], newest: int) -> None:
+        """Set the states of panes, and take away those that are too old for the newest time."""
+        before, self.newest = self.newest, newest
+        over = []
+        for tier, row, states in zip(self.tiers, self.rows, changed, strict=True):
+            row.put(states)
+            if newest > before >= 0 and tier.number(newest) > tier.number(before):
+                row.drop(row.before(tier.oldest(newest)))
+                over.append((row, tier.number(before)))
+        for row, number in over:  # no more rows are to be expected
+            row.settled(number)
+
+    def merge(self, others: Sequence[Panes]) -> None:
+        """Take what others hold, which are untouched, or raise and be as before."""
+        newest = max([self.newest, *(other.newest for other in others)])
+        if newest == NEVER:
+            return
+        changed = self._unchanged()
+        for place, (tier, mine) in enumerate(zip(self.tiers, self.rows, strict=True)):
+            theirs = [other.rows[place] for other in others]
+            oldest = tier.oldest(newest)
+            for number in sorted({n for row in theirs for n in row.states.irange(oldest)}):
+                found = [state for row in theirs if (state := row.settled(number)) is not None]
+                start = mine.settled(number) or self.layout.start
+                changed[place][number] = self.layout.merged(start, found)
+        try:
+            facts = self._agreed(changed)
+        except InvalidBatchError as error:
+            raise IncompatibleMetricsError(f"they saw different kinds of rows: {error}") from None
+        self._put(changed, newest)
+        self._facts = facts
+        self.dropped += sum(other.dropped for other in others)
+
+    def over(self, place: int, first: int, last: int) -> State:
+        """Return what some panes of a tier have seen together."""
+        states = self.rows[place].over(first, last)
+        return self.layout.merged(states[0], states[1:]) if states else self.layout.start
+
+    def whole(self) -> State:
+        """Return what the panes of the last tier have seen together."""
+        numbers = list(self.rows[-1].states)
+        return self.over(-1, numbers[0], numbers[-1]) if numbers else self.layout.start
+
+    def agree(self) -> None:
+        """Learn what rows are from states that were read."""
+        self._facts = self._agreed([row.states for row in self.rows])
+
+    def _agreed(self, changed: Sequence[Mapping[int, State]]) -> tuple[Facts, ...]:
+        """Return what all rows agree on, or raise `InvalidBatchError` where they do not."""
+        facts = self._facts
+        for states in changed:
+            for state in states.values():
+                more = [feed.facts for feed in state.agreed or state.feeds]
+                if any(one != other for one, other in zip(facts, more, strict=True)):
+                    facts = tuple(map(joined, facts, more))
+        return facts
+
+    def copy(self) -> Panes:
+        """Return independent panes at the same states."""
+        twin = Panes(self.layout, self.tiers)
+        for mine, row in zip(twin.rows, self.rows, strict=True):
+            mine.states.update(row.states)
+        twin.newest, twin.dropped, twin._facts = self.newest, self.dropped, self._facts
+        return twin
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        return sum(
+            statistic.nbytes
+            for row in self.rows
+            for number in list(row.states)
+            if (state := row.settled(number)) is not None
+            for statistic in state.statistics
+        )
+
+
+def grown(layout: Layout, state: State, rows: tuple[Rows, ...], n: int) -> State:
+    """Return a state after rows, which wait in it as long as they are few."""
+    if n > STAGED or (layout.wary and layout.urgent(state, rows)):
+        return layout.with_rows(state, rows)
+    if state.pending >= STAGED:
+        state = layout.fed(state)
+    return layout.with_staged(state, rows, n)

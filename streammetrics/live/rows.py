@@ -1,0 +1,99 @@
+"""Rows in: columns as a suite's `update` takes them, cut into the panes that their times say."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Rows
+    from streammetrics.core.layout import Layout
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.live.tiers import Tier
+
+AT_ONCE = 1 << 15  # rows of one piece: two columns of float64 stay in cache
+
+
+class Piece(NamedTuple):
+    """Rows that fall into one pane of each tier, as each schema reads them."""
+
+    panes: tuple[int, ...]
+    rows: tuple[Rows, ...]
+    n: int
+
+
+class _Catch:
+    """What stands in the place of an accumulator, and keeps the batch that it is fed."""
+
+    batch: Batch
+
+    def update(self, batch: Batch) -> None:
+        self.batch = batch
+
+
+def batch_of(suite: Mergeable, columns: Mapping[str, Any]) -> Batch:
+    """Return the batch that a suite's own `update` makes of columns, which it names and checks."""
+    catch = _Catch()
+    twin = object.__new__(type(suite))
+    twin.__dict__.update(suite.__dict__)
+    twin.__dict__["_accumulator"] = catch
+    twin.update(**columns)
+    batch, layout = catch.batch, suite._layout
+    if layout.leader:
+        batch.spread(layout.leader)
+    for name in (*layout.required, *layout.optional):
+        if name in layout.required or batch.has(name):
+            batch.column(name)
+    return batch
+
+
+def pieces(
+    layout: Layout, tiers: Sequence[Tier], times: NDArray[np.int64], batch: Batch
+) -> Iterator[Piece]:
+    """Yield the rows of a batch by the panes that they fall into.
+
+    Raises:
+        InvalidBatchError: There is not one time a row, or the rows are not what they should be.
+    """
+    n = len(times)
+    if n != batch.n_rows:
+        raise InvalidBatchError(f"time has {n} rows, the other columns have {batch.n_rows}")
+    if (times[1:] < times[:-1]).any():
+        order = np.argsort(times, kind="stable")
+        times, sorted_batch = times[order], taken(batch, order)
+    else:
+        sorted_batch = batch
+    numbers = np.array([tier.numbers(times) for tier in tiers])
+    cuts = np.flatnonzero((numbers[:, 1:] != numbers[:, :-1]).any(axis=0)) + 1
+    bounds = [0, *cuts.tolist(), n]
+    for start, end in pairwise(bounds):
+        panes = tuple(numbers[:, start].tolist())
+        for first in range(start, end, AT_ONCE):
+            last = min(first + AT_ONCE, end)
+            part = sorted_batch if last - first == n else sorted_batch.slice(first, last)
+            yield Piece(panes, _read(layout, part, batch), last - first)
+
+
+def _read(layout: Layout, part: Batch, whole: Batch) -> tuple[Rows, ...]:
+    try:
+        return layout.read(part)
+    except InvalidBatchError:
+        layout.read(whole)  # counts over the whole batch, and names its first bad row
+        raise
+
+
+def taken(batch: Batch, rows: NDArray[np.intp]) -> Batch:
+    """Return some rows of a batch, of which every column is converted."""
+    part = batch.slice(0, 0)
+    part._columns = {title: column[rows] for title, column in batch._columns.items()}
+    part.n_rows = len(rows)
+    return part

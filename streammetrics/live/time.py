@@ -1,0 +1,172 @@
+"""Time in: whatever says when, as nanoseconds since 1970, and durations as nanoseconds."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SECOND = 10**9
+DAY = 86_400 * SECOND
+LATEST = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp())  # seconds; times are before it
+
+_UNITS = {
+    "ns": 1, "us": 10**3, "ms": 10**6, "s": SECOND, "sec": SECOND, "min": 60 * SECOND,
+    "h": 3600 * SECOND, "d": DAY, "w": 7 * DAY,
+}  # fmt: skip
+_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DTYPE = np.dtype("datetime64[ns]")
+
+
+def duration(value: str | timedelta, name: str) -> int:
+    """Return a length of time in nanoseconds, more than none.
+
+    Raises:
+        ValueError: It is none; the message says how one is written.
+    """
+    nanoseconds = 0
+    if isinstance(value, timedelta):
+        nanoseconds = _of_timedelta(value)
+    elif isinstance(value, str) and (found := _DURATION.fullmatch(value)):
+        number, unit = found.groups()
+        if unit in _UNITS:
+            whole, _, part = number.partition(".")
+            scaled = int(whole + part) * _UNITS[unit]
+            nanoseconds, rest = divmod(scaled, 10 ** len(part))
+            nanoseconds = 0 if rest else nanoseconds
+    if nanoseconds <= 0:
+        raise ValueError(
+            f'{name}={value!r} is no duration: write "90s", "5min", "1h", "7d", or a timedelta'
+        )
+    return nanoseconds
+
+
+def shown_duration(nanoseconds: int) -> str:
+    """Return a duration as `duration` reads it."""
+    for unit in ("d", "h", "min", "s", "ms", "us"):
+        if nanoseconds % _UNITS[unit] == 0:
+            return f"{nanoseconds // _UNITS[unit]}{unit}"
+    return f"{nanoseconds}ns"
+
+
+def shown_time(nanoseconds: int) -> str:
+    """Return a time as people read it, in UTC."""
+    return f"{np.datetime64(int(nanoseconds), 'ns').astype('datetime64[us]')}Z"
+
+
+def instant(value: Any, name: str = "time") -> int:
+    """Return one time in nanoseconds since 1970.
+
+    Args:
+        value: An aware ``datetime``, a ``datetime64`` (in UTC), POSIX seconds, or text of ISO 8601
+            with its zone.
+        name: What the message calls it.
+
+    Raises:
+        InvalidBatchError: It is none of these, or before 1970 or beyond 2200.
+    """
+    return int(instants([value], name)[0])
+
+
+def instants(values: Any, name: str = "time") -> NDArray[np.int64]:
+    """Return a column of times in nanoseconds since 1970, or raise as `instant` does."""
+    array = _array(values, name)
+    if array.dtype.kind == "M":
+        return _of_dates(array, name)
+    if array.dtype.kind in "iuf":
+        return _of_seconds(array, name)
+    if array.dtype.kind in "OU":
+        each = [_one(value, name, row) for row, value in enumerate(array.tolist())]
+        return np.array(each, np.int64).reshape(-1)
+    return _refuse(name, f"holds {array.dtype}, which is no time", array.tolist()[0], 0)
+
+
+def _array(values: Any, name: str) -> NDArray[Any]:
+    """Return a column as NumPy has it: of numbers, dates, or objects."""
+    kind = type(values).__module__.partition(".")[0]
+    if kind == "pandas" and getattr(values.dtype, "tz", None) is not None:
+        values = values.to_numpy(dtype=_DTYPE)  # in UTC
+    elif kind == "polars" and getattr(values.dtype, "time_zone", None) is not None:
+        values = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
+    elif isinstance(values, list) and any(isinstance(value, datetime | str) for value in values):
+        column = np.empty(len(values), object)
+        column[:] = values
+        return column
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InvalidBatchError(f"{name} has {array.ndim} dimensions; one time a row is needed")
+    return array
+
+
+def _of_dates(array: NDArray[Any], name: str) -> NDArray[np.int64]:
+    missing = np.isnat(array)
+    if missing.any():
+        _refuse(name, "is missing (NaT)", "NaT", int(np.argmax(missing)))
+    seconds = array.astype("datetime64[s]").view(np.int64)  # which nothing overflows
+    _check(name, seconds, array)
+    return array.astype(_DTYPE).view(np.int64)
+
+
+def _of_seconds(array: NDArray[Any], name: str) -> NDArray[np.int64]:
+    seconds = array.astype(np.float64)
+    _check(name, seconds, array)
+    # The whole seconds and the rest are exact, their product would not be.
+    whole = np.floor(seconds)
+    rest = np.rint((seconds - whole) * SECOND).astype(np.int64)
+    return whole.astype(np.int64) * SECOND + rest
+
+
+def _check(name: str, seconds: NDArray[Any], given: NDArray[Any]) -> None:
+    good = (seconds >= 0) & (seconds < LATEST)
+    if not good.all():
+        row = int(np.argmin(good))
+        value = given[row].item() if given.dtype.kind != "M" else str(given[row])
+        _refuse(name, "is not between 1970 and 2200", value, row)
+
+
+def _one(value: Any, name: str, row: int) -> int:
+    """Return one time of a column of objects."""
+    if isinstance(value, str):
+        value = _parsed(value, name, row)
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            advice = "a datetime needs its zone: datetime.now(UTC), or .replace(tzinfo=...)"
+            _refuse(name, "is naive", value.isoformat(), row, advice)
+        nanoseconds = _of_timedelta(value - _EPOCH) + getattr(value, "nanosecond", 0)
+        if 0 <= nanoseconds < LATEST * SECOND:
+            return nanoseconds
+        _refuse(name, "is not between 1970 and 2200", value.isoformat(), row)
+    if isinstance(value, np.datetime64):
+        return int(_of_dates(np.array([value]), name)[0])
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        return int(_of_seconds(np.array([value]), name)[0])
+    return _refuse(name, "is no time", value, row)
+
+
+def _parsed(text: str, name: str, row: int) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        _refuse(name, "is no time of ISO 8601, as 2026-11-20T08:30Z", text, row)
+
+
+def _of_timedelta(value: timedelta) -> int:
+    return (value.days * 86_400 + value.seconds) * SECOND + value.microseconds * 1000
+
+
+def _refuse(name: str, what: str, value: Any, row: int, advice: str = "") -> NoReturn:
+    if not advice:
+        far = isinstance(value, int | float) and not math.isnan(value) and abs(value) >= LATEST
+        advice = "seconds are needed" + (": divide milliseconds by 1000" if far else "")
+        if not isinstance(value, int | float):
+            advice = "pass aware datetimes, datetime64, or POSIX seconds"
+    raise InvalidBatchError(f"{name} {what}, first in row {row} ({value!r}); {advice}", name, row)

@@ -1,0 +1,98 @@
+"""Windows: states of a row of panes merged through a tree, of which what did not change is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sortedcontainers import SortedDict
+
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from streammetrics.core.layout import Layout, State
+
+
+class Row:
+    """States by number, and what any run of them comes to.
+
+    The node of level l and place k is what the panes k·2^l to (k+1)·2^l - 1 come to. A run of n
+    panes is at most 2 log2(n) nodes; a pane that changes forgets the log2(n) nodes above it.
+    """
+
+    def __init__(self, layout: Layout, most: int) -> None:
+        self.layout = layout
+        self.states: SortedDict[int, State] = SortedDict()
+        self._levels = range(1, most.bit_length() + 1)
+        self._nodes: dict[tuple[int, int], State] = {}
+
+    def put(self, changed: Mapping[int, State]) -> None:
+        """Set the states of some panes."""
+        self.states.update(changed)
+        self._forget(changed)
+
+    def drop(self, numbers: Iterable[int]) -> None:
+        """Take panes away."""
+        gone = list(numbers)
+        for number in gone:
+            del self.states[number]
+        self._forget(gone)
+
+    def before(self, number: int) -> list[int]:
+        """Return the numbers of the panes before one."""
+        return list(self.states.irange(maximum=number, inclusive=(True, False)))
+
+    def settled(self, number: int) -> State | None:
+        """Return the state of a pane with no rows staged, ``None`` where there is no such pane."""
+        state: State | None = self.states.get(number)
+        if state is not None and state.staged:
+            state = self.states[number] = self._fed(number, state)
+        return state
+
+    def _fed(self, number: int, state: State) -> State:
+        try:
+            return self.layout.fed(state)
+        except MemoryError:  # the rows are not to blame
+            raise
+        except Exception:  # of whatever kind: it is a user's statistic
+            self.states[number], refused = self.layout.sifted(state)
+            raise InvalidBatchError("; ".join(map(str, refused))) from refused[0].error
+
+    def over(self, first: int, last: int) -> list[State]:
+        """Return states that together have seen what the panes `first` to `last` have."""
+        found = []
+        while first <= last:
+            level = 0
+            for higher in self._levels:
+                if first & ((1 << higher) - 1) or first + (1 << higher) - 1 > last:
+                    break
+                level = higher
+            node = self._node(level, first >> level)
+            if node is not None:
+                found.append(node)
+            first += 1 << level
+        return found
+
+    def _node(self, level: int, place: int) -> State | None:
+        if level == 0:
+            return self.settled(place)
+        node: State | None = self._nodes.get((level, place))
+        if node is None:
+            start = place << level
+            if not self._has(start, start + (1 << level) - 1):
+                return None
+            halves = [self._node(level - 1, 2 * place), self._node(level - 1, 2 * place + 1)]
+            some = [half for half in halves if half is not None]
+            node = some[0] if len(some) == 1 else self.layout.merged(some[0], some[1:])
+            self._nodes[level, place] = node
+        return node
+
+    def _has(self, first: int, last: int) -> bool:
+        return next(self.states.irange(first, last), None) is not None
+
+    def _forget(self, numbers: Iterable[int]) -> None:
+        if self._nodes:
+            for number in numbers:
+                for level in self._levels:
+                    self._nodes.pop((level, number >> level), None)

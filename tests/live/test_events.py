@@ -1,0 +1,148 @@
+"""Events in: one by one or in columns, checked at once, from any number of threads."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from live.events import START, SUITE, live, rows
+
+import streammetrics as sm
+
+
+def test_events_one_by_one_are_those_of_columns():
+    data = rows(3000)
+    one = live()
+    for when, label, score in zip(*(column.tolist() for column in data.values()), strict=True):
+        one.observe(time=when, y_true=label, y_score=score)
+    assert one.to_bytes() == live().observe(**data).to_bytes()
+    assert (
+        one.n_rows
+        == sm.MetricSet(SUITE)
+        .update(y_true=data["y_true"][: one.n_rows], y_score=data["y_score"][: one.n_rows])
+        .n_rows
+    )
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"y_score": float("nan")}, "y_score is missing"),
+        ({"y_score": 1.5}, r"y_score .* in 1 row, first in row 0 \(1.5\)"),
+        ({"y_score": "high"}, "y_score holds text"),
+        ({"y_true": 2}, "third label|contradict|negative label"),
+        ({"y_true": "yes"}, "pos_label is 1|strings"),
+        ({"y_true": None}, "no column 'y_true'"),
+        ({"y_score": [0.5, 0.25]}, r"y_score has shape \(1, 2\)"),
+        ({"y_prob": 0.5}, "no input is called 'y_prob'"),
+        ({"time": time.time() + 3600}, "ahead of the clock by more than max_ahead"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("known", [0, 50], ids=["first", "later"])
+def test_what_is_wrong_raises_at_once_and_changes_nothing(bad, message, known):
+    state = live()
+    for place in range(known):
+        state.observe(time=START + place, y_true=place % 2, y_score=place / 50)
+    if known == 0 and "y_true" in bad and bad["y_true"] == 2:
+        state.observe(time=START, y_true=0, y_score=0.5)
+    before = state.copy()
+    with pytest.raises(sm.InvalidBatchError, match=message):
+        state.observe(**{"time": START, "y_true": 1, "y_score": 0.5, **bad})
+    assert state == before
+
+
+def test_a_column_that_is_missing_or_of_another_length():
+    with pytest.raises(sm.InvalidBatchError, match="no column 'y_score'"):
+        live().observe(time=START, y_true=1)
+    with pytest.raises(sm.InvalidBatchError, match="time has 2 rows, the other columns have 3"):
+        live().observe(time=[START, START], y_true=[1, 0, 1], y_score=[0.5, 0.5, 0.5])
+
+
+def test_a_bad_row_of_columns_is_named_by_its_place():
+    data = rows(100)
+    data["y_score"][41] = np.nan
+    state = live()
+    with pytest.raises(sm.InvalidBatchError, match="first in row 41"):
+        state.observe(**data)
+    assert state == live()
+
+
+def test_a_time_ahead_of_the_clock_evicts_nothing():
+    state = live().observe(**rows(200))
+    before = state.to_bytes()
+    with pytest.raises(sm.InvalidBatchError, match="in row 1, ahead of the clock"):
+        state.observe(time=[START, time.time() + 86400], y_true=[0, 1], y_score=[0.5, 0.5])
+    assert state.to_bytes() == before
+    far = live(max_ahead=None).observe(time=time.time() + 86400, y_true=1, y_score=0.5)
+    assert far.window("1min").n_rows == 1
+
+
+CASES = {
+    "numpy scalars": (sm.ROCAUC(), {"y_true": np.int64(1), "y_score": np.float32(0.3)}),
+    "booleans": (sm.ROCAUC(), {"y_true": True, "y_score": 0.3}),
+    "strings": (sm.ROCAUC(pos_label="yes"), {"y_true": "yes", "y_score": 0.3}),
+    "whole floats": (sm.Accuracy(), {"y_true": 1.0, "y_pred": 1.0}),
+    "integers in regression": (sm.MAE(), {"y_true": 3, "y_pred": 2.5}),
+    "long integers": (sm.Sum(), {"values": 2**62 + 1}),
+    "vectors": (sm.ROCAUC(), {"y_true": 2, "y_score": [0.2, 0.3, 0.5]}),
+    "arrays": (sm.LogLoss(), {"y_true": 1, "y_score": np.array([0.25, 0.75], np.float32)}),
+    "weights": (sm.Mean(), {"values": 2.0, "sample_weight": 3}),
+    "weight zero": (sm.Mean(), {"values": 2.0, "sample_weight": 0.0}),
+    "rankings": (sm.NDCG(), {"query": "q", "relevance": 1, "score": 0.5, "doc": 7}),
+    "omitted": (sm.MAE(nan_policy="omit"), {"y_true": float("nan"), "y_pred": 2.5}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_of_every_kind_are_those_of_a_batch(name):
+    metric, columns = CASES[name]
+    state, expected = sm.Live(metric), metric.copy()
+    for place in range(5):
+        state.observe(time=START + place, **columns)
+        expected.update(**{key: [value] for key, value in columns.items()})
+    assert state.window("1min").to_bytes() == expected.to_bytes()
+
+
+def test_kinds_of_values_may_change_where_a_batch_could():
+    state = sm.Live(sm.MAE())
+    for place, value in enumerate([1, 2.5, np.float32(0.1), 2**60, True, 7]):
+        state.observe(time=START + place, y_true=value, y_pred=0.0)
+    expected = sm.MAE()
+    for value in [1, 2.5, np.float32(0.1), 2**60, True, 7]:
+        expected.update([value], [0.0])
+    assert state.window("1min").to_bytes() == expected.to_bytes()
+
+
+def test_rows_that_contradict_raise_at_once():
+    state = sm.Live(sm.NDCG()).observe(time=START, query=1, doc=1, relevance=1, score=0.5)
+    before = state.to_bytes()
+    with pytest.raises(sm.InvalidBatchError, match="has two relevances"):
+        state.observe(time=START, query=1, doc=1, relevance=0, score=0.5)
+    assert state.to_bytes() == before
+
+
+def test_renamed_columns():
+    suite = sm.MetricSet({"auc": sm.ROCAUC()}, columns={"y_true": "label", "y_score": "p"})
+    state = sm.Live(suite)
+    for place in range(10):
+        state.observe(time=START, label=place % 2, p=place / 10)
+    state.observe(time=[START], label=[1], p=[0.5])
+    assert state.window("1min").n_rows == 11
+
+
+def test_threads_observe_merge_and_read_and_nothing_is_lost():
+    data = rows(8000, span=300)
+    state = live()
+    columns = [column.tolist() for column in data.values()]
+
+    def work(part):
+        for when, label, score in list(zip(*columns, strict=True))[part::4]:
+            state.observe(time=when, y_true=label, y_score=score)
+        return state.window("5min").n_rows
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert state.to_bytes() == live().observe(**data).to_bytes()
