@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from streammetrics.core.configured import Configured
-from streammetrics.core.errors import StateFormatError
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    InvalidBatchError,
+    StateFormatError,
+)
+from streammetrics.core.fields.field import StateField, declared, named, not_among, parted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +23,11 @@ if TYPE_CHECKING:
 
 
 class Statistic(Configured, ABC):
-    """What is remembered of the rows seen: a commutative monoid.
+    """What is remembered of the rows seen: a commutative monoid, the product of its fields.
+
+    A statistic declares the `~streammetrics.core.fields` of its state, says in `schema` which
+    columns it reads, and adds rows to its fields in `update`. All else follows from the fields; who
+    has none spells `clear`, `merge`, `arrays` and `restore`, and is neither scaled nor taken out.
 
     ``update(rows)`` equals ``merge(lift(rows))`` to the byte, where the lift is an empty statistic
     updated with the rows; ``merge`` is associative and commutative to the byte.
@@ -32,8 +42,16 @@ class Statistic(Configured, ABC):
     that `update` refuses all the same are dropped, and the read that comes upon them raises.
 
     Several threads may read one statistic. Where a read brings the state to another form, it
-    replaces it in one assignment: keep what belongs together in one attribute.
+    replaces it in one assignment: keep what belongs together in one field.
     """
+
+    fields: ClassVar[dict[str, StateField[Any]]] = {}
+    _spelled: ClassVar[bool] = False  # its own `clear`, `merge`, `arrays` and `restore`, no fields
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.fields = declared(cls)
+        cls._spelled = cls.merge is not Statistic.merge
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,61 +63,126 @@ class Statistic(Configured, ABC):
         """How the columns of a batch are named, validated and brought to this statistic."""
 
     @abstractmethod
-    def clear(self) -> None:
-        """Set the state of no rows."""
-
-    @abstractmethod
     def update(self, *columns: Any, **weight: Any) -> None:
         """Take the columns that the schema has validated, and ``weight=``.
 
         The weight is an array of positive numbers, or ``None`` where every row weighs one.
         """
 
-    @abstractmethod
-    def merge(self, other: Self) -> None:
-        """Take what another statistic of the same configuration has seen; it is untouched."""
+    def check_fields(self) -> None:
+        """Raise `StateFormatError` where fields do not fit each other, each of them being right.
 
-    def merge_all(self, others: Sequence[Self]) -> None:
-        """Take what several have seen: as `merge` of one after the other, but cheaper.
-
-        States that are of as many others are merged first, as a binary counter carries: where
-        states grow, the rows of each are copied a few times and not once for every other.
-        """
-        carried: list[tuple[int, Self]] = []
-        for other in others:
-            count, state = 1, other.fork()
-            while carried and carried[-1][0] == count:
-                _, before = carried.pop()
-                before.merge(state)
-                count, state = 2 * count, before
-            carried.append((count, state))
-        for _, state in reversed(carried):
-            self.merge(state)
-
-    @abstractmethod
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the canonical state: equal multisets of rows give equal bytes."""
-
-    @abstractmethod
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set the state from `arrays`, or raise `ValueError` where they are not one.
-
-        They may come from anyone: take each by `take_array`, and check its values.
+        Called for every state that is read. Subclasses override it.
         """
 
     def urgent(self, rows: Rows) -> bool:  # noqa: ARG002 - for those that do depend on them
         """Whether rows must be taken at once, as `update` may find that they contradict others."""
         return False
 
+    def clear(self) -> None:
+        """Set the state of no rows."""
+        for name, field in self.fields.items():
+            self.__dict__[name] = field.empty(self)
+
+    def merge(self, other: Self) -> None:
+        """Take what another statistic of the same configuration has seen; it is untouched."""
+        self.merge_all([other])
+
+    def merge_all(self, others: Sequence[Self]) -> None:
+        """Take what several have seen: as `merge` of one after the other, but cheaper."""
+        if self._spelled:
+            for other in others:
+                self.merge(other)
+            return
+        mine = self.__dict__
+        merged = {
+            name: field.merged(mine[name], [other.__dict__[name] for other in others])
+            for name, field in self.fields.items()
+        }
+        mine.update(merged)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the canonical state: equal multisets of rows give equal bytes."""
+        return named(self.fields, self.__dict__)
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Set the state from `arrays`, which may come from anyone.
+
+        Raises `StateFormatError`, or another `ValueError`, where they are not those of a state.
+        """
+        parts = parted(self.fields, arrays)
+        for name, field in self.fields.items():
+            self.__dict__[name] = field.taken(parts[name], self)
+        self.check_fields()
+
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        return sum(array.nbytes for array in self.arrays().values())
+        if self._spelled:
+            return sum(array.nbytes for array in self.arrays().values())
+        return sum(field.nbytes(self.__dict__[name]) for name, field in self.fields.items())
 
     def fork(self) -> Self:
         """Return a snapshot that shares every array with this statistic."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
+        return twin
+
+    def check(self) -> None:
+        """Verify every invariant: what is written now can be read, and is written again.
+
+        Raises `StateFormatError` naming what is broken.
+        """
+        arrays = self.arrays()
+        if not _same(self.restored(arrays).arrays(), arrays):
+            raise StateFormatError(f"a {type(self).__name__} is not what it is when read again")
+
+    def scaled(self, weight: float) -> Self:
+        """Return the statistic of the same rows, each weighing so many times as much, exactly.
+
+        Where the products are float64 as well, ``update(rows, weight=w)`` then ``scaled(v)`` is
+        ``update(rows, weight=w * v)`` to the byte; in any case scaling distributes over `merge`,
+        and scaling twice is scaling by the product where that is a float64.
+
+        Raises:
+            InvalidBatchError: The rows have no weights (rankings, rank correlations, samples,
+                pairs of points), the weight is not positive and finite, or a sum leaves the range.
+        """
+        what = self.schema.unweighted or (self._spelled and "statistics without fields")
+        if what:
+            raise InvalidBatchError(
+                f"a {type(self).__name__} cannot be scaled: {what} take no weights"
+            )
+        if not (isinstance(weight, int | float) and 0 < weight < math.inf):
+            raise InvalidBatchError(f"{weight!r} is no weight: expected a positive finite number")
+        twin = self.fork()
+        for name, field in self.fields.items():
+            twin.__dict__[name] = field.scaled(self.__dict__[name], float(weight))
+        return twin
+
+    def minus(self, other: Self) -> Self:
+        """Return the statistic without the rows of another, which must be among its own.
+
+        ``(a merged with b).minus(b)`` is ``a`` to the byte.
+
+        Raises:
+            IncompatibleMetricsError: What was added cannot be told apart again (extremes, samples,
+                rankings, histograms past their budget), or the rows were never added.
+        """
+        if self._key != other._key or self._spelled:
+            which = "of other parameters" if self._key != other._key else "without fields"
+            raise IncompatibleMetricsError(
+                f"a {type(other).__name__} cannot be taken out of a {type(self).__name__} {which}"
+            )
+        twin = self.fork()
+        for name, field in self.fields.items():
+            twin.__dict__[name] = field.minus(self.__dict__[name], other.__dict__[name])
+        if _same(self.arrays(), other.arrays()):  # what is known of rows goes with the last one
+            twin.clear()
+        try:
+            twin.check_fields()
+        except StateFormatError as error:
+            raise not_among(str(error)) from None
         return twin
 
     @classmethod
@@ -122,3 +205,12 @@ class Statistic(Configured, ABC):
             name = type(self).__name__
             raise StateFormatError(f"the arrays are not a {name}: {error}") from error
         return statistic
+
+
+def _same(one: Mapping[str, NDArray[Any]], other: Mapping[str, NDArray[Any]]) -> bool:
+    return one.keys() == other.keys() and all(
+        array.dtype == other[name].dtype
+        and array.shape == other[name].shape
+        and array.tobytes() == other[name].tobytes()
+        for name, array in one.items()
+    )

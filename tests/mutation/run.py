@@ -43,6 +43,7 @@ GOAL = 0.95
 NEAR = {
     "core.columns": ("core/test_arrays.py", "core/test_bad_input.py"),
     "core.exact": ("core/test_exact.py",),
+    "core.fields": ("core/test_fields.py", "core/test_state.py"),
     "core.histograms": ("core/test_histogram.py", "probability", "correlation"),
     "core.state": ("core/test_state.py", "core/test_container.py"),
     "core": ("core/test_metric.py", "core/test_state.py"),

@@ -29,5 +29,5 @@ TUNING = {
     "statistics.rankings.buffer": {"_PENDING": 8, "_SMALL": 2, "_FEW": 2},
     "statistics.rankings.order": {"_BLOCK": 8},
     "statistics.tables.contingency": {"_DENSE": 2},
-    "statistics.tables.label_sets": {"_NEAR": 2},
+    "core.fields.labels": {"_NEAR": 2},
 }

@@ -10,7 +10,7 @@ import numpy as np
 from streammetrics.core.columns.labels import places_among
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.statistics.tables.contingency import as_counts
+from streammetrics.core.fields.amounts import Amount
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streammetrics.statistics.tables.contingency import Cells
 
     Floats = NDArray[np.float64]
-    Amount = NDArray[np.int64] | ExactSum
+    Amounts = NDArray[np.int64] | ExactSum
 
 
 _ROOM = 1020  # sums below 2**1020 can be doubled twice
@@ -30,7 +30,7 @@ class Confusion:
     """Counts of each class, in the order of `labels`; sums are exact and rounded once."""
 
     def __init__(
-        self, labels: list[Any], rows: NDArray[Any], columns: NDArray[Any], amount: Amount
+        self, labels: list[Any], rows: NDArray[Any], columns: NDArray[Any], amount: Amounts
     ) -> None:
         self.labels, self.size = labels, len(labels)
         self.rows, self.columns = rows, columns
@@ -93,8 +93,8 @@ class Confusion:
     def counts(self) -> NDArray[np.int64] | None:
         """The same as integers, ``None`` where they are not whole or reach 2**62."""
         if isinstance(self._amount, ExactSum):
-            counts, weights = as_counts(self._amount)
-            return counts if weights is None else None
+            counts = Amount.of_exact(self._amount).plain()
+            return None if isinstance(counts, ExactSum) else counts
         return self._amount
 
     @cached_property

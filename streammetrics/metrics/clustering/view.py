@@ -27,12 +27,13 @@ class Overlap(NamedTuple):
     @classmethod
     def of(cls, table: LabelPairs) -> Overlap:
         """Return the counts of a table of labels."""
-        _, _, rows, columns, _ = table.cells()
+        row_labels, column_labels, rows, columns, _ = table.cells()
+        counts = table.counts
         sizes = (
-            _sizes(side, table.counts, len(labels))
-            for side, labels in ((rows, table.row_labels), (columns, table.column_labels))
+            _sizes(side, counts, len(labels))
+            for side, labels in ((rows, row_labels), (columns, column_labels))
         )
-        return cls(int(table.counts.sum()), table.counts, rows, columns, *sizes)
+        return cls(int(counts.sum()), counts, rows, columns, *sizes)
 
 
 def _sizes(side: NDArray[np.intp], counts: Counts, size: int) -> Counts:

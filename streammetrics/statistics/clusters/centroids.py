@@ -10,10 +10,11 @@ from streammetrics.core.columns.labels import Labels, label_codes
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import check_rows, countable
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.schema import Points
-from streammetrics.statistics.tables.contingency import UNWEIGHTED, check_rows, countable
+from streammetrics.statistics.tables.contingency import UNWEIGHTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

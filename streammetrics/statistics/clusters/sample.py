@@ -8,6 +8,13 @@ import numpy as np
 
 from streammetrics.core.constraints import MaxPoints, NanPolicy, Seed
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.fields.amounts import check_rows, countable
+from streammetrics.core.fields.labels import (
+    coded_labels,
+    packed_labels,
+    used_labels,
+)
+from streammetrics.core.fields.unions import Union, moved, spread
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.rows import (
@@ -19,13 +26,6 @@ from streammetrics.statistics.clusters.rows import (
 )
 from streammetrics.statistics.clusters.schema import points_schema
 from streammetrics.statistics.clusters.sums import take_clusters
-from streammetrics.statistics.tables.contingency import check_rows, countable
-from streammetrics.statistics.tables.label_sets import (
-    coded_labels,
-    packed_labels,
-    united_labels,
-    used_labels,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,22 +98,21 @@ class PointSample(Statistic):
             self.labels, self.counts, self.low, self.high = labels, counts, low, high
             self.rows = canonical(rows, self.max_points)
             return
-        united, mine, theirs = united_labels(self.labels, labels)
-        held: Any = slice(None) if mine is None else mine
-        total = np.zeros(len(united), np.int64)
-        total[held] = self.counts
-        total[theirs] += counts
-        lowest = np.full((len(united), low.shape[1]), np.inf)
-        highest = -lowest
-        lowest[held], highest[held] = self.low, self.high
-        lowest[theirs] = np.minimum(lowest[theirs], low)
-        highest[theirs] = np.maximum(highest[theirs], high)
-        kept = self.rows if mine is None else self.rows._replace(codes=mine[self.rows.codes])
+        keys, mine, theirs = Union.of(self.labels, labels)
+        size = len(keys)
+        self.counts = spread(self.counts, mine, size) + spread(counts, theirs, size)
+        self.low = np.minimum(
+            spread(self.low, mine, size, np.inf), spread(low, theirs, size, np.inf)
+        )
+        self.high = np.maximum(
+            spread(self.high, mine, size, -np.inf), spread(high, theirs, size, -np.inf)
+        )
+        self.labels = keys
+        kept = self.rows._replace(codes=moved(mine, self.rows.codes))
         if len(rows.codes):
-            rows = rows._replace(codes=theirs[rows.codes])
+            rows = rows._replace(codes=moved(theirs, rows.codes))
             both = Rows(*(np.concatenate(pair) for pair in zip(kept, rows, strict=True)))
             kept = canonical(both, self.max_points)
-        self.labels, self.counts, self.low, self.high = united, total, lowest, highest
         self.rows = kept
 
     @property

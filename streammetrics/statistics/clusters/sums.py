@@ -9,17 +9,17 @@ import numpy as np
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.clusters import cluster_sums
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.state.arrays import nested, part, take_array
-from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.clusters.schema import points_schema
-from streammetrics.statistics.tables.contingency import check_rows, countable
-from streammetrics.statistics.tables.label_sets import (
+from streammetrics.core.fields.amounts import check_rows, countable
+from streammetrics.core.fields.labels import (
     coded_labels,
     packed_labels,
-    united_labels,
     unpacked_labels,
     used_labels,
 )
+from streammetrics.core.fields.unions import Union, spread
+from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.clusters.schema import points_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,13 +69,12 @@ class ClusterSums(Statistic):
         if not len(self.labels):
             self.labels, self.counts, self.sums, self.squares = labels, counts, sums, squares
             return
-        united, mine, theirs = united_labels(self.labels, labels)
-        total = np.zeros(len(united), np.int64)
-        total[slice(None) if mine is None else mine] = self.counts
-        total[theirs] += counts
-        held = self.sums if mine is None else self.sums.regroup(mine, len(united))
-        self.sums = held + sums.regroup(theirs, len(united))
-        self.labels, self.counts, self.squares = united, total, self.squares + squares
+        keys, mine, theirs = Union.of(self.labels, labels)
+        size = len(keys)
+        self.counts = spread(self.counts, mine, size) + spread(counts, theirs, size)
+        held = self.sums if mine is None else self.sums.regroup(mine, size)
+        self.sums = held + (sums if theirs is None else sums.regroup(theirs, size))
+        self.labels, self.squares = keys, self.squares + squares
 
     @property
     def nbytes(self) -> int:

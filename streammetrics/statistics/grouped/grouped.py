@@ -12,6 +12,8 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     StateFormatError,
 )
+from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
+from streammetrics.core.fields.unions import Union
 from streammetrics.core.layout import Feed
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
@@ -19,12 +21,6 @@ from streammetrics.statistics.grouped.columns import as_bytes, from_bytes, stack
 from streammetrics.statistics.grouped.keys import OTHER, lowest, too_many
 from streammetrics.statistics.grouped.registry import form_of
 from streammetrics.statistics.grouped.schema import KEY, GroupedLayout, keyed, leaves_out, told
-from streammetrics.statistics.tables.label_sets import (
-    coded_labels,
-    packed_labels,
-    united_labels,
-    unpacked_labels,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,7 +129,8 @@ class Grouped(Statistic):
         known, places = self._known
         if known is labels and places[seen].min(initial=0) >= 0:
             return places
-        keys, mine, theirs = united_labels(self.keys, labels[seen])
+        keys, mine, found = Union.of(self.keys, labels[seen])
+        theirs = np.arange(len(keys)) if found is None else found
         if self.most is not None and len(keys) > self.most:
             keys, cut = self._cut(keys)
             mine, theirs = cut if mine is None else cut[mine], cut[theirs]

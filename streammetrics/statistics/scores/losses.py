@@ -9,14 +9,14 @@ import numpy as np
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.columns.scored import ScoredLabels
 from streammetrics.core.columns.scores import Scores
-from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.plain import Width
+from streammetrics.core.fields.sums import Sum
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -43,21 +43,8 @@ class Probabilities(Statistic):
         )
         return Schema((scored,), self.nan_policy)
 
-    def clear(self) -> None:
-        """There is nothing to forget."""
-
     def update(self, *columns: Any, weight: Floats | None) -> None:
-        """There is nothing to keep: the schema has checked the rows."""
-
-    def merge(self, other: Probabilities) -> None:
-        """There is nothing to add."""
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return no arrays."""
-        return {}
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """There is nothing to set."""
+        """Keep nothing: the schema has checked the rows."""
 
 
 class ProbabilityLossSum(Statistic):
@@ -75,6 +62,10 @@ class ProbabilityLossSum(Statistic):
     ignore_index: int | None = None
     from_logits: bool = False
 
+    total = Sum()
+    rows = Weight()
+    columns = Width("columns of scores")
+
     @property
     def schema(self) -> Schema:
         """A label and its score, or a score for each class."""
@@ -87,56 +78,24 @@ class ProbabilityLossSum(Statistic):
         )
         return Schema((scored,), self.nan_policy)
 
-    def clear(self) -> None:
-        """Forget all rows."""
-        self.total = self.rows = ExactSum.zero()
-        self.columns = 0  # of scores; 0 before the first row
-
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add the losses of rows: codes (n,) and scores (n,) or (n, K)."""
         codes, scores = columns
         loss = ExactSum.of_terms(_LOSSES[self.loss][scores.ndim - 1], columns, weight)
         self.total = self.total - loss if self.loss == "log" else self.total + loss
-        self.rows += (
-            ExactSum.counts(np.array(codes.size)) if weight is None else ExactSum.of(weight)
-        )
+        self.rows += Amount.of_rows(codes.size, weight)
         self.columns = 1 if scores.ndim == 1 else scores.shape[1]
-
-    def merge(self, other: ProbabilityLossSum) -> None:
-        """Add the sums of another."""
-        if self.columns and other.columns and self.columns != other.columns:
-            raise IncompatibleMetricsError(
-                f"{other.columns} columns of scores cannot join {self.columns}"
-            )
-        self.total, self.rows = self.total + other.total, self.rows + other.rows
-        self.columns = self.columns or other.columns
 
     def mean(self) -> float:
         """Return the mean loss, correctly rounded; ``nan`` of no rows."""
         rows = self.rows.fraction()
         return float(self.total.fraction() / rows) if rows else float("nan")
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return both sums and the number of columns."""
-        sums = nested("total", self.total.arrays()) | nested("rows", self.rows.arrays())
-        return sums | {"columns": np.array([self.columns], np.int64)}
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set both sums and the number of columns."""
-        form = take_array(arrays, "columns", "int64")
-        total = ExactSum.from_arrays((), part(arrays, "total"))
-        rows = ExactSum.from_arrays((), part(arrays, "rows"))
-        columns = int(form[0]) if form.shape == (1,) else -1
-        lost, seen = total.fraction(), rows.fraction()
-        if (
-            columns < 0
-            or lost < 0
-            or seen < 0
-            or (columns > 0) != (seen > 0)
-            or (lost and not seen)
-        ):
+    def check_fields(self) -> None:
+        """Check that there are losses, columns and rows, or none of them."""
+        lost, seen = self.total.fraction(), bool(self.rows)
+        if lost < 0 or (self.columns > 0) != seen or (lost and not seen):
             raise StateFormatError("the sums and the columns of scores do not fit each other")
-        self.total, self.rows, self.columns = total, rows, columns
 
 
 def _log_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:

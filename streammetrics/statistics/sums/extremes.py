@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from streammetrics.core.columns.long import nearest
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.state.arrays import take_array
+from streammetrics.core.fields.plain import Extreme
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.targets import values_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.schema import Schema
@@ -32,15 +30,13 @@ class Extremes(Statistic):
     of: Literal["values", "errors"]
     nan_policy: Literal["raise", "omit"] = "raise"
 
+    low = Extreme()
+    high = Extreme(largest=True)
+
     @property
     def schema(self) -> Schema:
         """Values, or a target and a prediction."""
         return values_schema(self.of, self.nan_policy, long=True)
-
-    def clear(self) -> None:
-        """Forget all rows."""
-        self.low: Floats = np.empty(0)
-        self.high: Floats = np.empty(0)
 
     def update(self, *columns: Floats, weight: Floats | None) -> None:  # noqa: ARG002 - see above
         """Take the extremes of the rows."""
@@ -50,28 +46,11 @@ class Extremes(Statistic):
             low, high = np.array([flat.min()]), np.array([flat.max()])
         else:
             low, high = values.min(axis=0), values.max(axis=0)
-        self._take(low + 0.0, high + 0.0)
+        cls = type(self)
+        self.low = cls.low.plus(self.low, low + 0.0)
+        self.high = cls.high.plus(self.high, high + 0.0)
 
-    def merge(self, other: Extremes) -> None:
-        """Take the extremes of another."""
-        if other.low.size:
-            self._take(other.low, other.high)
-
-    def _take(self, low: Floats, high: Floats) -> None:
-        if self.low.size:
-            low, high = np.minimum(self.low, low), np.maximum(self.high, high)
-        self.low, self.high = low, high
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return both extremes, (d,), or (0,) without rows."""
-        return {"low": self.low, "high": self.high}
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take back what `arrays` gave."""
-        low, high = (take_array(arrays, name, "float64") for name in ("low", "high"))
-        if len(arrays) != 2 or low.shape != high.shape or not (low <= high).all():
+    def check_fields(self) -> None:
+        """Check that nothing is smaller than the smallest."""
+        if self.low.shape != self.high.shape or not (self.low <= self.high).all():
             raise StateFormatError("the extremes are not those of any rows")
-        zeros = np.concatenate([low, high])
-        if (np.signbit(zeros) & (zeros == 0)).any():
-            raise StateFormatError("an extreme is -0.0, which is kept as 0.0")
-        self.low, self.high = low.copy(), high.copy()

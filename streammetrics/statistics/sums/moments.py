@@ -8,41 +8,35 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal
 
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.plain import Width
+from streammetrics.core.fields.sums import NamedSums, each_plus
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.targets import regression_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-
-_MAX_WIDTH = 1 << 31
 
 
 class ExactSums(Statistic):
     """Named exact sums over the rows, one for each of ``width`` outputs, and the total weight.
 
     Rows weigh one where no weight is given, so the total weight is then their number. The width is
-    0 until there are rows.
+    0 until there are rows. Arrays: ``width`` (1,), and the digits of ``weight`` and of each sum.
     """
 
-    def clear(self) -> None:
-        """Forget all rows."""
-        self.width = 0
-        self._rows = 0  # of weight one
-        self._weighted = ExactSum.zero()  # the weight of the others
-        self.sums: dict[str, ExactSum] = {}
+    width = Width("outputs")
+    weight = Weight()
+    sums = NamedSums(lambda of: of.names, inline=True)
 
     @property
     @abstractmethod
@@ -59,57 +53,23 @@ class ExactSums(Statistic):
         width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
         if width == 1:  # a single sum is a Python integer, which is quicker than an array of one
             columns = tuple(column.reshape(n) for column in columns)
-        if weight is None:
-            self._rows += n
-        else:
-            self._weighted = self._weighted + ExactSum.of(weight)
-        self._add(width, self.lift(columns, weight))
+        self.weight += Amount.of_rows(n, weight)
+        self.sums = each_plus(self.sums, self.lift(columns, weight))
+        self.width = width
 
-    def merge(self, other: ExactSums) -> None:
-        """Add the sums of another."""
-        if other.width:
-            self._rows += other._rows
-            self._weighted = self._weighted + other._weighted
-            self._add(other.width, other.sums)
-
-    def _add(self, width: int, sums: dict[str, ExactSum]) -> None:
-        if self.width:
-            sums = {name: held + sums[name] for name, held in self.sums.items()}
-        self.width, self.sums = width, sums
-
-    @property
-    def weight(self) -> ExactSum:
-        """The total weight of all rows."""
-        return self._weighted + ExactSum.counts(np.array(self._rows))
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the width, the total weight and the sums."""
-        arrays = {"width": np.array([self.width], np.int64)}
-        arrays |= nested("weight", self.weight.arrays())
-        for name, total in self.sums.items():
-            arrays |= nested(name, total.arrays())
-        return arrays
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take back what `arrays` gave."""
-        width = take_array(arrays, "width", "int64")
-        if width.shape != (1,) or not 0 <= width[0] < _MAX_WIDTH:
-            raise StateFormatError(f"{width.tolist()} is not a number of outputs")
-        self.width = int(width[0])
-        self._rows, self._weighted = 0, ExactSum.from_arrays((), part(arrays, "weight"))
+    def check_fields(self) -> None:
+        """Check that there are sums of as many outputs, and rows, or neither."""
         shape = () if self.width == 1 else (self.width,)
-        names = self.names if self.width else ()
-        self.sums = {name: ExactSum.from_arrays(shape, part(arrays, name)) for name in names}
-        if len(arrays) != 3 + 2 * len(names):
-            raise StateFormatError(f"{sorted(arrays)} are not the sums {list(names)}")
-        total, _ = self._weighted.integers()
-        if (total > 0) != (self.width > 0) or total < 0:
+        named = {*self.sums} == {*(self.names if self.width else ())}
+        if not named or any(total.shape != shape for total in self.sums.values()):
+            raise StateFormatError(f"{sorted(self.sums)} are not the sums of {self.width} outputs")
+        if bool(self.weight) != (self.width > 0):
             raise StateFormatError("the total weight does not fit the sums")
 
     @property
     def total(self) -> Fraction:
         """The exact total weight."""
-        return self._rows + self._weighted.fraction()
+        return self.weight.fraction()
 
     def exact(self, name: str) -> list[Fraction]:
         """Return one sum exactly, an entry for each output, none without rows."""
@@ -174,9 +134,9 @@ class Moments(ExactSums):
         sums = dict(zip(letters, first, strict=True))
         return sums | {letters[i] + letters[j]: total for (i, j), total in second.items()}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take back what `arrays` gave; no rows have a negative variance or |correlation| > 1."""
-        super().restore(arrays)
+    def check_fields(self) -> None:
+        """Check as well that no variance is negative and no |correlation| above 1."""
+        super().check_fields()
         if self.order != "second" or not self.width:
             return
         squares = [self.centred(a, a) for a in self._letters]

@@ -45,18 +45,6 @@ def used_labels(labels: NDArray[Any], places: NDArray[np.intp]) -> Labelled:
     return labels[seen], (np.cumsum(seen) - 1)[places]
 
 
-def united_labels(
-    mine: NDArray[Any], theirs: NDArray[Any]
-) -> tuple[NDArray[Any], Any, NDArray[np.intp]]:
-    """Return all labels, and for either side the place of each of its labels among them."""
-    if np.array_equal(mine, theirs):
-        return mine, None, np.arange(len(theirs))
-    if not len(mine):
-        return theirs, None, np.arange(len(theirs))
-    labels = np.union1d(mine, theirs)
-    return labels, np.searchsorted(labels, mine), np.searchsorted(labels, theirs)
-
-
 def packed_labels(labels: NDArray[Any]) -> NDArray[Any]:
     """Return labels as an array of a state: integers as they are, strings as JSON in bytes."""
     if labels.dtype.kind != "U":

@@ -1,0 +1,32 @@
+"""What a state is made of: each field is of a type that is itself a commutative monoid.
+
+A statistic declares its fields as class attributes without an annotation, and with that its empty
+state, `merge`, bytes, reading with every check, size, `check`, `scaled` and `minus` are written.
+An attribute of a field holds an immutable value; `update` rebinds it, mostly by ``+=``::
+
+    class LogSum(Statistic):
+        '''Exact sums of log(x) and of the weights.'''
+
+        logs = Sum()
+        rows = Weight()
+
+        @property
+        def schema(self):
+            return Schema((Numbers("values", above=0.0),))
+
+        def update(self, values, *, weight):
+            self.logs += ExactSum.of(np.log(values), weight)
+            self.rows += Amount.of_rows(len(values), weight)
+
+        def check_fields(self):
+            if self.logs.digits.any() and not self.rows:
+                raise StateFormatError("there are logarithms of no rows")
+
+`check_fields` says how fields must fit each other, where they do: it is called for every state that
+is read. Which fields there are: `~streammetrics.core.fields.sums` (`Sum`, `NamedSums`),
+`~streammetrics.core.fields.amounts` (`Weight`: how much there is of something, whole numbers while
+no row has a weight), `~streammetrics.core.fields.plain` (`Width`, `Truth`, `Extreme`),
+`~streammetrics.core.fields.tables` (`PairTable`, `LabelTable`) and
+`~streammetrics.core.fields.histograms` (`Histograms`). Another one is a subclass of
+`~streammetrics.core.fields.field.StateField`.
+"""

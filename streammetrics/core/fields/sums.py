@@ -1,0 +1,126 @@
+"""Exact sums as fields: one, an array of them, or named ones of outputs yet to be counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.exact.scaling import times
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import shape_of
+from streammetrics.core.fields.field import StateField
+from streammetrics.core.state.arrays import nested
+from streammetrics.core.state.arrays import parted as parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.configured import Configured
+    from streammetrics.core.fields.amounts import Shape
+
+
+class Sum(StateField[ExactSum]):
+    """An exact sum, or an array of them of a shape, which may be a function of the statistic."""
+
+    def __init__(self, shape: Shape = (), *, inline: bool = False) -> None:
+        super().__init__(inline=inline)
+        self._shape = shape
+
+    def empty(self, of: Configured) -> ExactSum:
+        """Return sums of nothing."""
+        return ExactSum.zero(shape_of(self._shape, of))
+
+    def plus(self, mine: ExactSum, other: ExactSum) -> ExactSum:
+        """Return the sums of both."""
+        return mine + other
+
+    def arrays(self, value: ExactSum) -> dict[str, NDArray[Any]]:
+        """Return digits and exponent."""
+        return value.arrays()
+
+    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> ExactSum:
+        """Return the sums, which are canonical."""
+        return ExactSum.from_arrays(shape_of(self._shape, of), arrays)
+
+    def nbytes(self, value: ExactSum) -> int:
+        """Bytes held now."""
+        return value.nbytes
+
+    def scaled(self, value: ExactSum, weight: float) -> ExactSum:
+        """Return the products, exactly."""
+        return times(value, weight)
+
+    def minus(self, value: ExactSum, other: ExactSum) -> ExactSum:
+        """Return the differences, exactly."""
+        return value - other
+
+
+class NamedSums(StateField[dict[str, ExactSum]]):
+    """Exact sums by name, each one or ``(d,)`` for as many outputs as rows turn out to have.
+
+    There are none without rows. `names` says how they are called, by the parameters.
+    """
+
+    def __init__(self, names: Callable[[Any], tuple[str, ...]], *, inline: bool = False) -> None:
+        super().__init__(inline=inline)
+        self._names = names
+
+    def empty(self, of: Configured) -> dict[str, ExactSum]:  # noqa: ARG002 - nothing depends on it
+        """Return no sums."""
+        return {}
+
+    def plus(self, mine: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str, ExactSum]:
+        """Return the sums of both."""
+        return each_plus(mine, other)
+
+    def arrays(self, value: dict[str, ExactSum]) -> dict[str, NDArray[Any]]:
+        """Return digits and exponent of each."""
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, total in value.items():
+            arrays |= nested(name, total.arrays())
+        return arrays
+
+    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> dict[str, ExactSum]:
+        """Return the sums: all names or none, of one width."""
+        if not arrays:
+            return {}
+        parts, names = parts_of(arrays), self._names(of)
+        if parts.keys() != set(names):
+            raise StateFormatError(f"{sorted(arrays)} are not the sums {list(names)}")
+        widths = {part["digits"].shape[:1] for part in parts.values() if "digits" in part}
+        if len(widths) != 1:
+            raise StateFormatError(f"sums {list(names)} are of different widths")
+        (width,) = widths
+        shape = () if width == (1,) else width
+        return {name: ExactSum.from_arrays(shape, parts[name]) for name in names}
+
+    def nbytes(self, value: dict[str, ExactSum]) -> int:
+        """Bytes held now."""
+        return sum(total.nbytes for total in value.values())
+
+    def scaled(self, value: dict[str, ExactSum], weight: float) -> dict[str, ExactSum]:
+        """Return the products, exactly."""
+        return {name: times(total, weight) for name, total in value.items()}
+
+    def minus(self, value: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str, ExactSum]:
+        """Return the differences, exactly."""
+        if not other:
+            return value
+        return {name: total - _fitting(total, other[name]) for name, total in value.items()}
+
+
+def each_plus(mine: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str, ExactSum]:
+    """Return sums by name added to others of the same names, or to none."""
+    if not mine or not other:
+        return mine or other
+    return {name: total + _fitting(total, other[name]) for name, total in mine.items()}
+
+
+def _fitting(mine: ExactSum, other: ExactSum) -> ExactSum:
+    if mine.shape != other.shape:
+        raise IncompatibleMetricsError(
+            f"sums of {other.shape} outputs cannot join those of {mine.shape}"
+        )
+    return other

@@ -1,0 +1,160 @@
+"""Amounts by pairs of labels, of which only those that occur are held."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import Amount, check_rows, countable
+from streammetrics.core.fields.field import StateField, not_among
+from streammetrics.core.fields.labels import packed_labels, unpacked_labels, used_labels
+from streammetrics.core.fields.unions import Union, moved
+from streammetrics.core.state.arrays import nested, part, take_array
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.configured import Configured
+
+
+class Pairs(NamedTuple):
+    """Pairs of a row label and a column label, and how much there is of each.
+
+    Labels of both sides are sorted, and all in use. A pair is ``row * columns + column`` of their
+    places; pairs ascend.
+    """
+
+    row_labels: NDArray[Any]
+    column_labels: NDArray[Any]
+    codes: NDArray[np.int64]
+    amount: Amount
+
+    @classmethod
+    def empty(cls) -> Pairs:
+        """No pairs."""
+        none = np.empty(0, np.int64)
+        return cls(none, none, none, Amount.of_counts(none))
+
+    @classmethod
+    def of(
+        cls,
+        row_labels: NDArray[Any],
+        column_labels: NDArray[Any],
+        codes: NDArray[np.int64],
+        amount: Amount,
+    ) -> Pairs:
+        """Pairs of labels of which some may not occur."""
+        rows, columns = np.divmod(codes, max(len(column_labels), 1))
+        row_labels, rows = used_labels(row_labels, rows)
+        column_labels, columns = used_labels(column_labels, columns)
+        return cls(row_labels, column_labels, rows * len(column_labels) + columns, amount)
+
+    @property
+    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The places of both labels of each pair."""
+        return np.divmod(self.codes, max(len(self.column_labels), 1))
+
+    def plus(self, other: Pairs) -> Pairs:
+        """The pairs of both."""
+        if not other.codes.size or not self.codes.size:
+            return self if self.codes.size else other
+        rows = Union.of(self.row_labels, other.row_labels)
+        columns = Union.of(self.column_labels, other.column_labels)
+        mine, theirs = self.codes, other.codes
+        if rows.mine is not None or columns.mine is not None:
+            mine = self._recoded(rows.mine, columns.mine, len(columns.keys))
+        if rows.theirs is not None or columns.theirs is not None:
+            theirs = other._recoded(rows.theirs, columns.theirs, len(columns.keys))
+        pairs = Union.of(mine, theirs)
+        size = len(pairs.keys)
+        amount = self.amount.spread(pairs.mine, size) + other.amount.spread(pairs.theirs, size)
+        return Pairs(rows.keys, columns.keys, pairs.keys, amount)
+
+    def _recoded(self, rows: Any, columns: Any, width: int) -> NDArray[np.int64]:
+        row, column = self.places
+        codes: NDArray[np.int64] = moved(rows, row) * width + moved(columns, column)
+        return codes
+
+    def minus(self, other: Pairs) -> Pairs:
+        """The pairs that are left without those of another."""
+        both = self.plus(other)
+        if both.codes.size != self.codes.size:
+            raise not_among("some pairs of labels are not here")
+        # As many pairs are the same ones, so those of the other are the only ones to find.
+        theirs = Pairs(*self[:2], self.codes, Amount.zero((self.codes.size,))).plus(other)
+        left = self.amount - theirs.amount
+        kept = np.flatnonzero(left.signs())
+        if not kept.size:
+            return Pairs.empty()
+        return Pairs.of(*self[:2], self.codes[kept], left.at(kept))
+
+
+class PairTable(StateField[Pairs]):
+    """How much there is of each pair of two labels: memory grows with the pairs that occur.
+
+    With `whole` rows have no weights, and there are at most 2**61 of them.
+    """
+
+    def __init__(self, *, whole: bool = False, inline: bool = False) -> None:
+        super().__init__(inline=inline)
+        self._whole = whole
+
+    def empty(self, of: Configured) -> Pairs:  # noqa: ARG002 - nothing depends on it
+        """Return no pairs."""
+        return Pairs.empty()
+
+    def plus(self, mine: Pairs, other: Pairs) -> Pairs:
+        """Return the pairs of both."""
+        if self._whole:
+            check_rows(mine.amount.counts, other.amount.counts)
+        return mine.plus(other)
+
+    def arrays(self, value: Pairs) -> dict[str, NDArray[Any]]:
+        """Return labels, pairs and exact amounts."""
+        return {
+            "row_labels": packed_labels(value.row_labels),
+            "column_labels": packed_labels(value.column_labels),
+            "pairs": value.codes,
+            **nested("amount", value.amount.exact().arrays()),
+        }
+
+    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Pairs:  # noqa: ARG002 - nothing depends on it
+        """Return labels, pairs and amounts, all of which are in order and in use."""
+        row_labels = unpacked_labels(arrays, "row_labels")
+        column_labels = unpacked_labels(arrays, "column_labels")
+        codes, amounts = take_array(arrays, "pairs", "int64"), part(arrays, "amount")
+        if len(arrays) != 3 + len(amounts):
+            raise StateFormatError(f"{sorted(arrays)} are not the arrays of pairs of labels")
+        amount = Amount.of_exact(ExactSum.from_arrays(codes.shape, amounts))
+        width = len(column_labels)
+        for values in (row_labels, column_labels, codes):
+            if not (values[1:] > values[:-1]).all():
+                raise StateFormatError("labels or pairs of a contingency table are out of order")
+        if codes.size and not 0 <= codes[0] <= codes[-1] < len(row_labels) * width:
+            raise StateFormatError("a pair of a contingency table names no label")
+        value = Pairs(row_labels, column_labels, codes, amount)
+        used = zip(value.places, (len(row_labels), width), strict=True)  # places are below these
+        if not all(np.bincount(places, minlength=size).all() for places, size in used):
+            raise StateFormatError("a label of a contingency table is in no pair")
+        if not (amount.signs() > 0).all():
+            raise StateFormatError("a pair of a contingency table has no positive count")
+        if self._whole and (amount.weights is not None or not countable(amount.counts)):
+            raise StateFormatError("the counts of labelings are not whole, or too many")
+        return value
+
+    def nbytes(self, value: Pairs) -> int:
+        """Bytes held now."""
+        return sum(part.nbytes for part in value)
+
+    def scaled(self, value: Pairs, weight: float) -> Pairs:
+        """Return the same pairs with as many times the amounts."""
+        return value._replace(amount=value.amount.scaled(weight))
+
+    def minus(self, value: Pairs, other: Pairs) -> Pairs:
+        """Return the pairs that are left, and their labels."""
+        return value.minus(other)

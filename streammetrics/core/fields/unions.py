@@ -1,0 +1,53 @@
+"""Sorted keys of two tables united, and the rows of both brought to their places."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Places = NDArray[np.intp] | None  # None where all stay as they are
+
+
+class Union(NamedTuple):
+    """Distinct keys, ascending, and the places among them of the keys of either side."""
+
+    keys: NDArray[Any]
+    mine: Places
+    theirs: Places
+
+    @classmethod
+    def of(cls, mine: NDArray[Any], theirs: NDArray[Any]) -> Union:
+        """Unite two arrays of distinct keys, both ascending."""
+        if np.array_equal(mine, theirs) or not len(theirs):
+            return cls(mine, None, None if len(theirs) else np.empty(0, np.intp))
+        if not len(mine):
+            return cls(theirs, np.empty(0, np.intp), None)
+        keys = np.concatenate([mine, theirs])
+        keys.sort(kind="stable")  # which finds both runs and merges them
+        new = np.ones(len(keys), np.bool_)
+        np.not_equal(keys[1:], keys[:-1], out=new[1:])
+        keys = keys[new]
+        return cls(keys, places_of(mine, keys), places_of(theirs, keys))
+
+
+def places_of(some: NDArray[Any], keys: NDArray[Any]) -> Places:
+    """Return the places of some keys, all of which are among `keys`, in the same order."""
+    return None if len(some) == len(keys) else np.searchsorted(keys, some)
+
+
+def moved(places: Places, codes: NDArray[Any]) -> NDArray[Any]:
+    """Return codes of one side as codes of the union."""
+    return codes if places is None else places[codes]
+
+
+def spread(rows: NDArray[Any], places: Places, size: int, fill: Any = 0) -> NDArray[Any]:
+    """Return rows ``(n, ...)`` at their places among `size`; what is between them is `fill`."""
+    if places is None:
+        return rows
+    table = np.full((size, *rows.shape[1:]), fill, rows.dtype)
+    table[places] = rows
+    return table

@@ -1,0 +1,313 @@
+"""States made of fields: what follows from a declaration, and the laws of `scaled` and `minus`."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import streammetrics as sm
+from streammetrics.core.columns.batch import Batch
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.reading import Reading
+from streammetrics.core.columns.schema import Schema
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    InvalidBatchError,
+    StateFormatError,
+)
+from streammetrics.core.exact.scaling import times
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.plain import Extreme, Width
+from streammetrics.core.fields.sums import Sum
+from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.scores.losses import Probabilities, ProbabilityLossSum
+from streammetrics.statistics.sums.extremes import Extremes
+from streammetrics.statistics.sums.losses import LossSum
+from streammetrics.statistics.sums.moments import Moments
+from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
+from streammetrics.statistics.tables.threshold import ThresholdTable
+from streammetrics.statistics.tables.topk import TopKHits
+from streammetrics.testing import check_laws
+
+
+class LogSum(Statistic):
+    """The form of a user's statistic: exact sums of log(x) and of the weights, and the range."""
+
+    logs = Sum()
+    rows = Weight()
+    width = Width("columns")
+    low = Extreme()
+
+    @property
+    def schema(self):
+        return Schema((Numbers("values", above=0.0),))
+
+    def update(self, values, *, weight):
+        self.logs += ExactSum.of(np.log(values), weight)
+        self.rows += Amount.of_rows(len(values), weight)
+        self.width = 1
+        self.low = type(self).low.plus(self.low, np.array([values.min()]))
+
+    def check_fields(self):
+        if bool(self.rows) != (self.width == 1) or self.low.shape != (self.width,):
+            raise StateFormatError("rows, columns and the smallest do not fit each other")
+
+
+class GeometricMean(sm.Metric):
+    """The exponential of the mean logarithm."""
+
+    def statistics(self):
+        return (LogSum(),)
+
+    def update(self, values, *, sample_weight=None):
+        return self.feed({"values": values, "sample_weight": sample_weight})
+
+    def readout(self, sums):
+        rows = sums.rows.fraction()
+        return float(np.exp(float(sums.logs.fraction() / rows))) if rows else float("nan")
+
+
+def classes(rng, n):
+    return {"y_true": rng.integers(0, 4, n), "y_pred": rng.integers(0, 5, n)}
+
+
+def scored(rng, n):
+    return {"y_true": rng.integers(0, 2, n), "y_score": rng.integers(0, 9, n) / 8}
+
+
+def shares(rng, n):
+    scores = rng.dirichlet(np.ones(3), n)
+    return {"y_true": rng.integers(0, 3, n), "y_score": scores / scores.sum(1, keepdims=True)}
+
+
+def numbers(rng, n):
+    return {"y_true": rng.normal(size=n), "y_pred": rng.normal(size=n) * 1e9}
+
+
+def wide(rng, n):
+    return {"y_true": rng.normal(size=(n, 2)), "y_pred": rng.normal(size=(n, 2))}
+
+
+def values(rng, n):
+    return {"values": rng.lognormal(size=n)}
+
+
+def labelings(rng, n):
+    return {"labels_true": rng.integers(0, 3, n), "labels_pred": rng.choice(["a", "b", "c"], n)}
+
+
+WEIGHTED = [
+    (ContingencyTable(), classes),
+    (ThresholdTable(), scored),
+    (TopKHits(k=2), shares),
+    (ProbabilityLossSum(loss="brier"), shares),
+    (Probabilities(), shares),
+    (LossSum(loss="absolute"), numbers),
+    (LossSum(loss="squared"), wide),
+    (Moments(of="pair"), numbers),
+    (Moments(of="values", order="count"), values),
+    (Extremes(of="errors"), wide),
+    (LogSum(), values),
+]
+UNWEIGHTED = [(LabelPairs(), labelings)]
+EVERY = [*WEIGHTED, *UNWEIGHTED]
+LASTING = (Extremes, LogSum)  # of which nothing can be taken out
+
+
+def of(statistic, columns, weight=None):
+    """Return a statistic of the same configuration that has seen these rows."""
+    given = columns if weight is None else {**columns, "sample_weight": weight}
+    read = Reading([statistic.schema]).read(Batch(given))
+    seen = statistic.fork()
+    if read.n:
+        seen.update(*statistic.schema.present(read.columns), weight=read.weight)
+    return seen
+
+
+def told(statistic):
+    return {name: (a.dtype, a.shape, a.tobytes()) for name, a in statistic.arrays().items()}
+
+
+def merged(*statistics):
+    first, *rest = (statistic.fork() for statistic in statistics)
+    first.merge_all(rest)
+    return first
+
+
+def name(value):
+    return type(value).__name__ if isinstance(value, Statistic) else None
+
+
+@pytest.mark.parametrize(("statistic", "rows"), EVERY, ids=name)
+def test_a_state_of_fields_is_sound_and_read_back(statistic, rows):
+    rng = np.random.default_rng(0)
+    seen = of(statistic, rows(rng, 50))
+    for state in (statistic, seen, merged(seen, of(statistic, rows(rng, 9)), statistic)):
+        state.check()
+        assert told(state.restored(state.arrays())) == told(state)
+        assert state.nbytes >= 0
+    fork = seen.fork()
+    fork.merge(seen)
+    assert told(fork) == told(merged(seen, seen)), "merging a fork leaves the original"
+    fork.clear()
+    assert told(fork) == told(statistic)
+
+
+@pytest.mark.parametrize(("statistic", "rows"), WEIGHTED, ids=name)
+@pytest.mark.parametrize("factor", [2.0, 0.375, 2**-40, 3])
+def test_scaling_is_updating_with_the_products(statistic, rows, factor):
+    rng = np.random.default_rng(1)
+    columns, weight = rows(rng, 60), rng.integers(1, 1000, 60) / 64  # products are float64
+    plain, weighted = of(statistic, columns), of(statistic, columns, weight)
+    assert told(plain.scaled(factor)) == told(of(statistic, columns, np.full(60, float(factor))))
+    assert told(weighted.scaled(factor)) == told(of(statistic, columns, weight * factor))
+    both = merged(plain, weighted)
+    assert told(both.scaled(factor)) == told(merged(plain.scaled(factor), weighted.scaled(factor)))
+    assert told(both.scaled(factor).scaled(0.25)) == told(both.scaled(factor * 0.25))
+    assert told(both.scaled(1.0)) == told(both)
+    assert told(statistic.scaled(factor)) == told(statistic)
+    both.scaled(0.1).check()
+
+
+@pytest.mark.parametrize(("statistic", "rows"), EVERY, ids=name)
+def test_what_was_merged_is_taken_out_again(statistic, rows):
+    rng = np.random.default_rng(2)
+    a, b = (of(statistic, rows(rng, n)) for n in (30, 40))
+    weight = rng.random(20) + 0.5
+    states = [a, b, statistic]
+    if (statistic, rows) in WEIGHTED:
+        states.append(of(statistic, rows(rng, 20), weight))
+    for one in states:
+        for other in states:
+            if isinstance(statistic, LASTING):
+                with pytest.raises(IncompatibleMetricsError, match="cannot be told without"):
+                    merged(one, other).minus(other)
+            else:
+                left = merged(one, other).minus(other)
+                assert told(left) == told(one)
+                left.check()
+
+
+@pytest.mark.parametrize(
+    ("statistic", "rows"),
+    [case for case in EVERY if case[0].arrays() and case[1] is not values],
+    ids=name,
+)
+def test_rows_that_were_never_added_are_not_taken_out(statistic, rows):
+    rng = np.random.default_rng(3)
+    less, more = of(statistic, rows(rng, 5)), of(statistic, rows(rng, 80))
+    with pytest.raises(IncompatibleMetricsError, match="not among|cannot be told without"):
+        less.minus(more)
+    with pytest.raises(IncompatibleMetricsError, match="other parameters"):
+        less.minus(LossSum(loss="huber", parameter=1.0))
+
+
+@pytest.mark.parametrize(("statistic", "rows"), UNWEIGHTED, ids=name)
+def test_rows_without_weights_are_not_scaled(statistic, rows):
+    seen = of(statistic, rows(np.random.default_rng(0), 5))
+    with pytest.raises(InvalidBatchError, match=r"take no weights"):
+        seen.scaled(2.0)
+
+
+@pytest.mark.parametrize("weight", [0, -1.0, np.inf, np.nan, "2", None])
+def test_only_weights_scale(weight):
+    with pytest.raises(InvalidBatchError, match="is no weight: expected a positive finite number"):
+        of(Moments(of="values"), {"values": [1.0]}).scaled(weight)
+
+
+def test_scaling_stays_within_what_a_state_holds():
+    far = of(Moments(of="values"), {"values": [1e300, 1.0]})
+    with pytest.raises(InvalidBatchError, match="beyond what a state holds"):
+        far.scaled(1e308).scaled(1e308)
+    near = far.scaled(1e-300)
+    near.check()
+    assert told(near.scaled(2.0**-900).scaled(2.0**900)) == told(near)
+
+
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=6),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.booleans(),
+)
+def test_exact_sums_are_scaled_exactly(terms, factor, single):
+    column = np.array(terms)
+    sums = ExactSum.of(column if single else column[:, None] * np.array([1.0, 0.5, 0.0]))
+    product = times(sums, factor)
+    for one, other in zip(parts(product), parts(sums), strict=True):
+        assert one.fraction() == other.fraction() * Fraction(factor)
+    assert ExactSum.from_arrays(product.shape, product.arrays()) == product
+
+
+def parts(sums):
+    return [sums] if sums.shape == () else [sums[i] for i in range(sums.shape[0])]
+
+
+def test_amounts_beyond_int64_are_exact_sums():
+    amount = Amount.of_counts(np.array([1, 1 << 61]))
+    for _ in range(4):
+        amount += amount
+    assert amount.exact()[1].fraction() == 1 << 65
+    assert amount.exact()[0].fraction() == 16
+    assert (amount - amount).exact() == ExactSum.zero((2,))
+
+
+def test_a_users_statistic_needs_no_line_for_its_bytes():
+    rng = np.random.default_rng(0)
+    columns = {"values": rng.exponential(size=50) + 1e-9}
+    check_laws(GeometricMean(), columns)
+    check_laws(GeometricMean(), columns | {"sample_weight": rng.random(50) + 0.1})
+    mean = GeometricMean().update([1.0, 10.0, 100.0])
+    assert abs(mean.compute() - 10.0) < 1e-12
+
+
+@st.composite
+def altered(draw, arrays):
+    """Return arrays of which something is different: any array, in any way."""
+    changed = dict(arrays)
+    names = sorted(arrays)
+    for _ in range(draw(st.integers(1, 2))):
+        which = draw(st.sampled_from([*names, "more", "rows/more", ""]))
+        kind = draw(st.sampled_from(["drop", "bytes", "values", "shape", "other"]))
+        held = changed.get(which)
+        if held is None or kind == "other":
+            dtype = draw(st.sampled_from([np.int64, np.float64, np.uint8, np.int32]))
+            shape = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=4))
+            changed[which] = draw(hnp.arrays(dtype, shape))
+        elif kind == "drop":
+            del changed[which]
+        elif kind == "shape":
+            changed[which] = draw(
+                st.sampled_from([held[..., None], held.ravel(), held[:-1:] if held.ndim else held])
+            )
+        elif held.size:
+            flat = held.copy().reshape(-1)
+            place = draw(st.integers(0, flat.size - 1))
+            if kind == "bytes":
+                raw = flat.view(np.uint8)
+                raw[draw(st.integers(0, raw.size - 1))] ^= draw(st.integers(1, 255))
+            else:
+                options = [0, 1, 2, 2**31, 255] if held.dtype == np.uint8 else [0, -1, 1, 2**31]
+                flat[place] = np.array(draw(st.sampled_from(options))).astype(held.dtype)
+            changed[which] = flat.reshape(held.shape)
+    return changed
+
+
+@pytest.mark.parametrize(("statistic", "rows"), EVERY, ids=name)
+@given(data=st.data())
+def test_no_altered_state_is_believed(statistic, rows, data):
+    seen = of(statistic, rows(np.random.default_rng(5), 12))
+    arrays = data.draw(altered(seen.arrays()))
+    try:
+        again = statistic.restored(arrays)
+    except StateFormatError:
+        return
+    # What is taken is a state: it says the same again, and can be used.
+    assert told(again) == {n: (a.dtype, a.shape, a.tobytes()) for n, a in arrays.items()}
+    again.check()
+    merged(again, seen).check()
