@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core.exact.digits import Totals, from_integer
+from streammetrics.core.exact.digits import Totals
 from streammetrics.core.exact.sums import ExactSum
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def _slowly(points: Floats, codes: NDArray[np.intp], size: int) -> tuple[ExactSu
     width, flat = points.shape[1], points.ravel()
     index = (codes[:, None] * width + np.arange(width)).ravel()
     sums = ExactSum.grouped(index, size * width, flat)
-    shaped = ExactSum((size, width), sums.digits, sums.exponent)
-    return shaped, ExactSum.product(flat, flat)
+    return sums.reshaped((size, width)), ExactSum.product(flat, flat)
 
 
 class _Work:
@@ -126,7 +125,7 @@ class _Work:
         """Return the sum of all squares."""
         base = min(self._products)
         total = sum(whole << (unit - base) for unit, whole in self._products.items())
-        return ExactSum((), *from_integer(total, base))
+        return ExactSum.single(total, base)
 
 
 def _left(rest: Floats) -> bool:

@@ -274,11 +274,13 @@ class Totals:
         self._parts.clear()
         self._additions = 0
 
+    def integer(self) -> tuple[int, int]:
+        """A single sum, an integer and the exponent of its unit."""
+        base = min(self._parts, default=0)
+        return sum(v << (u - base) for u, v in self._parts.items()), base
+
     def result(self) -> tuple[Digits, int]:
-        """Canonical digits and exponent."""
-        if self.shape == ():
-            base = min(self._parts, default=0)
-            return from_integer(sum(v << (u - base) for u, v in self._parts.items()), base)
+        """Canonical digits and exponent of several."""
         self._flush()
         low, high = min(self._columns, default=0), max(self._columns, default=0)
         rows = math.prod(self.shape)

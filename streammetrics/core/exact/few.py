@@ -1,11 +1,13 @@
 """Exact sums of few rows in Python's integers: folds have more to set up than to add.
 
-A float64 is an integer of at most 53 bits times a power of two. Sums and products of such are
-integers again once all are shifted to the lowest of the powers.
+``math.fsum`` gives the float64 nearest to the sum of floats, and what is left of them once that is
+taken out, until there is nothing: a few floats, whose sum is exactly the sum. Products have no such
+help, so they are of integers: a float64 is one of at most 53 bits times a power of two.
 """
 
 from __future__ import annotations
 
+import math
 from operator import lshift, mul
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +18,28 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FEW = 64  # rows up to which this is faster, twice to three times
+FEW = 128  # rows up to which this is faster, twice to four times
+
+
+def few_sum(values: NDArray[Any]) -> tuple[int, int]:
+    """The sum of values (n,), an integer and the exponent of its unit; raises unless finite.
+
+    >>> few_sum(np.array([1e16, 1.25, -1e16]))
+    (5, -2)
+    """
+    floats, parts = values.tolist(), []
+    try:
+        part = math.fsum(floats)
+        if not math.isfinite(part):
+            return Column.of(values).total()
+        while part:
+            parts.append(part.as_integer_ratio())
+            floats.append(-part)
+            part = math.fsum(floats)
+    except (OverflowError, ValueError):  # of partial sums beyond float64, of infinities
+        return Column.of(values).total()
+    unit = max([below for _, below in parts], default=1)  # powers of two
+    return sum([above * (unit // below) for above, below in parts]), 1 - unit.bit_length()
 
 
 class Column(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,7 +58,7 @@ def _counted(rows: Rows, level: int, classes: int) -> Cells:
         if rows.codes is not None:
             entry += rows.codes
         flat = ExactSum.grouped(entry, starts.size * classes, rows.weight)
-        mass = replace(flat, shape=(starts.size, classes))
+        mass = flat.reshaped((starts.size, classes))
     elif rows.codes is None:
         mass = narrow_counts(runs[:, None])
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -48,7 +47,7 @@ class LongCells(NamedTuple):
         if rows.codes is not None:
             entry += rows.codes
         weight = np.ones(size) if rows.weight is None else rows.weight
-        mass = replace(ExactSum.grouped(entry, size * classes, weight), shape=(size, classes))
+        mass = ExactSum.grouped(entry, size * classes, weight).reshaped((size, classes))
         return cls(rows.scores, tails, mass)._united()
 
     @classmethod

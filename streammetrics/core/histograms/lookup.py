@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -200,8 +199,8 @@ def _counted(cells: Cells, tally: Tally, dtype: type[np.integer[Any]]) -> NDArra
 def _weighed(cells: Cells, tally: Tally) -> ExactSum:
     """Exact mass with rows added."""
     size = cells.ids.size * cells.classes
-    sums = replace(exact_mass(cells.mass), shape=(size,)).plus_at(_blocks(tally, size))
-    return replace(sums, shape=(cells.ids.size, cells.classes))
+    sums = exact_mass(cells.mass).reshaped((size,)).plus_at(_blocks(tally, size))
+    return sums.reshaped((cells.ids.size, cells.classes))
 
 
 def _blocks(tally: Tally, size: int) -> Iterator[tuple[NDArray[np.intp], Floats | None]]:

@@ -1,0 +1,257 @@
+"""Arrays of exact numbers, an integer times a power of two each: added, indexed, rounded, kept."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.digits import (
+    HIGHEST,
+    LOWEST,
+    are_in_range,
+    are_shortest,
+    canonical,
+    from_integer,
+    frozen,
+    nearest,
+    rounded,
+    to_integer,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.exact.digits import Digits, Floats
+
+
+class ExactNumbers:
+    """An immutable array of exact numbers of any shape, ``()`` for a single one.
+
+    They are held as a table of digits, see :mod:`~streammetrics.core.exact.digits`, and a single
+    one as a Python integer and the exponent of its unit, of which digits are made when they are
+    asked for. Numbers of equal shape are added and subtracted.
+    """
+
+    __slots__ = ("_form", "_single", "shape")
+
+    def __init__(self, shape: tuple[int, ...], digits: Digits, exponent: int) -> None:
+        self.shape = shape
+        self._form: tuple[Digits, int] | None = (digits, exponent)
+        self._single: tuple[int, int] | None = None
+
+    @classmethod
+    def single(cls, value: int, unit: int = 0) -> Self:
+        """One number, ``value * 2**unit``."""
+        number = object.__new__(cls)
+        number.shape, number._form, number._single = (), None, (value, unit)
+        return number
+
+    @classmethod
+    def zero(cls, shape: tuple[int, ...] = ()) -> Self:
+        """Nothing but zeros."""
+        if shape == ():
+            return cls.single(0)
+        return cls(shape, frozen(np.zeros((math.prod(shape), 0), np.int64)), 0)
+
+    @property
+    def _canonical(self) -> tuple[Digits, int]:
+        form = self._form
+        if form is None:
+            assert self._single is not None
+            form = self._form = from_integer(*self._single)
+        return form
+
+    @property
+    def digits(self) -> Digits:
+        """The canonical digits ``(m, D)`` of the m numbers."""
+        return self._canonical[0]
+
+    @property
+    def exponent(self) -> int:
+        """The exponent of the unit of the lowest digits."""
+        return self._canonical[1]
+
+    def reshaped(self, shape: tuple[int, ...]) -> Self:
+        """The same numbers in another shape."""
+        return type(self)(shape, *self._canonical)
+
+    def __add__(self, other: Self) -> Self:
+        if not isinstance(other, ExactNumbers):
+            return NotImplemented
+        return self._plus(other, 1)
+
+    def __sub__(self, other: Self) -> Self:
+        if not isinstance(other, ExactNumbers):
+            return NotImplemented
+        return self._plus(other, -1)
+
+    def __neg__(self) -> Self:
+        return self.zero(self.shape) - self
+
+    def _plus(self, other: Self, sign: int) -> Self:
+        if self.shape != other.shape:
+            raise ValueError(f"sums of shapes {self.shape} and {other.shape} cannot be added")
+        if self.shape == ():
+            return self._single_plus(other, sign)
+        if not other.digits.shape[1]:  # all zero, as sums are before the first rows
+            return self
+        if sign == 1 and not self.digits.shape[1]:
+            return other
+        low = min(self.exponent, other.exponent)
+        left, right = (self.exponent - low) // 32, (other.exponent - low) // 32
+        rows, width = self.digits.shape
+        other_width = other.digits.shape[1]
+        digits = np.zeros((rows, max(left + width, right + other_width)), np.int64)
+        digits[:, left : left + width] = self.digits
+        digits[:, right : right + other_width] += sign * other.digits
+        return type(self)(self.shape, *canonical(digits, low))
+
+    def _single_plus(self, other: Self, sign: int) -> Self:
+        (mine, unit), (theirs, other_unit) = self.integers(), other.integers()
+        if not theirs:
+            return self
+        if unit > other_unit:
+            mine, unit = mine << unit - other_unit, other_unit
+        elif unit < other_unit:
+            theirs <<= other_unit - unit
+        return self.single(mine + sign * theirs, unit)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ExactNumbers):
+            return NotImplemented
+        return (
+            self.shape == other.shape
+            and self.exponent == other.exponent
+            and np.array_equal(self.digits, other.digits)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.to_float()!r})"
+
+    def _table(self) -> Digits:
+        """The digits ``(*shape, D)``."""
+        return self.digits.reshape(*self.shape, self.digits.shape[1])
+
+    def _like(self, digits: Digits) -> Self:
+        """The value of digits ``(*shape, D)`` with this exponent."""
+        return self.of_digits(digits, self.exponent)
+
+    @classmethod
+    def of_digits(cls, digits: Digits, exponent: int) -> Self:
+        """The value of any digits ``(*shape, W)``, each of magnitude at most ``2**62``."""
+        shape = digits.shape[:-1]
+        return cls(shape, *canonical(digits.reshape(math.prod(shape), digits.shape[-1]), exponent))
+
+    @staticmethod
+    def aligned(every: Sequence[ExactNumbers]) -> tuple[list[Digits], int]:
+        """Digits ``(*shape, W)`` of all, as many of each and of one exponent, which follows."""
+        ranges = [(sums.exponent, sums.digits.shape[1]) for sums in every if sums.digits.size]
+        low = min((exponent for exponent, _ in ranges), default=0)
+        width = max(((e - low) // 32 + size for e, size in ranges), default=0)
+        tables = []
+        for sums in every:
+            digits, first = sums.digits, (sums.exponent - low) // 32 if sums.digits.size else 0
+            if digits.shape[1] != width:
+                digits = np.zeros((len(digits), width), np.int64)
+                digits[:, first : first + sums.digits.shape[1]] = sums.digits
+            tables.append(digits.reshape(*sums.shape, width))
+        return tables, low
+
+    def __getitem__(self, index: Any) -> Self:
+        """Index the array of sums as NumPy would: ``sums[2]``, ``sums[order]``, ``sums[i, j]``."""
+        entries = index if isinstance(index, tuple) else (index,)
+        return self._like(self._table()[(*entries, slice(None))])
+
+    def regroup(self, index: NDArray[np.intp], size: int) -> Self:
+        """Add row ``i`` of ``(k, ...)`` into row ``index[i]`` of ``(size, ...)``."""
+        shape = (size, *self.shape[1:], self.digits.shape[1])
+        width = math.prod(shape[1:])
+        digits = np.zeros(size * width, np.int64)
+        # Flat, since np.add.at is an order of magnitude slower by rows. Digits below 2**32 in
+        # magnitude leave room for 2**31 rows.
+        places = np.asarray(index, np.intp)[:, None] * width + np.arange(width)
+        np.add.at(digits, places.ravel(), self.digits.ravel())
+        return self._like(digits.reshape(shape))
+
+    def sum(self, axis: int | tuple[int, ...] | None = None) -> Self:
+        """Sum over one axis, several, or all of them."""
+        axes = range(len(self.shape)) if axis is None else np.atleast_1d(axis).tolist()
+        positive = tuple(a % len(self.shape) for a in axes)
+        return self._like(self._table().sum(axis=positive))
+
+    def to_float(self, exponent: int = 0) -> float | Floats:
+        """The nearest float64, ties to even; infinite only where the sum itself is too large.
+
+        Times ``2**exponent``, where given, before it is rounded. A ``float`` for a single sum,
+        else an array.
+        """
+        if self.shape == ():
+            value, unit = self.integers()
+            return nearest(value, unit + exponent)
+        return rounded(self.digits, self.exponent + exponent).reshape(self.shape)
+
+    def integers(self) -> tuple[Any, int]:
+        """The exact integers and the exponent of their unit, ``sum == integer * 2**exponent``.
+
+        An ``int`` for a single sum, else an array of Python integers.
+        """
+        if self.shape == ():
+            single = self._single
+            if single is None:
+                digits, exponent = self._canonical
+                single = self._single = to_integer(digits[0]), exponent
+            return single
+        integers = np.zeros(len(self.digits), object)
+        for column in reversed(range(self.digits.shape[1])):
+            integers = integers * 2**32 + self.digits[:, column].astype(object)
+        return integers.reshape(self.shape), self.exponent
+
+    def fraction(self) -> Fraction:
+        """The exact value of a single sum."""
+        if self.shape != ():
+            raise ValueError(f"one fraction of sums of shape {self.shape}")
+        value, unit = self.integers()
+        return Fraction(value << unit) if unit >= 0 else Fraction(value, 1 << -unit)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the digits."""
+        return self.digits.nbytes
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The canonical arrays: equal sums, and only they, have equal ones."""
+        return {"digits": self.digits, "exponent": np.array(self.exponent, np.int64)}
+
+    @classmethod
+    def from_arrays(cls, shape: tuple[int, ...], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The sums that :meth:`arrays` was read from; ``StateFormatError`` for anything else."""
+        if set(arrays) != {"digits", "exponent"}:
+            raise StateFormatError(f"exact sums need digits and exponent, not {sorted(arrays)}")
+        digits, exponent = arrays["digits"], arrays["exponent"]
+        if digits.dtype != np.int64 or exponent.dtype != np.int64:
+            raise StateFormatError("digits and exponent of exact sums must be int64")
+        if digits.ndim != 2 or len(digits) != math.prod(shape) or exponent.shape != ():
+            raise StateFormatError(
+                f"digits of exact sums of shape {shape} cannot have shape {digits.shape}"
+            )
+        low, width = int(exponent), digits.shape[1]
+        if low % 32 or low < LOWEST or low + 32 * width > HIGHEST:
+            raise StateFormatError(f"exponent {low} of exact sums is not one that we write")
+        if shape == ():  # Python's integers are quicker for one
+            form, position = from_integer(to_integer(digits[0]), low)
+            if form.tolist() != digits.tolist() or position != low:
+                raise StateFormatError("digits of exact sums are not in canonical form")
+            return cls(shape, form, low)
+        if not are_in_range(digits):
+            raise StateFormatError("digits of exact sums are out of range")
+        if not are_shortest(digits) or (low and not width):
+            raise StateFormatError("digits of exact sums are not in canonical form")
+        return cls(shape, frozen(digits.copy(order="C")), low)
