@@ -8,6 +8,7 @@ digests are columns, and so are the arrays of all states, to be opened when they
 from __future__ import annotations
 
 import re
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from streammetrics.core.stateful import from_bytes
 from streammetrics.ledger.columns import kinds_of, rows_of
 from streammetrics.ledger.columns import written as of_kinds
 from streammetrics.ledger.held import Held, digest
-from streammetrics.ledger.shards import LAST, Known, Shard, as_id, order
+from streammetrics.ledger.shards import LAST, Block, Known, Shard, as_id, order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,9 +42,10 @@ Arrays = dict[str, "NDArray[Any]"]
 def written(known: Known) -> tuple[dict[str, Any], Arrays]:
     """Return what a file says of a ledger, and its arrays."""
     names = sorted(known.shards, key=order)
-    ends = {"empty": known.empty, "base": known.base}
-    arrays = {name: _of(metric.to_bytes()) for name, metric in ends.items() if metric is not None}
-    if len(names) > FEW or known.contradicted:
+    arrays: Arrays = {} if known.empty is None else {"empty": _of(known.empty.to_bytes())}
+    if len(known.blocks) == 1:
+        arrays["base"] = _of(known.blocks[0].state.to_bytes())
+    if len(names) > FEW or known.contradicted or known.blocks[1:]:
         said, more = _in_columns(known, names)
     else:
         said, more = _spelled(known, names)
@@ -52,20 +54,23 @@ def written(known: Known) -> tuple[dict[str, Any], Arrays]:
 
 def read(said: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Known:
     """Return the state of a ledger from what `written` gave, after checking it."""
-    ends = {name: _metric(arrays, name) for name in ("empty", "base")}
-    empty, base = ends["empty"], ends["base"]
+    empty, base = _metric(arrays, "empty"), _metric(arrays, "base")
     in_columns = said["format"] == COLUMNS
     shards = _from_columns(said, arrays, empty) if in_columns else _from_rows(said, arrays, empty)
-    known = Known(empty, shards, base)
+    known = Known(empty, shards)
+    sealed = frozenset(known.sealed)
+    blocks = _several(arrays, list(shards)) if base is None else (Block(sealed, base),)
     fits = (
         (empty is not None or not shards)
         and (empty is None or empty == empty.copy().reset())
-        and (base is None or (empty is not None and empty._alike(base)))
-        and (base is not None) == bool(known.sealed)
+        and all(empty is not None and empty._alike(block.state) for block in blocks)
+        and sealed == frozenset().union(*(block.names for block in blocks))
+        and all(block.names for block in blocks)
+        and (not known._replace(blocks=blocks).overlapping or not _nested(blocks))
     )
     if not fits:
         raise StateFormatError("the shards of the ledger do not fit each other")
-    return known
+    return known._replace(blocks=blocks)
 
 
 # --- spelled out ---------------------------------------------------------------------------------
@@ -132,7 +137,7 @@ def _in_columns(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any],
     states, index = kinds_of([shard.state.form for shard in shards if shard.state is not None])
     said, columns = of_kinds(states)
     numbers = sum(isinstance(name, int) for name in names)
-    more = {"states": index, **columns}
+    more = {"states": index, **columns, **_blocks(known.blocks, names)}
     return {"format": COLUMNS, "numbers": numbers, "kinds": said}, arrays | more
 
 
@@ -166,6 +171,41 @@ def _from_columns(
         name: Shard(attempt, *next(of_kind[kind]))
         for name, attempt, kind in zip(ids, attempts.tolist(), kinds.tolist(), strict=True)
     }
+
+
+def _blocks(blocks: Sequence[Block], names: Sequence[ShardId]) -> Arrays:
+    """Return several blocks, in the order of the places of their shards."""
+    if len(blocks) < 2:
+        return {}
+    places = {name: place for place, name in enumerate(names)}
+    each = sorted((sorted(map(places.__getitem__, block.names)), block.state) for block in blocks)
+    members = [place for mine, _ in each for place in mine]
+    return {
+        **_chain("blocks", [state.to_bytes() for _, state in each]),
+        "members": np.array(members, np.int64),
+        "members/ends": np.cumsum([len(mine) for mine, _ in each]),
+    }
+
+
+def _nested(blocks: Sequence[Block]) -> bool:
+    return any(one.names <= other.names for one, other in permutations(blocks, 2))
+
+
+def _several(arrays: Mapping[str, NDArray[Any]], names: Sequence[ShardId]) -> tuple[Block, ...]:
+    """Return what `_blocks` wrote."""
+    if "blocks" not in arrays:
+        return ()
+    states, members = _links(arrays, "blocks"), take_array(arrays, "members", "int64")
+    ends = take_array(arrays, "members/ends", "int64")
+    if members.min(initial=0) < 0 or members.max(initial=-1) >= len(names):
+        raise StateFormatError("the blocks of the ledger are of no shards")
+    if len(ends) != len(states) or len(ends) < 2:
+        raise StateFormatError("the blocks of the ledger do not fit each other")
+    parts = np.split(members, ends[:-1])
+    return tuple(
+        Block(frozenset(map(names.__getitem__, part.tolist())), _read(state))
+        for part, state in zip(parts, states, strict=True)
+    )
 
 
 def _hexes(digests: NDArray[Any]) -> list[str]:
@@ -219,9 +259,11 @@ def _of(blob: bytes) -> NDArray[np.uint8]:
 
 
 def _metric(arrays: Mapping[str, NDArray[Any]], name: str) -> Mergeable | None:
-    if name not in arrays:
-        return None
-    metric = from_bytes(take_array(arrays, name, "uint8").tobytes())
+    return _read(take_array(arrays, name, "uint8").tobytes()) if name in arrays else None
+
+
+def _read(blob: bytes) -> Mergeable:
+    metric = from_bytes(blob)
     if not isinstance(metric, Mergeable):
         raise StateFormatError("a ledger holds metrics and sets")
     return metric

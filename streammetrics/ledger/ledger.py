@@ -12,6 +12,7 @@ from streammetrics.core.stateful import Stateful, registered_name
 from streammetrics.ledger.form import read, written
 from streammetrics.ledger.held import Held
 from streammetrics.ledger.shards import (
+    Block,
     Known,
     Shard,
     ShardId,
@@ -53,15 +54,16 @@ class Ledger(Stateful):
 
     Raises:
         IncompatibleMetricsError: From `add` and `merge`, which then change nothing: a state is of
-            another configuration, or of a shard that was sealed; or two ledgers sealed shards
-            apart of which they share some but not all, so seal in one place. From `compute`,
-            `merged`, `bounds`, `n_rows` and `seal`: a shard is contradicted.
+            another configuration, or of a shard that was sealed at an earlier attempt, or in
+            another state. From `compute`, `merged`, `bounds`, `n_rows` and `seal`: a shard is
+            contradicted, or ledgers sealed it apart, each with others: seal in one place, or
+            merge a ledger that sealed all of them.
 
     Memory and cost:
-        The states of the shards that are not sealed, one state for those that are, and some 200
-        bytes for each of their names. `add` takes a snapshot, which costs next to nothing; the
-        first `compute` after a change merges all states. In files, more than 256 shards are
-        columns, and a state that was read from one is opened when it is needed.
+        The states of the shards that are not sealed, one state for those that were sealed
+        together, and some 250 bytes for each of their names. `add` takes a snapshot, which costs
+        next to nothing; the first `compute` after a change merges all states. In files, more than
+        256 shards are columns, and a state that was read from one is opened when it is needed.
 
     Example:
         >>> import streammetrics as sm
@@ -84,7 +86,7 @@ class Ledger(Stateful):
             )
         self._guard = Locked()  # of its own, as what is compared by its state has no hash
         self._changes = 0
-        self._put(Known(None if metric is None else metric.copy(), {}, None))
+        self._put(Known(None if metric is None else metric.copy(), {}))
 
     def _put(self, known: Known) -> None:
         self._known = known  # its dictionary is this ledger's own
@@ -149,25 +151,30 @@ class Ledger(Stateful):
     def seal(self, ids: Iterable[ShardId]) -> Self:
         """Fold finished shards into one state, which refuses them ever after; return this ledger.
 
+        What was sealed before is folded into it as well.
+
         Raises:
             ValueError: One of them was never added; nothing has changed.
-            IncompatibleMetricsError: One of them is contradicted; nothing has changed.
+            IncompatibleMetricsError: One of them is contradicted, or shards were sealed in two
+                places, as `merged` says; nothing has changed.
         """
         names = _ids(ids)
         with self._guard._lock:
-            empty, shards, _ = self._known
+            empty, shards, blocks = self._known
             if unknown := self.missing(names):
                 raise ValueError(f"no state was added for {listed(unknown)}: it cannot be sealed")
             for name in names:
                 if shards[name].is_contradicted:
                     raise contradiction(name, shards[name].attempt)
             fresh = {name: held for name in names if (held := shards[name].state) is not None}
-            if fresh:
+            if fresh or (names and len(blocks) > 1):
                 sealed = {
                     name: Shard(shards[name].attempt, None, held.digest)
                     for name, held in fresh.items()
                 }
-                self._put(Known(empty, {**shards, **sealed}, total(self._known, fresh)))
+                together = frozenset(fresh).union(*(block.names for block in blocks))
+                block = Block(together, total(self._known, fresh))
+                self._put(Known(empty, {**shards, **sealed}, (block,)))
         return self
 
     def missing(self, expected_ids: Iterable[ShardId]) -> list[ShardId]:
@@ -180,8 +187,8 @@ class Ledger(Stateful):
 
         Raises:
             ValueError: There are no shards, and the ledger was not told what they are of.
-            IncompatibleMetricsError: Shards saw different kinds of rows, or one is contradicted; it
-                is named.
+            IncompatibleMetricsError: Shards saw different kinds of rows, one is contradicted, or
+                some were sealed in two places, each time with others; they are named.
         """
         with self._guard._lock:
             found, changes = self._total, self._changes
@@ -242,10 +249,10 @@ class Ledger(Stateful):
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        _, shards, base = self._seen()
-        states = [base, *(shard.state for shard in shards.values())]
+        _, shards, blocks = self._seen()
         names = 64 * len(shards)  # about what is held of each besides its state
-        return names + sum(state.nbytes for state in states if state is not None)
+        held = sum(shard.state.nbytes for shard in shards.values() if shard.state is not None)
+        return names + held + sum(block.state.nbytes for block in blocks)
 
     @property
     def _types(self) -> tuple[type, ...]:

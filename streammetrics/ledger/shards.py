@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from streammetrics.core.errors import IncompatibleMetricsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.ledger.held import Held
@@ -31,7 +33,7 @@ class Shard(NamedTuple):
 
     @property
     def is_sealed(self) -> bool:
-        """Whether the state is part of the base."""
+        """Whether the state is part of a block."""
         return bool(self.digest)
 
     @property
@@ -40,17 +42,32 @@ class Shard(NamedTuple):
         return self.state is None and not self.digest
 
 
+class Block(NamedTuple):
+    """Shards that were sealed together, and their one state."""
+
+    names: frozenset[ShardId]
+    state: Mergeable
+
+
 class Known(NamedTuple):
     """The whole state of a ledger."""
 
     empty: Mergeable | None  # the metric without rows; unknown until there is one
     shards: dict[ShardId, Shard]
-    base: Mergeable | None  # of the sealed shards together
+    blocks: tuple[Block, ...] = ()  # of the sealed shards: none is within another
 
     @property
     def sealed(self) -> set[ShardId]:
         """The names of the sealed shards."""
         return {name for name, shard in self.shards.items() if shard.digest}
+
+    @property
+    def overlapping(self) -> list[ShardId]:
+        """The names of shards in more than one block, sorted, integers first."""
+        if len(self.blocks) < 2:
+            return []
+        counts = Counter(name for block in self.blocks for name in block.names)
+        return sorted((name for name, count in counts.items() if count > 1), key=order)
 
     @property
     def states(self) -> dict[ShardId, Held]:
@@ -72,7 +89,7 @@ def joined(mine: Known, theirs: Known) -> Known:
     for name, shard in theirs.shards.items():
         shards[name] = later(name, shards[name], shard) if name in shards else shard
     empty = theirs.empty if mine.empty is None else mine.empty
-    return Known(empty, shards, _base(mine, theirs))
+    return Known(empty, shards, _blocks(mine.blocks, theirs.blocks))
 
 
 def check_alike(mine: Mergeable | None, theirs: Mergeable | None) -> None:
@@ -88,7 +105,7 @@ def later(name: ShardId, mine: Shard, theirs: Shard) -> Shard:
     """Return what is known of a shard of which both are known.
 
     The later attempt counts. Two states of one attempt are a contradiction, which is kept until a
-    later attempt replaces it. A sealed shard cannot be taken out of its base, so that what is
+    later attempt replaces it. A sealed shard cannot be taken out of its block, so that what is
     later than it, or contradicts it, raises: whichever of three is merged first, the last raises.
     """
     low, high = sorted((mine, theirs), key=operator.attrgetter("attempt"))
@@ -124,39 +141,51 @@ def contradiction(name: ShardId, attempt: int) -> IncompatibleMetricsError:
     )
 
 
-def _base(mine: Known, theirs: Known) -> Mergeable | None:
-    """Return the state of the shards that either has sealed."""
-    here, there = mine.sealed, theirs.sealed
-    if there <= here:
-        return mine.base
-    if here <= there:
-        return theirs.base
-    if here & there:
-        raise IncompatibleMetricsError(
-            f"both ledgers have sealed {listed(sorted(here & there, key=order))}, each with "
-            "shards that the other has not: what they share cannot be taken apart"
-        )
-    assert mine.base is not None
-    assert theirs.base is not None
-    return mine.base.copy().merge(theirs.base)
+def _blocks(mine: tuple[Block, ...], theirs: tuple[Block, ...]) -> tuple[Block, ...]:
+    """Return the blocks of both that are not within another.
+
+    What is sealed cannot be taken apart, so blocks that share some shards stay beside each other,
+    which raises where the value is read, until one comes that holds them all.
+    """
+    kept = [block for block in mine if not any(block.names < other.names for other in theirs)]
+    more = [block for block in theirs if not any(block.names <= other.names for other in mine)]
+    return (*kept, *more)
+
+
+def apart(names: Sequence[ShardId]) -> IncompatibleMetricsError:
+    """Return what is raised where shards that were sealed in two places are read."""
+    return IncompatibleMetricsError(
+        f"{listed(names)} {'were' if names[1:] else 'was'} sealed in two places, each time with "
+        "shards that the other has not, which cannot be taken apart: merge a ledger that sealed "
+        "them all"
+    )
 
 
 def total(known: Known, states: Mapping[ShardId, Held]) -> Mergeable:
     """Return what has seen the rows of all sealed shards and of these states of others."""
     if known.empty is None:
         raise ValueError("the ledger has no shards, and was not told of which metric")
-    result = (known.empty if known.base is None else known.base).copy()
+    if names := known.overlapping:
+        raise apart(names)
+    result = known.empty.copy()
     layout = result._layout
+    sealed = [block.state._accumulator.part(layout) for block in known.blocks]
     try:
         every = [held.state for held in states.values()]  # of one configuration, as was checked
-        return result._at(layout.merged(result._accumulator.part(layout), every))
+        return result._at(layout.merged(result._accumulator.part(layout), [*sealed, *every]))
     except IncompatibleMetricsError:
-        for name, state in states.items():
-            try:
-                result.merge(state.metric)
-            except IncompatibleMetricsError as error:
-                raise IncompatibleMetricsError(f"shard {name!r}: {error}") from None
+        _merge_each(result, {listed(block.names): block.state for block in known.blocks})
+        _merge_each(result, {f"shard {name!r}": held.metric for name, held in states.items()})
         raise
+
+
+def _merge_each(result: Mergeable, states: Mapping[str, Mergeable]) -> None:
+    """Merge one after the other, to raise with the name of the first that does not go along."""
+    for title, state in states.items():
+        try:
+            result.merge(state)
+        except IncompatibleMetricsError as error:
+            raise IncompatibleMetricsError(f"{title}: {error}") from None
 
 
 def as_id(value: Any) -> ShardId:
@@ -189,11 +218,11 @@ def order(name: ShardId) -> tuple[bool, ShardId]:
     return isinstance(name, str), name
 
 
-def listed(names: Iterable[ShardId]) -> str:
+def listed(names: Collection[ShardId]) -> str:
     """Return some of the names, for a message."""
-    some = list(map(repr, names))
-    more = f" and {len(some) - 5:,} more" if some[5:] else ""
-    return f"shard{'s' * (len(some) != 1)} {', '.join(some[:5])}{more}"
+    some = ", ".join(map(repr, islice(names, 5)))
+    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+    return f"shard{'s' * (len(names) != 1)} {some}{more}"
 
 
 def shown(metric: Mergeable) -> str:

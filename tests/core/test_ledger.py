@@ -212,11 +212,47 @@ def test_sealed_shards_are_refused():
         )
 
 
-def test_shards_that_were_sealed_apart():
+def test_shards_that_were_sealed_apart_wait_for_one_who_sealed_them_all():
     one = ledger_of(("a", 1), ("b", 1), sealed=["a", "b"])
     other = ledger_of((3, 1), ("b", 1), sealed=[3, "b"])
-    text = "both ledgers have sealed shard 'b', each with shards that the other has not"
-    refused(one, sm.IncompatibleMetricsError, text, lambda: one.merge(ledger_of(("a", 1)), other))
+    both = sm.merge([one, other])
+    text = "shard 'b' was sealed in two places, each time with shards that the other has not"
+    for read in (both.compute, both.merged, both.bounds, lambda: both.seal(["a"])):
+        refused(both, sm.IncompatibleMetricsError, text, read)
+    assert sm.from_bytes(both.to_bytes()) == both == sm.merge([other, one])
+    every = ledger_of(("a", 1), ("b", 1), (3, 1), sealed=["a", "b", 3])
+    for parts in permutations([one, other, every]):
+        assert sm.merge(parts) == every
+    assert sm.merge([one, sm.merge([other, every])]).compute() == every.compute()
+
+
+def test_shards_that_were_sealed_in_several_places_are_sealed_together_again():
+    apart = sm.merge([ledger_of((name, 1), sealed=[name]) for name in IDS])
+    assert sm.from_bytes(apart.to_bytes()) == apart
+    whole = ledger_of(*((name, 1) for name in IDS), sealed=IDS)
+    assert apart.compute() == whole.compute()
+    assert apart.nbytes > whole.nbytes
+    assert apart.seal([]) != whole
+    assert apart.seal(IDS[:1]) == whole
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays: arrays.update({"members": arrays["members"] + 9}),
+        lambda arrays: arrays.update({"members": arrays["members"] - 9}),
+        lambda arrays: arrays.update({"members": arrays["members"] * 0}),
+        lambda arrays: arrays.update({"members/ends": arrays["members/ends"][:1]}),
+        lambda arrays: arrays.update({"members/ends": arrays["members/ends"][::-1].copy()}),
+        lambda arrays: arrays.update({"members/ends": arrays["members/ends"] * 0}),
+        lambda arrays: arrays.pop("blocks"),
+    ],
+)
+def test_blocks_that_are_not_written_are_refused(change):
+    one, other = ledger_of(("a", 1), ("b", 1), sealed=["a", "b"]), ledger_of((3, 1), sealed=[3])
+    blob = in_file(sm.merge([one, other]).to_bytes(), lambda _, arrays: change(arrays))
+    with pytest.raises(sm.StateFormatError, match="blocks|shards|not the bytes"):
+        sm.from_bytes(blob)
 
 
 def test_other_metrics():

@@ -19,12 +19,18 @@ class Model:
     def __init__(self) -> None:
         self.said: set[tuple[Any, int, int]] = set()
         self.sealed: dict[Any, tuple[int, int]] = {}
+        self.blocks: set[frozenset[Any]] = set()  # of all that were ever sealed together
 
     def copy(self) -> Model:
         """Return another one that knows the same."""
         twin = Model()
-        twin.said, twin.sealed = set(self.said), dict(self.sealed)
+        twin.said, twin.sealed, twin.blocks = set(self.said), dict(self.sealed), set(self.blocks)
         return twin
+
+    @property
+    def largest(self) -> list[frozenset[Any]]:
+        """The blocks that are within no other, which are all that counts."""
+        return [one for one in self.blocks if not any(one < other for other in self.blocks)]
 
     def last(self, name: Any) -> tuple[int, set[int]]:
         """Return the last attempt of a shard and the states that claim to be it."""
@@ -36,16 +42,14 @@ class Model:
 
     def merge(self, other: Model) -> bool:
         """Take what another knows, or return False and be as before."""
-        mine, theirs = self.sealed.keys(), other.sealed.keys()
-        if not (mine <= theirs or theirs <= mine or mine.isdisjoint(theirs)):
-            return False
         union = self.copy()
         union.said |= other.said
+        union.blocks |= other.blocks
         for name, (attempt, state) in [*self.sealed.items(), *other.sealed.items()]:
             if union.last(name) != (attempt, {state}):
                 return False
             union.sealed[name] = attempt, state
-        self.said, self.sealed = union.said, union.sealed
+        self.said, self.sealed, self.blocks = union.said, union.sealed, union.blocks
         return True
 
     def add(self, name: Any, attempt: int, state: int) -> bool:
@@ -56,9 +60,15 @@ class Model:
         return True
 
     def seal(self, names: list[Any]) -> bool:
-        """Seal shards, or return False where one is not there or contradicted."""
+        """Seal shards, or return False where one is not there or contradicted, or two overlap."""
         if not all(name in self and len(self.last(name)[1]) == 1 for name in names):
             return False
+        together = frozenset(names).union(self.sealed)
+        if set(names) <= self.sealed.keys() and (len(self.largest) < 2 or not names):
+            return True
+        if sum(map(len, self.largest)) > len(self.sealed):
+            return False
+        self.blocks.add(together)
         for name in names:
             attempt, (state,) = self.last(name)
             self.sealed[name] = attempt, state
@@ -68,11 +78,17 @@ class Model:
         """Return the ledger that knows this, in the plainest way."""
         made = sm.Ledger()
         for name in NAMES:
-            if name in self:
+            if name in self and name not in self.sealed:
                 attempt, states = self.last(name)
                 for state in states:
                     made.add(name, STATES[state], attempt)
-        return made.seal(self.sealed)
+        for block in self.largest:
+            part = sm.Ledger()
+            for name in block:
+                attempt, state = self.sealed[name]
+                part.add(name, STATES[state], attempt)
+            made.merge(part.seal(block))
+        return made
 
 
 def attempt(rng: np.random.Generator) -> int:
@@ -90,10 +106,10 @@ def attempt(rng: np.random.Generator) -> int:
         elif action < 0.75:
             told = models[i].merge(models[j])
             done = tried(lambda: ledgers[i].merge(ledgers[j]))  # noqa: B023
-        elif action < 0.85:  # one place seals, as more than one may not agree
-            names = NAMES[: int(rng.integers(7))]
-            told, i = models[0].seal(names), 0
-            done = tried(lambda: ledgers[0].seal(names))  # noqa: B023
+        elif action < 0.85:
+            names = [NAMES[k] for k in rng.permutation(6)[: rng.integers(4)]]
+            told = models[i].seal(names)
+            done = tried(lambda: ledgers[i].seal(names))  # noqa: B023
         else:
             told = done = True
             ledgers[i] = [sm.from_bytes(ledgers[i].to_bytes()), ledgers[i].copy()][rng.integers(2)]
