@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streammetrics.core.errors import NoConfidenceError
 from streammetrics.core.results.values import Interval, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class ConfidenceInterval(Interval):
@@ -76,14 +73,8 @@ def without(metric: Any, reason: str) -> NoConfidenceError:
     return NoConfidenceError(f"{type(metric).__name__} has no confidence interval: {reason}")
 
 
-def undefined(interval: ConfidenceInterval) -> bool:
-    """Whether a limit is ``nan``."""
-    return any(number != number for side in interval for number in _numbers(plain(side)))  # noqa: PLR0124 - the test for nan
-
-
-def _numbers(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _numbers(item)
-    else:
-        yield value
+def not_anytime(metric: Any) -> NoConfidenceError:
+    """Return the error of a metric whose limits hold at one time only."""
+    return without(
+        metric, "anytime=True is for rates of rows and means of what is bounded, which it is not"
+    )

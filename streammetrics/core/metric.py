@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
-from streammetrics.core.confidence import Asked, confidence_of, undefined
+from streammetrics.core.confidence import Asked, confidence_of
 from streammetrics.core.configured import Configured, differing, takes, written
 from streammetrics.core.errors import (
     StateFormatError,
@@ -133,7 +133,7 @@ class Metric(Configured, Mergeable):
     ) -> ConfidenceInterval:
         n_rows = self._n_rows(state)
         interval = confidence_of(self, Asked(level, anytime, n_rows), *self._chosen(state))
-        if undefined(interval):
+        if _has_nan(interval):
             why = "its rows do not tell how it varies" if n_rows else "no rows were seen"
             warnings.warn(
                 f"{type(self).__name__} has limits that are nan: {why} ({interval.method})",

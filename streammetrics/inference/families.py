@@ -1,5 +1,23 @@
 """All families of metrics whose intervals are known; importing it makes them so."""
 
-from streammetrics.inference import tables
+from streammetrics.inference import (
+    correlations,
+    curves,
+    labelings,
+    order,
+    rankings,
+    refusals,
+    scores,
+    tables,
+)
 
-__all__ = ["tables"]
+__all__ = [
+    "correlations",
+    "curves",
+    "labelings",
+    "order",
+    "rankings",
+    "refusals",
+    "scores",
+    "tables",
+]

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.confidence import Asked, ConfidenceInterval, confidence_of, without
+from streammetrics.core.confidence import (
+    Asked,
+    ConfidenceInterval,
+    confidence_of,
+    not_anytime,
+    without,
+)
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.influence import influence, standard_error
@@ -122,13 +128,6 @@ def at_end(
     method = f"Clopper-Pearson of the {n:g} rows of {of}: no row of these differs"
     below, above = (low + (high - low) * side for side in sides)
     return ConfidenceInterval(below, above, asked.level, method)
-
-
-def not_anytime(metric: Any) -> Exception:
-    """Return the error of a metric whose limits hold at one time only."""
-    return without(
-        metric, "anytime=True is for rates of rows and means of what is bounded, which it is not"
-    )
 
 
 def _like(value: Any, side: Any) -> Any:

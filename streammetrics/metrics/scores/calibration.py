@@ -301,6 +301,12 @@ def _points(bins: _Bins) -> CalibrationPoints:
     return CalibrationPoints(true / rows[shown], pred / rows[shown])
 
 
+def rows_of_bins(scores: ScoreHistogram, n_bins: int) -> list[Floats]:
+    """Return for each class how many rows the bins that a curve shows hold."""
+    rows = [_floats(_read(stairs, n_bins).rows) for stairs in staircases(scores)]
+    return [held[held > 0] if held.any() else np.zeros(1) for held in rows]
+
+
 def _check(metric: ScoreMetric) -> tuple[Statistic, ...]:
     """Return the statistic that checks probabilities, where they are not made of logits."""
     return () if metric.from_logits else (Probabilities(**metric._schema_options),)

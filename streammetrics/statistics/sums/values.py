@@ -155,6 +155,12 @@ def quantile(histogram: DyadicHistogram, q: float, method: QuantileMethod) -> Es
     return Estimate(middle, low, high)
 
 
+def ranked(histogram: DyadicHistogram, rank: int) -> tuple[float, float]:
+    """Return the edges of the cell that holds the row of a rank, counted from 1, of rows of 1."""
+    (edges,) = _located(histogram, [_Rank(Fraction(rank), left=True)])
+    return edges
+
+
 def _between(a: float, b: float, share: Fraction) -> float:
     """Return a (1 - share) + b share, rounded once."""
     if a == b or share == 0:

@@ -1,0 +1,117 @@
+"""How much areas under curves change with each row: in closed form, from the cells of scores.
+
+Every function takes cells in ascending order of score, and returns the area's influences: for each
+cell those of one more positive and of one more negative there, of which Σ p ψ₊² + Σ n ψ₋² is the
+variance of the area.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.metrics.scores.view import Staircase
+
+    Floats = NDArray[np.float64]
+
+
+class Ladder(NamedTuple):
+    """All cells of one class against the rest: how much of each in them, and how much above."""
+
+    p: Floats
+    n: Floats
+    p_above: Floats
+    n_above: Floats
+    positives: float
+    negatives: float
+
+    @classmethod
+    def of(cls, stairs: Staircase, positives: float, negatives: float) -> Ladder:
+        """Return the cells, of so many rows."""
+        steps = [(s.p, s.n, s.tp_above, s.fp_above) for s in stairs.steps()]
+        scale = positives / stairs.positives if positives else 1.0  # of large or weighted amounts
+        columns = map(np.concatenate, zip(*steps, strict=True)) if steps else [np.zeros(0)] * 4
+        p, n, p_above, n_above = (column * scale for column in columns)
+        return cls(p, n, p_above, n_above, positives, negatives)
+
+
+class Influences(NamedTuple):
+    """What one more row in each cell adds to an area."""
+
+    positive: Floats
+    negative: Floats
+
+    def error(self, cells: Ladder) -> float:
+        """Return the standard error."""
+        return float(np.sqrt(cells.p @ self.positive**2 + cells.n @ self.negative**2))
+
+
+def roc_influences(cells: Ladder, area: float) -> Influences:
+    """Return those of the area under the ROC curve: DeLong's structural components (1988)."""
+    positives, negatives = cells.positives, cells.negatives
+    beats = (negatives - cells.n_above - cells.n / 2) / negatives  # of the negatives, ties halved
+    beaten = (cells.p_above + cells.p / 2) / positives
+    # The variance of a mean of m components is estimated over m - 1.
+    return Influences(
+        (beats - area) / np.sqrt(positives * (positives - 1)),
+        (beaten - area) / np.sqrt(negatives * (negatives - 1)),
+    )
+
+
+def partial_roc_influences(cells: Ladder, rate: float) -> Influences:
+    """Return those of the area up to a false positive rate, of which the threshold is estimated.
+
+    A positive scores what it beats among the negatives above the threshold; a negative there costs
+    what beats it, and moves the threshold, for which the rate of positives above it stands.
+    """
+    positives, negatives = cells.positives, cells.negatives
+    limit = rate * negatives
+    inside = np.clip(limit - cells.n_above, 0.0, cells.n)  # negatives above the threshold
+    share = np.divide(inside, cells.n, out=np.zeros_like(inside), where=cells.n > 0)
+    cut = int(np.argmax(share > 0))  # the lowest cell with some of them
+    at_cut = (cells.p_above[cut] + share[cut] * cells.p[cut]) / positives
+    # Of the negatives in the cell that the limit cuts, some are above and tied on average.
+    before = np.minimum(cells.n_above, limit)
+    beats = (limit - before - inside + share * inside / 2) / negatives
+    beaten = (cells.p_above + share * cells.p / 2) / positives
+    area = float(cells.p @ beats) / positives
+    moved = share * (beaten - at_cut)
+    return Influences(
+        (beats - area) / positives, (moved - float(cells.n @ moved) / negatives) / negatives
+    )
+
+
+def precision_influences(cells: Ladder, area: float, *, trapezoid: bool) -> Influences:
+    """Return those of an area under the precision-recall curve: Σ p_i H_i / P.
+
+    H is the precision A = T / (T + F) at the cell, T and F being what lies there and above; or by
+    trapezoids its mean with that of the cell above, where nothing has a precision of 1. A row moves
+    A in its cell and in all below, by F / (T + F)² if it is a positive and -T / (T + F)² if not;
+    and each A counts for the p that it stands for.
+    """
+    tp, fp = cells.p_above + cells.p, cells.n_above + cells.n
+    called = tp + fp
+    precision = tp / called
+    height, counts = precision, cells.p
+    if trapezoid:
+        height = (precision + np.append(precision[1:], 1.0)) / 2
+        counts = (cells.p + np.append(0.0, cells.p[:-1])) / 2
+    up, down = counts * fp / called**2, counts * tp / called**2
+    return Influences(
+        (height + np.cumsum(up) - area) / cells.positives, -np.cumsum(down) / cells.positives
+    )
+
+
+def distance_influences(cells: Ladder) -> Influences:
+    """Return those of the largest distance between two distributions, at where it is reached."""
+    above = (cells.p_above + cells.p) / cells.positives
+    below = (cells.n_above + cells.n) / cells.negatives
+    cut = int(np.argmax(np.abs(above - below)))
+    called = np.arange(cells.p.size) >= cut
+    return Influences(
+        (called - above[cut]) / cells.positives, (called - below[cut]) / cells.negatives
+    )

@@ -1,0 +1,65 @@
+"""The bootstrap of counts: a table is drawn anew at reading, so that no row needs a key.
+
+The draws depend on the counts alone, through a seed made of them: the same for any sharding.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.inference.areas import Ladder
+
+    Floats = NDArray[np.float64]
+
+REPLICATES = 500
+_GROUPS = 2048  # of neighbouring cells that are drawn as one: what is between them varies little
+
+
+def drawn(counts: NDArray[np.int64], replicates: int = REPLICATES) -> NDArray[np.int64]:
+    """Return multinomial redraws of as many rows, (replicates, cells)."""
+    seed = int.from_bytes(blake2b(np.ascontiguousarray(counts).tobytes(), digest_size=16).digest())
+    generator = np.random.Generator(np.random.PCG64(seed))
+    n = int(counts.sum())
+    return generator.multinomial(n, counts / n, size=replicates)
+
+
+class _Side(NamedTuple):
+    """Both classes of a redraw, as thresholds need them."""
+
+    positives: float
+    negatives: float
+
+
+def best_errors(metric: Any, cells: Ladder) -> float:
+    """Return the standard error of the best value over thresholds."""
+    p, n = (_grouped(side, cells) for side in (cells.p, cells.n))
+    rows = drawn(np.concatenate([p, n]).astype(np.int64))
+    values = []
+    for row in rows:
+        tp, fp = (np.cumsum(side[::-1]) for side in np.split(row, 2))
+        if not metric._undefined(_Side(tp[-1], fp[-1])):
+            values.append(_best(metric, tp, fp))
+    return float(np.std(values)) if values else 0.0
+
+
+def _best(metric: Any, tp: NDArray[np.int64], fp: NDArray[np.int64]) -> float:
+    side = _Side(tp[-1], fp[-1])
+    none = np.zeros(1, np.int64)
+    best = max(metric._reached(side, t, f, 0.0).max() for t, f in ((none, none), (tp, fp)))
+    return float(best / metric._scale(side))
+
+
+def _grouped(side: Floats, cells: Ladder) -> Floats:
+    """Return sums over groups of neighbouring cells that hold about as many rows each."""
+    if side.size <= _GROUPS:
+        return side
+    passed = np.cumsum(cells.p + cells.n)
+    at = np.minimum((passed - 0.5) * (_GROUPS / passed[-1]), _GROUPS - 1).astype(np.intp)
+    groups: Floats = np.bincount(at, side, _GROUPS).astype(np.float64)
+    return groups

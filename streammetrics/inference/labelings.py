@@ -1,0 +1,82 @@
+"""How sure are clusterings judged against a truth: by a jackknife or a bootstrap of the table."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.confidence import Asked, ConfidenceInterval, confidence_of, not_anytime
+from streammetrics.inference.bootstrap import drawn
+from streammetrics.inference.distributions import normal_quantile
+from streammetrics.inference.limits import limits
+from streammetrics.inference.tables import at_end
+from streammetrics.metrics.clustering import entropy, pairs
+from streammetrics.metrics.clustering.base import LabelingMetric
+from streammetrics.metrics.clustering.view import Overlap
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.statistics.tables.contingency import LabelPairs
+
+    Counts = NDArray[np.int64]
+
+_FEW = 512  # pairs of labels that are left out one by one
+_REPLICATES = 200
+_COSTLY = 8  # how many times as long an adjusted information takes
+_ENDS: dict[type, tuple[float, float]] = {
+    pairs.AdjustedRandIndex: (-1.0, 1.0),
+    entropy.AdjustedMutualInfo: (-1.0, 1.0),
+    entropy.MutualInfo: (0.0, math.inf),
+}
+
+
+@confidence_of.register(LabelingMetric)
+def of_labelings(metric: LabelingMetric, asked: Asked, table: LabelPairs) -> ConfidenceInterval:
+    """Any readout of how two labelings overlap, both being given: rows are what is sampled."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    value = metric.readout(table)
+    few, replicates = _FEW, _REPLICATES
+    if isinstance(metric, entropy.AdjustedMutualInfo):
+        few, replicates = few // _COSTLY, replicates // 2
+    counts = table.counts
+    if not counts.size:
+        return ConfidenceInterval(math.nan, math.nan, asked.level, "jackknife")
+    cells = table.cells()
+    if counts.size <= few:
+        error = _jackknife(metric, cells.rows, cells.columns, counts)
+        method = f"jackknife of the {counts.size} pairs of labels"
+    else:
+        draws = drawn(counts, replicates)
+        values = [metric._of_overlap(overlap(cells.rows, cells.columns, row)) for row in draws]
+        error, method = float(np.std(values)), f"bootstrap of {counts.size} pairs of labels"
+    ends = _ENDS.get(type(metric), (0.0, 1.0))
+    low, high = limits(value, error, normal_quantile(1 - asked.tail), *ends)
+    if not error and value == ends[1]:
+        return at_end(value, ends, float(Overlap.of(table).true_sizes.min()), asked)
+    return ConfidenceInterval(low, high, asked.level, method)
+
+
+def _jackknife(metric: LabelingMetric, rows: Any, columns: Any, counts: Counts) -> float:
+    """Return the standard error by leaving out a row of each pair of labels."""
+    n = int(counts.sum())
+    if n < 2:
+        return 0.0
+    values = np.zeros(counts.size)
+    for place in range(counts.size):
+        left = counts.copy()
+        left[place] -= 1
+        values[place] = metric._of_overlap(overlap(rows, columns, left))
+    mean = float(counts @ values) / n
+    return math.sqrt((n - 1) / n * float(counts @ (values - mean) ** 2))
+
+
+def overlap(rows: Any, columns: Any, counts: Counts) -> Overlap:
+    """Return an overlap of counts some of which may be 0."""
+    held = counts > 0
+    sides = [np.unique(side[held], return_inverse=True)[1] for side in (rows, columns)]
+    sizes = [np.bincount(side, counts[held]).astype(np.int64) for side in sides]
+    return Overlap(int(counts.sum()), counts[held], sides[0], sides[1], sizes[0], sizes[1])

@@ -1,0 +1,80 @@
+"""How sure are quantiles: the rows whose ranks hold the population's by the binomial."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.confidence import (
+    Asked,
+    ConfidenceInterval,
+    confidence_of,
+    not_anytime,
+    without,
+)
+from streammetrics.inference.distributions import binomial_quantile
+from streammetrics.metrics import aggregation
+from streammetrics.metrics.regression import quantiles
+from streammetrics.metrics.regression.base import averaged
+from streammetrics.statistics.sums.values import ranked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.statistics.sums.values import ValueHistogram
+
+
+@confidence_of.register(aggregation.Quantile)
+def of_values(metric: Any, asked: Asked, values: ValueHistogram) -> ConfidenceInterval:
+    """A quantile of values, which may be infinite."""
+    sides, method = _sides(metric, metric.q, asked, values, -math.inf)
+    low, high = sides[0] if sides else (math.nan, math.nan)
+    return ConfidenceInterval(low, high, asked.level, method)
+
+
+@confidence_of.register(quantiles.ErrorQuantile)
+def of_errors(metric: Any, asked: Asked, errors: ValueHistogram) -> ConfidenceInterval:
+    """A quantile of absolute errors, for each output or their mean."""
+    level = getattr(metric, "q", 0.5)
+    sides, method = _sides(metric, level, asked, errors, 0.0)
+    low, high = (averaged(side, metric.multioutput) for side in _split(sides))
+    if len(sides) > 1 and metric.multioutput != "raw_values":
+        method += ", of a mean over outputs as if they varied together (at most)"
+    return ConfidenceInterval(low, high, asked.level, method)
+
+
+def _split(sides: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [low for low, _ in sides], [high for _, high in sides]
+
+
+def _sides(
+    metric: Any, q: float, asked: Asked, values: ValueHistogram, least: float
+) -> tuple[list[tuple[float, float]], str]:
+    """Return the limits of each output, and how they were found.
+
+    As many rows as the lower rank lie below the population's quantile with the probability of the
+    upper tail of a binomial, whatever the distribution. Where so few rows have no such rank, the
+    limit is as far as values go.
+    """
+    if asked.anytime:
+        raise not_anytime(metric)
+    found, method = [], "order statistics of no rows"
+    for histogram in values.histograms:
+        (n,) = histogram.totals()
+        if not isinstance(n, int) or n != asked.n_rows:
+            raise without(metric, "its values have weights, and order statistics count rows")
+        share = float(Fraction(str(q)))
+        first = binomial_quantile(asked.tail, n, share)
+        last = binomial_quantile(1 - asked.tail, n, share) + 1
+        method = f"order statistics {first:,} and {last:,} of {n:,}"
+        found.append((_at(histogram, first, n, least)[0], _at(histogram, last, n, least)[1]))
+    return found, method
+
+
+def _at(histogram: DyadicHistogram, rank: int, n: int, least: float) -> tuple[float, float]:
+    """Return the edges of the cell that holds the row of a rank, counted from 1."""
+    if rank < 1:
+        return least, least
+    return (math.inf, math.inf) if rank > n else ranked(histogram, rank)

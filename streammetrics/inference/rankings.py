@@ -1,0 +1,62 @@
+"""How sure are means over queries: Student's t, or limits that hold at all times."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streammetrics.core.confidence import (
+    Asked,
+    ConfidenceInterval,
+    confidence_of,
+    not_anytime,
+    without,
+)
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.inference.distributions import t_quantile
+from streammetrics.inference.limits import anytime_limits, clopper_pearson
+from streammetrics.metrics.ranking import binary, graded
+from streammetrics.metrics.ranking.base import RankingMetric
+
+if TYPE_CHECKING:
+    from streammetrics.statistics.rankings.buffer import RankingBuffer
+
+# Those whose value of a query lies in [0, 1].
+_SHARES = (
+    binary.BPref, binary.FBetaAtK, binary.HitRateAtK, binary.MAP, binary.MRR, binary.PrecisionAtK,
+    binary.RPrecision, binary.RankBiasedPrecision, binary.RecallAtK,
+    graded.ExpectedReciprocalRank, graded.NDCG,
+)  # fmt: skip
+
+
+@confidence_of.register(RankingMetric)
+def of_queries(metric: RankingMetric, asked: Asked, buffer: RankingBuffer) -> ConfidenceInterval:
+    """The mean over queries, which are the sample: how many rows each has does not matter."""
+    _, values = metric._counted(buffer)
+    n = len(values)
+    share = isinstance(metric, _SHARES)
+    if asked.anytime:
+        if not share:
+            raise not_anytime(metric)
+        total = float(ExactSum.of(values).fraction()) if n else 0.0
+        sides = anytime_limits(total, float(n), 1 - asked.level)
+        return ConfidenceInterval(*sides, asked.level, f"mixture over {n} queries, at all times")
+    if not np.isfinite(values).all():
+        raise without(metric, "the gains of a query are beyond float64")
+    mean = float(ExactSum.of(values).fraction() / n) if n else math.nan
+    if share and n and mean in {0.0, 1.0}:
+        low, high = clopper_pearson(mean * n, n, asked.tail)
+        method = f"Clopper-Pearson of {n} queries: all of them have {mean:g}"
+        return ConfidenceInterval(low, high, asked.level, method)
+    method = f"Student's t over {n} queries"
+    # Exact sums of squares around the rounded mean: the order of queries does not show.
+    spread = float(ExactSum.of((values - mean) ** 2).fraction()) if n else 0.0
+    if n < 2 or not spread:
+        return ConfidenceInterval(math.nan, math.nan, asked.level, method)
+    half = t_quantile(1 - asked.tail, n - 1) * math.sqrt(spread / (n - 1) / n)
+    low, high = mean - half, mean + half
+    if share:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return ConfidenceInterval(low, high, asked.level, method)

@@ -1,0 +1,45 @@
+"""Metrics that have no confidence interval, and why: a sentence each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from streammetrics.core.confidence import Asked, confidence_of, without
+from streammetrics.metrics import aggregation
+from streammetrics.metrics.clustering import internal
+from streammetrics.metrics.regression import quantiles
+from streammetrics.metrics.scores import calibration
+
+if TYPE_CHECKING:
+    from streammetrics.core.metric import Metric
+
+_GROWS = "it grows with the rows and estimates nothing of a population; {} does"
+_EXTREME = "the {} value of a sample says little of that of the population; {} near it does"
+_POINTS = (
+    "every point is judged by the places of all others, and clusters were made of them, so rows "
+    "are no sample of its parts"
+)
+
+REFUSALS: dict[type[Metric], str] = {
+    aggregation.Count: _GROWS.format("a rate, such as Accuracy,"),
+    aggregation.Sum: _GROWS.format("Mean"),
+    aggregation.Minimum: _EXTREME.format("smallest", "Quantile(q=0.01)"),
+    aggregation.Maximum: _EXTREME.format("largest", "Quantile(q=0.99)"),
+    quantiles.MaxError: _EXTREME.format("largest", "AbsoluteErrorQuantile(q=0.99)"),
+    calibration.CalibrationError: (
+        "chance alone moves every bin off its score, so that it is too large by what is not known; "
+        "CalibrationCurve has limits for each bin, and BrierScore has them"
+    ),
+    internal.CalinskiHarabasz: _POINTS,
+    internal.DaviesBouldin: _POINTS,
+    internal.Silhouette: _POINTS,
+    internal.DunnIndex: _POINTS,
+}
+
+
+def _refuse(metric: Any, asked: Asked, *statistics: Any) -> NoReturn:  # noqa: ARG001 - as others
+    raise without(metric, next(REFUSALS[cls] for cls in type(metric).__mro__ if cls in REFUSALS))
+
+
+for _metric in REFUSALS:
+    confidence_of.register(_metric, _refuse)

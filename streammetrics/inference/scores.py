@@ -1,0 +1,178 @@
+"""How sure are metrics of scores: areas by their influences, best thresholds by a bootstrap."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.confidence import (
+    Asked,
+    ConfidenceInterval,
+    confidence_of,
+    not_anytime,
+    without,
+)
+from streammetrics.core.results.values import LabelledArray
+from streammetrics.inference.areas import (
+    Ladder,
+    distance_influences,
+    partial_roc_influences,
+    precision_influences,
+    roc_influences,
+)
+from streammetrics.inference.bootstrap import best_errors
+from streammetrics.inference.distributions import normal_quantile
+from streammetrics.inference.limits import clopper_pearson, limits
+from streammetrics.metrics.scores import curves, thresholds
+from streammetrics.metrics.scores.view import staircases
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streammetrics.metrics.scores.base import ClassScoreMetric
+    from streammetrics.metrics.scores.view import Staircase
+    from streammetrics.statistics.scores.histogram import ScoreHistogram
+
+_BOYD = 30  # positives below which the influences of an average precision say too little
+
+
+def ladders(metric: Any, asked: Asked, scores: ScoreHistogram) -> list[tuple[Staircase, Ladder]]:
+    """Return what each class is read from, with its cells."""
+    found = []
+    for stairs, histogram in zip(staircases(scores), scores.classes(), strict=True):
+        negatives, positives = histogram.totals()
+        counted = isinstance(negatives, int) and isinstance(positives, int)
+        if not counted or positives + negatives != asked.n_rows:
+            raise without(
+                metric,
+                "its state holds sums of weights by score, and not the sums of their squares, "
+                "which say how many rows they are worth",
+            )
+        found.append((stairs, Ladder.of(stairs, positives, negatives)))
+    return found
+
+
+def _roc(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:
+    if metric.max_fpr is None or metric.max_fpr == 1:
+        if min(cells.positives, cells.negatives) < 2:
+            return 0.0, "DeLong"
+        return roc_influences(cells, value).error(cells), "DeLong"
+    chance = metric.max_fpr**2 / 2
+    error = partial_roc_influences(cells, metric.max_fpr).error(cells)
+    return error / (2 * (metric.max_fpr - chance)), "influences of the partial area"
+
+
+def _precision(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:
+    if cells.positives < _BOYD:
+        error = math.sqrt(max(value * (1 - value), 0.0) / cells.positives)
+        return error, f"Boyd, of {cells.positives:g} positives"
+    trapezoid = isinstance(metric, curves.PRAUC)
+    return precision_influences(cells, value, trapezoid=trapezoid).error(cells), "influences"
+
+
+def _distance(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
+    return distance_influences(cells).error(cells), "binomial at the largest distance"
+
+
+def _threshold(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
+    return best_errors(metric, cells), "bootstrap of the cells"
+
+
+_ERRORS: dict[type, Callable[[Any, Ladder, float], tuple[float, str]]] = {
+    curves.ROCAUC: _roc,
+    curves.AveragePrecision: _precision,
+    curves.PRAUC: _precision,
+    thresholds.KolmogorovSmirnov: _distance,
+    thresholds.BestThreshold: _threshold,
+}
+
+
+@confidence_of.register(curves.ROCAUC)
+@confidence_of.register(curves.AveragePrecision)
+@confidence_of.register(curves.PRAUC)
+@confidence_of.register(thresholds.BestThreshold)
+def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> ConfidenceInterval:
+    """A number for one class, or a mean of those of several."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    error_of = next(_ERRORS[cls] for cls in type(metric).__mro__ if cls in _ERRORS)
+    values, errors, methods, smallest = [], [], [], []
+    for stairs, cells in ladders(metric, asked, scores):
+        value = metric._value(stairs)
+        error, method = (math.nan, "") if value != value else error_of(metric, cells, value)  # noqa: PLR0124 - the test for nan
+        values.append(value)
+        errors.append(error)
+        methods.append(method)
+        of_both = isinstance(metric, curves.ROCAUC | thresholds.KolmogorovSmirnov)
+        smallest.append(min(cells.positives, cells.negatives) if of_both else cells.positives)
+    certain = metric.interval(scores)
+    method = next(filter(None, methods), "no rows of a class")
+    ends = (_least(metric), 1.0)
+    if len(values) == 1 or metric.average is None:
+        sides = [np.atleast_1d(np.asarray(side, np.float64)) for side in certain]
+        pairs = [
+            _sides(low, high, error, n, ends, asked)
+            for low, high, error, n in zip(*sides, errors, smallest, strict=True)
+        ]
+        exactly = [n for (*_, exact), n in zip(pairs, smallest, strict=True) if exact]
+        if exactly:
+            method = f"Clopper-Pearson of {exactly[0]:g} rows, as no row varies"
+        low, high = ([pair[place] for pair in pairs] for place in (0, 1))
+        if metric.average is None and len(values) > 1:
+            axes = certain.low.axes
+            return ConfidenceInterval(
+                LabelledArray(low, axes), LabelledArray(high, axes), asked.level, method
+            )
+        return ConfidenceInterval(low[0], high[0], asked.level, method)
+    error = _error_of_mean(metric, scores, np.array(values), np.array(errors))
+    below, above, exact = _sides(certain.low, certain.high, error, min(smallest), ends, asked)
+    method = f"{method}, of a mean over classes as if they varied together (at most)"
+    if exact:
+        method = f"Clopper-Pearson of {min(smallest):g} rows, as no row varies"
+    return ConfidenceInterval(below, above, asked.level, method)
+
+
+def _sides(
+    low: float, high: float, error: float, n: float, ends: tuple[float, float], asked: Asked
+) -> tuple[float, float, bool]:
+    """Return L(low) and U(high), and whether they are the exact ones of values that do not vary."""
+    z = normal_quantile(1 - asked.tail)
+    below, above = limits(low, error, z, *ends)[0], limits(high, error, z, *ends)[1]
+    if low != low or high != high:  # noqa: PLR0124 - the test for nan
+        return math.nan, math.nan, False
+    exact = (math.isnan(below) or math.isnan(above)) and n > 0
+    if exact:
+        start, width = ends[0], ends[1] - ends[0]
+        shares = [min(max((side - start) / width, 0.0), 1.0) for side in (low, high)]
+        # Where the error is known, only the side at the end needs what is exact.
+        if math.isnan(below):
+            below = start + width * clopper_pearson(shares[0] * n, n, asked.tail)[0]
+        if math.isnan(above):
+            above = start + width * clopper_pearson(shares[1] * n, n, asked.tail)[1]
+    return float(below), float(above), exact
+
+
+def _least(metric: Any) -> float:
+    """Return the least value that there can be."""
+    if isinstance(metric, curves.ROCAUC) and metric.max_fpr is not None:
+        rate: float = metric.max_fpr  # standardised, an area of 0 is not 0
+        return 0.5 * (1 - rate / (2 - rate)) if rate < 1 else 0.0
+    return 0.0
+
+
+def _error_of_mean(metric: Any, scores: Any, values: Any, errors: Any) -> float:
+    """Return the error of the mean of classes: at most what they have if they vary together.
+
+    The rows of all classes are the same, but not kept together. Those of a class weigh as many as
+    there happen to be, which adds its own error.
+    """
+    known = ~np.isnan(values)
+    if metric.average == "macro":
+        return float(errors[known].sum() / max(known.sum(), 1))
+    rows = np.array([histogram.totals()[1] for histogram in scores.classes()], np.float64)
+    share = rows[known] / rows[known].sum()
+    mean = float(share @ values[known])
+    drawn = math.sqrt(float(share @ (values[known] - mean) ** 2) / rows[known].sum())
+    return float(share @ errors[known]) + drawn

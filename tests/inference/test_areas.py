@@ -1,0 +1,102 @@
+"""Influences of areas against derivatives taken numerically, and the jackknife of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from streammetrics.inference.areas import (
+    Ladder,
+    partial_roc_influences,
+    precision_influences,
+    roc_influences,
+)
+
+SIZE = 12
+
+
+def ladder(p, n):
+    above = [side[::-1].cumsum()[::-1] - side for side in (p, n)]
+    return Ladder(p, n, *above, p.sum(), n.sum())
+
+
+def roc_area(p, n, rate=1.0):
+    """Return the area under the line through all points, up to a rate."""
+    across, up = (np.append(0, side[::-1].cumsum() / side.sum()) for side in (n, p))
+    area = 0.0
+    for x, after, y, top in zip(across, across[1:], up, up[1:], strict=False):
+        end = min(after, rate)
+        if x < end:
+            area += (end - x) * (y + y + (top - y) * (end - x) / (after - x)) / 2
+    return area
+
+
+def precision_area(p, n, trapezoid):
+    tp, fp = p[::-1].cumsum(), n[::-1].cumsum()
+    height = tp / (tp + fp)
+    if trapezoid:
+        height = (height + np.append(1.0, height[:-1])) / 2
+    return float((p[::-1] * height).sum() / tp[-1])
+
+
+def slopes(area, p, n, step=1e-6):
+    """Return the derivatives of an area in every count."""
+    found = []
+    for side in range(2):
+        for cell in range(SIZE):
+            ends = []
+            for move in (step, -step):
+                sides = [p.copy(), n.copy()]
+                sides[side][cell] += move
+                ends.append(area(*sides))
+            found.append((ends[0] - ends[1]) / 2 / step)
+    return np.split(np.array(found), 2)
+
+
+def counts(seed):
+    rng = np.random.default_rng(seed)
+    return rng.integers(1, 7, SIZE).astype(float), rng.integers(1, 7, SIZE).astype(float)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("trapezoid", [False, True])
+def test_precision_influences_are_derivatives(seed, trapezoid):
+    p, n = counts(seed)
+    area = precision_area(p, n, trapezoid)
+    found = precision_influences(ladder(p, n), area, trapezoid=trapezoid)
+    expected = slopes(lambda *sides: precision_area(*sides, trapezoid), p, n)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.37, 0.8])
+def test_partial_roc_influences_are_derivatives(rate):
+    p, n = counts(2)
+    found = partial_roc_influences(ladder(p, n), rate)
+    for one, other in zip(found, slopes(lambda *s: roc_area(*s, rate), p, n), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+
+
+def test_roc_influences_are_derivatives_but_for_delongs_divisor():
+    p, n = counts(3)
+    found = roc_influences(ladder(p, n), roc_area(p, n))
+    for one, other, m in zip(found, slopes(roc_area, p, n), (p.sum(), n.sum()), strict=True):
+        np.testing.assert_allclose(one, other * np.sqrt(m / (m - 1)), rtol=1e-6, atol=1e-9)
+
+
+def test_delong_by_all_pairs():
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 2, 150)
+    s = np.round(y + rng.standard_normal(150), 1)
+    wins = s[y == 1][:, None] > s[y == 0]
+    wins = wins + (s[y == 1][:, None] == s[y == 0]) / 2
+    over_positives, over_negatives = wins.mean(axis=1), wins.mean(axis=0)
+    area = wins.mean()
+    variance = np.var(over_positives, ddof=1) / len(over_positives)
+    variance += np.var(over_negatives, ddof=1) / len(over_negatives)
+    half = 1.959963984540054 * np.sqrt(variance) / area / (1 - area)
+    sides = 1 / (1 + np.exp(-(np.log(area / (1 - area)) + np.array([-half, half]))))
+    interval = sm.ROCAUC().update(y, s).confidence()
+    assert tuple(interval) == pytest.approx(tuple(sides), rel=1e-12)
+    assert interval.method == "DeLong"
