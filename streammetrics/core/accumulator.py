@@ -9,8 +9,9 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     StreamMetricsError,
 )
-from streammetrics.core.layout import SLICE, STAGED, Layout, Refused, State
+from streammetrics.core.layout import SLICE, Layout, Refused, State
 from streammetrics.core.locks import Locked
+from streammetrics.core.staging import STAGED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -79,9 +80,8 @@ class Accumulator(Locked):
 
     def take(self, state: State) -> None:
         """Take what a `blank` one has seen of a single batch, or raise and be as before."""
-        if state.staged:
-            (rows,) = state.staged
-            self._add(rows, state.pending)
+        if state.staged is not None:
+            self._add(state.staged.rows, state.pending)
             return
         try:
             self._change_long(lambda mine: self.layout.merged(mine, [state]))
@@ -100,7 +100,7 @@ class Accumulator(Locked):
                 been dropped, and the state is that of all others.
         """
         state = self._state
-        if not state.staged:
+        if state.staged is None:
             return state
         try:
             return self._change(self.layout.fed)

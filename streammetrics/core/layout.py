@@ -8,24 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.conversion import Column, concatenate
-from streammetrics.core.columns.long import joined_numbers
 from streammetrics.core.columns.reading import Reading
-from streammetrics.core.columns.schema import NO_ROWS, Rows, joined
+from streammetrics.core.columns.schema import joined
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.core.staging import Staged
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Facts, Schema
+    from streammetrics.core.columns.schema import Facts, Rows, Schema
 
 SLICE = 1 << 16  # rows taken at a time: two columns of float64 stay in a 2 MB cache
-STAGED = 1 << 14  # rows kept until they are worth a call of every statistic
 
 
 class Feed(NamedTuple):
@@ -45,9 +41,13 @@ class State(NamedTuple):
 
     feeds: tuple[Feed, ...]  # of the rows in the statistics; those of one reading are equal
     statistics: tuple[Statistic, ...]
-    staged: tuple[tuple[Rows, ...], ...] = ()  # batches, once for each reading; arrays our own
+    staged: Staged | None = None  # batches that the statistics have yet to take
     agreed: tuple[Feed, ...] = ()  # `feeds` with the facts of staged rows
-    pending: int = 0  # about how many rows are staged
+
+    @property
+    def pending(self) -> int:
+        """About how many rows are staged."""
+        return 0 if self.staged is None else self.staged.size
 
 
 class Refused(NamedTuple):
@@ -144,14 +144,9 @@ class Layout:
 
     def with_staged(self, state: State, rows: Sequence[Rows], n: int) -> State:
         """Return the state that keeps the rows of a small batch."""
-        feeds, statistics, staged, agreed, pending = state
-        return State(
-            feeds,
-            statistics,
-            (*staged, tuple([_owned(read) for read in rows])),
-            self._agreed(agreed or feeds, rows),
-            pending + max(n, STAGED >> 9),  # 512 single rows are long enough a list
-        )
+        feeds, statistics, staged, agreed = state
+        agreed = self.agreed(agreed or feeds, rows)
+        return State(feeds, statistics, Staged.of(rows, staged, n), agreed)
 
     def with_rows(self, state: State, rows: Sequence[Rows]) -> State:
         """Return the state after rows that the statistics take at once."""
@@ -172,15 +167,16 @@ class Layout:
 
     def fed(self, state: State) -> State:
         """Return the state with staged rows brought to the statistics."""
-        if not state.staged:
+        if state.staged is None:
             return state
-        rows = [_concatenated(batches) for batches in zip(*state.staged, strict=True)]
+        rows = state.staged.together()
         return State(self._grown(state.agreed, rows), self._updated(state.statistics, rows))
 
     def sifted(self, state: State) -> tuple[State, list[Refused]]:
         """Return the state with those staged rows that the statistics take, and the others."""
         refused = []
-        for place, rows in enumerate(state.staged, 1):
+        batches = state.staged.batches() if state.staged else []
+        for place, rows in enumerate(batches, 1):
             try:
                 state = state._replace(
                     feeds=self._grown(state.feeds, rows),
@@ -189,9 +185,7 @@ class Layout:
             except MemoryError:  # the rows are not to blame
                 raise
             except Exception as error:  # of whatever kind: a user's statistic did it
-                refused.append(
-                    Refused(max(read.n for read in rows), place, len(state.staged), error)
-                )
+                refused.append(Refused(max(read.n for read in rows), place, len(batches), error))
         return State(state.feeds, state.statistics), refused
 
     def _updated(
@@ -217,7 +211,7 @@ class Layout:
         ]
         return tuple([grown[reader] for reader in self._readers])
 
-    def _agreed(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
+    def agreed(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
         """Return the feeds with the facts of rows whose number is counted when they are fed."""
         for first, read in zip(self._firsts, rows, strict=True):
             if read.facts != feeds[first].facts:
@@ -256,25 +250,3 @@ class Layout:
 
 _KNOWN: dict[Hashable, Layout] = {}
 _MANY = 1024
-
-
-def _owned(rows: Rows) -> Rows:
-    columns, weight, n, omitted, facts = rows
-    copies = tuple([column.copy() for column in columns])
-    return Rows(copies, None if weight is None else weight.copy(), n, omitted, facts)
-
-
-def _concatenated(batches: Sequence[Rows]) -> Rows:
-    omitted = sum(rows.omitted for rows in batches)
-    parts = [rows for rows in batches if rows.n]
-    if len(parts) <= 1:
-        # The facts are agreed on already.
-        return (parts[0] if parts else NO_ROWS)._replace(omitted=omitted)
-    columns = tuple(
-        concatenate(group) if isinstance(group[0], Column) else joined_numbers(group)
-        for group in zip(*(rows.columns for rows in parts), strict=True)
-    )
-    weight: Any = None
-    if any(rows.weight is not None for rows in parts):
-        weight = np.concatenate([np.ones(r.n) if r.weight is None else r.weight for r in parts])
-    return Rows(columns, weight, sum(rows.n for rows in parts), omitted, {})

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.column import EXACT
-from streammetrics.core.layout import State
 from streammetrics.live.rows import batch_of
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ class Buffer:
         if batch.n_rows != 1:
             return None
         read = layout.read(batch)
-        self._feeds = layout.with_staged(State(self._feeds, ()), read, 0).agreed
+        self._feeds = layout.agreed(self._feeds, read)
         if form is None:
             form = self.forms.setdefault(names, Form(names, self._kinds))
         if layout.wary or any(rows.n != 1 or rows.omitted for rows in read):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.schema import joined
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
-from streammetrics.core.layout import STAGED
+from streammetrics.core.staging import STAGED
 from streammetrics.live.rows import pieces
 from streammetrics.live.windows import Row
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from streammetrics.core.layout import SLICE, STAGED
+from streammetrics.core.layout import SLICE
+from streammetrics.core.staging import STAGED
 
 RNG = np.random.default_rng(0)
 PAIRS = 400  # of rows, in a batch

@@ -213,5 +213,7 @@ def extent(values: NDArray[Any]) -> tuple[float, float]:
     """Return minimum and maximum, both ``nan`` where a value is; ``(inf, -inf)`` of nothing."""
     if values.size == 0:
         return math.inf, -math.inf
-    flat = values.reshape(-1)
+    flat = values if values.ndim == 1 else values.reshape(-1)
+    if flat.size <= _SHORT:  # a nan is both to these, which are cheaper to call
+        return flat.item(flat.argmin()), flat.item(flat.argmax())
     return float(np.minimum.reduce(flat)), float(np.maximum.reduce(flat))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.columns.batch import has_nan
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.schema import Facts, Field, Kind, reject
 from streammetrics.core.errors import InvalidBatchError
@@ -59,7 +58,8 @@ class Numbers(Field):
             )
         residual = batch.residual(self.name)
         column: Any = values if residual is None else LongNumbers(values, residual)
-        if not has_nan(values):
+        low, _ = batch.extent(self.name)
+        if low == low:  # noqa: PLR0124 - nan differs from itself
             return (column,), None
         missing: Any = np.isnan(values)
         return (column,), missing if missing.ndim == 1 else missing.any(axis=1)
@@ -71,7 +71,7 @@ class Numbers(Field):
         if self.ordered:
             return
         low, high = batch.extent(self.name)
-        if self._inside(low) and self._inside(high):
+        if self.low <= low > self.above and high <= self.high and low > -math.inf < high < math.inf:
             return
         values = batch.numbers(self.name)
         wrong: Any = ~self._inside(values)

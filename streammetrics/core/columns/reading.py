@@ -66,7 +66,9 @@ class Reading:
         for field, columns in zip(self._fields, taken, strict=True):
             finished, more = field.finish(batch, columns, rows)
             every += finished
-            if facts != more:
+            if not facts:
+                facts = more
+            elif facts != more:
                 self._refuse_kinds(batch, facts, more)
                 facts = joined(facts, more)
         return Rows(tuple(every), weight, n, omitted, facts)

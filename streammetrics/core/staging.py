@@ -1,0 +1,73 @@
+"""Small batches that wait until there are enough rows to be worth a call of every statistic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.columns.conversion import Column, concatenate
+from streammetrics.core.columns.long import joined_numbers
+from streammetrics.core.columns.schema import NO_ROWS, Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+STAGED = 1 << 14  # rows kept until they are worth a call of every statistic
+_LEAST = STAGED >> 9  # rows that a batch counts as, since 512 of them are long enough a list
+
+
+class Staged(NamedTuple):
+    """The batch that came last, as each reading has it, and those that have come before it."""
+
+    rows: tuple[Rows, ...]  # arrays are our own
+    before: Staged | None
+    size: int  # about how many rows wait
+
+    @classmethod
+    def of(cls, rows: Sequence[Rows], before: Staged | None, n: int) -> Staged:
+        """Return what waits together with a batch of `n` rows, of which the rows are copied."""
+        size = n if n > _LEAST else _LEAST
+        return cls(
+            tuple([_owned(read) for read in rows]),
+            before,
+            size if before is None else size + before.size,
+        )
+
+    def batches(self) -> list[tuple[Rows, ...]]:
+        """Return all batches in the order in which they came."""
+        found: list[tuple[Rows, ...]] = []
+        batch: Staged | None = self
+        while batch is not None:
+            found.append(batch.rows)
+            batch = batch.before
+        return found[::-1]
+
+    def together(self) -> tuple[Rows, ...]:
+        """Return all rows as those of one batch, whose facts are agreed on already."""
+        if self.before is None:
+            return self.rows
+        return tuple([_concatenated(each) for each in zip(*self.batches(), strict=True)])
+
+
+def _owned(rows: Rows) -> Rows:
+    columns, weight, n, omitted, facts = rows
+    copies = tuple([column.copy() for column in columns])
+    return Rows(copies, None if weight is None else weight.copy(), n, omitted, facts)
+
+
+def _concatenated(batches: Sequence[Rows]) -> Rows:
+    omitted = sum([rows.omitted for rows in batches])
+    parts = [rows for rows in batches if rows.n]
+    if len(parts) <= 1:
+        return (parts[0] if parts else NO_ROWS)._replace(omitted=omitted)
+    columns = tuple(
+        [
+            concatenate(group) if isinstance(group[0], Column) else joined_numbers(group)
+            for group in zip(*[rows.columns for rows in parts], strict=True)
+        ]
+    )
+    weight: Any = None
+    if any(rows.weight is not None for rows in parts):
+        weight = np.concatenate([np.ones(r.n) if r.weight is None else r.weight for r in parts])
+    return Rows(columns, weight, sum([rows.n for rows in parts]), omitted, {})
