@@ -26,10 +26,12 @@ from streammetrics.core.fields.amounts import Amount, Weight
 from streammetrics.core.fields.plain import Extreme, Width
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.scores.losses import Probabilities, ProbabilityLossSum
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
+from streammetrics.statistics.sums.values import ValueHistogram
 from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
 from streammetrics.statistics.tables.threshold import ThresholdTable
 from streammetrics.statistics.tables.topk import TopKHits
@@ -98,6 +100,11 @@ def values(rng, n):
     return {"values": rng.lognormal(size=n)}
 
 
+def long_scores(rng, n):
+    scores = (1 << 60) + rng.integers(-5, 5, n)
+    return {"y_true": rng.integers(0, 2, n), "y_score": np.where(rng.random(n) < 0.3, 1, scores)}
+
+
 def labelings(rng, n):
     return {"labels_true": rng.integers(0, 3, n), "labels_pred": rng.choice(["a", "b", "c"], n)}
 
@@ -112,10 +119,15 @@ WEIGHTED = [
     (LossSum(loss="squared"), wide),
     (Moments(of="pair"), numbers),
     (Moments(of="values", order="count"), values),
+    (ScoreHistogram(), scored),
+    (ScoreHistogram(), shares),
+    (ScoreHistogram(), long_scores),
+    (ValueHistogram(of="errors"), wide),
     (Extremes(of="errors"), wide),
     (LogSum(), values),
 ]
 UNWEIGHTED = [(LabelPairs(), labelings)]
+PAST = [(ScoreHistogram(max_bins=2), scored), (ValueHistogram(of="values", max_bins=4), values)]
 EVERY = [*WEIGHTED, *UNWEIGHTED]
 LASTING = (Extremes, LogSum)  # of which nothing can be taken out
 
@@ -175,6 +187,12 @@ def test_scaling_is_updating_with_the_products(statistic, rows, factor):
     both.scaled(0.1).check()
 
 
+def is_unsure(one, other):
+    """Whether whole weights are left of fractional ones, which may have been parts of wholes."""
+    known = isinstance(one, ScoreHistogram) and one.histograms and other.histograms
+    return known and one.whole and not other.whole
+
+
 @pytest.mark.parametrize(("statistic", "rows"), EVERY, ids=name)
 def test_what_was_merged_is_taken_out_again(statistic, rows):
     rng = np.random.default_rng(2)
@@ -187,6 +205,9 @@ def test_what_was_merged_is_taken_out_again(statistic, rows):
         for other in states:
             if isinstance(statistic, LASTING):
                 with pytest.raises(IncompatibleMetricsError, match="cannot be told without"):
+                    merged(one, other).minus(other)
+            elif is_unsure(one, other):
+                with pytest.raises(IncompatibleMetricsError, match="cannot be told whether"):
                     merged(one, other).minus(other)
             else:
                 left = merged(one, other).minus(other)
@@ -206,6 +227,27 @@ def test_rows_that_were_never_added_are_not_taken_out(statistic, rows):
         less.minus(more)
     with pytest.raises(IncompatibleMetricsError, match="other parameters"):
         less.minus(LossSum(loss="huber", parameter=1.0))
+
+
+@pytest.mark.parametrize(("statistic", "rows"), PAST, ids=name)
+def test_histograms_past_their_budget_are_scaled_and_nothing_is_taken_out(statistic, rows):
+    rng = np.random.default_rng(6)
+    columns, weight = rows(rng, 60), rng.integers(1, 9, 60) * 0.25
+    seen = of(statistic, columns, weight)
+    assert told(seen.scaled(0.5)) == told(of(statistic, columns, weight * 0.5))
+    seen.scaled(0.3).check()
+    with pytest.raises(IncompatibleMetricsError, match="distinct scores does not tell them apart"):
+        merged(seen, seen).minus(seen)
+
+
+def test_it_is_not_guessed_whether_weights_are_whole():
+    rows = {"y_true": [0, 1], "y_score": [0.25, 0.75]}
+    halves = of(ScoreHistogram(), rows, np.array([0.5, 0.5]))
+    third = of(ScoreHistogram(), rows, np.array([0.25, 0.25]))
+    assert told(merged(halves, third).minus(third)) == told(halves)
+    four = merged(halves, halves, third)
+    with pytest.raises(IncompatibleMetricsError, match="cannot be told whether each is one"):
+        four.minus(third)
 
 
 @pytest.mark.parametrize(("statistic", "rows"), UNWEIGHTED, ids=name)

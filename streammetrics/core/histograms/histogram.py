@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streammetrics.core.errors import IncompatibleMetricsError
-from streammetrics.core.histograms.cells import CellBlock, Cells, fitting_level
+from streammetrics.core.exact.scaling import times
+from streammetrics.core.histograms.cells import (
+    CellBlock,
+    Cells,
+    exact_mass,
+    fitting_level,
+    normal_mass,
+)
 from streammetrics.core.histograms.counting import counted, counted_parts
 from streammetrics.core.histograms.keys import Rows, sorted_rows
-from streammetrics.core.histograms.long import LongCells
+from streammetrics.core.histograms.long import LongCells, split
 from streammetrics.core.histograms.lookup import CellIndex, Tally, placed, tallied
 from streammetrics.core.histograms.merging import merged as united
+from streammetrics.core.histograms.removal import long_without, strangers, without
 from streammetrics.core.histograms.restoring import read_cells
 from streammetrics.core.histograms.waiting import SMALL, appended, checked, gathered, parts, size_of
 
@@ -130,6 +138,32 @@ class DyadicHistogram:
         merged._add_long([long for work in every for long in work._long])
         self._become(merged)
 
+    def scaled(self, weight: float) -> Self:
+        """The same rows, each of them weighing so many times as much, exactly."""
+        cells, tails = self._canonical()
+        mass = normal_mass(times(exact_mass(cells.mass), weight))
+        return self._of(cells._replace(mass=mass), tails)
+
+    def minus(self, other: DyadicHistogram) -> Self:
+        """The rows that are left without those of another, all of which must be here.
+
+        Raises ``IncompatibleMetricsError`` where they are not, or where cells hold several scores.
+        """
+        cells, theirs = self._read(), other._read()
+        if cells.level:
+            raise IncompatibleMetricsError(
+                f"a histogram of more than {self.max_cells} distinct scores does not tell them "
+                "apart, so that none can be taken out: merge the states that are to stay"
+            )
+        if theirs.level:
+            raise strangers()
+        cells, long = self._plain(), self._long_cells()
+        twin = type(self)(self.max_cells, self.classes)
+        twin._cells = without(cells, other._plain())
+        long = long_without(long, other._long_cells())
+        twin._long, twin._tailed = ((long,), True) if long.size else ((), False)
+        return twin
+
     def fork(self) -> Self:
         """A snapshot that shares the arrays, none of which is ever written to again."""
         twin = object.__new__(type(self))
@@ -196,9 +230,7 @@ class DyadicHistogram:
         ``cells`` is empty at level 0, where the scores say it; a cell of several scores has nan.
         Where any score ever had a tail there are ``tails`` as well, empty past level 0.
         """
-        cells, tails = self._whole(self._read())
-        if self._is_run:
-            cells = counted(self._waiting[0], 0, self.classes)
+        cells, tails = self._canonical()
         return cells.arrays() | ({"tails": tails} if self._tailed else {})
 
     @classmethod
@@ -267,6 +299,29 @@ class DyadicHistogram:
             # One call of C, as is the one in `fork`: no thread sees or takes a half of it.
             self.__dict__.update(work.__dict__)
         return self._cells
+
+    def _plain(self) -> Cells:
+        """Cells of all rows but those with tails, also where these are one sorted run."""
+        cells = self._read()
+        return counted(self._waiting[0], 0, self.classes) if self._is_run else cells
+
+    def _long_cells(self) -> LongCells:
+        """Cells of the rows with tails."""
+        self._read()
+        return self._long[0] if self._long else LongCells.empty(self.classes)
+
+    def _canonical(self) -> tuple[Cells, Floats]:
+        """The cells of all rows, and the tails of their scores where these are told apart."""
+        return self._whole(self._plain())
+
+    def _of(self, cells: Cells, tails: Floats) -> Self:
+        """A histogram of what `_canonical` gives, which has seen tails where this one has."""
+        twin = type(self)(self.max_cells, self.classes)
+        twin._cells, twin._tailed = cells, self._tailed
+        if tails.size:
+            twin._cells, long = split(cells, tails)
+            twin._long = (long,)
+        return twin
 
     def _whole(self, cells: Cells) -> tuple[Cells, Floats]:
         """The cells of all rows, and the tails of their scores where these are told apart."""

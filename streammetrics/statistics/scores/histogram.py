@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from streammetrics.core.columns.scored import ScoredLabels
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.fields.field import StateField
+from streammetrics.core.fields.histograms import Columns, Histograms
 from streammetrics.core.histograms.histogram import DyadicHistogram
-from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
@@ -21,9 +22,84 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.configured import Configured
+
     Floats = NDArray[np.float64]
 
 MAX_BINS = 1 << 20
+
+
+class Counted(NamedTuple):
+    """Histograms of scores, and whether every weight is a whole number."""
+
+    histograms: Columns = ()
+    whole: bool = True
+
+
+class CountedScores(StateField[Counted]):
+    """Histograms of scores with labels, and whether every weight in them is a whole number.
+
+    Weights that were not all whole are not known to be so when they are scaled, and where some of
+    them are taken out it cannot always be told what is left.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(inline=True)
+        self.columns = Histograms(lambda of: of.max_bins, 2, "columns of scores")
+
+    def empty(self, of: Configured) -> Counted:  # noqa: ARG002 - nothing depends on it
+        """Return no histogram."""
+        return Counted()
+
+    def plus(self, mine: Counted, other: Counted) -> Counted:
+        """Return the rows of both."""
+        return self.merged(mine, [other])
+
+    def merged(self, mine: Counted, others: Sequence[Counted]) -> Counted:
+        """Return the rows of all."""
+        histograms = self.columns.merged(mine.histograms, [other.histograms for other in others])
+        return Counted(histograms, mine.whole and all(other.whole for other in others))
+
+    def arrays(self, value: Counted) -> dict[str, NDArray[Any]]:
+        """Return the number of histograms and whether weights are whole, and each histogram."""
+        form = np.array([len(value.histograms), value.whole], np.int64)
+        return self.columns.headed("form", form, value.histograms)
+
+    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Counted:
+        """Return the histograms."""
+        form, histograms = self.columns.after("form", 2, arrays, of)
+        if form[1] not in {0, 1} or not (histograms or form[1]):
+            raise StateFormatError(f"{form} is not the form of score histograms")
+        return Counted(histograms, bool(form[1]))
+
+    def nbytes(self, value: Counted) -> int:
+        """Bytes of state held now."""
+        return self.columns.nbytes(value.histograms)
+
+    def scaled(self, value: Counted, weight: float) -> Counted:
+        """Return the same rows with as many times the weight."""
+        histograms = self.columns.scaled(value.histograms, weight)
+        return Counted(histograms, value.whole and (weight.is_integer() or not histograms))
+
+    def minus(self, value: Counted, other: Counted) -> Counted:
+        """Return what is left of rows."""
+        if not other.histograms:
+            return value
+        left = self.columns.minus(value.histograms, other.histograms)
+        if not left or value.whole or other.whole:
+            return Counted(left, value.whole or not left)
+        if all(_are_whole(histogram) for histogram in left):
+            raise IncompatibleMetricsError(
+                "the weights that are left add up to whole numbers, and it cannot be told whether "
+                "each is one: merge the states that are to stay"
+            )
+        return Counted(left, whole=False)
+
+
+def _are_whole(histogram: DyadicHistogram) -> bool:
+    """Whether each cell weighs a whole number, or more than float64 tells."""
+    blocks = (block.counts for block in histogram.cells())
+    return all(bool((np.rint(counts) == counts).all()) for counts in blocks)
 
 
 class ScoreHistogram(Statistic):
@@ -41,6 +117,8 @@ class ScoreHistogram(Statistic):
     ignore_index: int | None = None
     from_logits: bool = False
 
+    counted = CountedScores()
+
     @property
     def schema(self) -> Schema:
         """A label and a score, or a score for each class; only the order of scores matters."""
@@ -53,49 +131,33 @@ class ScoreHistogram(Statistic):
         )
         return Schema((scored,), self.nan_policy)
 
-    def clear(self) -> None:
-        """Forget all rows."""
-        self.histograms: tuple[DyadicHistogram, ...] = ()
-        self.whole = True  # every weight is a whole number: a row may stand for several, not less
-
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Count the rows at their scores: codes (n,) and scores (n,) or (n, K)."""
         codes, scores = columns
-        if weight is not None and self.whole:
-            self.whole = bool((np.rint(weight) == weight).all())
-        self._grow(1 if scores.ndim == 1 else scores.shape[1])
+        before, whole = self.counted
+        if weight is not None and whole:
+            whole = bool((np.rint(weight) == weight).all())
+        width = 1 if scores.ndim == 1 else scores.shape[1]
+        histograms = type(self).counted.columns.forks(before, width, self)
         if scores.ndim == 1:
             long = isinstance(scores, LongNumbers)
             heads, tails = (scores.head, scores.tail) if long else (scores, None)
-            self.histograms[0].add(heads, codes.view(np.uint8), weight, tails)
-            return
-        for k, histogram in enumerate(self.histograms):
-            mine = (codes == k).view(np.uint8)
-            histogram.add(np.ascontiguousarray(scores[:, k]), mine, weight)
-
-    def merge(self, other: ScoreHistogram) -> None:
-        """Add the rows of another histogram."""
-        self.merge_all([other])
-
-    def merge_all(self, others: Sequence[ScoreHistogram]) -> None:
-        """Add the rows of other histograms."""
-        seen = [other for other in others if other.histograms]
-        for other in seen:
-            self._grow(len(other.histograms))
-        for k, mine in enumerate(self.histograms):
-            mine.merge(*(other.histograms[k] for other in seen))
-        self.whole = self.whole and all(other.whole for other in seen)
-
-    def _grow(self, columns: int) -> None:
-        """Rebind to forks that may be added to, one for each column of scores."""
-        if not self.histograms:
-            self.histograms = tuple(DyadicHistogram(self.max_bins, 2) for _ in range(columns))
-        elif len(self.histograms) == columns:
-            self.histograms = tuple(histogram.fork() for histogram in self.histograms)
+            histograms[0].add(heads, codes.view(np.uint8), weight, tails)
         else:
-            raise IncompatibleMetricsError(
-                f"{columns} columns of scores cannot join {len(self.histograms)}"
-            )
+            for k, histogram in enumerate(histograms):
+                mine = (codes == k).view(np.uint8)
+                histogram.add(np.ascontiguousarray(scores[:, k]), mine, weight)
+        self.counted = Counted(histograms, whole)
+
+    @property
+    def histograms(self) -> tuple[DyadicHistogram, ...]:
+        """One for each column of scores; none without rows."""
+        return self.counted.histograms
+
+    @property
+    def whole(self) -> bool:
+        """Whether every weight is a whole number: a row may stand for several, not less."""
+        return self.counted.whole
 
     @property
     def exact(self) -> bool:
@@ -105,28 +167,3 @@ class ScoreHistogram(Statistic):
     def classes(self) -> tuple[DyadicHistogram, ...]:
         """Return the histogram of each class: of (n,) scores and of no rows the only one."""
         return self.histograms or (DyadicHistogram(self.max_bins, 2),)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of state held now."""
-        return sum(histogram.nbytes for histogram in self.histograms)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the number of histograms, whether all weights are whole, and each histogram."""
-        arrays = {"form": np.array([len(self.histograms), self.whole], np.int64)}
-        for k, histogram in enumerate(self.histograms):
-            arrays |= nested(str(k), histogram.arrays())
-        return arrays
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set the histograms."""
-        form = take_array(arrays, "form", "int64")
-        if form.shape != (2,) or form[0] < 0 or form[0] > len(arrays) or form[1] not in {0, 1}:
-            raise StateFormatError(f"{form.tolist()} is not the form of score histograms")
-        parts = [part(arrays, str(k)) for k in range(int(form[0]))]
-        if 1 + sum(map(len, parts)) != len(arrays):
-            raise StateFormatError("the state of score histograms holds arrays that are not theirs")
-        self.histograms = tuple(
-            DyadicHistogram.from_arrays(self.max_bins, 2, arrays) for arrays in parts
-        )
-        self.whole = bool(form[1])

@@ -10,25 +10,23 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from streammetrics.core.constraints import Bins
-from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.histograms.histogram import DyadicHistogram
-from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.fields.histograms import Histograms
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.targets import values_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.schema import Schema
+    from streammetrics.core.histograms.histogram import DyadicHistogram
 
     Floats = NDArray[np.float64]
 
 QuantileMethod: TypeAlias = Literal["linear", "averaged_inverted_cdf"]
 
-_MAX_WIDTH = 1 << 20
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -42,66 +40,21 @@ class ValueHistogram(Statistic):
     max_bins: Bins = 1 << 20
     nan_policy: Literal["raise", "omit"] = "raise"
 
+    histograms = Histograms(lambda of: of.max_bins, 1, "outputs", inline=True)
+
     @property
     def schema(self) -> Schema:
         """Values, or a target and a prediction."""
         return values_schema(self.of, self.nan_policy)
 
-    def clear(self) -> None:
-        """Forget all rows."""
-        self.histograms: tuple[DyadicHistogram, ...] = ()
-
     def update(self, *columns: Floats, weight: Floats | None) -> None:
         """Count the values of the rows."""
         values = columns[0] if self.of == "values" else np.abs(columns[0] - columns[1])
         values = values.reshape(len(values), -1)
-        histograms = self._forks(values.shape[1])
+        histograms = type(self).histograms.forks(self.histograms, values.shape[1], self)
         for histogram, column in zip(histograms, values.T, strict=True):
             histogram.add(np.ascontiguousarray(column), weight=weight)
         self.histograms = histograms
-
-    def merge(self, other: ValueHistogram) -> None:
-        """Add the counts of another."""
-        self.merge_all([other])
-
-    def merge_all(self, others: Sequence[ValueHistogram]) -> None:
-        """Add the counts of others."""
-        seen = [other for other in others if other.histograms]
-        if not seen:
-            return
-        histograms = self._forks(len(seen[0].histograms))
-        for k, histogram in enumerate(histograms):
-            histogram.merge(*(other.histograms[k] for other in seen))
-        self.histograms = histograms
-
-    def _forks(self, width: int) -> tuple[DyadicHistogram, ...]:
-        if not self.histograms:
-            return tuple(DyadicHistogram(self.max_bins, 1) for _ in range(width))
-        return tuple(histogram.fork() for histogram in self.histograms)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the number of outputs and the arrays of each."""
-        arrays = {"width": np.array([len(self.histograms)], np.int64)}
-        for index, histogram in enumerate(self.histograms):
-            arrays |= nested(str(index), histogram.arrays())
-        return arrays
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take back what `arrays` gave."""
-        width = take_array(arrays, "width", "int64")
-        if width.shape != (1,) or not 0 <= width[0] < _MAX_WIDTH:
-            raise StateFormatError(f"{width.tolist()} is not a number of outputs")
-        parts = [part(arrays, str(index)) for index in range(int(width[0]))]
-        if len(arrays) != 1 + sum(map(len, parts)) or not all(parts):
-            raise StateFormatError(f"{sorted(arrays)} are not the arrays of {len(parts)} outputs")
-        self.histograms = tuple(
-            DyadicHistogram.from_arrays(self.max_bins, 1, held) for held in parts
-        )
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of state held now."""
-        return sum(histogram.nbytes for histogram in self.histograms)
 
     def quantiles(self, q: float, method: QuantileMethod) -> list[Estimate]:
         """Return the quantile of each output, none without rows."""

@@ -1,0 +1,128 @@
+"""Sorted histograms as a field: one for each column of numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.fields.field import StateField
+from streammetrics.core.histograms.histogram import DyadicHistogram
+from streammetrics.core.state.arrays import nested
+from streammetrics.core.state.arrays import parted as parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.configured import Configured
+
+Columns: TypeAlias = tuple[DyadicHistogram, ...]
+
+_MOST = (1 << 20) - 1
+
+
+class Histograms(StateField[Columns]):
+    """A `DyadicHistogram` for each column, as many as rows turn out to have; none without rows.
+
+    Args:
+        cells: The budget of each, by the parameters of the statistic.
+        classes: 1 for plain values, 2 for scores with a label.
+        of: What a column is, for messages.
+        inline: As of every field.
+
+    A histogram is brought to another form by reading it, and never changed by a later update:
+    `forks` are what rows may be added to.
+    """
+
+    def __init__(
+        self, cells: Callable[[Any], int], classes: int, of: str, *, inline: bool = False
+    ) -> None:
+        super().__init__(inline=inline)
+        self._cells, self._classes, self._of = cells, classes, of
+
+    def empty(self, of: Configured) -> Columns:  # noqa: ARG002 - nothing depends on it
+        """Return no histogram."""
+        return ()
+
+    def forks(self, value: Columns, width: int, of: Configured) -> Columns:
+        """Return as many histograms that may be added to, of the same rows."""
+        if not value:
+            return tuple([DyadicHistogram(self._cells(of), self._classes) for _ in range(width)])
+        self._check_width(value, width)
+        return tuple([histogram.fork() for histogram in value])
+
+    def _check_width(self, value: Columns, width: int) -> None:
+        if len(value) != width:
+            raise IncompatibleMetricsError(f"{width} {self._of} cannot join {len(value)}")
+
+    def plus(self, mine: Columns, other: Columns) -> Columns:
+        """Return the rows of both."""
+        return self.merged(mine, [other])
+
+    def merged(self, mine: Columns, others: Sequence[Columns]) -> Columns:
+        """Return the rows of all: histograms are merged at once."""
+        seen = [value for value in (mine, *others) if value]
+        if not seen:
+            return ()
+        first, *rest = seen
+        for other in rest:
+            self._check_width(first, len(other))
+        merged = tuple([histogram.fork() for histogram in first])
+        for histogram, *more in zip(merged, *rest, strict=True):
+            histogram.merge(*more)
+        return merged
+
+    def arrays(self, value: Columns) -> dict[str, NDArray[Any]]:
+        """Return the number of histograms as ``width``, and the arrays of each."""
+        return self.headed("width", np.array([len(value)], np.int64), value)
+
+    def headed(self, name: str, head: NDArray[np.int64], value: Columns) -> dict[str, NDArray[Any]]:
+        """Return an array that begins with the number of histograms, and the arrays of each."""
+        arrays: dict[str, NDArray[Any]] = {name: head}
+        for index, histogram in enumerate(value):
+            arrays |= nested(str(index), histogram.arrays())
+        return arrays
+
+    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Columns:
+        """Return the histograms, each of them checked."""
+        return self.after("width", 1, arrays, of)[1]
+
+    def after(
+        self, name: str, size: int, arrays: Mapping[str, NDArray[Any]], of: Configured
+    ) -> tuple[list[int], Columns]:
+        """Return what the array at the head says, of that size, and the histograms."""
+        parts = parts_of({key: array for key, array in arrays.items() if key != name})
+        head = arrays.get(name)
+        if head is None or head.dtype != np.int64 or head.shape != (size,):
+            raise StateFormatError(f"the array {name!r} does not say how many histograms there are")
+        count = int(head[0])
+        if not 0 <= count <= _MOST or parts.keys() != {str(k) for k in range(len(parts))}:
+            raise StateFormatError(f"{sorted(arrays)} are not the arrays of histograms")
+        if len(parts) != count:
+            raise StateFormatError(
+                f"the form of {len(parts)} histograms is said to be of {count} {self._of}"
+            )
+        cells, classes = self._cells(of), self._classes
+        histograms = [
+            DyadicHistogram.from_arrays(cells, classes, parts[str(k)]) for k in range(count)
+        ]
+        return head.tolist(), tuple(histograms)
+
+    def nbytes(self, value: Columns) -> int:
+        """Bytes held now."""
+        return sum(histogram.nbytes for histogram in value)
+
+    def scaled(self, value: Columns, weight: float) -> Columns:
+        """Return the same rows with as many times the weight."""
+        return tuple([histogram.scaled(weight) for histogram in value])
+
+    def minus(self, value: Columns, other: Columns) -> Columns:
+        """Return what is left; only histograms within their budget can tell."""
+        if not other:
+            return value
+        self._check_width(value, len(other))
+        left = [mine.minus(theirs) for mine, theirs in zip(value, other, strict=True)]
+        return tuple(left) if any(any(histogram.totals()) for histogram in left) else ()
