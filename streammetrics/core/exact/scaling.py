@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.exact.digits import HIGHEST, LOWEST, Digits, canonical, from_integer
+from streammetrics.core.exact.digits import HIGHEST, LOWEST, Digits, canonical
 from streammetrics.core.exact.sums import ExactSum
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def times(sums: ExactSum, factor: float) -> ExactSum:
     integer, unit = int(math.ldexp(fraction, _BITS)), exponent - _BITS
     if sums.shape == ():  # Python's integers are quicker for one
         value, below = sums.integers()
-        product = ExactSum((), *from_integer(value * integer, below + unit))
+        product = ExactSum.single(value * integer, below + unit)
     else:
         # Digits are at multiples of 32 bits: what the unit has more goes into the integer.
         position, shift = divmod(unit, 32)

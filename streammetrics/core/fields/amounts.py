@@ -112,10 +112,13 @@ class Amount:
 
     def exact(self) -> ExactSum:
         """The same as exact sums."""
-        counts = ExactSum.counts(np.asarray(self.counts)) if np.any(self.counts) else None
-        if self.weights is None:
-            return ExactSum.zero(np.shape(self.counts)) if counts is None else counts
-        return self.weights if counts is None else self.weights + counts
+        if not isinstance(self.counts, np.ndarray):
+            counts = ExactSum.single(self.counts)
+        elif self.weights is not None and not self.counts.any():
+            return self.weights
+        else:
+            counts = ExactSum.counts(self.counts)
+        return counts if self.weights is None else self.weights + counts
 
     def plain(self) -> NDArray[np.int64] | ExactSum:
         """The counts, or exact sums where rows have weights."""
@@ -131,6 +134,8 @@ class Amount:
         if self.weights is None:
             return np.asarray(self.counts)
         amount = self.exact()
+        if amount.shape == ():
+            return np.array((amount.integers()[0] > 0) - (amount.integers()[0] < 0))
         # The highest digit has the sign, but it may be 0 above others that are not.
         signs = np.where(amount.digits.any(axis=1), 1, 0)
         signs[(amount.digits[:, -1:] < 0).any(axis=1)] = -1

@@ -99,11 +99,10 @@ class Histograms(StateField[Columns]):
         if head is None or head.dtype != np.int64 or head.shape != (size,):
             raise StateFormatError(f"the array {name!r} does not say how many histograms there are")
         count = int(head[0])
-        if not 0 <= count <= _MOST or parts.keys() != {str(k) for k in range(len(parts))}:
-            raise StateFormatError(f"{sorted(arrays)} are not the arrays of histograms")
-        if len(parts) != count:
+        if count != len(parts) or count > _MOST or parts.keys() != set(map(str, range(count))):
             raise StateFormatError(
-                f"the form of {len(parts)} histograms is said to be of {count} {self._of}"
+                f"the number of {self._of} is said to be {count}, and there are the arrays "
+                f"{sorted(arrays)}"
             )
         cells, classes = self._cells(of), self._classes
         histograms = [
