@@ -77,10 +77,13 @@ from streammetrics.metrics.scores.calibration import *  # noqa: F403
 from streammetrics.metrics.scores.curves import *  # noqa: F403
 from streammetrics.metrics.scores.losses import *  # noqa: F403
 from streammetrics.metrics.scores.thresholds import *  # noqa: F403
+from streammetrics.slices.bins import Bins
+from streammetrics.slices.slices import Slices
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bins",
     "EstimateWarning",
     "IncompatibleMetricsError",
     "Interval",
@@ -90,6 +93,7 @@ __all__ = [
     "Metric",
     "MetricSet",
     "NoConfidenceError",
+    "Slices",
     "StateFormatError",
     "StreamMetricsError",
     "UndefinedMetricWarning",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-__all__ = ["KEY", "Grouped", "grouped_layout"]
+__all__ = ["KEY", "Grouped", "grouped", "grouped_layout"]
 
 _NOTHING: Facts = {}
 
@@ -49,6 +49,7 @@ class Grouped(Statistic):
 
     Attributes:
         of: The statistics, without rows; all have the same schema.
+        name: The canonical name of the column of keys.
         titles: The columns that a key of text is made of, for messages.
         most: How many keys there may be; ``None`` is any number.
         overflow: What becomes of more: they raise, or those with the highest hashes are folded
@@ -57,6 +58,7 @@ class Grouped(Statistic):
     """
 
     of: tuple[Any, ...]
+    name: str = KEY
     titles: tuple[Any, ...] = ()
     most: int | None = None
     overflow: Literal["raise", "other"] = "raise"
@@ -65,19 +67,19 @@ class Grouped(Statistic):
     def __post_init__(self) -> None:
         super().__post_init__()
         inner = tuple(statistic._key for statistic in self.of)
-        given = (self.titles, self.most, self.overflow, self.left_out)
+        given = (self.name, self.titles, self.most, self.overflow, self.left_out)
         self.__dict__["_key"] = (type(self), inner, *given)
 
     @property
     def schema(self) -> Schema:
         """The schema of the statistics, with a column of keys before the others."""
-        return keyed(self.of[0].schema, left_out=self.left_out)
+        return keyed(self.of[0].schema, self.name, left_out=self.left_out)
 
     def clear(self) -> None:
         """Forget all rows."""
         self.keys: NDArray[Any] = np.empty(0, np.int64)
         self.rows: Ints = np.empty(0, np.int64)
-        self.facts: tuple[Facts, ...] = (_NOTHING,)  # that rows of a key can be party to
+        self.facts: tuple[Facts, ...] = (_NOTHING,)  # that rows of a key are party to, none first
         self._party: NDArray[np.intp] = np.empty(0, np.intp)  # which of them, for each key
         kept = () if self.left_out else self.of
         self.forms: tuple[Form, ...] = tuple(
@@ -133,7 +135,7 @@ class Grouped(Statistic):
         theirs = np.arange(len(keys)) if found is None else found
         if self.most is not None and len(keys) > self.most:
             keys, cut = self._cut(keys)
-            mine, theirs = cut if mine is None else cut[mine], cut[theirs]
+            mine, theirs = cut[: self.size] if mine is None else cut[mine], cut[theirs]
         self._move(keys, mine)
         if labels.dtype.kind != "U":
             places = np.full(len(labels), -1, np.intp)
@@ -267,7 +269,7 @@ class Grouped(Statistic):
         if not all(map(_are_facts, facts)):
             raise StateFormatError("the facts of groups are none")
         self.keys, self.rows = keys, rows
-        self.facts, self._party = tuple(facts) or (_NOTHING,), party
+        self.facts, self._party = (_NOTHING, *facts), party + 1
         self._known = None, self._known[1]
         self.forms = tuple(
             type(form).restored(form.of, unstacked(part(arrays, str(number)), len(keys)))
@@ -286,23 +288,30 @@ def _are_facts(fact: Any) -> bool:
     )
 
 
-def grouped_layout(
+def grouped_layout(layout: Layout) -> Layout:
+    """Return the statistics of a layout, each kept by the key of the row."""
+    return GroupedLayout(grouped(layout))
+
+
+def grouped(
     layout: Layout,
     *,
+    name: str = KEY,
     titles: tuple[str, ...] = (),
     most: int | None = None,
     overflow: Literal["raise", "other"] = "raise",
-) -> Layout:
-    """Return the statistics of a layout, each kept by key: a `Grouped` for each of its schemas.
+) -> list[Grouped]:
+    """Return the statistics of a layout, kept by key: a `Grouped` for each of its schemas.
 
     Schemas that may leave rows out have another one, which counts these.
     """
-    every = []
+    every: list[Grouped] = []
+    given: Any = {"name": name, "titles": titles, "most": most, "overflow": overflow}
     for source, schema in enumerate(layout.schemas):
         pairs = zip(layout.start.statistics, layout.sources, strict=True)
         of = tuple(statistic for statistic, place in pairs if place == source)
         every += [
-            Grouped(of=of, titles=titles, most=most, overflow=overflow, left_out=left_out)
+            Grouped(of=of, left_out=left_out, **given)
             for left_out in (False, True)[: 1 + leaves_out(schema)]
         ]
-    return GroupedLayout(every)
+    return every

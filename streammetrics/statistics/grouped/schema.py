@@ -41,15 +41,22 @@ class KeyColumn(Column):
 class Key(Field):
     """A column of keys, integers or text, none of them missing."""
 
-    names = (KEY,)
+    name: str = KEY
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
+        """The one column."""
+        return (self.name,)
 
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
         """Return the keys."""
-        column = batch.column(KEY)
+        column = batch.column(self.name)
         text = column.vocabulary is not None
         if column.nulls is not None or column.values.ndim > 1 or column.values.dtype.kind != "i":
             found = "text with nulls" if text else f"{column.values.dtype}{column.values.shape}"
-            raise InvalidBatchError(f"{batch.title(KEY)} is {found}; keys are integers or text")
+            raise InvalidBatchError(
+                f"{batch.title(self.name)} is {found}; keys are integers or text"
+            )
         return (column,), None
 
     def finish(
@@ -105,7 +112,8 @@ class KeyedReading(Reading):
         columns, weight, n, omitted, facts = super().read(batch)
         if not n:
             return Rows((), None, n, omitted, facts)
-        party = _parties(_of_values(batch, facts), columns[1], n)
+        mine = _of_values(batch, self._fields[0].names[0], facts)
+        party = _parties(mine, columns[1], n)
         return Rows((*columns, party), weight, n, omitted, facts)
 
 
@@ -119,7 +127,7 @@ class LeftOutReading(Reading):
         taken, _, missing = self._taken(batch)
         if missing is None or not (rows := np.flatnonzero(missing)).size:
             return NO_ROWS
-        (column,), facts = Key().finish(batch, taken[0], rows)
+        (column,), facts = self._fields[0].finish(batch, taken[0], rows)
         return Rows((column, _parties({}, None, rows.size)), None, rows.size, 0, facts)
 
 
@@ -133,9 +141,9 @@ class GroupedLayout(Layout):
         return LeftOutReading(schemas) if left_out else KeyedReading(schemas)
 
 
-def _of_values(batch: Batch, facts: Facts) -> Facts:
+def _of_values(batch: Batch, key: str, facts: Facts) -> Facts:
     """Return the facts that are not about keys."""
-    column = batch.column(KEY)
+    column = batch.column(key)
     told = column.facts if isinstance(column, KeyColumn) else None
     about = {"keys"} if told is None else told.keys()
     return {name: fact for name, fact in facts.items() if name not in about}
@@ -148,10 +156,10 @@ def leaves_out(schema: Schema) -> bool:
     )
 
 
-def keyed(schema: Schema, *, left_out: bool = False) -> Schema:
+def keyed(schema: Schema, name: str = KEY, *, left_out: bool = False) -> Schema:
     """Return the schema of the rows of another with their keys, or of those it leaves out."""
     cls = LeftOutSchema if left_out else KeyedSchema
-    fields = (Key(), *schema.fields)
+    fields = (Key(name), *schema.fields)
     return cls(fields, schema.nan_policy, schema.unweighted, schema.conditions)
 
 

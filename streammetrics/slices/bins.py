@@ -1,0 +1,101 @@
+"""Columns to slice by: as they are, or numbers in bins."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.statistics.grouped.keys import Bin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Bins:
+    """A column of numbers to slice by, cut at edges: ``edges[i] <= x < edges[i + 1]``.
+
+    What is below the first edge has a bin of its own, and so has what is from the last one on. A
+    missing number is a slice of its own.
+
+    Args:
+        column: The column's name.
+        edges: Where bins begin, finite and ascending.
+
+    Raises:
+        ValueError: There are no edges, or they do not ascend.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> suite = sm.MetricSet({"mae": sm.MAE()})
+        >>> slices = sm.Slices(suite, by=[[sm.Bins("age", [18, 30, 50])]])
+        >>> _ = slices.update(y_true=[1.0, 2.0, 3.0], y_pred=[1.0, 1.0, 1.0], age=[17, 30, 49])
+        >>> slices.compute().to_dict()
+        {'age': ['< 18', '[30, 50)'], 'n_rows': [1, 2], 'mae': [0.0, 1.5]}
+    """
+
+    column: str
+    edges: tuple[float, ...]
+
+    def __init__(self, column: str, edges: Sequence[float]) -> None:
+        if not isinstance(column, str):
+            raise TypeError(f"Bins({column!r}): expected the name of a column first, then edges")
+        try:
+            # Whole edges are told as integers: 18 and 18.0 are one edge.
+            numbers = [float(edge) for edge in edges]
+        except (TypeError, ValueError):
+            raise ValueError(f"Bins({column!r}, {edges!r}): expected numbers as edges") from None
+        ascending = all(a < b for a, b in pairwise(numbers))
+        if not numbers or not ascending or not all(map(math.isfinite, numbers)):
+            raise ValueError(
+                f"Bins({column!r}, {list(edges)!r}): expected one or more finite edges, ascending"
+            )
+        whole = (int(x) if x.is_integer() and abs(x) < 2**53 else x for x in numbers)
+        object.__setattr__(self, "column", column)
+        object.__setattr__(self, "edges", tuple(whole))
+
+    def __repr__(self) -> str:
+        return f"Bins({self.column!r}, {list(self.edges)!r})"
+
+    @property
+    def bins(self) -> list[Bin]:
+        """All bins, in order."""
+        return [Bin(*pair) for pair in zip((None, *self.edges), (*self.edges, None), strict=True)]
+
+
+def title_of(by: str | Bins) -> str:
+    """Return the name of the column."""
+    return by.column if isinstance(by, Bins) else by
+
+
+def specs_of(by: Any) -> tuple[tuple[str | Bins, ...], ...]:
+    """Return what to slice by: for each kind of slice its columns.
+
+    Raises:
+        ValueError: It names no column, or one in two ways.
+    """
+    given = [by] if isinstance(by, str | Bins) else list(by)
+    specs = []
+    for spec in given:
+        columns = (spec,) if isinstance(spec, str | Bins) else tuple(spec)
+        if not all(isinstance(column, str | Bins) for column in columns):
+            raise ValueError(
+                f"by={by!r}: expected a list of lists of columns, such as "
+                '[["country"], ["country", "device"]], where a column is a name or Bins'
+            )
+        if len(set(map(title_of, columns))) < len(columns):
+            raise ValueError(f"by names a column twice in {list(columns)!r}")
+        if columns not in specs:
+            specs.append(columns)
+    if not any(specs):
+        raise ValueError(f'by={by!r} names no column to slice by: by=[["country"]]')
+    ways: dict[str, str | Bins] = {}
+    for column in (column for spec in specs for column in spec):
+        if ways.setdefault(title_of(column), column) != column:
+            raise ValueError(
+                f"by has {title_of(column)!r} in two ways: "
+                f"{ways[title_of(column)]!r} and {column!r}"
+            )
+    return tuple(specs)

@@ -1,0 +1,163 @@
+"""Which slices are kept, and how each kind of slice is read from what is kept."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from streammetrics.core.columns.naming import near
+from streammetrics.slices.bins import Bins, title_of
+from streammetrics.slices.table import named
+from streammetrics.statistics.grouped.grouped import Grouped, grouped
+from streammetrics.statistics.grouped.groups import Groups
+from streammetrics.statistics.grouped.keys import (
+    OTHER,
+    Bin,
+    Part,
+    encoded,
+    order,
+    parts_of,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.layout import Layout, State
+
+    Parts = tuple[Part, ...]
+    Places = NDArray[np.intp]
+
+
+class Cut:
+    """Rows kept by the values of some columns: the finest slices of which anything is known."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        number: int,
+        by: tuple[str | Bins, ...],
+        most: int,
+        overflow: Literal["raise", "other"],
+    ) -> None:
+        self.layout, self.by = layout, by
+        self.titles = tuple(map(title_of, by))
+        self.name = f"by/{number}"  # as no column of a user's is likely to be called
+        self.title = f"by {', '.join(self.titles)}"
+        self.statistics = grouped(
+            layout, name=self.name, titles=self.titles, most=most, overflow=overflow
+        )
+
+    def groups(self, state: State) -> Groups:
+        """Return what a state holds by key."""
+        every = [s for s in state.statistics if isinstance(s, Grouped) and s.name == self.name]
+        return Groups.holding(self.layout, every)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One kind of slice: some columns of a cut, by which it is read."""
+
+    columns: tuple[str, ...]
+    cut: Cut
+
+    @classmethod
+    def of(cls, spec: Sequence[str | Bins], cuts: Sequence[Cut]) -> Spec:
+        """Return how a kind of slice is read: from its own cut, or from the one that is finer."""
+        columns = tuple(map(title_of, spec))
+        own = (cut for cut in cuts if cut.titles == columns)
+        return cls(columns, next(own, cuts[0]))
+
+    def groups(self, state: State) -> tuple[list[Parts | None], Groups]:
+        """Return the parts of the key of every slice, and the slices."""
+        groups = self.cut.groups(state)
+        keys = [parts_of(text) for text in groups.keys.tolist()]
+        if self.columns == self.cut.titles:
+            return keys, groups
+        places = [self.cut.titles.index(column) for column in self.columns]
+        texts = [
+            OTHER
+            if parts is None and self.columns
+            else text_of(encoded((parts or ())[place]) for place in places)
+            for parts in keys
+        ]
+        coarse, to = np.unique(np.array(texts), return_inverse=True)
+        return [parts_of(text) for text in coarse.tolist()], groups.regrouped(to, coarse)
+
+    def states(self, state: State) -> list[tuple[Parts | None, State]]:
+        """Return every slice, sorted by its values: its parts, and its rows' state."""
+        keys, groups = self.groups(state)
+        if not len(keys) and not self.columns:
+            return [((), self.cut.layout.start)]
+        turns = sorted(range(len(keys)), key=lambda place: sort_key(keys[place]))
+        every = groups.states()
+        return [(keys[place], every[place]) for place in turns]
+
+
+def sort_key(parts: Parts | None) -> tuple[Any, ...]:
+    """Return what slices are sorted by: values, then the missing ones, then what is folded."""
+    return (1,) if parts is None else (0, *map(order, parts))
+
+
+def found(
+    state: State, which: Mapping[str, Any], specs: Sequence[Spec], cuts: Sequence[Cut]
+) -> State:
+    """Return the state of one slice.
+
+    Raises:
+        KeyError: There is none.
+    """
+    spec = _spec(which, specs, cuts)
+    keys, groups = spec.groups(state)
+    if not spec.columns:
+        return groups.state(np.arange(len(groups))) if len(groups) else spec.cut.layout.start
+    asked = tuple(_asked(which[title], _by(spec, title)) for title in spec.columns)
+    for place, parts in enumerate(keys):
+        if parts is not None and list(map(encoded, parts)) == list(map(encoded, asked)):
+            return groups.state(np.array([place]))
+    named_keys = [named(spec.columns, parts) for parts in keys]
+    raise KeyError(
+        f"no slice {named(spec.columns, asked)}{near(named(spec.columns, asked), named_keys)}"
+    )
+
+
+def _spec(which: Mapping[str, Any], specs: Sequence[Spec], cuts: Sequence[Cut]) -> Spec:
+    for spec in specs:
+        if set(spec.columns) == set(which):
+            return spec
+    if not which or (len(cuts) == 1 and set(which) <= set(cuts[0].titles)):
+        return Spec(tuple(title for title in cuts[0].titles if title in which), cuts[0])
+    known = [list(spec.columns) for spec in specs]
+    raise KeyError(f"slices are by {known}, and none by {list(which)}")
+
+
+def _by(spec: Spec, title: str) -> str | Bins:
+    return spec.cut.by[spec.cut.titles.index(title)]
+
+
+def _asked(value: Any, by: str | Bins) -> Part:
+    """Return a value as the part of a key that it is: of numbers to be binned their bin."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or value != value or isinstance(value, Bin):  # noqa: PLR0124 - the test for nan
+        return None if value is None or value != value else value  # noqa: PLR0124 - as above
+    if isinstance(by, Bins):
+        for part in by.bins:
+            if value == str(part) or (
+                isinstance(value, int | float)
+                and (part.low is None or value >= part.low)
+                and (part.high is None or value < part.high)
+            ):
+                return part
+    if isinstance(value, datetime.datetime):
+        return value.date()
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str | int | datetime.date):
+        return value
+    raise KeyError(f"{title_of(by)}={value!r} is no key: text, an integer, a boolean or a date")

@@ -1,0 +1,243 @@
+"""Columns to slice by become one column of keys: each distinct key is spelt out once a batch."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.conversion import Column, as_column
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.slices.bins import Bins, title_of
+from streammetrics.statistics.grouped.keys import encoded, text_of
+from streammetrics.statistics.grouped.schema import KeyColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Codes = NDArray[np.intp]
+
+_NEAR = 1 << 16  # integers this near to each other are placed by subtraction
+_DENSE = 1 << 16  # combinations that are counted by direct address, whatever the rows
+
+
+@dataclass
+class _Part:
+    """One column: codes below `size` and how each is spelt; the last one is what is missing."""
+
+    codes: Codes
+    size: int
+    spelt: Callable[[int], str]
+    kind: str | None  # None where nothing tells
+
+    @classmethod
+    def of(cls, codes: Codes, values: Sequence[Any], nulls: Any, kind: str | None) -> _Part:
+        if nulls is not None:
+            codes = np.where(nulls, len(values), codes)
+
+        def spelt(code: int) -> str:
+            return encoded(values[code] if code < len(values) else None)
+
+        every = nulls is not None and bool(nulls.all())
+        return cls(codes, len(values) + 1, spelt, None if every else kind)
+
+
+def key_column(columns: Mapping[str, Any], by: Sequence[str | Bins]) -> KeyColumn:
+    """Return the keys of rows: text, as `keys` spells them, and the kind of each column.
+
+    Raises:
+        InvalidBatchError: A column is not there, or holds what is no key.
+    """
+    facts: dict[str, Any] = {}
+    parts: list[_Part] = []
+    for column in by:
+        title = title_of(column)
+        value = columns.get(title)
+        if value is None:
+            raise InvalidBatchError(
+                f"no column {title!r} to slice by; there are: {', '.join(columns) or 'none'}"
+            )
+        part = _binned(value, column) if isinstance(column, Bins) else _part(value, title)
+        if parts and len(part.codes) != len(parts[0].codes):
+            raise InvalidBatchError(
+                f"columns differ in length: {title_of(by[0])} has {len(parts[0].codes)} rows, "
+                f"{title} has {len(part.codes)}"
+            )
+        if part.kind is not None:
+            facts[f"by {title}"] = part.kind
+        parts.append(part)
+    codes, combinations = _crossed(parts)
+    texts = [
+        text_of(part.spelt(code) for part, code in zip(parts, row, strict=True))
+        for row in combinations.tolist()
+    ]
+    vocabulary = np.array(texts) if texts else np.empty(0, "U1")
+    order = np.argsort(vocabulary)
+    rank = np.empty(len(texts), np.intp)
+    rank[order] = np.arange(len(texts))
+    return KeyColumn(rank[codes], None, True, vocabulary[order], facts)
+
+
+def _crossed(parts: Sequence[_Part]) -> tuple[Codes, NDArray[np.intp]]:
+    """Return for each row the number of its combination, and the codes of each combination."""
+    codes, rows = _distinct(parts[0].codes, parts[0].size)
+    combinations = rows[:, None]
+    for part in parts[1:]:
+        pair = codes * part.size + part.codes
+        codes, found = _distinct(pair, len(combinations) * part.size)
+        before, code = np.divmod(found, part.size)
+        combinations = np.column_stack([combinations[before], code])
+    return codes, combinations
+
+
+def _distinct(codes: Codes, size: int) -> tuple[Codes, NDArray[np.intp]]:
+    """Return codes numbered without gaps, and the code of each number."""
+    if size <= max(_DENSE, 4 * codes.size):
+        found = np.flatnonzero(np.bincount(codes, minlength=size))
+        if found.size == size:
+            return codes, found
+        lookup = np.empty(size, np.intp)
+        lookup[found] = np.arange(found.size)
+        return lookup[codes], found
+    found, codes = np.unique(codes, return_inverse=True)
+    return codes, found
+
+
+def _part(value: Any, title: str) -> _Part:
+    days = _days(value, title)
+    if days is not None:
+        nulls = np.isnat(days)
+        whole = days.astype(np.int64)
+        whole[nulls] = 0
+        places, found = _places(whole)
+        dates = [datetime.date(1970, 1, 1) + datetime.timedelta(int(day)) for day in found]
+        return _Part.of(places, dates, nulls, "dates")
+    column = _flat(as_column(value, title), title)
+    values, nulls = column.values, column.nulls
+    if column.vocabulary is not None:
+        codes = values if nulls is None else np.where(nulls, 0, values)
+        return _Part.of(codes.astype(np.intp), column.vocabulary.tolist(), nulls, "text")
+    if values.dtype.kind == "b":
+        return _Part.of(
+            values.view(np.uint8).astype(np.intp), [False, True], nulls, "true or false"
+        )
+    if values.dtype.kind == "f":
+        values, nulls = _whole(values, nulls, title)
+    places, found = _places(values)
+    return _Part.of(places, found, nulls, "integers")
+
+
+def _flat(column: Column, title: str) -> Column:
+    if column.values.ndim > 1:
+        if column.values.shape[1:] != (1,):
+            shape = column.values.shape
+            raise InvalidBatchError(
+                f"{title} has shape {shape}; a key to slice by is one value a row"
+            )
+        nulls = None if column.nulls is None else column.nulls.reshape(-1)
+        return Column(column.values.reshape(-1), nulls, column.owned, column.vocabulary)
+    return column
+
+
+def _places(values: NDArray[Any]) -> tuple[Codes, Sequence[int]]:
+    """Return the place of each integer among sorted ones, of which some may not occur."""
+    if not values.size:
+        return np.empty(0, np.intp), []
+    low, high = int(values.min()), int(values.max())
+    if high - low < _NEAR:
+        if low == 0:
+            return values.astype(np.intp, copy=False), range(high + 1)
+        # Subtracting in the values' own type could overflow it.
+        return (values.astype(np.int64) - low).astype(np.intp, copy=False), range(low, high + 1)
+    found, places = np.unique(values, return_inverse=True)
+    return places, found.tolist()
+
+
+def _whole(values: NDArray[Any], nulls: Any, title: str) -> tuple[NDArray[np.int64], Any]:
+    """Return floats as integers, as frames that have missing values hold them."""
+    missing = np.isnan(values)
+    if nulls is not None:
+        missing |= nulls
+    kept = np.where(missing, 0, values).astype(np.float64)
+    wrong = (np.rint(kept) != kept) | (np.abs(kept) >= 2.0**63)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        count = int(np.count_nonzero(wrong))
+        raise InvalidBatchError(
+            f"{title} is no key to slice by in {count} row{'s' * (count != 1)}, first in row {row} "
+            f"({values[row].item()!r}): keys are text, integers, booleans or dates; "
+            f"sm.Bins({title!r}, edges) cuts numbers",
+            title,
+            row,
+        )
+    return kept.astype(np.int64), missing if missing.any() else None
+
+
+def _binned(value: Any, bins: Bins) -> _Part:
+    title = bins.column
+    column = _flat(as_column(value, title), title)
+    if column.vocabulary is not None and len(column.vocabulary):
+        raise InvalidBatchError(f"{title} holds text; Bins need numbers")
+    numbers = column.values.astype(np.float64)
+    missing = np.isnan(numbers)
+    if column.nulls is not None:
+        missing |= column.nulls
+    codes = np.searchsorted(np.array(bins.edges, np.float64), numbers, side="right")
+    return _Part.of(codes, bins.bins, missing if missing.any() else None, None)
+
+
+def _days(value: Any, title: str) -> NDArray[Any] | None:
+    """Return a column of dates as days, ``None`` where it holds none."""
+    if isinstance(value, datetime.date):
+        value = [value]
+    if isinstance(value, list | tuple) or str(getattr(value, "dtype", "")) == "object":
+        items = list(value)
+        known = next((item for item in items if item is not None and item == item), None)  # noqa: PLR0124 - the test for nan
+        if not isinstance(known, datetime.date):
+            return None
+        odd = next((row for row, x in enumerate(items) if not _is_date(x)), None)
+        if odd is not None:
+            raise InvalidBatchError(
+                f"{title} holds dates and {items[odd]!r}, first in row {odd}: pass one kind",
+                title,
+                odd,
+            )
+        try:
+            times = np.array([None if _is_null(x) else x for x in items], "datetime64[us]")
+        except (ValueError, TypeError) as error:
+            raise InvalidBatchError(f"{title} holds times with a zone; pass dates") from error
+    elif _holds_dates(value):
+        times = np.asarray(value)
+        if times.dtype.kind != "M":
+            raise InvalidBatchError(f"{title} holds times with a zone; pass dates")
+    else:
+        return None
+    days = times.reshape(-1).astype("datetime64[D]")
+    odd = ~np.isnat(days) & (days.astype(times.dtype) != times.reshape(-1))
+    if odd.any():
+        row = int(np.argmax(odd))
+        raise InvalidBatchError(
+            f"{title} holds times of day, first in row {row} ({times.reshape(-1)[row]}); slices "
+            "are by date: cut them to days",
+            title,
+            row,
+        )
+    return days
+
+
+def _holds_dates(value: Any) -> bool:
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    name = str(getattr(value, "type", "") or getattr(value, "dtype", "")).lower()
+    return kind == "M" or name.startswith(("date", "timestamp"))
+
+
+def _is_date(value: Any) -> bool:
+    return _is_null(value) or isinstance(value, datetime.date)
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or bool(value != value)  # noqa: PLR0124 - the test for nan and NaT

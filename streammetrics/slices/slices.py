@@ -1,0 +1,339 @@
+"""Slices: a set of metrics that keeps its rows by key."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from streammetrics.core.accumulator import Accumulator
+from streammetrics.core.confidence import ConfidenceInterval
+from streammetrics.core.errors import (
+    NoConfidenceError,
+    StateFormatError,
+    UndefinedMetricWarning,
+)
+from streammetrics.core.metric_set import MetricSet
+from streammetrics.slices.bins import Bins, specs_of, title_of
+from streammetrics.slices.groups import Cut, Spec, found
+from streammetrics.slices.reading import key_column
+from streammetrics.slices.table import (
+    SliceTable,
+    key_columns,
+    merged_tables,
+    named,
+    value_columns,
+)
+from streammetrics.statistics.grouped.schema import GroupedLayout, KeyedSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.layout import Feed, State
+    from streammetrics.core.metric import Metric
+
+    By = Sequence[Sequence[str | Bins] | str | Bins] | str | Bins
+
+
+class Slices(MetricSet):
+    """A set of metrics by key: for every country, for every device in every country, for all rows.
+
+    It is fed, merged and saved as a `MetricSet` is, and runs wherever one does. What it holds for a
+    slice is, to the byte, what the set alone would hold of these rows. Rows are kept by the finest
+    keys only; coarser slices are exact merges of them, made when they are read.
+
+    Keys are text, integers, booleans, dates, or numbers in `Bins`; a missing value is a key of its
+    own. Each column holds keys of one kind.
+
+    Args:
+        suite: The metrics, without rows; its ``columns`` are taken over.
+        by: What to slice by: for each kind of slice the columns it is of. ``[]`` is all rows.
+        max_slices: How many finest slices there may be.
+        overflow: What becomes of more. ``"raise"``: the batch that brings them raises.
+            ``"other"``: of each kind `max_slices` are kept, those whose keys have the lowest
+            hashes, and the others are one slice ``(other)``; the order does not matter.
+
+    Raises:
+        InvalidBatchError: From `update`, where a column is missing, a key is of another kind than
+            before, or there are too many slices; nothing has changed.
+
+    Memory and cost:
+        A state of the set for every slice. Counts, sums and histograms of all slices are taken
+        together, at about the cost of one set; other statistics sort the rows by slice first.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> suite = sm.MetricSet({"recall": sm.Recall()}, columns={"y_true": "label"})
+        >>> slices = sm.Slices(suite, by=[[], ["country"]])
+        >>> _ = slices.update(label=[1, 1, 0], y_pred=[1, 0, 0], country=["DE", "FR", "FR"])
+        >>> slices.compute().to_dict()["recall"]
+        [0.5, 1.0, 0.0]
+        >>> slices[{"country": "FR"}]["recall"].n_rows
+        2
+    """
+
+    _specs: tuple[Spec, ...]
+
+    def __init__(
+        self,
+        suite: MetricSet,
+        *,
+        by: By,
+        max_slices: int = 10_000,
+        overflow: Literal["raise", "other"] = "raise",
+    ) -> None:
+        if not isinstance(suite, MetricSet) or isinstance(suite, Slices):
+            raise TypeError(
+                f"Slices are of a MetricSet, not of a {type(suite).__name__}: "
+                'Slices(MetricSet({"f1": F1()}), by=[["country"]])'
+            )
+        if suite.n_rows or suite.n_omitted:
+            raise ValueError(
+                f"the set has already seen {suite.n_rows:,} rows, whose keys are not known: "
+                "reset() it or make a new one"
+            )
+        if isinstance(max_slices, bool) or not isinstance(max_slices, int) or max_slices < 1:
+            raise ValueError(f"Slices(max_slices={max_slices!r}): expected a positive integer")
+        if overflow not in {"raise", "other"}:
+            raise ValueError(f"Slices(overflow={overflow!r}): expected 'raise' or 'other'")
+        self.__dict__.update(suite.copy().__dict__)
+        self.__dict__.pop("_opening", None)
+        self.max_slices, self.overflow = max_slices, overflow
+        self._suite, self.by = suite.copy(), specs_of(by)
+        columns = {title_of(column): column for spec in self.by for column in spec}
+        self._check_titles(columns)
+        finest = tuple(columns.values())
+        apart = [spec for spec in self.by if spec] if overflow == "other" else [finest]
+        self._cuts = tuple(
+            Cut(suite._layout, number, parts, max_slices, overflow)
+            for number, parts in enumerate(apart)
+        )
+        self._specs = tuple(Spec.of(spec, self._cuts) for spec in self.by)
+        self._layout = GroupedLayout([each for cut in self._cuts for each in cut.statistics])
+        self._accumulator = Accumulator(self._layout)
+        self._titles = {**suite._titles, **{f"by {title}": title for title in columns}}
+        self._needed = tuple(dict.fromkeys((*suite._needed, *columns)))
+        self._viewed = None
+
+    def _check_titles(self, columns: Mapping[str, Any]) -> None:
+        for title in columns:
+            if title in self._metrics or title in {"n_rows", "by"}:
+                what = "a metric is called" if title in self._metrics else "the result has a column"
+                raise ValueError(f"by names the column {title!r}, and {what} {title!r}: rename one")
+
+    def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
+        """Take columns by name, those to slice by among them."""
+        keys = {cut.title: key_column(columns, cut.by) for cut in self._cuts}
+        titles = {cut.name: cut.title for cut in self._cuts}
+        return super().feed({**columns, **keys}, {**(renamed or {}), **titles})
+
+    def compute(self, *, confidence: float | None = None) -> SliceTable:  # type: ignore[override]  # a table of them
+        """Return every metric of every slice.
+
+        Slices come in the order of `by`, and those of one kind sorted by their values.
+
+        Args:
+            confidence: The level of the confidence limits to give beside the values, in columns
+                ``name_low`` and ``name_high``; metrics that have none get ``nan`` with a warning.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> slices = sm.Slices(sm.MetricSet({"mean": sm.Mean()}), by=[["day"]])
+            >>> _ = slices.update(values=[1.0, 2.0, 6.0], day=["Mon", "Tue", "Tue"])
+            >>> slices.compute().to_dict()
+            {'day': ['Mon', 'Tue'], 'n_rows': [1, 2], 'mean': [1.0, 4.0]}
+        """
+        return self._read(self._accumulator.flush(), confidence, anytime=False)
+
+    def _computed(self, state: State, depth: int = 3) -> SliceTable:  # type: ignore[override]  # a table of them
+        return self._read(state, None, anytime=False, depth=depth + 1)
+
+    def confidence(self, level: float = 0.95, *, anytime: bool = False) -> SliceTable:  # type: ignore[override]  # a table of them
+        """Return every metric of every slice with its confidence limits, as `compute` does."""
+        return self._read(self._accumulator.flush(), level, anytime=anytime)
+
+    def bounds(self) -> SliceTable:  # type: ignore[override]  # a table of them
+        """Return the limits that certainly hold every metric of every slice."""
+        found = self._slices(self._accumulator.flush())
+        tables = [self._keys(found)]
+        for name, metric in self._metrics.items():
+            intervals = [metric.interval(*metric._chosen(each.state)) for each in found]
+            tables.append(value_columns(name, intervals))
+        return merged_tables(tables)
+
+    def _read(
+        self, state: State, level: float | None, *, anytime: bool, depth: int = 3
+    ) -> SliceTable:
+        every = self._slices(state)
+        tables = [self._keys(every)]
+        for name, metric in self._metrics.items():
+            judged = [metric._judged(*metric._chosen(each.state)) for each in every]
+            tables.append(value_columns(name, [value for value, _ in judged]))
+            doubtful = [each for each, (_, doubt) in zip(every, judged, strict=True) if doubt]
+            if doubtful:
+                self._warn(name, "is nan", doubtful, len(every), depth)
+            if level is not None:
+                limits = [limits_of(metric, each.state, level, anytime=anytime) for each in every]
+                without = [e for e, limit in zip(every, limits, strict=True) if limit is None]
+                if without:
+                    self._warn(name, "has no confidence limits", without, len(every), depth)
+                nothing = ConfidenceInterval(math.nan, math.nan, level, "")
+                tables.append(value_columns(name, [limit or nothing for limit in limits]))
+        return merged_tables(tables)
+
+    def _warn(self, name: str, what: str, of: Sequence[Any], total: int, depth: int) -> None:
+        warnings.warn(
+            f"{name!r} {what} in {len(of):,} of {total:,} slices, first of {of[0].title}: "
+            f"their rows do not define it",
+            UndefinedMetricWarning,
+            stacklevel=depth + 1,
+        )
+
+    def _keys(self, every: Sequence[Slice]) -> dict[str, Any]:
+        columns = key_columns([(each.columns, each.parts) for each in every])
+        return {**columns, "n_rows": np.array([each.n_rows for each in every], np.int64)}
+
+    def _slices(self, state: State) -> list[Slice]:
+        return [
+            Slice(spec.columns, parts, self._suite._n_rows(inner), inner)
+            for spec in self._specs
+            for parts, inner in spec.states(state)
+        ]
+
+    def __getitem__(self, which: Any) -> Any:
+        """Return a slice as a `MetricSet` of its own: ``slices[{"country": "DE"}]``.
+
+        ``{}`` is all rows. A metric's name gives a view of the metric over all rows.
+
+        Raises:
+            KeyError: There is no such slice; the message names what there is.
+        """
+        if isinstance(which, str):
+            return self[{}][which]
+        if not isinstance(which, Mapping):
+            raise TypeError(f"expected a dictionary such as {{'country': 'DE'}}, not {which!r}")
+        state = self._accumulator.flush()
+        return self._suite._at(found(state, which, self._specs, self._cuts))
+
+    def _views(self) -> dict[str, Metric]:
+        views: dict[str, Metric] = self[{}]._views()
+        return views
+
+    @property
+    def exact(self) -> bool:
+        """Whether every value of every slice is the exact one."""
+        every = self._slices(self._accumulator.flush())
+        metrics = self._metrics.values()
+        return all(m.is_exact(*m._chosen(each.state)) for each in every for m in metrics)
+
+    @property
+    def n_slices(self) -> int:
+        """How many slices `compute` tells of."""
+        return len(self._slices(self._accumulator.flush()))
+
+    def _chosen_feeds(self, state: State) -> Sequence[Feed]:
+        pairs = zip(self._layout.schemas, state.feeds, strict=True)
+        return [feed for schema, feed in pairs if isinstance(schema, KeyedSchema)]
+
+    @property
+    def _kinds(self) -> dict[str, Kind]:
+        kinds = dict(self._suite._kinds)
+        for column in (column for spec in self.by for column in spec):
+            kinds[f"by {title_of(column)}"] = "number" if isinstance(column, Bins) else "label"
+        return kinds
+
+    @property
+    def _identity(self) -> Any:
+        return super()._identity, self.by, self.max_slices, self.overflow
+
+    def _apart(self, other: Any) -> str:
+        mine = {"by": self.by, "max_slices": self.max_slices, "overflow": self.overflow}
+        theirs = {"by": other.by, "max_slices": other.max_slices, "overflow": other.overflow}
+        parts = [
+            f"{name} is {_listed(theirs[name])} there and {_listed(mine[name])} here"
+            for name in mine
+            if mine[name] != theirs[name]
+        ]
+        if super()._identity != super(Slices, other)._identity:
+            parts.append(super()._apart(other))
+        return "; ".join(parts)
+
+    def _titled(self) -> str:
+        return f"Slices by {_listed(self.by)} of {self._suite._titled()}"
+
+    def _configuration(self) -> dict[str, Any]:
+        return {
+            **super()._configuration(),
+            "by": [[_written(column) for column in spec] for spec in self.by],
+            "max_slices": self.max_slices,
+            "overflow": self.overflow,
+        }
+
+    @classmethod
+    def _configured(cls, meta: Mapping[str, Any]) -> Self:
+        suite = MetricSet._configured(meta)
+        by: Any = meta.get("by")
+        try:
+            specs = [[_read_back(column) for column in spec] for spec in by]
+            return cls(
+                suite,
+                by=specs,
+                max_slices=meta.get("max_slices"),  # type: ignore[arg-type]  # checked there
+                overflow=meta.get("overflow"),  # type: ignore[arg-type]  # checked there
+            )
+        except (ValueError, TypeError) as error:
+            raise StateFormatError(f"the state does not say what is sliced: {error}") from error
+
+    def __repr__(self) -> str:
+        inside = repr(self._suite).partition(" <")[0]
+        return f"Slices({inside}, by={_listed(self.by)}) <{self.n_rows:,} rows>"
+
+    def _repr_html_(self) -> str:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            return self.compute()._repr_html_() or ""
+
+
+class Slice:
+    """One slice that was read."""
+
+    __slots__ = ("columns", "n_rows", "parts", "state")
+
+    def __init__(self, columns: tuple[str, ...], parts: Any, n_rows: int, state: State) -> None:
+        self.columns, self.parts, self.n_rows, self.state = columns, parts, n_rows, state
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return named(self.columns, self.parts)
+
+
+def limits_of(
+    metric: Metric, state: State, level: float, *, anytime: bool = False
+) -> ConfidenceInterval | None:
+    """Return the confidence limits of a metric at a state, ``None`` where there are none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        try:
+            return metric._confident(state, level, anytime=anytime)
+        except NoConfidenceError:
+            return None
+
+
+def _listed(by: Any) -> str:
+    return str([list(spec) for spec in by]) if isinstance(by, tuple) else repr(by)
+
+
+def _written(column: str | Bins) -> Any:
+    return [column.column, list(column.edges)] if isinstance(column, Bins) else column
+
+
+def _read_back(column: Any) -> str | Bins:
+    if isinstance(column, str):
+        return column
+    name, edges = column
+    return Bins(name, edges)

@@ -1,0 +1,136 @@
+"""SliceTable: metrics by slice, column by column."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.results.table import Table
+from streammetrics.core.results.values import Interval, Result, numbers
+from streammetrics.statistics.grouped.keys import Bin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from streammetrics.statistics.grouped.keys import Part
+
+MISSING, OTHERS = "missing", "(other)"
+
+
+class SliceTable(Result, dict[str, Any]):
+    """Metrics by slice: a dictionary of columns, which have an entry for each slice.
+
+    First come the columns sliced by, None where a value is missing or a slice is of all values;
+    with several kinds of slices ``by`` tells which is which. Then ``n_rows``, and each metric under
+    its name, those of several numbers as ``name_class``; limits are ``name_low`` and ``name_high``.
+    """
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns as lists, ready for JSON; dates are text, as ISO 8601 has them."""
+        return {
+            title: [x.isoformat() if isinstance(x, datetime.date) else x for x in column.tolist()]
+            for title, column in self.items()
+        }
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table, by pyarrow; keys of several kinds in a column are text."""
+        try:
+            arrow = importlib.import_module("pyarrow")
+        except ImportError as error:
+            raise ImportError(
+                "to_arrow() needs pyarrow: pip install 'streammetrics[io]', or ask for to_dict()"
+            ) from error
+        return arrow.table({title: _alike(column) for title, column in self.items()})
+
+    def _table(self) -> Table:
+        return Table({}, {title: _alike(column) for title, column in self.items()})
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values()))) if self.keys() else 0
+
+
+def _alike(column: Any) -> Any:
+    """Return keys of several kinds as text."""
+    if column.dtype != object:
+        return column
+    items = column.tolist()
+    if len({type(item) for item in items if item is not None}) > 1:
+        items = [None if item is None else str(item) for item in items]
+    return items
+
+
+def key_columns(keys: Sequence[tuple[tuple[str, ...], tuple[Part, ...] | None]]) -> dict[str, Any]:
+    """Return the columns that say which slice each row is: its columns, and their values."""
+    titles = dict.fromkeys(title for columns, _ in keys for title in columns)
+    result: dict[str, Any] = {}
+    if len({columns for columns, _ in keys}) > 1:
+        result["by"] = objects(", ".join(columns) for columns, _ in keys)
+    for title in titles:
+        result[title] = objects(_value(title, columns, parts) for columns, parts in keys)
+    return result
+
+
+def _value(title: str, columns: tuple[str, ...], parts: tuple[Part, ...] | None) -> Any:
+    if title not in columns:
+        return None
+    if parts is None:
+        return OTHERS
+    part = parts[columns.index(title)]
+    return str(part) if isinstance(part, Bin) else part
+
+
+def objects(items: Iterable[Any]) -> Any:
+    """Return an array of any objects."""
+    listed = list(items)
+    array = np.empty(len(listed), object)
+    array[:] = listed
+    return array
+
+
+def named(columns: tuple[str, ...], parts: tuple[Part, ...] | None) -> str:
+    """Return what a slice is called: ``country=DE, device=missing``."""
+    if not columns:
+        return "all rows"
+    values = [OTHERS] * len(columns) if parts is None else [_text(part) for part in parts]
+    return ", ".join(f"{title}={value}" for title, value in zip(columns, values, strict=True))
+
+
+def _text(part: Part) -> str:
+    return MISSING if part is None else str(part)
+
+
+def value_columns(name: str, values: Sequence[Any]) -> dict[str, Any]:
+    """Return the columns of one metric: one, or one for each class, query or output there is.
+
+    Intervals give the columns of both limits.
+    """
+    if values and isinstance(values[0], Interval):
+        sides: dict[str, Any] = {}
+        low, high = ([value[side] for value in values] for side in (0, 1))
+        for (title, lower), upper in zip(
+            value_columns(name, low).items(), value_columns(name, high).values(), strict=True
+        ):
+            sides |= {f"{title}_low": lower, f"{title}_high": upper}
+        return sides
+    rows = [{of: row["value"] for of, row in numbers(value)} for value in values]
+    titles = dict.fromkeys(of for row in rows for of in row)
+    return {
+        f"{name}_{of}" if of else name: _numbers([row.get(of, np.nan) for row in rows])
+        for of in titles
+    }
+
+
+def _numbers(values: Sequence[Any]) -> Any:
+    array = np.array(values)
+    return array if array.dtype.kind in "biuf" else objects(values)
+
+
+def merged_tables(tables: Iterable[Mapping[str, Any]]) -> SliceTable:
+    """Return one table of the columns of several."""
+    result = SliceTable()
+    for table in tables:
+        result.update(table)
+    return result
