@@ -33,7 +33,8 @@ class Feed(NamedTuple):
 
     def grown(self, facts: Facts, n_rows: int, n_omitted: int) -> Feed:
         """Return the feed after more rows."""
-        return Feed(joined(self.facts, facts), self.n_rows + n_rows, self.n_omitted + n_omitted)
+        facts = self.facts if self.facts == facts else joined(self.facts, facts)
+        return Feed(facts, self.n_rows + n_rows, self.n_omitted + n_omitted)
 
 
 class State(NamedTuple):

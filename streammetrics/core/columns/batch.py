@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,16 @@ _LONG = frozenset(c for c in np.typecodes["AllInteger"] if np.dtype(c).itemsize 
 _SHORT = 1024
 
 
+@dataclass(slots=True)  # never changed, but a frozen one is three times as slow to make
+class Numeric:
+    """A column as float64: ``nan`` where it is null, and then its extent is ``nan`` as well."""
+
+    values: NDArray[np.float64]
+    low: float
+    high: float
+    residual: NDArray[np.float64] | None  # what float64 cannot hold of integers, mostly nothing
+
+
 class Batch:
     """The columns of one update by their canonical names, each converted at first use.
 
@@ -34,12 +45,10 @@ class Batch:
 
     __slots__ = (
         "_columns",
-        "_extents",
-        "_numbers",
+        "_numeric",
         "_positions",
         "_raw",
         "_renamed",
-        "_residuals",
         "n_rows",
     )
 
@@ -49,9 +58,7 @@ class Batch:
         self._raw = raw
         self._renamed = renamed or {}
         self._columns: dict[str, Column] = {}
-        self._numbers: dict[str, NDArray[np.float64]] = {}
-        self._extents: dict[str, tuple[float, float]] = {}
-        self._residuals: dict[str, NDArray[np.float64] | None] = {}
+        self._numeric: dict[str, Numeric] = {}
 
     def title(self, name: str) -> str:
         """Return the user's name of a column."""
@@ -115,16 +122,23 @@ class Batch:
 
         Integers beyond 2**53 are rounded to the nearest: `residual` is what is left of them.
         """
-        values = self._numbers.get(name)
-        if values is None:
+        return self.numeric(name).values
+
+    def numeric(self, name: str) -> Numeric:
+        """Return a column as numbers, and what there is to know of them."""
+        found = self._numeric.get(name)
+        if found is None:
             column = self.column(name)
-            values = column.values
-            if values.dtype != _FLOAT64 or column.nulls is not None:
-                values = _to_float(column, self.title(name))
+            values, residual = column.values, None
+            if values.dtype == _FLOAT64 and column.nulls is None:
+                low, high = extent(values)
             else:
-                self._residuals[name] = None
-            self._numbers[name] = values
-        return values
+                values = _to_float(column, self.title(name))
+                low, high = extent(values)
+                if column.values.dtype.char in _LONG:
+                    residual = _residual(column, values, (low, high))
+            found = self._numeric[name] = Numeric(values, low, high, residual)
+        return found
 
     def residual(self, name: str) -> NDArray[np.float64] | None:
         """Return what float64 cannot hold of the integers of a column, mostly ``None``: nothing.
@@ -132,14 +146,7 @@ class Batch:
         The values of the column are exactly ``numbers(name) + residual(name)``. The residual is 0
         where a row is null.
         """
-        if name not in self._residuals:
-            column = self.column(name)
-            self._residuals[name] = (
-                _residual(column, self.numbers(name), self.extent(name))
-                if column.values.dtype.char in _LONG
-                else None
-            )
-        return self._residuals[name]
+        return self.numeric(name).residual
 
     def refuse_long(self, name: str, what: str) -> None:
         """Raise where float64 cannot hold an integer of a column."""
@@ -159,10 +166,8 @@ class Batch:
 
     def extent(self, name: str) -> tuple[float, float]:
         """Return the smallest and the largest number of a column, ``nan`` where it holds one."""
-        found = self._extents.get(name)
-        if found is None:
-            found = self._extents[name] = extent(self.numbers(name))
-        return found
+        numbers = self.numeric(name)
+        return numbers.low, numbers.high
 
     def weight(self) -> NDArray[np.float64] | None:
         """Return the weights, not yet validated; ``None`` where every row weighs one."""
@@ -200,20 +205,11 @@ def _residual(
     return residual if residual.any() else None
 
 
-def has_nan(values: NDArray[np.float64]) -> bool:
-    """Whether a value is nan; infinities are none."""
-    flat = values if values.ndim == 1 else values.reshape(-1)
-    if flat.size == 0:
-        return False
-    # A nan is the largest value to argmax, which is cheaper to call; minimum is cheaper a value.
-    return math.isnan(flat[flat.argmax()] if flat.size <= _SHORT else np.minimum.reduce(flat))
-
-
 def extent(values: NDArray[Any]) -> tuple[float, float]:
     """Return minimum and maximum, both ``nan`` where a value is; ``(inf, -inf)`` of nothing."""
     if values.size == 0:
         return math.inf, -math.inf
     flat = values if values.ndim == 1 else values.reshape(-1)
-    if flat.size <= _SHORT:  # a nan is both to these, which are cheaper to call
+    if flat.size <= _SHORT:  # a nan is both to these, cheaper to call; the others a value
         return flat.item(flat.argmin()), flat.item(flat.argmax())
     return float(np.minimum.reduce(flat)), float(np.maximum.reduce(flat))

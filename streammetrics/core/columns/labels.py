@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from streammetrics.core.columns.batch import has_nan
+from streammetrics.core.columns.batch import extent
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.schema import Facts, Field, reject, shown
 from streammetrics.core.constraints import Satisfies
@@ -41,7 +41,8 @@ def label_column(
         if scores.shape[1] == 0:
             raise InvalidBatchError(f"{title} has no columns")
         batch.refuse_long(name, "the largest score of a row")
-        if has_nan(scores):
+        low, _ = batch.extent(name)
+        if low != low:  # noqa: PLR0124 - the test for nan
             missing = np.isnan(scores).any(axis=1)
         return Column(np.argmax(scores, axis=1), None, True), missing
     if values.dtype == np.uint64:
@@ -181,7 +182,8 @@ def check_numbering(
 
 def within(values: NDArray[Any], size: int) -> bool:
     """Whether all values are among 0 to size - 1."""
-    return bool(values.min() >= 0) and bool(values.max() < size)
+    low, high = extent(values)
+    return low >= 0 and high < size
 
 
 def label_codes(column: Column, labels: tuple[Any, ...]) -> NDArray[np.intp]:

@@ -51,15 +51,16 @@ class Numbers(Field):
 
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
         """Return the column as float64, or as `LongNumbers`."""
-        values = batch.numbers(self.name)
+        numbers = batch.numeric(self.name)
+        values = numbers.values
         if values.ndim > 1 and not self.wide:
             raise InvalidBatchError(
                 f"{batch.title(self.name)} has shape {values.shape}; one number a row is needed"
             )
-        residual = batch.residual(self.name)
-        column: Any = values if residual is None else LongNumbers(values, residual)
-        low, _ = batch.extent(self.name)
-        if low == low:  # noqa: PLR0124 - nan differs from itself
+        column: Any = values
+        if numbers.residual is not None:
+            column = LongNumbers(values, numbers.residual)
+        if numbers.low == numbers.low:
             return (column,), None
         missing: Any = np.isnan(values)
         return (column,), missing if missing.ndim == 1 else missing.any(axis=1)
@@ -70,7 +71,7 @@ class Numbers(Field):
             batch.refuse_long(self.name, "what is computed here")
         if self.ordered:
             return
-        low, high = batch.extent(self.name)
+        low, high = batch.extent(self.name)  # read by now
         if self.low <= low > self.above and high <= self.high and low > -math.inf < high < math.inf:
             return
         values = batch.numbers(self.name)
@@ -95,7 +96,7 @@ class Numbers(Field):
     def finish(
         self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
     ) -> tuple[tuple[Any, ...], Facts]:
-        """Return (n,) numbers, or (n, d) where wide."""
+        """Return (n,) numbers, or where wide (n, d) for a d of two or more."""
         (values,) = taken
         if rows is not None:
             values = values[rows]
@@ -104,4 +105,4 @@ class Numbers(Field):
         width = 1 if values.ndim == 1 else values.shape[1]
         if width == 0:
             raise InvalidBatchError(f"{batch.title(self.name)} has no columns")
-        return (values.reshape(-1, width),), {"columns of numbers": width}
+        return (values,), {"columns of numbers": width}

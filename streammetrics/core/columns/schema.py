@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -115,6 +116,10 @@ class Schema:
         """Those of the inputs that a batch may leave out."""
         return frozenset().union(*(field.optional for field in self.fields))
 
+    @cached_property
+    def _makes(self) -> bool:
+        return any(type(field).present is not Field.present for field in self.fields)
+
     @property
     def plain(self) -> Schema:
         """What is read, whatever is refused of it: equal in schemas that read the same rows."""
@@ -122,6 +127,8 @@ class Schema:
 
     def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the columns of rows as the statistic takes them."""
+        if not self._makes:
+            return columns
         shown: list[Any] = []
         for field in self.fields:
             first = len(shown)

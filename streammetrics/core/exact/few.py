@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.columns.batch import extent
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ class Column(NamedTuple):
     def of(cls, values: NDArray[Any]) -> Column:
         """The same values (n,) as float64; raises where one is not finite."""
         values = np.asarray(values, np.float64)
-        if not np.isfinite(values).all():
+        low, high = extent(values)
+        if not (math.isfinite(low) and math.isfinite(high)):
             raise InvalidBatchError("values to be summed must be finite")
         fractions, exponents = np.frexp(values)
         return cls((fractions * 2.0**53).astype(np.int64).tolist(), exponents, 53)
@@ -68,6 +70,6 @@ class Column(NamedTuple):
 
     def total(self) -> tuple[int, int]:
         """The sum, an integer and the exponent of its unit."""
-        low = int(self.exponents.min())
+        low = int(extent(self.exponents)[0])
         shifts = (self.exponents - low).tolist()
         return sum(map(lshift, self.integers, shifts)), low - self.unit

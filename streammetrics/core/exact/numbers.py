@@ -84,7 +84,9 @@ class ExactNumbers:
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, ExactNumbers):
             return NotImplemented
-        return self._plus(other, 1)
+        return (
+            self._single_plus(other, 1) if self.shape == other.shape == () else self._plus(other, 1)
+        )
 
     def __sub__(self, other: Self) -> Self:
         if not isinstance(other, ExactNumbers):
@@ -113,7 +115,8 @@ class ExactNumbers:
         return type(self)(self.shape, *canonical(digits, low))
 
     def _single_plus(self, other: Self, sign: int) -> Self:
-        (mine, unit), (theirs, other_unit) = self.integers(), other.integers()
+        mine, unit = self._single or self.integers()
+        theirs, other_unit = other._single or other.integers()
         if not theirs:
             return self
         if unit > other_unit:

@@ -60,10 +60,10 @@ class ExactSum(ExactNumbers):
         """Sums over axis 0 of ``values`` ``(n, *shape)``, times ``weight`` ``(n,)``."""
         if isinstance(values, LongNumbers):
             return cls.of(values.head, weight) + cls.of(values.tail, weight)
+        if weight is None and _are_few(values):
+            return cls.single(*few_sum(values))
         (table,) = tables([values], weight)
-        if _are_few(values):
-            if weight is None:
-                return cls.single(*few_sum(values))
+        if weight is not None and _are_few(values):
             return cls.single(*Column.of(values).times(Column.of(weight)).total())
         totals = Totals(values.shape[1:])
         add_sums(totals, table, weight)

@@ -126,8 +126,13 @@ class Amount:
 
     def fraction(self) -> Fraction:
         """The exact weight of one thing."""
-        weights = Fraction(0) if self.weights is None else self.weights.fraction()
-        return weights + Fraction(self.counts)
+        return Fraction(*self.ratio())
+
+    def ratio(self) -> tuple[int, int]:
+        """The same as two integers, the weight times the second of them and this."""
+        if self.weights is None:
+            return int(self.counts), 1
+        return (self.weights.fraction() + int(self.counts)).as_integer_ratio()
 
     def signs(self) -> NDArray[Any]:
         """Numbers of the signs that the amounts have."""

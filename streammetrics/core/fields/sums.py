@@ -115,7 +115,10 @@ def each_plus(mine: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str
     """Return sums by name added to others of the same names, or to none."""
     if not mine or not other:
         return mine or other
-    return {name: total + _fitting(total, other[name]) for name, total in mine.items()}
+    try:
+        return {name: total + other[name] for name, total in mine.items()}
+    except ValueError as error:
+        raise IncompatibleMetricsError(f"these are sums of other outputs: {error}") from None
 
 
 def _fitting(mine: ExactSum, other: ExactSum) -> ExactSum:

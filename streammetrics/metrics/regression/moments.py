@@ -51,7 +51,8 @@ class ShareOfVariance(VarianceRatio):
         shares: list[Fraction | None] = []
         for error, variance in zip(left, spread, strict=True):
             if variance:
-                shares.append(1 - error / variance)
+                (above, unit), (below, other) = map(Fraction.as_integer_ratio, (error, variance))
+                shares.append(Fraction(below * unit - above * other, below * unit))
             else:
                 shares.append(Fraction(error == 0) if self.force_finite else None)
         return self._averaged(shares, spread)
@@ -87,7 +88,7 @@ class R2(ShareOfVariance):
     def readout(self, squares: LossSum, moments: Moments) -> Value:
         """Return the share."""
         spread = moments.centred("y", "y")
-        if squares.total <= 1 and not any(spread):
+        if not any(spread) and squares.total <= 1:
             return averaged([None] * squares.width, self.multioutput)
         return self._shares(squares.exact("loss"), spread)
 

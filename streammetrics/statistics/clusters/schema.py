@@ -31,6 +31,7 @@ class Points(Numbers):
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return (n, d) coordinates."""
         ((points,), facts) = super().finish(batch, taken, rows)
+        points = points.reshape(len(points), -1)
         if self.width not in {None, points.shape[1]}:
             raise InvalidBatchError(
                 f"{batch.title(self.name)} has {points.shape[1]} columns, "

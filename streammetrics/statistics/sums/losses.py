@@ -51,6 +51,9 @@ _FAR = 20.0  # log cosh d is d - log 2 from here on, to the last bit
 _ROOM = 1024.0  # corners of an extent are moved outwards by this when overflow is looked for
 
 
+_quiet = np.errstate(all="ignore")  # what overflows has been refused, or is mended
+
+
 class Loss(NamedTuple):
     """One row's loss of target and prediction, given a parameter."""
 
@@ -77,11 +80,13 @@ def _magnitude(y: Floats, _p: Floats, _: float) -> Floats:
     return abs(y)
 
 
+@_quiet
 def _percentage(y: Floats, p: Floats, _: float) -> Floats:
     d = _absolute(y, p, 0.0)
     return np.divide(d, np.maximum(np.abs(nearest(y)), _EPSILON), out=d)
 
 
+@_quiet
 def _symmetric_percentage(y: Floats, p: Floats, _: float) -> Floats:
     d = _absolute(y, p, 0.0)
     y, p = nearest(y), nearest(p)
@@ -102,18 +107,21 @@ def _squared_log(y: Floats, p: Floats, _: float) -> Floats:
     return _square(_log_difference(y, p))
 
 
+@_quiet
 def _log_difference(y: Floats, p: Floats) -> Floats:
     d = np.log1p(nearest(y))
     d -= np.log1p(nearest(p))
     return d
 
 
+@_quiet
 def _pinball(y: Floats, p: Floats, alpha: float) -> Floats:
     d = y - p
     below = d * (alpha - 1)
     return np.maximum(np.multiply(d, alpha, out=d), below, out=d)
 
 
+@_quiet
 def _huber(y: Floats, p: Floats, delta: float) -> Floats:
     d = _absolute(y, p, 0.0)
     near = np.minimum(d, delta)
@@ -121,6 +129,7 @@ def _huber(y: Floats, p: Floats, delta: float) -> Floats:
     return np.multiply(d, near, out=d)
 
 
+@_quiet
 def _log_cosh(y: Floats, p: Floats, _: float) -> Floats:
     # log cosh d = log1p(2 sinh(d / 2)**2), which keeps its digits near 0.
     d = _absolute(y, p, 0.0)
@@ -134,6 +143,7 @@ def _log_cosh(y: Floats, p: Floats, _: float) -> Floats:
     return d
 
 
+@_quiet
 def _tweedie(y: Floats, p: Floats, power: float) -> Floats:
     y, p = nearest(y), nearest(p)
     if power == 1:
@@ -230,15 +240,15 @@ class LossSum(ExactSums):
 
     def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
         """Return the sum of the losses of rows."""
-        with np.errstate(all="ignore"):
-            try:
-                return {"loss": ExactSum.of_terms(self._terms, columns, weight)}
-            except FloatingPointError:  # of a square
-                y, p = columns
-                d = _log_difference(y, p) if self.loss == "squared_log" else y - p
-                return {"loss": _whole_squares(d, weight)}
+        try:
+            return {"loss": ExactSum.of_terms(self._terms, columns, weight)}
+        except FloatingPointError:  # of a square
+            y, p = columns
+            d = _log_difference(y, p) if self.loss == "squared_log" else y - p
+            return {"loss": _whole_squares(d, weight)}
 
 
+@_quiet
 def _whole_squares(d: Floats, weight: Floats | None) -> ExactSum:
     """Return the sum of squares, rounded where they are normal floats, else exact products."""
     squares = d * d

@@ -51,8 +51,6 @@ class ExactSums(Statistic):
         """Add the sums of the rows."""
         n = len(columns[0])
         width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
-        if width == 1:  # a single sum is a Python integer, which is quicker than an array of one
-            columns = tuple(column.reshape(n) for column in columns)
         self.weight += Amount.of_rows(n, weight)
         self.sums = each_plus(self.sums, self.lift(columns, weight))
         self.width = width
@@ -86,8 +84,12 @@ class ExactSums(Statistic):
 
     def means(self, name: str) -> list[Fraction]:
         """Return the weighted mean for each output."""
-        total = self.total
-        return [value / total for value in self.exact(name)]
+        if not self.width:
+            return []
+        integers, exponent = self._integers(name)
+        weight, parts = self.weight.ratio()
+        above, below = parts << max(exponent, 0), weight << max(-exponent, 0)
+        return [Fraction(integer * above, below) for integer in integers]
 
 
 class Moments(ExactSums):
@@ -151,7 +153,7 @@ class Moments(ExactSums):
             return []
         (xs, x_unit), (ys, y_unit) = self._integers(a), self._integers(b)
         products, unit = self._integers(a + b)
-        weight, part = self.total.as_integer_ratio()
+        weight, part = self.weight.ratio()
         # (W Σ w a b - Σ w a Σ w b) / W of integers: only one fraction is brought to lowest terms.
         low = min(unit, x_unit + y_unit)
         left, right = weight << unit - low, part << x_unit + y_unit - low

@@ -45,13 +45,14 @@ class FiniteTerms(Condition):
 
     def check(self, batch: Batch, missing: Any) -> None:
         """Check that both columns are of one shape and that every term is finite."""
-        true, pred = batch.numbers(TRUE), batch.numbers(PRED)
+        one, other = batch.numeric(TRUE), batch.numeric(PRED)
+        true, pred = one.values, other.values
         if true.shape != pred.shape and _table(true).shape != _table(pred).shape:
             raise InvalidBatchError(
                 f"{batch.title(TRUE)} has {_table(true).shape[1]} numbers a row, "
                 f"{batch.title(PRED)} has {_table(pred).shape[1]}"
             )
-        if self.fits(batch.extent(TRUE), batch.extent(PRED)):
+        if self.fits((one.low, one.high), (other.low, other.high)):
             return
         true, pred = _table(true), _table(pred)
         with np.errstate(all="ignore"):
