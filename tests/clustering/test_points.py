@@ -195,7 +195,7 @@ def damaged(name, change):
 )
 def test_damaged_samples_are_refused(name, change):
     sample = PointSample(max_points=10)
-    with pytest.raises(StateFormatError, match="point|array '|cluster|coordinate"):
+    with pytest.raises(StateFormatError, match="point|array '|cluster|coordinate|labels"):
         sample.restore(damaged(name, change))
 
 
@@ -216,5 +216,5 @@ def test_sums_and_points_of_other_clusters_are_no_state():
 
 def test_sums_of_a_negative_width_are_refused():
     arrays = ClusterSums().arrays()
-    with pytest.raises(StateFormatError, match="how wide points are"):
+    with pytest.raises(StateFormatError, match="is not a number of columns"):
         ClusterSums().restore({**arrays, "width": np.array([-1])})

@@ -27,6 +27,9 @@ from streammetrics.core.fields.amounts import Amount, Weight
 from streammetrics.core.fields.plain import Extreme, Width
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.clusters.centroids import CentroidSums
+from streammetrics.statistics.clusters.sample import PointSample
+from streammetrics.statistics.clusters.sums import ClusterSums
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.scores.losses import Probabilities, ProbabilityLossSum
 from streammetrics.statistics.sums.extremes import Extremes
@@ -106,6 +109,10 @@ def long_scores(rng, n):
     return {"y_true": rng.integers(0, 2, n), "y_score": np.where(rng.random(n) < 0.3, 1, scores)}
 
 
+def points(rng, n):
+    return {"X": rng.normal(size=(n, 2)).round(1), "labels": rng.integers(0, 3, n)}
+
+
 def labelings(rng, n):
     return {"labels_true": rng.integers(0, 3, n), "labels_pred": rng.choice(["a", "b", "c"], n)}
 
@@ -127,10 +134,16 @@ WEIGHTED = [
     (Extremes(of="errors"), wide),
     (LogSum(), values),
 ]
-UNWEIGHTED = [(LabelPairs(), labelings)]
+UNWEIGHTED = [
+    (LabelPairs(), labelings),
+    (ClusterSums(), points),
+    (CentroidSums(centroids=((0.0, 0.0), (1.0, 1.0), (0.0, 2.0))), points),
+    (PointSample(), points),
+    (PointSample(max_points=5), points),
+]
 PAST = [(ScoreHistogram(max_bins=2), scored), (ValueHistogram(of="values", max_bins=4), values)]
 EVERY = [*WEIGHTED, *UNWEIGHTED]
-LASTING = (Extremes, LogSum)  # of which nothing can be taken out
+LASTING = (Extremes, LogSum, PointSample)  # of which nothing can be taken out
 
 
 def of(statistic, columns, weight=None):

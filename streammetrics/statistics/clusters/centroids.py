@@ -10,15 +10,13 @@ from streammetrics.core.columns.labels import Labels, label_codes
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import check_rows, countable
-from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.fields.amounts import Counts
+from streammetrics.core.fields.sums import Sum
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.schema import Points
 from streammetrics.statistics.tables.contingency import UNWEIGHTED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.conversion import Column
@@ -42,17 +40,15 @@ class CentroidSums(Statistic):
     metric: Literal["euclidean", "sqeuclidean"] = "euclidean"
     nan_policy: Literal["raise", "omit"] = "raise"
 
+    counts = Counts(lambda of: (len(of.centroids),))
+    sums = Sum(lambda of: (len(of.centroids),))
+
     @property
     def schema(self) -> Schema:
         """Points as wide as the centroids, and the number of the centroid of each."""
         points = Points(low=-LARGEST, high=LARGEST, width=len(self.centroids[0]))
         labels = Labels("labels", tuple(range(len(self.centroids))))
         return Schema((points, labels), self.nan_policy, UNWEIGHTED)
-
-    def clear(self) -> None:
-        """Forget all points."""
-        self.counts: NDArray[np.int64] = np.zeros(len(self.centroids), np.int64)
-        self.sums = ExactSum.zero((len(self.centroids),))
 
     def update(self, points: Floats, labels: Column, *, weight: None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Add the values of the points."""
@@ -78,11 +74,11 @@ class CentroidSums(Statistic):
                 values[rows] = _compared(distances, codes[rows])
         return values
 
-    def merge(self, other: CentroidSums) -> None:
-        """Add the sums of another."""
-        check_rows(self.counts, other.counts)
-        self.counts = self.counts + other.counts
-        self.sums = self.sums + other.sums
+    def check_fields(self) -> None:
+        """Check that only clusters with points have sums."""
+        held = self.sums.digits.any(axis=1) if self.sums.digits.size else np.zeros(1, np.bool_)
+        if (held & (self.counts == 0)).any():
+            raise StateFormatError("a cluster without points has a sum")
 
     @property
     def means(self) -> Floats:
@@ -90,26 +86,6 @@ class CentroidSums(Statistic):
         used = self.counts > 0
         totals = np.asarray(self.sums.to_float())
         return np.where(used, totals / np.maximum(self.counts, 1), np.nan)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of state held now."""
-        return self.counts.nbytes + self.sums.nbytes
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return counts and sums by cluster."""
-        return {"counts": self.counts, **nested("sums", self.sums.arrays())}
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set counts and sums."""
-        counts = take_array(arrays, "counts", "int64")
-        fits = counts.shape == (len(self.centroids),) and bool((counts >= 0).all())
-        if not fits or not countable(counts):
-            raise StateFormatError("the counts of clusters do not fit the centroids")
-        sums = ExactSum.from_arrays(counts.shape, part(arrays, "sums"))
-        if bool(np.asarray(sums.to_float())[counts == 0].any()):
-            raise StateFormatError("a cluster without points has a sum")
-        self.counts, self.sums = counts, sums
 
 
 def _squared(columns: Floats, centroids: Floats) -> Floats:

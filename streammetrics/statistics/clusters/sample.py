@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streammetrics.core.constraints import MaxPoints, NanPolicy, Seed
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.amounts import check_rows, countable
-from streammetrics.core.fields.labels import (
-    coded_labels,
-    packed_labels,
-    used_labels,
-)
-from streammetrics.core.fields.unions import Union, moved, spread
+from streammetrics.core.fields.amounts import Amount, countable
+from streammetrics.core.fields.field import StateField
+from streammetrics.core.fields.keyed import Extremes, LabelTable, Table, Weights
+from streammetrics.core.fields.labels import coded_labels, used_labels
+from streammetrics.core.fields.unions import moved
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.rows import (
@@ -25,7 +23,6 @@ from streammetrics.statistics.clusters.rows import (
     row_hashes,
 )
 from streammetrics.statistics.clusters.schema import points_schema
-from streammetrics.statistics.clusters.sums import take_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +31,99 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Schema
+    from streammetrics.core.configured import Configured
+
+
+class Sample(NamedTuple):
+    """Clusters, with the number and the box of their rows, and the rows that are kept."""
+
+    clusters: Table
+    rows: Rows
+    limit: int  # of rows
+
+    def plus(self, other: Sample) -> Sample:
+        """What is kept of the rows of both; none of these is without rows."""
+        clusters, union = _CLUSTERS.united(self.clusters, other.clusters)
+        kept = self.rows._replace(codes=moved(union.mine, self.rows.codes))
+        if len(other.rows.codes):
+            more = other.rows._replace(codes=moved(union.theirs, other.rows.codes))
+            both = Rows(*(np.concatenate(pair) for pair in zip(kept, more, strict=True)))
+            kept = canonical(both, self.limit)
+        return Sample(clusters, kept, self.limit)
+
+    def canonical(self) -> Sample:
+        """What is kept of rows as they come."""
+        return self._replace(rows=canonical(self.rows, self.limit))
+
+
+_CLUSTERS = LabelTable(counts=Weights(whole=True), low=Extremes(), high=Extremes(largest=True))
+
+
+class SampleField(StateField[Sample]):
+    """Clusters and the sample of a `PointSample`: the arrays of both, points without hashes.
+
+    A field of its own, as its rows say their cluster by its place in the table of clusters, which
+    moves with every new one.
+    """
+
+    def empty(self, of: Configured) -> Sample:
+        """Return no clusters and no rows."""
+        nothing = np.empty(0, np.int64)
+        rows = Rows(np.empty(0, np.uint64), nothing, np.empty((0, 0)), nothing)
+        return Sample(_CLUSTERS.empty(of), rows, of.config["max_points"])
+
+    def plus(self, mine: Sample, other: Sample) -> Sample:
+        """Return what is kept of both."""
+        if not len(mine.clusters.labels) or not len(other.clusters.labels):
+            return mine if len(mine.clusters.labels) else other
+        return mine.plus(other)
+
+    def arrays(self, value: Sample) -> dict[str, NDArray[Any]]:
+        """Return the clusters, and the sample in the order of its hashes."""
+        _, codes, points, copies = value.rows
+        rows = {"codes": codes, "points": points, "copies": copies}
+        return _CLUSTERS.arrays(value.clusters) | rows
+
+    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Sample:
+        """Return clusters and sample; hashes are computed anew, and must be in order."""
+        known = {"codes", "points", "copies"}
+        clusters = _CLUSTERS.taken({k: v for k, v in arrays.items() if k not in known}, of)
+        labels, counts = clusters.labels, clusters.columns["counts"].counts
+        low, high = clusters.columns["low"], clusters.columns["high"]
+        points = take_array(arrays, "points", "float64", 2)
+        codes, copies = (take_array(arrays, name, "int64") for name in ("codes", "copies"))
+        width, limit = points.shape[1], of.config["max_points"]
+        if low.shape != (len(labels), width) or high.shape != low.shape:
+            raise StateFormatError("the boxes of clusters do not fit the points")
+        if (width > 0) != (len(labels) > 0):
+            raise StateFormatError("points have no coordinates")
+        if not (len(codes) == len(copies) == len(points) <= limit):
+            raise StateFormatError("the columns of a sample of points do not fit together")
+        if len(codes) and not 0 <= codes.min() <= codes.max() < len(labels):
+            raise StateFormatError("a point is in no cluster")
+        if not np.isfinite(points).all() or bool(np.signbit(points[points == 0.0]).any()):
+            raise StateFormatError("a coordinate is not one that we write")
+        inside = (points >= low[codes]) & (points <= high[codes])
+        if not bool((low <= high).all() and inside.all()):
+            raise StateFormatError("a point lies outside the box of its cluster")
+        if not countable(copies):
+            raise StateFormatError("points occur more often than is counted")
+        held = np.zeros(len(labels), np.int64)
+        np.add.at(held, codes, copies)
+        if bool((copies < 1).any() or (held > counts).any()):
+            raise StateFormatError("points occur less than once, or more often than in all rows")
+        if len(codes) < limit and bool((held < counts).any()):
+            raise StateFormatError("a sample of points lacks some")
+        hashes = row_hashes(label_hashes(labels, of.config["seed"]), codes, point_hashes(points))
+        rows = Rows(hashes, codes, points, copies)
+        for column, again in zip(rows, canonical(rows, limit), strict=True):
+            if not np.array_equal(column, again):
+                raise StateFormatError("the points of a sample are out of order")
+        return Sample(clusters, rows, limit)
+
+    def nbytes(self, value: Sample) -> int:
+        """Bytes held now."""
+        return _CLUSTERS.nbytes(value.clusters) + sum(array.nbytes for array in value.rows)
 
 
 class PointSample(Statistic):
@@ -49,19 +139,12 @@ class PointSample(Statistic):
     seed: Seed = 0
     nan_policy: NanPolicy = "raise"
 
+    held = SampleField(inline=True)
+
     @property
     def schema(self) -> Schema:
         """Points and the label of the cluster of each."""
         return points_schema(self.nan_policy)
-
-    def clear(self) -> None:
-        """Forget all points."""
-        self.labels: NDArray[Any] = np.empty(0, np.int64)
-        self.counts: NDArray[np.int64] = np.empty(0, np.int64)
-        self.low: NDArray[np.float64] = np.empty((0, 0))
-        self.high: NDArray[np.float64] = np.empty((0, 0))
-        nothing = np.empty(0, np.int64)
-        self.rows = Rows(np.empty(0, np.uint64), nothing, np.empty((0, 0)), nothing)
 
     def update(self, points: NDArray[np.float64], labels: Column, *, weight: None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Take the points among those kept, and into the boxes of their clusters."""
@@ -78,42 +161,9 @@ class PointSample(Statistic):
         rows = Rows(hashes, codes, points, np.ones(len(points), np.int64))
         if len(self.rows.hashes) == self.max_points:
             rows = rows.take(np.flatnonzero(hashes <= self.rows.hashes[-1]))
-        self._add(used, counts, low, high, rows)
-
-    def merge(self, other: PointSample) -> None:
-        """Take the points of another sample."""
-        check_rows(self.counts, other.counts)
-        if len(other.labels):
-            self._add(other.labels, other.counts, other.low, other.high, other.rows)
-
-    def _add(
-        self,
-        labels: NDArray[Any],
-        counts: NDArray[np.int64],
-        low: NDArray[np.float64],
-        high: NDArray[np.float64],
-        rows: Rows,
-    ) -> None:
-        if not len(self.labels):
-            self.labels, self.counts, self.low, self.high = labels, counts, low, high
-            self.rows = canonical(rows, self.max_points)
-            return
-        keys, mine, theirs = Union.of(self.labels, labels)
-        size = len(keys)
-        self.counts = spread(self.counts, mine, size) + spread(counts, theirs, size)
-        self.low = np.minimum(
-            spread(self.low, mine, size, np.inf), spread(low, theirs, size, np.inf)
-        )
-        self.high = np.maximum(
-            spread(self.high, mine, size, -np.inf), spread(high, theirs, size, -np.inf)
-        )
-        self.labels = keys
-        kept = self.rows._replace(codes=moved(mine, self.rows.codes))
-        if len(rows.codes):
-            rows = rows._replace(codes=moved(theirs, rows.codes))
-            both = Rows(*(np.concatenate(pair) for pair in zip(kept, rows, strict=True)))
-            kept = canonical(both, self.max_points)
-        self.rows = kept
+        columns = {"counts": Amount.of_counts(counts, len(points)), "low": low, "high": high}
+        more = Sample(Table(used, columns), rows, self.max_points)
+        self.held = self.held.plus(more) if len(self.labels) else more.canonical()
 
     @property
     def complete(self) -> bool:
@@ -121,56 +171,29 @@ class PointSample(Statistic):
         return int(self.rows.copies.sum()) == int(self.counts.sum())
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of state held now."""
-        held = (self.labels, self.counts, self.low, self.high, *self.rows)
-        return sum(array.nbytes for array in held)
+    def labels(self) -> NDArray[Any]:
+        """The labels of the clusters, in order."""
+        return self.held.clusters.labels
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the clusters, and the sample in the order of its hashes."""
-        return {
-            "labels": packed_labels(self.labels),
-            "counts": self.counts,
-            "low": self.low,
-            "high": self.high,
-            "codes": self.rows.codes,
-            "points": self.rows.points,
-            "copies": self.rows.copies,
-        }
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """The number of rows of each cluster."""
+        counts: NDArray[np.int64] = self.held.clusters.columns["counts"].counts
+        return counts
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set clusters and sample; hashes are computed anew, and must be in order."""
-        labels, counts = take_clusters(arrays)
-        low, high, points = (
-            take_array(arrays, name, "float64", 2) for name in ("low", "high", "points")
-        )
-        codes, copies = (take_array(arrays, name, "int64") for name in ("codes", "copies"))
-        width = points.shape[1]
-        if low.shape != (len(labels), width) or high.shape != low.shape:
-            raise StateFormatError("the boxes of clusters do not fit the points")
-        if (width > 0) != (len(labels) > 0):
-            raise StateFormatError("points have no coordinates")
-        if not (len(codes) == len(copies) == len(points) <= self.max_points):
-            raise StateFormatError("the columns of a sample of points do not fit together")
-        if len(codes) and not 0 <= codes.min() <= codes.max() < len(labels):
-            raise StateFormatError("a point is in no cluster")
-        for values in (low, high, points):
-            if not np.isfinite(values).all() or bool(np.signbit(values[values == 0.0]).any()):
-                raise StateFormatError("a coordinate is not one that we write")
-        inside = (points >= low[codes]) & (points <= high[codes])
-        if not bool((low <= high).all() and inside.all()):
-            raise StateFormatError("a point lies outside the box of its cluster")
-        if not countable(copies):
-            raise StateFormatError("points occur more often than is counted")
-        held = np.zeros(len(labels), np.int64)
-        np.add.at(held, codes, copies)
-        if bool((copies < 1).any() or (held > counts).any()):
-            raise StateFormatError("points occur less than once, or more often than in all rows")
-        if len(codes) < self.max_points and bool((held < counts).any()):
-            raise StateFormatError("a sample of points lacks some")
-        hashes = row_hashes(label_hashes(labels, self.seed), codes, point_hashes(points))
-        rows = Rows(hashes, codes, points, copies)
-        for column, again in zip(rows, canonical(rows, self.max_points), strict=True):
-            if not np.array_equal(column, again):
-                raise StateFormatError("the points of a sample are out of order")
-        self.labels, self.counts, self.low, self.high, self.rows = labels, counts, low, high, rows
+    @property
+    def low(self) -> NDArray[np.float64]:
+        """The smallest coordinates in each cluster (k, d)."""
+        low: NDArray[np.float64] = self.held.clusters.columns["low"]
+        return low
+
+    @property
+    def high(self) -> NDArray[np.float64]:
+        """The largest coordinates in each cluster (k, d)."""
+        high: NDArray[np.float64] = self.held.clusters.columns["high"]
+        return high
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of the sample, in the order of their hashes."""
+        return self.held.rows

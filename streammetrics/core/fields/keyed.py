@@ -1,0 +1,306 @@
+"""Tables by label: for each label that occurs a number of rows, an exact sum, an extreme..."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.exact.scaling import times
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import Amount, check_rows, countable
+from streammetrics.core.fields.field import StateField, not_among
+from streammetrics.core.fields.labels import packed_labels, unpacked_labels
+from streammetrics.core.fields.unions import Union, spread
+from streammetrics.core.state.arrays import nested, part, take_array
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.configured import Configured
+    from streammetrics.core.fields.unions import Places
+
+C = TypeVar("C")
+
+
+class Entries(ABC, Generic[C]):
+    """A column of a table: what it holds for each of its labels, a commutative monoid."""
+
+    @abstractmethod
+    def none(self) -> C:
+        """Return the entries of no labels."""
+
+    @abstractmethod
+    def plus(self, mine: C, other: C, union: Union) -> C:
+        """Return the entries of both at the places of a union."""
+
+    @abstractmethod
+    def arrays(self, name: str, value: C) -> dict[str, NDArray[Any]]:
+        """Return the arrays, all of them named for the column."""
+
+    @abstractmethod
+    def taken(self, name: str, arrays: Mapping[str, NDArray[Any]], size: int) -> C:
+        """Return as many entries from the arrays of all columns, or raise `ValueError`."""
+
+    @abstractmethod
+    def at(self, value: C, rows: Any) -> C:
+        """Return some of the entries."""
+
+    def minus(self, value: C, other: C, places: Places) -> C:  # noqa: ARG002 - most can
+        """Return the entries without others at some of their places."""
+        raise IncompatibleMetricsError(
+            "a smallest or a largest cannot be told without some of its rows"
+        )
+
+    def scaled(self, value: C, weight: float) -> C:  # noqa: ARG002 - most do not weigh
+        """Return the entries of rows of so many times the weight."""
+        return value
+
+    def used(self, value: C) -> NDArray[np.bool_] | None:  # noqa: ARG002 - most cannot tell
+        """Return which labels have rows, by entries that can tell."""
+        return None
+
+
+class Weights(Entries[Amount]):
+    """How much there is of each label, which is more than nothing; `whole`: only rows are counted.
+
+    A count of rows is an array of its own, and there are at most 2**61 of them.
+    """
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self._whole = whole
+
+    def none(self) -> Amount:
+        """Return no amounts."""
+        return Amount.of_counts(np.empty(0, np.int64))
+
+    def plus(self, mine: Amount, other: Amount, union: Union) -> Amount:
+        """Return the sums."""
+        if self._whole:
+            check_rows(mine.counts, other.counts)
+        size = len(union.keys)
+        return mine.spread(union.mine, size) + other.spread(union.theirs, size)
+
+    def arrays(self, name: str, value: Amount) -> dict[str, NDArray[Any]]:
+        """Return counts, or digits of exact sums."""
+        return {name: value.counts} if self._whole else nested(name, value.exact().arrays())
+
+    def taken(self, name: str, arrays: Mapping[str, NDArray[Any]], size: int) -> Amount:
+        """Return amounts, all of them positive."""
+        if self._whole:
+            value = Amount.of_counts(take_array(arrays, name, "int64"))
+        else:
+            value = Amount.of_exact(ExactSum.from_arrays((size,), part(arrays, name)))
+        if value.counts.shape != (size,) or not (value.signs() > 0).all():
+            raise StateFormatError(f"{name} of labels are not positive, one for each")
+        if self._whole and not countable(value.counts):
+            raise StateFormatError(f"{name} are more rows than are counted")
+        return value
+
+    def at(self, value: Amount, rows: Any) -> Amount:
+        """Return some of the amounts."""
+        return value.at(rows)
+
+    def minus(self, value: Amount, other: Amount, places: Places) -> Amount:
+        """Return the differences, none of them negative."""
+        return value - other.spread(places, len(value.counts))
+
+    def scaled(self, value: Amount, weight: float) -> Amount:
+        """Return the products."""
+        return value.scaled(weight)
+
+    def used(self, value: Amount) -> NDArray[np.bool_]:
+        """Return where there is something."""
+        used: NDArray[np.bool_] = value.signs() != 0
+        return used
+
+
+class Sums(Entries[ExactSum]):
+    """Exact sums (labels, width), as wide as the rows turn out to be."""
+
+    def none(self) -> ExactSum:
+        """Return no sums."""
+        return ExactSum.zero((0, 0))
+
+    def plus(self, mine: ExactSum, other: ExactSum, union: Union) -> ExactSum:
+        """Return the sums of both."""
+        if mine.shape[1:] != other.shape[1:]:
+            raise IncompatibleMetricsError(
+                f"sums of {other.shape[1]} columns cannot join those of {mine.shape[1]}"
+            )
+        size = len(union.keys)
+        return _regrouped(mine, union.mine, size) + _regrouped(other, union.theirs, size)
+
+    def arrays(self, name: str, value: ExactSum) -> dict[str, NDArray[Any]]:
+        """Return the digits."""
+        return nested(name, value.arrays())
+
+    def taken(self, name: str, arrays: Mapping[str, NDArray[Any]], size: int) -> ExactSum:
+        """Return canonical sums."""
+        parts = part(arrays, name)
+        rows = len(parts["digits"]) if "digits" in parts and parts["digits"].ndim else 0
+        return ExactSum.from_arrays((size, rows // size if size else 0), parts)
+
+    def at(self, value: ExactSum, rows: Any) -> ExactSum:
+        """Return some of the sums."""
+        return value[rows]
+
+    def minus(self, value: ExactSum, other: ExactSum, places: Places) -> ExactSum:
+        """Return the differences."""
+        return value - _regrouped(other, places, value.shape[0])
+
+    def scaled(self, value: ExactSum, weight: float) -> ExactSum:
+        """Return the products."""
+        return times(value, weight)
+
+
+class Extremes(Entries["NDArray[np.float64]"]):
+    """The smallest number of each column (labels, width), or the `largest`; all are finite."""
+
+    def __init__(self, *, largest: bool = False) -> None:
+        self._better: Any = np.maximum if largest else np.minimum
+        self._worst = -np.inf if largest else np.inf
+
+    def none(self) -> NDArray[np.float64]:
+        """Return no numbers."""
+        return np.empty((0, 0))
+
+    def plus(
+        self, mine: NDArray[np.float64], other: NDArray[np.float64], union: Union
+    ) -> NDArray[np.float64]:
+        """Return the extremes of both."""
+        if mine.shape[1:] != other.shape[1:]:
+            raise IncompatibleMetricsError(
+                f"{other.shape[1]} columns cannot join {mine.shape[1]} columns"
+            )
+        size = len(union.keys)
+        better: NDArray[np.float64] = self._better(
+            spread(mine, union.mine, size, self._worst),
+            spread(other, union.theirs, size, self._worst),
+        )
+        return better
+
+    def arrays(self, name: str, value: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the numbers."""
+        return {name: value}
+
+    def taken(
+        self, name: str, arrays: Mapping[str, NDArray[Any]], size: int
+    ) -> NDArray[np.float64]:
+        """Return the numbers, each as it is written."""
+        values = take_array(arrays, name, "float64", 2)
+        if len(values) != size:
+            raise StateFormatError(f"{name} of {len(values)} labels, not of {size}")
+        if not np.isfinite(values).all() or np.signbit(values[values == 0.0]).any():
+            raise StateFormatError(f"{name} of labels are not finite, or -0.0")
+        return values
+
+    def at(self, value: NDArray[np.float64], rows: Any) -> NDArray[np.float64]:
+        """Return some of the numbers."""
+        some: NDArray[np.float64] = value[rows]
+        return some
+
+
+class Table(NamedTuple):
+    """Labels, distinct and ascending, and for each what its columns hold."""
+
+    labels: NDArray[Any]
+    columns: dict[str, Any]
+
+
+class LabelTable(StateField[Table]):
+    """A table of the labels that occur; the columns are given by name, and make its arrays.
+
+    One of them is `Weights`, which says of a label that rows are taken out of whether any is left.
+    """
+
+    def __init__(self, *, inline: bool = False, **columns: Entries[Any]) -> None:
+        super().__init__(inline=inline)
+        self._columns = columns
+
+    def empty(self, of: Configured) -> Table:  # noqa: ARG002 - nothing depends on it
+        """Return no labels."""
+        columns = {name: kind.none() for name, kind in self._columns.items()}
+        return Table(np.empty(0, np.int64), columns)
+
+    def plus(self, mine: Table, other: Table) -> Table:
+        """Return the entries of both for all labels."""
+        if not len(mine.labels) or not len(other.labels):
+            return mine if len(mine.labels) else other
+        return self.united(mine, other)[0]
+
+    def united(self, mine: Table, other: Table) -> tuple[Table, Union]:
+        """Return the same of tables that are not empty, and how their labels were united."""
+        union = Union.of(mine.labels, other.labels)
+        columns = {
+            name: kind.plus(mine.columns[name], other.columns[name], union)
+            for name, kind in self._columns.items()
+        }
+        return Table(union.keys, columns), union
+
+    def arrays(self, value: Table) -> dict[str, NDArray[Any]]:
+        """Return the labels and the arrays of all columns."""
+        arrays = {"labels": packed_labels(value.labels)}
+        for name, kind in self._columns.items():
+            arrays |= kind.arrays(name, value.columns[name])
+        return arrays
+
+    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Table:  # noqa: ARG002 - nothing depends on it
+        """Return the table: labels in order, and as many entries in each column."""
+        labels = unpacked_labels(arrays, "labels")
+        if not (labels[1:] > labels[:-1]).all():
+            raise StateFormatError("the labels of a table are out of order")
+        known = {"labels"}
+        columns = {}
+        for name, kind in self._columns.items():
+            columns[name] = kind.taken(name, arrays, len(labels))
+            known |= kind.arrays(name, columns[name]).keys()
+        if arrays.keys() != known or not (len(labels) or labels.dtype == np.int64):
+            raise StateFormatError(f"{sorted(arrays)} are not the arrays of a table by labels")
+        return Table(labels, columns)
+
+    def scaled(self, value: Table, weight: float) -> Table:
+        """Return the table of rows of so many times the weight."""
+        kinds = self._columns
+        return value._replace(
+            columns={name: kinds[name].scaled(held, weight) for name, held in value.columns.items()}
+        )
+
+    def nbytes(self, value: Table) -> int:
+        """Bytes held now."""
+        held: int = sum(entries.nbytes for entries in value.columns.values())
+        return value.labels.nbytes + held
+
+    def minus(self, value: Table, other: Table) -> Table:
+        """Return the table without rows, and without labels that have none left."""
+        if not len(other.labels):
+            return value
+        union = Union.of(value.labels, other.labels)
+        if len(union.keys) != len(value.labels):
+            raise not_among("some labels are not here")
+        left, kept = {}, np.zeros(len(value.labels), np.bool_)
+        for name, kind in self._columns.items():
+            left[name] = kind.minus(value.columns[name], other.columns[name], union.theirs)
+            used = kind.used(left[name])
+            kept = kept if used is None else kept | used
+        if kept.all():
+            return Table(value.labels, left)
+        rows = np.flatnonzero(kept)
+        for name, kind in self._columns.items():
+            gone = kind.at(left[name], np.flatnonzero(~kept))
+            if isinstance(gone, ExactSum) and gone.digits.any():
+                raise not_among(f"{name} are left of labels without rows")
+            left[name] = kind.at(left[name], rows)
+        if not rows.size:
+            return Table(
+                np.empty(0, np.int64), {name: k.none() for name, k in self._columns.items()}
+            )
+        return Table(value.labels[rows], left)
+
+
+def _regrouped(sums: ExactSum, places: Places, size: int) -> ExactSum:
+    return sums if places is None else sums.regroup(places, size)
