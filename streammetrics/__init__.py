@@ -49,26 +49,34 @@ from streammetrics.metrics.classification import overall as classification_overa
 from streammetrics.metrics.classification import ratios as classification_ratios
 from streammetrics.metrics.classification.overall import *  # noqa: F403
 from streammetrics.metrics.classification.ratios import *  # noqa: F403
+from streammetrics.metrics.clustering import dispersion as clustering_dispersion
+from streammetrics.metrics.clustering import distances as clustering_distances
 from streammetrics.metrics.clustering import entropy as clustering_entropy
-from streammetrics.metrics.clustering import internal as clustering_internal
 from streammetrics.metrics.clustering import pairs as clustering_pairs
+from streammetrics.metrics.clustering.dispersion import *  # noqa: F403
+from streammetrics.metrics.clustering.distances import *  # noqa: F403
 from streammetrics.metrics.clustering.entropy import *  # noqa: F403
-from streammetrics.metrics.clustering.internal import *  # noqa: F403
 from streammetrics.metrics.clustering.pairs import *  # noqa: F403
 from streammetrics.metrics.correlation import rank as correlation_rank
 from streammetrics.metrics.correlation.rank import *  # noqa: F403
 from streammetrics.metrics.ranking import base as ranking_base
 from streammetrics.metrics.ranking import binary as ranking_binary
+from streammetrics.metrics.ranking import cutoff as ranking_cutoff
 from streammetrics.metrics.ranking import graded as ranking_graded
 from streammetrics.metrics.ranking.base import *  # noqa: F403
 from streammetrics.metrics.ranking.binary import *  # noqa: F403
+from streammetrics.metrics.ranking.cutoff import *  # noqa: F403
 from streammetrics.metrics.ranking.graded import *  # noqa: F403
+from streammetrics.metrics.regression import deviances as regression_deviances
 from streammetrics.metrics.regression import losses as regression_losses
 from streammetrics.metrics.regression import moments as regression_moments
 from streammetrics.metrics.regression import quantiles as regression_quantiles
+from streammetrics.metrics.regression import relative as regression_relative
+from streammetrics.metrics.regression.deviances import *  # noqa: F403
 from streammetrics.metrics.regression.losses import *  # noqa: F403
 from streammetrics.metrics.regression.moments import *  # noqa: F403
 from streammetrics.metrics.regression.quantiles import *  # noqa: F403
+from streammetrics.metrics.regression.relative import *  # noqa: F403
 from streammetrics.metrics.scores import calibration as scores_calibration
 from streammetrics.metrics.scores import curves as scores_curves
 from streammetrics.metrics.scores import losses as scores_losses
@@ -107,15 +115,19 @@ _MODULES = (
     classification_overall,
     classification_ratios,
     clustering_entropy,
-    clustering_internal,
+    clustering_dispersion,
+    clustering_distances,
     clustering_pairs,
     correlation_rank,
     ranking_base,
     ranking_binary,
+    ranking_cutoff,
     ranking_graded,
+    regression_deviances,
     regression_losses,
     regression_moments,
     regression_quantiles,
+    regression_relative,
     scores_calibration,
     scores_curves,
     scores_losses,

@@ -68,8 +68,10 @@ USED = {
 AUTHORED = {"check_parameters", "feed", "interval", "is_exact", "readout", "statistics"}
 FAMILIES = {
     "classification": {"averaged", "classes", "ratio", "read"},
-    "ranking": {"n_queries", "n_unjudged", "per_query"},
-    "clustering": {"per_cluster"},
+    "scores": {"certain", "read"},
+    "ranking": {"n_queries", "n_unjudged", "per_query", "read"},
+    "clustering": {"certain", "per_cluster", "read", "read_information", "read_pairs"},
+    "correlation": {"certain"},
 }
 
 

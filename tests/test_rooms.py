@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import TypeVar, get_args
 
 import pytest
 
@@ -100,3 +102,38 @@ def test_no_other_import_waits_inside_a_function():
         if any(inner for _, inner in found)
     }
     assert late == LATE
+
+
+METRICS = [
+    thing
+    for thing in map(streammetrics.__dict__.get, streammetrics.__all__)
+    if inspect.isclass(thing) and issubclass(thing, streammetrics.Metric)
+]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.__name__)
+def test_families_are_flat(metric):
+    above = [cls for cls in metric.__mro__[1:] if cls.__module__.startswith("streammetrics.")]
+    assert len(above) <= 4
+
+
+@pytest.mark.parametrize("metric", METRICS[1:], ids=lambda metric: metric.__name__)
+def test_every_metric_says_what_its_value_is(metric):
+    """What mypy makes of it is checked by itself, in tests/typing."""
+    said = [
+        argument
+        for cls in metric.__mro__
+        for base in cls.__dict__.get("__orig_bases__", ())
+        for argument in get_args(base)
+        if not isinstance(argument, TypeVar)
+    ]
+    assert len(said) == 1
+
+
+def test_files_of_metrics_have_one_purpose():
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in (ROOT / "metrics").rglob("*.py")
+        if (lines := path.read_text().count("\n")) > 350
+    }
+    assert not long

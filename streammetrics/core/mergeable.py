@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.layout import Feed, Layout, State
 from streammetrics.core.state.arrays import nested, parted
-from streammetrics.core.state.container import ROWS, opened
-from streammetrics.core.stateful import Stateful
+from streammetrics.core.state.container import ROWS, opened, packed
+from streammetrics.core.state.files import write_whole
+from streammetrics.core.stateful import pickled, register
+from streammetrics.core.types import V_co
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-S = TypeVar("S", bound=Stateful)
+S = TypeVar("S", bound="Merging")
 
 
-class Mergeable(Stateful):
+class Mergeable(ABC, Generic[V_co]):
     """What a metric and a set of metrics have in common: everything but the reading."""
 
     _accumulator: Accumulator | ReadOnly
     _layout: Layout  # of this object's own statistics; a view's accumulator has those of its set
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        register(cls)
+
+    @property
+    @abstractmethod
+    def _types(self) -> tuple[type, ...]:
+        """The classes of metrics that must be defined where the state is read."""
 
     @property
     @abstractmethod
@@ -37,7 +49,7 @@ class Mergeable(Stateful):
         self._accumulator.update(Batch(columns, renamed))
         return self
 
-    def batch(self, *args: Any, **kwargs: Any) -> Any:
+    def batch(self, *args: Any, **kwargs: Any) -> V_co:
         """Take a batch as `update` does, and return the value of its rows alone.
 
         The arguments are those of `update`. Where the batch is refused or its value cannot be
@@ -65,7 +77,7 @@ class Mergeable(Stateful):
         """Take a batch of rows."""
 
     @abstractmethod
-    def _computed(self, state: State, depth: int = 3) -> Any:
+    def _computed(self, state: State, depth: int = 3) -> V_co:
         """Return the value of a state; warnings name the line so many calls up."""
 
     def merge(self, *others: Self) -> Self:
@@ -142,6 +154,31 @@ class Mergeable(Stateful):
         """Return an object of the same configuration at another state."""
         return self._over(Accumulator(self._layout, state))
 
+    def to_bytes(self) -> bytes:
+        """Return the state as bytes: safe, versioned, checksummed, equal for equal rows."""
+        return packed(*self._describe())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_bytes()` to a file, in one step: `load` finds the old state or the new one.
+
+        The state is written to a hidden file beside it, brought to the disk and renamed; what a
+        process that was killed left there goes with the next save. A link stays a link.
+
+        Raises:
+            OSError: The file cannot be written; an old one is as it was.
+        """
+        write_whole(path, self.to_bytes())
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.to_bytes() == other.to_bytes()
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickled(self._types, self.to_bytes())
+
     def copy(self) -> Self:
         """Return an independent object of the same configuration and state."""
         return self._at(self._accumulator.part(self._layout))
@@ -211,6 +248,16 @@ def _feed(told: Any) -> Feed:
         if known and all(type(count) is int and count >= 0 for count in counts):
             return Feed(dict(facts), *counts)
     raise StateFormatError("the state does not say what rows it saw")
+
+
+class Merging(Protocol):
+    """What `merge` asks of an object: metrics, sets, ledgers and more have it."""
+
+    def copy(self) -> Self:
+        """Return an independent object."""
+
+    def merge(self, *others: Self) -> Self:
+        """Take what others have seen, and return this object."""
 
 
 def merge(metrics: Iterable[S]) -> S:

@@ -5,13 +5,21 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, dataclass_transform
 
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.confidence import Asked, confidence_of
-from streammetrics.core.configured import Configured, differing, takes, written
+from streammetrics.core.configured import (
+    Parameter,
+    configuration,
+    configure,
+    declared,
+    differing,
+    takes,
+    written,
+)
 from streammetrics.core.errors import (
     StateFormatError,
     StreamMetricsError,
@@ -22,6 +30,7 @@ from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.results.table import shown
 from streammetrics.core.results.values import Interval, Result
 from streammetrics.core.stateful import registered_name
+from streammetrics.core.types import V_co
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,19 +42,29 @@ if TYPE_CHECKING:
 _CHEAP = 1 << 14  # bytes of a state that is read whenever the metric is shown
 
 
-class Metric(Configured, Mergeable):
+@dataclass_transform(kw_only_default=True, eq_default=False)
+class Metric(Mergeable[V_co], Generic[V_co]):
     """A value read from statistics of the rows seen.
 
-    A subclass declares its parameters as annotated class attributes, names its statistics and
-    reads them; ``nan_policy`` is ``"raise"`` or ``"omit"``, see `n_omitted`.
+    A subclass declares its parameters as annotated public attributes, with the constraints of
+    `streammetrics.core.constraints` in the annotations, names its statistics and reads them;
+    ``nan_policy`` is ``"raise"`` or ``"omit"``, see `n_omitted`. ``Metric[float]`` is one whose
+    `compute` is a float.
     """
+
+    _parameters: ClassVar[dict[str, Parameter]] = {}
+    _key: tuple[Any, ...]
 
     # Parameters younger than the metric. Files leave them out at their default: a state that
     # needs none of them has the bytes it always had, and one from before has their defaults.
     _younger: ClassVar[frozenset[str]] = frozenset()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._parameters = declared(cls)
+
+    def __init__(self, *args: Any, **parameters: Any) -> None:
+        configure(self, args, parameters)
         self._layout = Layout.known(self._key, self.statistics)
         self._attach(Accumulator(self._layout))
 
@@ -58,15 +77,23 @@ class Metric(Configured, Mergeable):
             self._reads = tuple([layout.places[key] for key in self._layout.places])
             self._feeds = tuple([layout.sources[place] for place in self._reads])
 
+    def check_parameters(self) -> None:
+        """Raise `ValueError` where parameters, each of which may be so, do not fit together."""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The parameters and their values, in the order of declaration."""
+        return configuration(self)
+
     @abstractmethod
     def statistics(self) -> tuple[Statistic, ...]:
         """Return new, empty statistics: those that `readout` reads, in its order."""
 
     @abstractmethod
-    def readout(self, *statistics: Any) -> Any:
+    def readout(self, *statistics: Any) -> V_co:
         """Return the value of the statistics."""
 
-    def interval(self, *statistics: Any) -> Interval:
+    def interval(self, *statistics: Any) -> Interval[V_co]:
         """Return what certainly holds the exact value; by default the readout is exact."""
         value = self.readout(*statistics)
         return Interval(value, value)
@@ -79,11 +106,11 @@ class Metric(Configured, Mergeable):
     def update(self, *args: Any, **kwargs: Any) -> Self:
         """Take a batch of rows; each family has its own signature."""
 
-    def compute(self) -> Any:
+    def compute(self) -> V_co:
         """Return the metric of all rows seen; ``nan`` with a warning where it is undefined."""
         return self._computed(self._accumulator.flush())
 
-    def _computed(self, state: State, depth: int = 3) -> Any:
+    def _computed(self, state: State, depth: int = 3) -> V_co:
         value, doubt = self._judged(*self._chosen(state))
         if doubt:
             doubt = doubt if self._n_rows(state) else "is nan: no rows were seen"
@@ -92,7 +119,7 @@ class Metric(Configured, Mergeable):
             )
         return value
 
-    def _judged(self, *statistics: Any) -> tuple[Any, str]:
+    def _judged(self, *statistics: Any) -> tuple[V_co, str]:
         """Return the readout, and what `compute` warns of, which is nothing where it is defined."""
         value = self.readout(*statistics)
         return value, self._why_nan(value)
@@ -101,7 +128,7 @@ class Metric(Configured, Mergeable):
         """Return why a value is ``nan``, and nothing where it is not."""
         return "is nan: the rows seen do not define it" if _has_nan(value) else ""
 
-    def bounds(self) -> Interval:
+    def bounds(self) -> Interval[V_co]:
         """Return an interval that certainly holds the exact value."""
         return self.interval(*self._read())
 

@@ -22,8 +22,9 @@ _TEXT = 2000  # characters of a message: a file may quote all of itself
 class Stateful(ABC):
     """An object whose configuration and state are `to_bytes()`, and nothing else.
 
-    A class is known to `from_bytes` by its registered name; what stands in the file is the
-    business of its `_describe` and `_rebuild`.
+    What keeps metrics is one, as a ledger; metrics and sets are so by `Mergeable`. A class is known
+    to `from_bytes` by its registered name; what stands in the file is the business of its
+    `_describe` and `_rebuild`.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -86,20 +87,25 @@ class Stateful(ABC):
     __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self._types, from_bytes, self.to_bytes())
+        return pickled(self._types, self.to_bytes())
+
+
+def pickled(types: tuple[type, ...], blob: bytes) -> tuple[Any, ...]:
+    """Return what `pickle` keeps of an object with a state."""
+    return _unpickled, (types, from_bytes, blob)
 
 
 # The classes whose states can be read, by the name that stands in a file.
-REGISTRY: dict[str, type[Stateful]] = {}
+REGISTRY: dict[str, type[Any]] = {}
 
 # Objects without rows, and the classes they are made of, by how their files open: states come by
 # the thousand of one configuration.
-_KNOWN: dict[str, tuple[Stateful, dict[str, type[Stateful]]]] = {}
+_KNOWN: dict[str, tuple[Any, dict[str, type[Any]]]] = {}
 _MANY = 256
 _LONG = 1 << 14  # characters of an opening that are not worth keeping
 
 
-def register(cls: type[Stateful]) -> None:
+def register(cls: type[Any]) -> None:
     """Let states of a class be read."""
     REGISTRY[registered_name(cls)] = cls
 
@@ -153,9 +159,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise StateFormatError(f"{os.fspath(path)}: {error}") from error
 
 
-def _rebuilt(blob: bytes) -> Stateful:
+def _rebuilt(blob: bytes) -> Any:
     file = unpacked(blob, _known)
-    what: Stateful
+    what: Any
     if file.known is not None:
         what = file.known._refilled(file.meta, file.arrays)
     else:
@@ -171,13 +177,13 @@ def _rebuilt(blob: bytes) -> Stateful:
     return what
 
 
-def _known(opening: str) -> Stateful | None:
+def _known(opening: str) -> Any:
     """Return an object whose file opens so, if its classes are still the ones of their names."""
     blank, classes = _KNOWN.get(opening, (None, {}))
     return blank if classes.items() <= REGISTRY.items() else None
 
 
-def registered(name: Any) -> type[Stateful]:
+def registered(name: Any) -> type[Any]:
     """Return the class that states name so, or raise `StateFormatError` where it is unknown."""
     cls = REGISTRY.get(name) if isinstance(name, str) else None
     if cls is None:

@@ -51,8 +51,8 @@ def best_errors(metric: Any, cells: Ladder) -> float:
 def _best(metric: Any, tp: NDArray[np.int64], fp: NDArray[np.int64]) -> float:
     side = _Side(tp[-1], fp[-1])
     none = np.zeros(1, np.int64)
-    best = max(metric._reached(side, t, f, 0.0).max() for t, f in ((none, none), (tp, fp)))
-    return float(best / metric._scale(side))
+    reached = [metric._reached(side, t, f, 0.0) for t, f in ((none, none), (tp, fp))]
+    return float(max(values.max() / scale for values, scale in reached))
 
 
 def _grouped(side: Floats, cells: Ladder) -> Floats:

@@ -51,7 +51,7 @@ def of_labelings(metric: LabelingMetric, asked: Asked, table: LabelPairs) -> Con
         method = f"jackknife of the {counts.size} pairs of labels"
     else:
         draws = drawn(counts, replicates)
-        values = [metric._of_overlap(overlap(cells.rows, cells.columns, row)) for row in draws]
+        values = [metric.read(overlap(cells.rows, cells.columns, row)) for row in draws]
         error, method = float(np.std(values)), f"bootstrap of {counts.size} pairs of labels"
     ends = _ENDS.get(type(metric), (0.0, 1.0))
     low, high = limits(value, error, normal_quantile(1 - asked.tail), *ends)
@@ -69,7 +69,7 @@ def _jackknife(metric: LabelingMetric, rows: Any, columns: Any, counts: Counts) 
     for place in range(counts.size):
         left = counts.copy()
         left[place] -= 1
-        values[place] = metric._of_overlap(overlap(rows, columns, left))
+        values[place] = metric.read(overlap(rows, columns, left))
     mean = float(counts @ values) / n
     return math.sqrt((n - 1) / n * float(counts @ (values - mean) ** 2))
 

@@ -17,7 +17,7 @@ from streammetrics.core.confidence import (
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.limits import anytime_limits, clopper_pearson
-from streammetrics.metrics.ranking import binary, graded
+from streammetrics.metrics.ranking import binary, cutoff, graded
 from streammetrics.metrics.ranking.base import RankingMetric
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 # Those whose value of a query lies in [0, 1].
 _SHARES = (
-    binary.BPref, binary.FBetaAtK, binary.HitRateAtK, binary.MAP, binary.MRR, binary.PrecisionAtK,
-    binary.RPrecision, binary.RankBiasedPrecision, binary.RecallAtK,
+    binary.BPref, cutoff.FBetaAtK, cutoff.HitRateAtK, binary.MAP, binary.MRR, cutoff.PrecisionAtK,
+    binary.RPrecision, binary.RankBiasedPrecision, cutoff.RecallAtK,
     graded.ExpectedReciprocalRank, graded.NDCG,
 )  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from streammetrics.core.confidence import Asked, confidence_of, without
 from streammetrics.metrics import aggregation
-from streammetrics.metrics.clustering import internal
+from streammetrics.metrics.clustering import dispersion, distances
 from streammetrics.metrics.regression import quantiles
 from streammetrics.metrics.scores import calibration
 
@@ -30,10 +30,10 @@ REFUSALS: dict[type[Metric], str] = {
         "chance alone moves every bin off its score, so that it is too large by what is not known; "
         "CalibrationCurve has limits for each bin, and BrierScore has them"
     ),
-    internal.CalinskiHarabasz: _POINTS,
-    internal.DaviesBouldin: _POINTS,
-    internal.Silhouette: _POINTS,
-    internal.DunnIndex: _POINTS,
+    dispersion.CalinskiHarabasz: _POINTS,
+    dispersion.DaviesBouldin: _POINTS,
+    distances.Silhouette: _POINTS,
+    distances.DunnIndex: _POINTS,
 }
 
 

@@ -85,14 +85,12 @@ _ERRORS: dict[type, Callable[[Any, Ladder, float], tuple[float, str]]] = {
     curves.AveragePrecision: _precision,
     curves.PRAUC: _precision,
     thresholds.KolmogorovSmirnov: _distance,
-    thresholds.BestThreshold: _threshold,
+    thresholds.PrecisionAtRecall: _threshold,
+    thresholds.RecallAtPrecision: _threshold,
+    thresholds.SensitivityAtSpecificity: _threshold,
 }
 
 
-@confidence_of.register(curves.ROCAUC)
-@confidence_of.register(curves.AveragePrecision)
-@confidence_of.register(curves.PRAUC)
-@confidence_of.register(thresholds.BestThreshold)
 def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> ConfidenceInterval:
     """A number for one class, or a mean of those of several."""
     if asked.anytime:
@@ -100,14 +98,14 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
     error_of = next(_ERRORS[cls] for cls in type(metric).__mro__ if cls in _ERRORS)
     values, errors, methods, smallest = [], [], [], []
     for stairs, cells in ladders(metric, asked, scores):
-        value = metric._value(stairs)
+        value = metric.read(stairs)
         error, method = (math.nan, "") if value != value else error_of(metric, cells, value)  # noqa: PLR0124 - the test for nan
         values.append(value)
         errors.append(error)
         methods.append(method)
         of_both = isinstance(metric, curves.ROCAUC | thresholds.KolmogorovSmirnov)
         smallest.append(min(cells.positives, cells.negatives) if of_both else cells.positives)
-    certain = metric.interval(scores)
+    certain: Any = metric.interval(scores)
     method = next(filter(None, methods), "no rows of a class")
     ends = (_least(metric), 1.0)
     if len(values) == 1 or metric.average is None:
@@ -132,6 +130,10 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
     if exact:
         method = f"Clopper-Pearson of {min(smallest):g} rows, as no row varies"
     return ConfidenceInterval(below, above, asked.level, method)
+
+
+for _kind in _ERRORS:
+    confidence_of.register(_kind, of_scores)
 
 
 def _sides(

@@ -10,6 +10,7 @@ from streammetrics.core.constraints import AtLeast, Bins, NanPolicy, Share
 from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import Interval
+from streammetrics.core.types import V_co
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.sums.values import Estimate, QuantileMethod, ValueHistogram
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Count", "Maximum", "Mean", "Minimum", "Quantile", "Sum", "Variance"]
 
 
-class Aggregate(Metric):
+class Aggregate(Metric[V_co]):
     """A metric of one column of values, (n,); integers beyond 2**53 are taken whole.
 
     Args:
@@ -42,7 +43,7 @@ class Aggregate(Metric):
         return self.feed({"values": values, "sample_weight": sample_weight})
 
 
-class Count(Aggregate):
+class Count(Aggregate[int | float]):
     """Number of rows, Σ w: an int where the weights add up to one, 0 without rows.
 
     Args: see `Aggregate`.
@@ -65,7 +66,7 @@ class Count(Aggregate):
         return int(total) if total.denominator == 1 else nearest(total)
 
 
-class Sum(Aggregate):
+class Sum(Aggregate[float]):
     """Sum of the values, Σ w x, correctly rounded.
 
     Args: see `Aggregate`.
@@ -91,7 +92,7 @@ class Sum(Aggregate):
         return nearest(moments.exact("x")[0]) if moments.width else math.nan
 
 
-class Mean(Aggregate):
+class Mean(Aggregate[float]):
     """Mean of the values, Σ w x / Σ w, correctly rounded.
 
     Args: see `Aggregate`.
@@ -117,7 +118,7 @@ class Mean(Aggregate):
         return nearest(moments.means("x")[0]) if moments.width else math.nan
 
 
-class Variance(Aggregate):
+class Variance(Aggregate[float]):
     """Variance of the values, Σ w (x - x̄)² / (Σ w - ddof), correctly rounded.
 
     A weight counts as that many equal rows. Undefined unless Σ w is above `ddof`.
@@ -151,7 +152,7 @@ class Variance(Aggregate):
         return nearest(moments.centred("x", "x")[0] / (moments.total - Fraction(self.ddof)))
 
 
-class Minimum(Aggregate):
+class Minimum(Aggregate[float]):
     """Smallest value; infinities are values, and -0.0 counts as 0.0.
 
     Args: see `Aggregate`.
@@ -173,7 +174,7 @@ class Minimum(Aggregate):
         return float(extremes.low[0]) if extremes.low.size else math.nan
 
 
-class Maximum(Aggregate):
+class Maximum(Aggregate[float]):
     """Largest value; infinities are values, and -0.0 counts as 0.0.
 
     Args: see `Aggregate`.
@@ -195,7 +196,7 @@ class Maximum(Aggregate):
         return float(extremes.high[0]) if extremes.high.size else math.nan
 
 
-class Quantile(Aggregate):
+class Quantile(Aggregate[float]):
     """Quantile of the values, certain to lie in `bounds`; infinities are values.
 
     Args:
@@ -237,7 +238,7 @@ class Quantile(Aggregate):
         """Return the quantile, or the middle of the interval it lies in."""
         return self._estimate(values).value
 
-    def interval(self, values: ValueHistogram) -> Interval:
+    def interval(self, values: ValueHistogram) -> Interval[float]:
         """Return what the quantile certainly lies in."""
         _, low, high = self._estimate(values)
         return Interval(low, high)

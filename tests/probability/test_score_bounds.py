@@ -115,7 +115,7 @@ def test_interval_holds_every_arrangement(data, max_bins, weight):
         statistic.update(label.astype(np.uint8), arranged, weight=weight)
         (stairs,) = staircases(statistic)
         for name, metric in metrics.items():
-            values[name].append(metric._value(stairs))
+            values[name].append(metric.read(stairs))
     for name, metric in metrics.items():
         low, high = metric.bounds()
         least, most = min(values[name]), max(values[name])

@@ -21,11 +21,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self
 
 import numpy as np
 
 from streammetrics.core.results.table import Table
+from streammetrics.core.types import V_co
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -208,12 +209,12 @@ class Values(Result, dict[str, Any]):
         return Table(index, {title: _alike(row[title] for *_, row in rows) for title in titles})
 
 
-class _Sides(NamedTuple):
-    low: Any
-    high: Any
+class _Sides(NamedTuple, Generic[V_co]):
+    low: V_co
+    high: V_co
 
 
-class Interval(Result, _Sides):
+class Interval(Result, _Sides[V_co]):
     """Two values that certainly hold the exact one between them; equal when it is known."""
 
     __slots__ = ()

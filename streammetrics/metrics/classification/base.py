@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 
@@ -15,20 +15,17 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.types import Floats, V_co
 from streammetrics.metrics.averages import ZeroDivision, lone_doubt, mean_of_classes
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.statistics.tables.contingency import ContingencyTable
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.statistic import Statistic
 
-    Floats = NDArray[np.float64]
 
-
-class ContingencyMetric(Metric):
+class ContingencyMetric(Metric[V_co]):
     """A metric of predicted labels, or of scores cut at a threshold.
 
     Args:
@@ -115,22 +112,22 @@ class ContingencyMetric(Metric):
         """The labels of the classes, in the order in which results list them."""
         return self._confusion(*self._read()).labels  # type: ignore[arg-type]  # a table, by statistics()
 
-    def readout(self, table: Any) -> Any:
+    def readout(self, table: ContingencyTable | ThresholdTable) -> V_co:
         """Read the table; without rows there is nothing to read."""
         return self._judged(table)[0]
 
-    def _judged(self, *statistics: Any) -> tuple[Any, str]:
+    def _judged(self, *statistics: Any) -> tuple[V_co, str]:
         confusion = self._confusion(*statistics)
         value = self.read(confusion) if confusion.total else self._nothing(confusion)
         return value, confusion.doubt or self._why_nan(value)
 
     @abstractmethod
-    def read(self, table: Confusion) -> Any:
+    def read(self, table: Confusion) -> V_co:
         """Return the value of a table with rows."""
 
-    def _nothing(self, table: Confusion) -> Any:  # noqa: ARG002 - those with an array need it
+    def _nothing(self, table: Confusion) -> V_co:  # noqa: ARG002 - those with an array need it
         """Return the value without rows."""
-        return math.nan
+        return cast("V_co", math.nan)
 
     def ratio(self, numerator: float, denominator: float) -> float:
         """Return a quotient of two sums, or what 0/0 gives."""
@@ -148,7 +145,7 @@ class ContingencyMetric(Metric):
         return quotients
 
 
-class AveragedMetric(ContingencyMetric):
+class AveragedMetric(ContingencyMetric[float | Floats]):
     """A quotient of counts per class, and how classes are averaged.
 
     Args:

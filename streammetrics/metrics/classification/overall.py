@@ -37,7 +37,7 @@ __all__ = [
 _ENTRIES = {"accuracy", "macro avg", "weighted avg"}  # of a report, beside those of classes
 
 
-class ConfusionMatrix(ContingencyMetric):
+class ConfusionMatrix(ContingencyMetric[LabelledArray]):
     """Rows of each class (row) by predicted class (column), C[i, j].
 
     Counts are integers; with weights that are not whole, or from 2**62 on, they are sums as
@@ -92,7 +92,7 @@ def _labelled(matrix: NDArray[Any], table: Confusion) -> LabelledArray:
     return LabelledArray(matrix, (("y_true", labels), ("y_pred", labels)))
 
 
-class Accuracy(ContingencyMetric):
+class Accuracy(ContingencyMetric[float]):
     """Share of rows predicted right, Σ C[i, i] / n.
 
     Parameters are those of every metric of labels, see `ContingencyMetric`.
@@ -112,7 +112,7 @@ class Accuracy(ContingencyMetric):
         return self.ratio(table.hits, table.total)
 
 
-class BalancedAccuracy(ContingencyMetric):
+class BalancedAccuracy(ContingencyMetric[float]):
     """Mean recall of the classes that have rows.
 
     Args:
@@ -142,7 +142,7 @@ class BalancedAccuracy(ContingencyMetric):
         return self.ratio(score - chance, 1 - chance)
 
 
-class MatthewsCorrcoef(ContingencyMetric):
+class MatthewsCorrcoef(ContingencyMetric[float]):
     """Correlation of true and predicted class, (c n − Σ t p) / √((n² − Σ p²) (n² − Σ t²)).
 
     With c rows predicted right, t the rows and p the predictions of each class. Computed from
@@ -173,7 +173,7 @@ class MatthewsCorrcoef(ContingencyMetric):
         return size if covariance > 0 else 0.0 - size
 
 
-class CohenKappa(ContingencyMetric):
+class CohenKappa(ContingencyMetric[float]):
     """Agreement beyond chance, 1 − Σ w C / Σ w E, with E[i, j] = t[i] p[j] / n.
 
     Args:
@@ -215,7 +215,7 @@ class CohenKappa(ContingencyMetric):
         return 1 - seen * n / chance if chance else self._zero_by_zero
 
 
-class ClassificationReport(ContingencyMetric):
+class ClassificationReport(ContingencyMetric[Report]):
     """Precision, recall, F1 and support of every class, with accuracy and averages.
 
     A dictionary: one entry per class under ``str(label)``, then ``"accuracy"``, ``"macro avg"``
@@ -285,7 +285,7 @@ class ClassificationReport(ContingencyMetric):
         return Report({**{title: dict(entry) for title in titles}, "accuracy": math.nan})
 
 
-class TopKAccuracy(Metric):
+class TopKAccuracy(Metric[float]):
     """Share of rows whose true class is among the k highest scores.
 
     Among equal scores the class of the later column comes first, whatever the order of rows.

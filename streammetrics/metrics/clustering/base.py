@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
 
 
-class LabelingMetric(Metric):
+class LabelingMetric(Metric[float]):
     """Base of the metrics of two labelings of the same rows.
 
     Labels of the two sides may differ in kind. Only pairs of labels that occur are counted, so
@@ -50,8 +50,8 @@ class LabelingMetric(Metric):
 
     def readout(self, table: LabelPairs) -> float:
         """Return the value for the counts; ``nan`` without rows."""
-        return self._of_overlap(Overlap.of(table)) if len(table.counts) else math.nan
+        return self.read(Overlap.of(table)) if len(table.counts) else math.nan
 
     @abstractmethod
-    def _of_overlap(self, overlap: Overlap) -> float:
+    def read(self, overlap: Overlap) -> float:
         """Return the value for at least one row."""

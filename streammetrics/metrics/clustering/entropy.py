@@ -35,9 +35,9 @@ Average = Literal["arithmetic", "geometric", "min", "max"]
 class InformationMetric(LabelingMetric):
     """Base of the metrics made of entropies, in nats."""
 
-    def _of_overlap(self, overlap: Overlap) -> float:
+    def read(self, overlap: Overlap) -> float:
         """Return the value for the information and the entropies."""
-        return self._of_information(
+        return self.read_information(
             mutual_information(overlap),
             entropy(overlap.true_sizes),
             entropy(overlap.pred_sizes),
@@ -45,7 +45,7 @@ class InformationMetric(LabelingMetric):
         )
 
     @abstractmethod
-    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
         """Return the value for the mutual information and the entropies of both sides."""
 
 
@@ -65,7 +65,7 @@ class MutualInfo(InformationMetric):
         0.6931471805599453
     """
 
-    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only the first
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only the first
         """Return the information."""
         return mutual
 
@@ -91,7 +91,7 @@ class NormalizedMutualInfo(InformationMetric):
 
     average: Average = "arithmetic"
 
-    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
         """Return the normalised information."""
         if trivial(overlap):
             return 1.0
@@ -123,7 +123,7 @@ class AdjustedMutualInfo(InformationMetric):
 
     average: Average = "arithmetic"
 
-    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
         """Return the adjusted information."""
         if trivial(overlap):
             return 1.0
@@ -157,7 +157,7 @@ class Homogeneity(InformationMetric):
         0.0
     """
 
-    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only two of them
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only two of them
         """Return the share of the true entropy that is explained."""
         return mutual / true if true else 1.0
 
@@ -180,7 +180,7 @@ class Completeness(InformationMetric):
         1.0
     """
 
-    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only two of them
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only two of them
         """Return the share of the predicted entropy that is explained."""
         return mutual / pred if pred else 1.0
 
@@ -209,7 +209,7 @@ class VMeasure(InformationMetric):
 
     beta: Annotated[float, Positive] = 1.0
 
-    def _of_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - not the counts
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - not the counts
         """Return the harmonic mean."""
         h, c = (mutual / true if true else 1.0), (mutual / pred if pred else 1.0)
         return (1 + self.beta) * h * c / (self.beta * h + c) if h + c else 0.0

@@ -54,12 +54,12 @@ def ratio(numerator: int, denominator: int) -> float:
 class PairMetric(LabelingMetric):
     """Base of the metrics that count pairs of rows, exactly, in integers of any size."""
 
-    def _of_overlap(self, overlap: Overlap) -> float:
+    def read(self, overlap: Overlap) -> float:
         """Return the value for the numbers of pairs."""
-        return self._of_pairs(Pairs.of(overlap))
+        return self.read_pairs(Pairs.of(overlap))
 
     @abstractmethod
-    def _of_pairs(self, pairs: Pairs) -> float:
+    def read_pairs(self, pairs: Pairs) -> float:
         """Return the value for numbers of ordered pairs, all 0 for a single row."""
 
 
@@ -81,7 +81,7 @@ class Purity(LabelingMetric):
         0.75
     """
 
-    def _of_overlap(self, overlap: Overlap) -> float:
+    def read(self, overlap: Overlap) -> float:
         """Return the share of rows in a majority."""
         largest = np.zeros(len(overlap.pred_sizes), np.int64)
         np.maximum.at(largest, overlap.columns, overlap.counts)
@@ -106,7 +106,7 @@ class RandIndex(PairMetric):
         0.8333333333333334
     """
 
-    def _of_pairs(self, pairs: Pairs) -> float:
+    def read_pairs(self, pairs: Pairs) -> float:
         """Return the share of agreeing pairs."""
         return ratio(pairs.both + pairs.neither, sum(pairs)) if sum(pairs) else 1.0
 
@@ -129,7 +129,7 @@ class AdjustedRandIndex(PairMetric):
         0.5714285714285714
     """
 
-    def _of_pairs(self, pairs: Pairs) -> float:
+    def read_pairs(self, pairs: Pairs) -> float:
         """Return the adjusted share of agreeing pairs."""
         both, only_true, only_pred, neither = pairs
         if not only_true and not only_pred:
@@ -157,7 +157,7 @@ class PairJaccard(PairMetric):
         0.5
     """
 
-    def _of_pairs(self, pairs: Pairs) -> float:
+    def read_pairs(self, pairs: Pairs) -> float:
         """Return the share of shared pairs."""
         return ratio(pairs.both, pairs.both + pairs.only_true + pairs.only_pred)
 
@@ -180,7 +180,7 @@ class PairPrecision(PairMetric):
         1.0
     """
 
-    def _of_pairs(self, pairs: Pairs) -> float:
+    def read_pairs(self, pairs: Pairs) -> float:
         """Return the precision."""
         return ratio(pairs.both, pairs.both + pairs.only_pred)
 
@@ -203,7 +203,7 @@ class PairRecall(PairMetric):
         0.5
     """
 
-    def _of_pairs(self, pairs: Pairs) -> float:
+    def read_pairs(self, pairs: Pairs) -> float:
         """Return the recall."""
         return ratio(pairs.both, pairs.both + pairs.only_true)
 
@@ -232,7 +232,7 @@ class PairFBeta(PairMetric):
 
     beta: Annotated[float, Positive] = 1.0
 
-    def _of_pairs(self, pairs: Pairs) -> float:
+    def read_pairs(self, pairs: Pairs) -> float:
         """Return the F-measure."""
         top, bottom = self.beta.as_integer_ratio()
         recall_part, one = top * top, bottom * bottom
@@ -258,7 +258,7 @@ class FowlkesMallows(PairMetric):
         0.7071067811865476
     """
 
-    def _of_pairs(self, pairs: Pairs) -> float:
+    def read_pairs(self, pairs: Pairs) -> float:
         """Return the geometric mean."""
         if not pairs.both:
             return 0.0

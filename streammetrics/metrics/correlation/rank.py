@@ -31,7 +31,7 @@ _UNDEFINED = (math.nan, math.nan, math.nan)
 _FEW = 1 << 29  # rows whose squared number is an int64 with room to add up
 
 
-class RankCorrelation(Metric):
+class RankCorrelation(Metric[float]):
     """A rank correlation, exact up to `max_pairs` distinct pairs.
 
     Args:
@@ -53,16 +53,16 @@ class RankCorrelation(Metric):
         return (PairHistogram(max_pairs=self.max_pairs, nan_policy=self.nan_policy),)
 
     @abstractmethod
-    def _measured(self, cells: PairCells) -> tuple[float, float, float]:
+    def certain(self, cells: PairCells) -> tuple[float, float, float]:
         """Return a lower bound, the value and an upper bound, each the nearest float."""
 
     def readout(self, pairs: PairHistogram) -> float:
         """Return the value; past the budget, that of cells whose rows are in no order."""
-        return self._measured(pairs.cells())[1]
+        return self.certain(pairs.cells())[1]
 
-    def interval(self, pairs: PairHistogram) -> Interval:
+    def interval(self, pairs: PairHistogram) -> Interval[float]:
         """Return the range over all orders and ties that rows within cells may have."""
-        low, value, high = self._measured(pairs.cells())
+        low, value, high = self.certain(pairs.cells())
         if pairs.exact or math.isnan(value):
             return Interval(value, value)
         # One step outward, as each was rounded once.
@@ -100,7 +100,7 @@ class KendallTau(RankCorrelation):
 
     variant: Literal["a", "b", "c"] = "b"
 
-    def _measured(self, cells: PairCells) -> tuple[float, float, float]:
+    def certain(self, cells: PairCells) -> tuple[float, float, float]:
         """Bound the concordance, and with it what the untied pairs allow."""
         pairs = Concordance.of(cells)
         x, y = pairs.x, pairs.y
@@ -136,7 +136,7 @@ class SpearmanRho(RankCorrelation):
         0.8
     """
 
-    def _measured(self, cells: PairCells) -> tuple[float, float, float]:
+    def certain(self, cells: PairCells) -> tuple[float, float, float]:
         """Bound what ranks within cells add to the product of the cells' average ranks.
 
         A rank is its cell's average A and a rest e that adds up to 0 over the cell, likewise

@@ -56,7 +56,7 @@ def ranking_preset(name: Literal["trec_eval", "sklearn"]) -> dict[str, Any]:
     return dict(_PRESETS[name])
 
 
-class RankingMetric(Metric):
+class RankingMetric(Metric[float]):
     """The mean over queries of a value of each query's ranking.
 
     Rows come in any order and batches. A row is a judgment, a result or both: with documents,
@@ -98,7 +98,7 @@ class RankingMetric(Metric):
         return RankingBuffer(named=self.ties == "doc", nan_policy=self.nan_policy, **needs)
 
     @abstractmethod
-    def _values(self, ranking: Ranking) -> Floats:
+    def read(self, ranking: Ranking) -> Floats:
         """Return the value of every query, 0 where it has nothing relevant or no results."""
 
     def readout(self, buffer: RankingBuffer) -> float:
@@ -122,7 +122,7 @@ class RankingMetric(Metric):
             if self.unretrieved == "skip":
                 counts = counts & (ranking.retrieved > 0)
             counted.append(counts)
-            values.append(self._values(ranking)[counts])
+            values.append(self.read(ranking)[counts])
         return np.concatenate(counted), np.concatenate(values)
 
     def per_query(self) -> KeyedValues:

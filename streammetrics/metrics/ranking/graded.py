@@ -18,21 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["DCG", "NDCG", "ExpectedReciprocalRank"]
 
 
-class _Discounted(UpToK):
-    """Metrics of discounted gains."""
-
-    gain: Literal["linear", "exponential"] = "linear"
-
-    def _gains(self, ranking: Ranking) -> Floats:
-        positive = np.maximum(ranking.table.levels, 0.0)
-        if self.gain == "linear":
-            return positive
-        with np.errstate(over="ignore"):
-            gains: Floats = np.exp2(positive) - 1.0
-        return gains
+Gain = Literal["linear", "exponential"]
 
 
-class DCG(_Discounted):
+class DCG(UpToK):
     """Discounted cumulative gain, sum over ranks i of gain / log2(i + 1).
 
     Args:
@@ -56,13 +45,15 @@ class DCG(_Discounted):
         3.0
     """
 
-    def _values(self, ranking: Ranking) -> Floats:
+    gain: Gain = "linear"
+
+    def read(self, ranking: Ranking) -> Floats:
         """Return the expected discounted gain."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return ranking.discounted(self._gains(ranking))
+            return ranking.discounted(_gains(ranking, self.gain))
 
 
-class NDCG(_Discounted):
+class NDCG(UpToK):
     """Discounted cumulative gain over that of the ideal ranking of all judged documents.
 
     Args:
@@ -85,11 +76,22 @@ class NDCG(_Discounted):
         0.6131471927654584
     """
 
-    def _values(self, ranking: Ranking) -> Floats:
+    gain: Gain = "linear"
+
+    def read(self, ranking: Ranking) -> Floats:
         """Return the expected discounted gain over the ideal one."""
-        gains = self._gains(ranking)
+        gains = _gains(ranking, self.gain)
         with np.errstate(over="ignore", invalid="ignore"):
             return ratio(ranking.discounted(gains), ranking.ideally_discounted(gains))
+
+
+def _gains(ranking: Ranking, gain: Gain) -> Floats:
+    positive = np.maximum(ranking.table.levels, 0.0)
+    if gain == "linear":
+        return positive
+    with np.errstate(over="ignore"):
+        gains: Floats = np.exp2(positive) - 1.0
+    return gains
 
 
 class ExpectedReciprocalRank(UpToK):
@@ -127,7 +129,7 @@ class ExpectedReciprocalRank(UpToK):
         """Return a buffer that holds no relevance above `max_grade`."""
         return (self._buffer(k=self._depth, highest=self.max_grade),)
 
-    def _values(self, ranking: Ranking) -> Floats:
+    def read(self, ranking: Ranking) -> Floats:
         """Return the expected reciprocal rank at which the reader stops."""
         levels, groups = ranking.table.levels, ranking.groups
         highest = levels.max(initial=0.0) if self.max_grade is None else self.max_grade

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.types import Floats
 from streammetrics.statistics.sums.losses import LossName, LossSum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Value = float | NDArray[np.float64]
     Number = Fraction | float | None
+
+Value: TypeAlias = float | Floats
 
 
 def averaged(values: Sequence[Number], multioutput: str) -> Value:
@@ -43,7 +42,7 @@ def ratio(above: Fraction, below: Fraction) -> Fraction | None:
     return above / below if below else None
 
 
-class RegressionMetric(Metric):
+class RegressionMetric(Metric[Value]):
     """A metric of targets and predictions, (n,) or (n, d) for d outputs; numbers are finite.
 
     Integers beyond 2**53 are taken whole: an error is the exact difference, rounded once.
@@ -56,6 +55,7 @@ class RegressionMetric(Metric):
     """
 
     nan_policy: NanPolicy = "raise"
+    multioutput: Literal["uniform_average", "raw_values"] = "uniform_average"
 
     def update(self, y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> Self:
         """Take rows.
@@ -69,12 +69,6 @@ class RegressionMetric(Metric):
             InvalidBatchError: A column is not what it should be; nothing has changed.
         """
         return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
-
-
-class OutputwiseMetric(RegressionMetric):
-    """A metric of regression that has a value for each output, see `RegressionMetric`."""
-
-    multioutput: Literal["uniform_average", "raw_values"] = "uniform_average"
 
     def _losses(self, loss: LossName, parameter: float = 0.0) -> LossSum:
         return LossSum(loss=loss, parameter=parameter, nan_policy=self.nan_policy)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from streammetrics.core.constraints import Outside, Positive, Share
+from streammetrics.core.constraints import Positive, Share
 from streammetrics.core.exact.rounding import root
-from streammetrics.metrics.regression.base import OutputwiseMetric, averaged, ratio
+from streammetrics.metrics.regression.base import RegressionMetric, averaged
 from streammetrics.statistics.sums.moments import Moments
 
 if TYPE_CHECKING:
@@ -16,24 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAE",
-    "MAPE",
     "MSE",
-    "MSLE",
     "RMSE",
-    "RMSLE",
-    "SMAPE",
-    "WAPE",
-    "GammaDeviance",
     "HuberLoss",
     "LogCoshError",
     "MeanError",
     "PinballLoss",
-    "PoissonDeviance",
-    "TweedieDeviance",
 ]
 
 
-class MeanLoss(OutputwiseMetric):
+class MeanLoss(RegressionMetric):
     """A mean of one row's loss."""
 
     def readout(self, losses: LossSum) -> Value:
@@ -82,7 +74,7 @@ class MSE(MeanLoss):
         return (self._losses("squared"),)
 
 
-class RootMeanLoss(OutputwiseMetric):
+class RootMeanLoss(RegressionMetric):
     """The square root of a mean loss, correctly rounded for each output."""
 
     def readout(self, losses: LossSum) -> Value:
@@ -108,7 +100,7 @@ class RMSE(RootMeanLoss):
         return (self._losses("squared"),)
 
 
-class MeanError(OutputwiseMetric):
+class MeanError(RegressionMetric):
     """Mean error or bias, Σ w (p - y) / Σ w: positive where predictions are too high.
 
     Exact: taken from the sums of predictions and of targets, so nothing cancels.
@@ -132,120 +124,6 @@ class MeanError(OutputwiseMetric):
         """Return the difference of the means."""
         means = zip(moments.means("y"), moments.means("p"), strict=True)
         return averaged([p - y for y, p in means], self.multioutput)
-
-
-class MAPE(MeanLoss):
-    """Mean absolute percentage error, as a share: Σ w |y - p| / max(|y|, ε) / Σ w, ε = 2⁻⁵².
-
-    Args: see `RegressionMetric`.
-
-    Raises:
-        InvalidBatchError: From `update`, where a row's error is beyond float64.
-
-    Memory and cost: one exact sum for each output; about 6 ns a row.
-    Reference: ``sklearn.metrics.mean_absolute_percentage_error``.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> sm.MAPE().update([2.0, 4.0], [1.0, 5.0]).compute()
-        0.375
-    """
-
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of relative errors."""
-        return (self._losses("percentage"),)
-
-
-class SMAPE(MeanLoss):
-    """Symmetric mean absolute percentage error, Σ w 2 |y - p| / (|y| + |p|) / Σ w, from 0 to 2.
-
-    A row where both are 0 has no error.
-
-    Args: see `RegressionMetric`.
-    Memory and cost: one exact sum for each output; about 6 ns a row.
-    Reference: Makridakis and Hibon, "The M3-Competition", Int. J. Forecasting 16 (2000), where
-    it is given in percent.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> sm.SMAPE().update([0.0, 1.0], [0.0, 3.0]).compute()
-        0.5
-    """
-
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of symmetric relative errors."""
-        return (self._losses("symmetric_percentage"),)
-
-
-class WAPE(OutputwiseMetric):
-    """Weighted absolute percentage error, Σ w |y - p| / Σ w |y|.
-
-    Undefined where every target is 0.
-
-    Args: see `RegressionMetric`.
-    Memory and cost: two exact sums for each output, one of them that of `MAE`; about 6 ns a row.
-    Reference: Kolassa and Schütz, "Advantages of the MAD/Mean ratio over the MAPE",
-    Foresight 6 (2007).
-
-    Example:
-        >>> import streammetrics as sm
-        >>> sm.WAPE().update([2.0, 6.0], [1.0, 7.0]).compute()
-        0.25
-    """
-
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sums of absolute errors and of targets."""
-        return self._losses("absolute"), self._losses("magnitude")
-
-    def readout(self, errors: LossSum, targets: LossSum) -> Value:
-        """Return the ratio."""
-        sums = zip(errors.exact("loss"), targets.exact("loss"), strict=True)
-        return averaged([ratio(error, size) for error, size in sums], self.multioutput)
-
-
-class MSLE(MeanLoss):
-    """Mean squared logarithmic error, Σ w (log(1 + y) - log(1 + p))² / Σ w.
-
-    Args: see `RegressionMetric`.
-
-    Raises:
-        InvalidBatchError: From `update`, where a target or prediction is -1 or less.
-
-    Memory and cost: one exact sum for each output; about 15 ns a row. The bits of logarithms are
-    those of the platform.
-    Reference: ``sklearn.metrics.mean_squared_log_error``.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> sm.MSLE().update([3.0, 5.0], [2.5, 5.0]).compute()
-        0.008915316408122194
-    """
-
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of squared differences of logarithms."""
-        return (self._losses("squared_log"),)
-
-
-class RMSLE(RootMeanLoss):
-    """Root mean squared logarithmic error, √MSLE of each output.
-
-    Args: see `RegressionMetric`.
-
-    Raises:
-        InvalidBatchError: From `update`, where a target or prediction is -1 or less.
-
-    Memory and cost: as `MSLE`, with which it shares its state in a set.
-    Reference: ``sklearn.metrics.root_mean_squared_log_error``.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> sm.RMSLE().update([3.0, 5.0], [2.5, 5.0]).compute()
-        0.09442095322608321
-    """
-
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of squared differences of logarithms."""
-        return (self._losses("squared_log"),)
 
 
 class PinballLoss(MeanLoss):
@@ -312,80 +190,3 @@ class LogCoshError(MeanLoss):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
         return (self._losses("log_cosh"),)
-
-
-class TweedieDeviance(MeanLoss):
-    """Mean deviance of a Tweedie distribution: the larger the power, the less far targets count.
-
-    ``2 (max(y, 0)^(2-q) / ((1-q)(2-q)) - y p^(1-q) / (1-q) + p^(2-q) / (2-q))`` for the power q;
-    q = 0 is `MSE`, 1 `PoissonDeviance`, 2 `GammaDeviance`, 3 that of the inverse Gaussian.
-
-    Args:
-        power: 0 or less, or 1 or more.
-        multioutput, nan_policy: See `RegressionMetric`.
-
-    Raises:
-        InvalidBatchError: From `update`, where a prediction is not above 0 (unless the power is 0),
-            a target is below 0 (a power from 1) or is 0 (a power from 2).
-
-    Memory and cost: one exact sum for each output; about 60 ns a row. The bits of powers are
-    those of the platform.
-    Reference: ``sklearn.metrics.mean_tweedie_deviance``.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> sm.TweedieDeviance(power=1.5).update([1.0, 4.0], [4.0, 4.0]).compute()
-        1.0
-    """
-
-    power: Annotated[float, Outside(0, 1)] = 0.0
-
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of deviances."""
-        if self.power == 0:
-            return (self._losses("squared"),)
-        return (self._losses("tweedie", self.power),)
-
-
-class PoissonDeviance(MeanLoss):
-    """Mean deviance of a Poisson distribution, Σ w 2 (y log(y / p) - y + p) / Σ w.
-
-    Args: see `RegressionMetric`.
-
-    Raises:
-        InvalidBatchError: From `update`, where a target is below 0 or a prediction not above 0.
-
-    Memory and cost: as `TweedieDeviance`, half the time.
-    Reference: ``sklearn.metrics.mean_poisson_deviance``.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> sm.PoissonDeviance().update([2.0, 0.0], [2.0, 1.5]).compute()
-        1.5
-    """
-
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of deviances."""
-        return (self._losses("tweedie", 1.0),)
-
-
-class GammaDeviance(MeanLoss):
-    """Mean deviance of a gamma distribution, Σ w 2 (log(p / y) + y / p - 1) / Σ w.
-
-    Args: see `RegressionMetric`.
-
-    Raises:
-        InvalidBatchError: From `update`, where a target or prediction is not above 0.
-
-    Memory and cost: as `TweedieDeviance`, half the time.
-    Reference: ``sklearn.metrics.mean_gamma_deviance``.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> sm.GammaDeviance().update([1.0, 2.0], [2.0, 2.0]).compute()
-        0.1931471805599454
-    """
-
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of deviances."""
-        return (self._losses("tweedie", 2.0),)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 
 from streammetrics.core.exact.rounding import nearest, root
 from streammetrics.metrics.regression.base import (
-    OutputwiseMetric,
     RegressionMetric,
     averaged,
     ratio,
@@ -33,7 +32,7 @@ __all__ = [
 class VarianceRatio(RegressionMetric):
     """A ratio to the variance of the target; undefined for an output where that is 0."""
 
-    multioutput: Literal["uniform_average", "raw_values", "variance_weighted"] = "uniform_average"
+    multioutput: Literal["uniform_average", "raw_values", "variance_weighted"] = "uniform_average"  # type: ignore[assignment]  # one more than elsewhere
 
     def _averaged(self, values: Sequence[Fraction | None], spread: Sequence[Fraction]) -> Value:
         if self.multioutput != "variance_weighted" or not any(spread):
@@ -42,23 +41,21 @@ class VarianceRatio(RegressionMetric):
         return nearest(Fraction(weighted) / sum(spread))
 
 
-class ShareOfVariance(VarianceRatio):
-    """One less a ratio of variances: 1 is perfect, 0 is no better than the mean."""
-
-    force_finite: bool = False
-
-    def _shares(self, left: Sequence[Fraction], spread: Sequence[Fraction]) -> Value:
-        shares: list[Fraction | None] = []
-        for error, variance in zip(left, spread, strict=True):
-            if variance:
-                (above, unit), (below, other) = map(Fraction.as_integer_ratio, (error, variance))
-                shares.append(Fraction(below * unit - above * other, below * unit))
-            else:
-                shares.append(Fraction(error == 0) if self.force_finite else None)
-        return self._averaged(shares, spread)
+def _shares(
+    left: Sequence[Fraction], spread: Sequence[Fraction], *, force_finite: bool
+) -> list[Fraction | None]:
+    """Return one less the ratios of what is left to the spread: 1 is perfect."""
+    shares: list[Fraction | None] = []
+    for error, variance in zip(left, spread, strict=True):
+        if variance:
+            (above, unit), (below, other) = map(Fraction.as_integer_ratio, (error, variance))
+            shares.append(Fraction(below * unit - above * other, below * unit))
+        else:
+            shares.append(Fraction(error == 0) if force_finite else None)
+    return shares
 
 
-class R2(ShareOfVariance):
+class R2(VarianceRatio):
     """Coefficient of determination, 1 - Σ w (y - p)² / Σ w (y - ȳ)².
 
     The squares around the mean come from exact integers, so targets far from 0 lose no digits.
@@ -80,6 +77,8 @@ class R2(ShareOfVariance):
         0.9486081370449678
     """
 
+    force_finite: bool = False
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squared errors and the target's moments."""
         squares = LossSum(loss="squared", nan_policy=self.nan_policy)
@@ -90,10 +89,11 @@ class R2(ShareOfVariance):
         spread = moments.centred("y", "y")
         if not any(spread) and squares.total <= 1:
             return averaged([None] * squares.width, self.multioutput)
-        return self._shares(squares.exact("loss"), spread)
+        shares = _shares(squares.exact("loss"), spread, force_finite=self.force_finite)
+        return self._averaged(shares, spread)
 
 
-class ExplainedVariance(ShareOfVariance):
+class ExplainedVariance(VarianceRatio):
     """Explained variance, 1 - Var(y - p) / Var(y): as `R2`, but a constant bias costs nothing.
 
     Args:
@@ -111,6 +111,8 @@ class ExplainedVariance(ShareOfVariance):
         0.9571734475374732
     """
 
+    force_finite: bool = False
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the moments of target and prediction."""
         return (Moments(of="pair", nan_policy=self.nan_policy),)
@@ -119,7 +121,7 @@ class ExplainedVariance(ShareOfVariance):
         """Return the share."""
         yy, pp, yp = _centred(moments)
         left = [y + p - 2 * both for y, p, both in zip(yy, pp, yp, strict=True)]
-        return self._shares(left, yy)
+        return self._averaged(_shares(left, yy, force_finite=self.force_finite), yy)
 
 
 class RelativeSquaredError(VarianceRatio):
@@ -149,7 +151,7 @@ class RelativeSquaredError(VarianceRatio):
         return self._averaged([ratio(error, variance) for error, variance in sums], spread)
 
 
-class PearsonCorrelation(OutputwiseMetric):
+class PearsonCorrelation(RegressionMetric):
     """Pearson's correlation, Cov(y, p) / √(Var(y) Var(p)), correctly rounded.
 
     Undefined where either is constant.
@@ -179,7 +181,7 @@ class PearsonCorrelation(OutputwiseMetric):
         return averaged(values, self.multioutput)
 
 
-class ConcordanceCorrelation(OutputwiseMetric):
+class ConcordanceCorrelation(RegressionMetric):
     """Lin's concordance correlation, 2 Cov(y, p) / (Var(y) + Var(p) + (ȳ - p̄)²).
 
     Variances are those of the rows themselves (divided by n). Undefined where both are constant.

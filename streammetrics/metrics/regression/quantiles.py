@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.constraints import Bins, Share
 from streammetrics.core.results.values import Interval
-from streammetrics.metrics.regression.base import OutputwiseMetric, averaged
+from streammetrics.metrics.regression.base import RegressionMetric, averaged
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.values import QuantileMethod, ValueHistogram
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["AbsoluteErrorQuantile", "MaxError", "MedianAbsoluteError"]
 
 
-class MaxError(OutputwiseMetric):
+class MaxError(RegressionMetric):
     """Largest absolute error, max |y - p|.
 
     Args: see `RegressionMetric`.
@@ -43,7 +43,7 @@ class MaxError(OutputwiseMetric):
         return averaged(np.maximum(errors.high, 0.0 - errors.low).tolist(), self.multioutput)
 
 
-class ErrorQuantile(OutputwiseMetric):
+class ErrorQuantile(RegressionMetric):
     """A quantile of the absolute error, certain to lie in `bounds`."""
 
     max_bins: Bins = 1 << 20
@@ -60,7 +60,7 @@ class ErrorQuantile(OutputwiseMetric):
         """Return the quantile, or the middle of the interval it lies in."""
         return averaged([e.value for e in self._estimates(errors)], self.multioutput)
 
-    def interval(self, errors: ValueHistogram) -> Interval:
+    def interval(self, errors: ValueHistogram) -> Interval[Value]:
         """Return what the quantile certainly lies in."""
         estimates = self._estimates(errors)
         return Interval(

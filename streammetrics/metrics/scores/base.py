@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import Curves
 from streammetrics.core.results.values import Interval, LabelledArray
+from streammetrics.core.types import Floats, V_co
 from streammetrics.metrics.averages import ZeroDivision, lone_doubt, mean_of_classes
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.histogram import MAX_BINS, ScoreHistogram
@@ -20,17 +21,18 @@ from streammetrics.statistics.scores.histogram import MAX_BINS, ScoreHistogram
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from streammetrics.core.results.curves import Points
     from streammetrics.core.statistic import Statistic
     from streammetrics.metrics.scores.view import Staircase
+
+C = TypeVar("C", bound="Points")
 
 # Every formula of this family is at most 1 and takes a few dozen roundings of 2**-53 at most, on
 # sums right to a unit in the last place; this is more than they can add up to.
 ROUNDING = 2.0**-46
 
 
-class ScoredMetric(Metric):
+class ScoredMetric(Metric[V_co]):
     """A metric of labels and their scores.
 
     Args:
@@ -60,6 +62,11 @@ class ScoredMetric(Metric):
         """Take rows: labels (n,), and scores of the positive class (n,) or of K classes (n, K)."""
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 
+    def _histogram(self, max_bins: int) -> ScoreHistogram:
+        return ScoreHistogram(
+            max_bins=max_bins, from_logits=self.from_logits, **self._schema_options
+        )
+
     @property
     def _schema_options(self) -> dict[str, Any]:
         return {
@@ -70,8 +77,8 @@ class ScoredMetric(Metric):
         }
 
 
-class ScoreMetric(ScoredMetric):
-    """A metric of how scores order the labels, exact up to `max_bins` distinct scores.
+class ScoreMetric(ScoredMetric[V_co]):
+    """A curve over all thresholds, exact up to `max_bins` distinct scores.
 
     Args:
         max_bins: How many distinct scores are told apart. Past that, neighbours share a cell:
@@ -83,20 +90,18 @@ class ScoreMetric(ScoredMetric):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram."""
-        histogram = ScoreHistogram(
-            max_bins=self.max_bins, from_logits=self.from_logits, **self._schema_options
-        )
-        return (histogram,)
+        return (self._histogram(self.max_bins),)
 
     def is_exact(self, scores: ScoreHistogram, *_: Any) -> bool:
         """Whether every cell holds a single score."""
         return scores.exact
 
 
-class ClassScoreMetric(ScoreMetric):
+class ClassScoreMetric(ScoredMetric[float | Floats]):
     """A number for one class against the rest, and how those of (n, K) scores are averaged.
 
     Args:
+        max_bins: How many distinct scores are told apart, as in `ScoreMetric`.
         average: ``"macro"``: the mean of the classes' values; ``"weighted"``: weighted by the
             rows of each class. ``None``: an array.
         zero_division: The value of a class for which it is not defined. ``None``: ``nan`` where
@@ -104,30 +109,38 @@ class ClassScoreMetric(ScoreMetric):
             `UndefinedMetricWarning` that names it. A number counts as given.
     """
 
+    max_bins: Bins = MAX_BINS
     average: Literal["macro", "weighted"] | None = "macro"
     zero_division: ZeroDivision = None
 
-    _younger = ScoreMetric._younger | {"zero_division"}
+    _younger = ScoredMetric._younger | {"zero_division"}
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the score histogram."""
+        return (self._histogram(self.max_bins),)
+
+    def is_exact(self, scores: ScoreHistogram, *_: Any) -> bool:
+        """Whether every cell holds a single score."""
+        return scores.exact
 
     @abstractmethod
-    def _value(self, stairs: Staircase) -> float:
+    def read(self, stairs: Staircase) -> float:
         """Return the value of one class, ``nan`` where it is undefined."""
 
     @abstractmethod
-    def _span(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return a lower bound, the value and an upper bound, right up to `ROUNDING`."""
 
-    def readout(self, scores: ScoreHistogram, *_: Any) -> float | NDArray[np.float64]:
+    def readout(self, scores: ScoreHistogram, *_: Any) -> float | Floats:
         """Read the classes and average them."""
-        value: float | NDArray[np.float64] = self._judged(scores)[0]
-        return value
+        return self._judged(scores)[0]
 
-    def _judged(self, scores: Any, *_: Any) -> tuple[Any, str]:
+    def _judged(self, scores: Any, *_: Any) -> tuple[float | Floats, str]:
         classes = staircases(scores)
-        value, doubt = self._averaged(classes, [self._value(stairs) for stairs in classes])
+        value, doubt = self._averaged(classes, [self.read(stairs) for stairs in classes])
         return value, doubt or self._why_nan(value)
 
-    def interval(self, scores: ScoreHistogram, *_: Any) -> Interval:
+    def interval(self, scores: ScoreHistogram, *_: Any) -> Interval[float | Floats]:
         """Bound the classes and average the bounds."""
         classes = staircases(scores)
         spans = [self._sides(stairs) for stairs in classes]
@@ -136,14 +149,14 @@ class ClassScoreMetric(ScoreMetric):
 
     def _sides(self, stairs: Staircase) -> tuple[float, float]:
         if stairs.exact:
-            value = self._value(stairs)
+            value = self.read(stairs)
             return value, value
-        low, high = outward(*self._span(stairs))
+        low, high = outward(*self.certain(stairs))
         return float(low), float(high)
 
     def _averaged(
         self, classes: tuple[Staircase, ...], values: list[float]
-    ) -> tuple[float | NDArray[np.float64], str]:
+    ) -> tuple[float | Floats, str]:
         if len(classes) == 1:
             some = classes[0].positives or classes[0].negatives
             return (self._filled(values[0]) if some else math.nan), ""
@@ -172,6 +185,6 @@ def outward(low: Any, value: Any, high: Any) -> tuple[Any, Any]:
     )
 
 
-def one_or_all(curves: Sequence[Any], labels: tuple[Any, ...] | None) -> Any:
+def one_or_all(curves: Sequence[C], labels: tuple[Any, ...] | None) -> C | Curves:
     """Return the only curve, or one for each class."""
     return curves[0] if len(curves) == 1 else Curves(curves, labels or range(len(curves)))

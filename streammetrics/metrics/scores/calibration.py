@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.constraints import Between
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.results.curves import Points
+from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.values import Interval
 from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all, outward
 from streammetrics.metrics.scores.view import staircases
@@ -75,7 +75,7 @@ class CalibrationError(ClassScoreMetric):
         """Return the score histogram, and the check that scores are probabilities."""
         return (*super().statistics(), *_check(self))
 
-    def _value(self, stairs: Staircase) -> float:
+    def read(self, stairs: Staircase) -> float:
         """Return the error with every cell in its middle."""
         bins = _read(stairs, self.n_bins)
         rows, gap = _floats(bins.rows), np.abs(_floats(bins.positives - bins.scores))
@@ -83,7 +83,7 @@ class CalibrationError(ClassScoreMetric):
             return math.nan
         return self._whole(self._parts(gap, rows), rows.sum())
 
-    def _span(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the error with the least, the middle and the largest gap of each bin."""
         bins = _read_uncertain(stairs, self.n_bins)
         rows, below, above = bins.p + bins.n, bins.p - bins.high, bins.p - bins.low
@@ -105,7 +105,7 @@ class CalibrationError(ClassScoreMetric):
         total = stairs.positives + stairs.negatives
         return (
             self._whole(self._parts(least, held), total),
-            self._value(stairs),
+            self.read(stairs),
             self._whole(np.max(most, axis=0), total),
         )
 
@@ -123,7 +123,7 @@ class CalibrationError(ClassScoreMetric):
         return float(error if self.norm == "l1" else np.sqrt(error))
 
 
-class CalibrationCurve(ScoreMetric):
+class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
     """Fraction of positives and mean score in each of `n_bins` bins of equal width on [0, 1].
 
     Bins hold scores above their lower edge up to their upper one, the first also 0; bins without
@@ -152,19 +152,20 @@ class CalibrationCurve(ScoreMetric):
         """Return the score histogram, and the check that scores are probabilities."""
         return (*super().statistics(), *_check(self))
 
-    def readout(self, scores: ScoreHistogram, *_: Any) -> Any:
+    def readout(self, scores: ScoreHistogram, *_: Any) -> CalibrationPoints | Curves:
         """Return the curve with every cell in its middle, or one for each class."""
         return one_or_all(
             [_points(_read(stairs, self.n_bins)) for stairs in staircases(scores)], self.labels
         )
 
-    def interval(self, scores: ScoreHistogram, *_: Any) -> Interval:
+    def interval(self, scores: ScoreHistogram, *_: Any) -> Interval[CalibrationPoints | Curves]:
         """Return the curve with the least and with the most that each point may have."""
-        spans = [self._span(stairs) for stairs in staircases(scores)]
+        spans = [self.certain(stairs) for stairs in staircases(scores)]
         low, high = zip(*spans, strict=True)
         return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
 
-    def _span(self, stairs: Staircase) -> tuple[CalibrationPoints, CalibrationPoints]:
+    def certain(self, stairs: Staircase) -> tuple[CalibrationPoints, CalibrationPoints]:
+        """Return the least and the most that each point of one class may have."""
         read = _read(stairs, self.n_bins)
         value = _points(read)
         if stairs.exact:
@@ -307,6 +308,6 @@ def rows_of_bins(scores: ScoreHistogram, n_bins: int) -> list[Floats]:
     return [held[held > 0] if held.any() else np.zeros(1) for held in rows]
 
 
-def _check(metric: ScoreMetric) -> tuple[Statistic, ...]:
+def _check(metric: CalibrationError | CalibrationCurve) -> tuple[Statistic, ...]:
     """Return the statistic that checks probabilities, where they are not made of logits."""
     return () if metric.from_logits else (Probabilities(**metric._schema_options),)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from streammetrics.core.constraints import Between
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.results.curves import Points
+from streammetrics.core.results.curves import Curves, Points
 from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all
 from streammetrics.metrics.scores.view import staircases
 
@@ -50,7 +49,7 @@ class PRPoints(Points, _PR):
     __slots__ = ()
 
 
-class ROCCurve(ScoreMetric):
+class ROCCurve(ScoreMetric[ROCPoints | Curves]):
     """Receiver operating characteristic: TP / P over FP / N, from the highest threshold down.
 
     The first point is (0, 0) at the threshold ``inf``, then one for every distinct score; past
@@ -71,12 +70,12 @@ class ROCCurve(ScoreMetric):
         [inf, 0.8, 0.4, 0.35, 0.1]
     """
 
-    def readout(self, scores: ScoreHistogram) -> Any:
+    def readout(self, scores: ScoreHistogram) -> ROCPoints | Curves:
         """Return the curve, or one for each class."""
         return one_or_all([_roc_points(stairs) for stairs in staircases(scores)], self.labels)
 
 
-class PrecisionRecallCurve(ScoreMetric):
+class PrecisionRecallCurve(ScoreMetric[PRPoints | Curves]):
     """Precision TP / (TP + FP) over recall TP / P, from the lowest threshold up.
 
     One point for every distinct score, past `max_bins` of them one for every cell at its lower
@@ -97,7 +96,7 @@ class PrecisionRecallCurve(ScoreMetric):
         [0.1, 0.35, 0.4, 0.8]
     """
 
-    def readout(self, scores: ScoreHistogram) -> Any:
+    def readout(self, scores: ScoreHistogram) -> PRPoints | Curves:
         """Return the curve, or one for each class."""
         return one_or_all([_pr_points(stairs) for stairs in staircases(scores)], self.labels)
 
@@ -153,11 +152,11 @@ class ROCAUC(ClassScoreMetric):
 
     max_fpr: Annotated[float, Between(0, 1, without=(0,))] | None = None
 
-    def _value(self, stairs: Staircase) -> float:
+    def read(self, stairs: Staircase) -> float:
         """Return the area with cells as ties."""
-        return self._span(stairs)[1]
+        return self.certain(stairs)[1]
 
-    def _span(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the area with negatives first, with ties, and with positives first in cells."""
         if not stairs.positives or not stairs.negatives:
             return math.nan, math.nan, math.nan
@@ -207,43 +206,38 @@ def _dot(x: NDArray[Any], y: NDArray[Any]) -> Fraction:
     return ExactSum.product(x, y).fraction()
 
 
-class _PrecisionArea(ClassScoreMetric):
-    """An area over recall: a sum over cells of bounded terms, divided by the positives."""
+class _Heights(Protocol):
+    """How high the area over recall is in each cell."""
 
-    def _value(self, stairs: Staircase) -> float:
-        """Return the area with the best guess for each cell of several scores."""
-        return self._span(stairs)[1]
-
-    def _span(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the area with the least, the best guess and the most of each cell."""
-        if not stairs.positives:
-            return math.nan, math.nan, math.nan
-        sums = [ExactSum.zero()] * 3
-        for steps in stairs.steps():
-            tied = self._tied(steps)
-            heights = [tied]
-            if not steps.single.all():
-                least, most = self._least(steps, stairs.least), self._most(steps)
-                guess = np.clip(_halfway(steps, stairs.least), least, most)
-                heights = [np.where(steps.single, tied, each) for each in (least, guess, most)]
-            parts = [ExactSum.of(steps.p * height) for height in heights]
-            sums = [
-                total + part for total, part in zip(sums, parts * (3 // len(parts)), strict=True)
-            ]
-        low, value, high = (min(_float(total) / stairs.positives, 1.0) for total in sums)
-        return low, value, high
-
-    @abstractmethod
     def _tied(self, steps: Steps) -> Floats:
         """Return the height over recall of cells of one score."""
 
-    @abstractmethod
     def _least(self, steps: Steps, row: float) -> Floats:
         """Return the least mean height of cells of several, where a row weighs at least `row`."""
 
-    @abstractmethod
     def _most(self, steps: Steps) -> Floats:
         """Return the largest mean height that they may have."""
+
+
+def _precision_area(heights: _Heights, stairs: Staircase) -> tuple[float, float, float]:
+    """Return the area over recall with the least, the best guess and the most of each cell.
+
+    It is a sum over cells of bounded terms, divided by the positives.
+    """
+    if not stairs.positives:
+        return math.nan, math.nan, math.nan
+    sums = [ExactSum.zero()] * 3
+    for steps in stairs.steps():
+        tied = heights._tied(steps)
+        each = [tied]
+        if not steps.single.all():
+            least, most = heights._least(steps, stairs.least), heights._most(steps)
+            guess = np.clip(_halfway(steps, stairs.least), least, most)
+            each = [np.where(steps.single, tied, height) for height in (least, guess, most)]
+        parts = [ExactSum.of(steps.p * height) for height in each]
+        sums = [total + part for total, part in zip(sums, parts * (3 // len(parts)), strict=True)]
+    low, value, high = (min(_float(total) / stairs.positives, 1.0) for total in sums)
+    return low, value, high
 
 
 def _float(total: ExactSum) -> float:
@@ -265,7 +259,7 @@ def _precision(tp: NDArray[Any], fp: NDArray[Any]) -> Floats:
     return precision
 
 
-class AveragePrecision(_PrecisionArea):
+class AveragePrecision(ClassScoreMetric):
     """Area under the precision-recall curve by steps: sum of (R_i - R_i-1) * precision_i.
 
     A cell of several scores adds at most what it would with its positives first and tied, at
@@ -282,6 +276,14 @@ class AveragePrecision(_PrecisionArea):
         0.8333333333333333
     """
 
+    def read(self, stairs: Staircase) -> float:
+        """Return the area with the best guess for each cell of several scores."""
+        return self.certain(stairs)[1]
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the area with the least, the best guess and the most of each cell."""
+        return _precision_area(self, stairs)
+
     def _tied(self, steps: Steps) -> Floats:
         """Every positive has the precision at the threshold of the cell."""
         return _precision(steps.tp, steps.fp)
@@ -296,7 +298,7 @@ class AveragePrecision(_PrecisionArea):
         return _precision(steps.tp, steps.fp_above)
 
 
-class PRAUC(_PrecisionArea):
+class PRAUC(ClassScoreMetric):
     """Area under the precision-recall curve by trapezoids, from (recall 0, precision 1).
 
     A straight line between points of this curve is too optimistic; `AveragePrecision` is not. A
@@ -313,6 +315,14 @@ class PRAUC(_PrecisionArea):
         >>> sm.PRAUC().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
         0.7916666666666666
     """
+
+    def read(self, stairs: Staircase) -> float:
+        """Return the area with the best guess for each cell of several scores."""
+        return self.certain(stairs)[1]
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the area with the least, the best guess and the most of each cell."""
+        return _precision_area(self, stairs)
 
     def _tied(self, steps: Steps) -> Floats:
         """One line from the point before the cell to the point after it."""

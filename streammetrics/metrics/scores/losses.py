@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["BrierScore", "LogLoss"]
 
 
-class LogLoss(ScoredMetric):
+class LogLoss(ScoredMetric[float]):
     """Mean negative log-likelihood of the true class: -log p for it, averaged over rows.
 
     Probabilities are clipped to [2**-52, 1 - 2**-52], also where they come as float32, so that no
@@ -47,7 +47,7 @@ class LogLoss(ScoredMetric):
         return losses.mean()
 
 
-class BrierScore(ScoredMetric):
+class BrierScore(ScoredMetric[float]):
     """Mean squared error of probabilities: the sum over classes of (p_k - [true class is k])**2.
 
     ``nan`` of no rows.

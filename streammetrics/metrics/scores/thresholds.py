@@ -1,10 +1,14 @@
-"""Best values over all thresholds: the highest point of a curve under a condition."""
+"""Best values over all thresholds: the highest point of a curve under a condition.
+
+At the edges of cells everything is known, so the best of them is certainly reached: it is what
+`compute()` gives and the lower bound. Inside a cell of several scores a threshold passes at best
+all positives and no negative, or the reverse: those corners give the upper bound.
+"""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -24,59 +28,7 @@ __all__ = [
 ]
 
 
-class BestThreshold(ClassScoreMetric):
-    """The highest value that any threshold gives.
-
-    At the edges of cells everything is known, so the best of them is certainly reached: it is
-    what `compute()` gives and the lower bound. Inside a cell of several scores a threshold passes
-    at best all positives and no negative, or the reverse: those corners give the upper bound.
-    """
-
-    @abstractmethod
-    def _reached(
-        self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
-    ) -> NDArray[Any]:
-        """Return the values, times `_scale`, of thresholds that call so many positive.
-
-        The condition is met by `margin` more than asked for.
-        """
-
-    def _scale(self, stairs: Staircase) -> float:  # noqa: ARG002 - for those that depend on it
-        """Return what `_reached` is to be divided by."""
-        return 1
-
-    @abstractmethod
-    def _undefined(self, stairs: Staircase) -> bool:
-        """Whether a class that is needed has no rows."""
-
-    def _value(self, stairs: Staircase) -> float:
-        """Return the best of the thresholds at edges."""
-        return math.nan if self._undefined(stairs) else self._best(stairs, 0.0)
-
-    def _span(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the best of the edges, with a margin below it, and of edges and corners."""
-        value = self._value(stairs)
-        if math.isnan(value):
-            return value, value, value
-        margin = 0.0 if stairs.counted else ROUNDING
-        low = self._best(stairs, margin) if margin else value
-        return low, value, self._best(stairs, -margin, corners=True)
-
-    def _best(self, stairs: Staircase, margin: float, *, corners: bool = False) -> float:
-        none = np.zeros(1, np.int64)
-        best = self._reached(stairs, none, none, margin).max()
-        for steps in stairs.steps():
-            places = [(steps.tp, steps.fp)]
-            if corners:
-                single = steps.single
-                places.append((steps.tp, np.where(single, steps.fp, steps.fp_above)))
-                places.append((np.where(single, steps.tp, steps.tp_above), steps.fp))
-            for tp, fp in places:
-                best = max(best, self._reached(stairs, tp, fp, margin).max())
-        return float(best.item() / self._scale(stairs))
-
-
-class KolmogorovSmirnov(BestThreshold):
+class KolmogorovSmirnov(ClassScoreMetric):
     """Largest distance between the classes' distributions of scores: the maximum of abs(TPR - FPR).
 
     ``nan`` without rows of both classes.
@@ -91,26 +43,31 @@ class KolmogorovSmirnov(BestThreshold):
         0.5
     """
 
+    def read(self, stairs: Staircase) -> float:
+        """Return the best of the thresholds at edges."""
+        return _highest(self, stairs)
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the best of the edges, with a margin below it, and of edges and corners."""
+        return _certainly_highest(self, stairs)
+
     def _reached(
         self,
         stairs: Staircase,
         tp: NDArray[Any],
         fp: NDArray[Any],
         margin: float,  # noqa: ARG002
-    ) -> NDArray[Any]:
+    ) -> tuple[NDArray[Any], float]:
         """Return the distance times P * N, which is an integer for counts."""
-        return np.abs(tp * stairs.negatives - fp * stairs.positives)
-
-    def _scale(self, stairs: Staircase) -> float:
-        """Return P * N."""
-        return stairs.positives * stairs.negatives
+        gaps = np.abs(tp * stairs.negatives - fp * stairs.positives)
+        return gaps, stairs.positives * stairs.negatives
 
     def _undefined(self, stairs: Staircase) -> bool:
         """Both classes are needed."""
         return not stairs.positives or not stairs.negatives
 
 
-class RecallAtPrecision(BestThreshold):
+class RecallAtPrecision(ClassScoreMetric):
     """Highest recall of any threshold whose precision is at least `p`; 0 where none has it.
 
     Precision is compared as the float64 quotient TP / (TP + FP). ``nan`` without a positive.
@@ -134,19 +91,27 @@ class RecallAtPrecision(BestThreshold):
 
     p: Share
 
+    def read(self, stairs: Staircase) -> float:
+        """Return the best of the thresholds at edges."""
+        return _highest(self, stairs)
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the best of the edges, with a margin below it, and of edges and corners."""
+        return _certainly_highest(self, stairs)
+
     def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
-    ) -> NDArray[Any]:
+    ) -> tuple[NDArray[Any], float]:
         """Return recall where precision suffices, else 0."""
         enough = _rate(tp, tp + fp) >= min(self.p + margin, 1.0)
-        return np.where(enough, tp / np.float64(stairs.positives), 0.0)
+        return np.where(enough, tp / np.float64(stairs.positives), 0.0), 1.0
 
     def _undefined(self, stairs: Staircase) -> bool:
         """Positives are needed."""
         return not stairs.positives
 
 
-class PrecisionAtRecall(BestThreshold):
+class PrecisionAtRecall(ClassScoreMetric):
     """Highest precision of any threshold whose recall is at least `r`.
 
     Recall is compared as the float64 quotient TP / P; the threshold above all scores has recall 0
@@ -171,19 +136,27 @@ class PrecisionAtRecall(BestThreshold):
 
     r: Share
 
+    def read(self, stairs: Staircase) -> float:
+        """Return the best of the thresholds at edges."""
+        return _highest(self, stairs)
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the best of the edges, with a margin below it, and of edges and corners."""
+        return _certainly_highest(self, stairs)
+
     def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
-    ) -> NDArray[Any]:
+    ) -> tuple[NDArray[Any], float]:
         """Return precision where recall suffices, else 0."""
         enough = tp / np.float64(stairs.positives) >= min(self.r + margin, 1.0)
-        return np.where(enough, _rate(tp, tp + fp), 0.0)
+        return np.where(enough, _rate(tp, tp + fp), 0.0), 1.0
 
     def _undefined(self, stairs: Staircase) -> bool:
         """Positives are needed."""
         return not stairs.positives
 
 
-class SensitivityAtSpecificity(BestThreshold):
+class SensitivityAtSpecificity(ClassScoreMetric):
     """Highest true positive rate of any threshold whose specificity TN / N is at least `s`.
 
     Specificity is compared as the float64 quotient. ``nan`` without rows of both classes.
@@ -207,16 +180,64 @@ class SensitivityAtSpecificity(BestThreshold):
 
     s: Share
 
+    def read(self, stairs: Staircase) -> float:
+        """Return the best of the thresholds at edges."""
+        return _highest(self, stairs)
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the best of the edges, with a margin below it, and of edges and corners."""
+        return _certainly_highest(self, stairs)
+
     def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
-    ) -> NDArray[Any]:
+    ) -> tuple[NDArray[Any], float]:
         """Return the true positive rate where specificity suffices, else 0."""
         enough = (stairs.negatives - fp) / np.float64(stairs.negatives) >= min(self.s + margin, 1.0)
-        return np.where(enough, tp / np.float64(stairs.positives), 0.0)
+        return np.where(enough, tp / np.float64(stairs.positives), 0.0), 1.0
 
     def _undefined(self, stairs: Staircase) -> bool:
         """Both classes are needed."""
         return not stairs.positives or not stairs.negatives
+
+
+class _Aim(Protocol):
+    """What a threshold is to reach."""
+
+    def _reached(
+        self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
+    ) -> tuple[NDArray[Any], float]:
+        """Return the values of thresholds that call so many positive, times a scale, and that.
+
+        The condition is met by `margin` more than asked for.
+        """
+
+    def _undefined(self, stairs: Staircase) -> bool:
+        """Whether a class that is needed has no rows."""
+
+
+def _highest(aim: _Aim, stairs: Staircase, margin: float = 0.0, *, corners: bool = False) -> float:
+    """Return the best that a threshold reaches, nan where there is no such thing."""
+    if aim._undefined(stairs):
+        return math.nan
+    none = np.zeros(1, np.int64)
+    values, scale = aim._reached(stairs, none, none, margin)
+    best = values.max()
+    for steps in stairs.steps():
+        places = [(steps.tp, steps.fp)]
+        if corners:
+            single = steps.single
+            places.append((steps.tp, np.where(single, steps.fp, steps.fp_above)))
+            places.append((np.where(single, steps.tp, steps.tp_above), steps.fp))
+        for tp, fp in places:
+            best = max(best, aim._reached(stairs, tp, fp, margin)[0].max())
+    return float(best.item() / scale)
+
+
+def _certainly_highest(aim: _Aim, stairs: Staircase) -> tuple[float, float, float]:
+    value = _highest(aim, stairs)
+    margin = 0.0 if stairs.counted else ROUNDING
+    low = _highest(aim, stairs, margin) if margin else value
+    return low, value, _highest(aim, stairs, -margin, corners=True)
 
 
 def _rate(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,0 +1,165 @@
+"""Clusterings judged without a truth, by how far points lie from their centroids."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.results.values import KeyedValues
+from streammetrics.metrics.clustering.geometry import (
+    spread,
+    worst_ratios,
+)
+from streammetrics.metrics.clustering.points import InternalMetric, SampledMetric, as_centroids
+from streammetrics.statistics.clusters.centroids import CentroidSums
+from streammetrics.statistics.clusters.sums import ClusterSums
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.statistics.clusters.sample import PointSample
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["CalinskiHarabasz", "DaviesBouldin"]
+
+
+class CalinskiHarabasz(InternalMetric):
+    r"""Variance ratio of clusters, (B / (K - 1)) / (W / (n - K)).
+
+    B is the squared distance from the mean to the centroid of each point's cluster, W that from
+    the point to it, summed over all n points of K clusters. Sums are exact, and so are B and W
+    until they are divided: points far from the origin lose nothing. ``nan`` with fewer than two
+    clusters, and where W is 0 (scikit-learn gives 1.0).
+
+    Args:
+        nan_policy: see `InternalMetric`.
+
+    Memory and cost: 24 bytes a cluster and column; one pass.
+
+    Reference: `sklearn.metrics.calinski_harabasz_score`; Calinski and Harabasz (1974).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> ch = sm.CalinskiHarabasz()
+        >>> ch.update([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0]], [0, 0, 1, 1]).compute()
+        32.0
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sums of clusters."""
+        return (ClusterSums(nan_policy=self.nan_policy),)
+
+    def readout(self, sums: ClusterSums) -> float:
+        """Return the ratio from exact integers.
+
+        With S the sum of n points of square sum Q, S_k and n_k those of a cluster: the sum
+        A = Σ |S_k|² / n_k is taken with so many bits after the point that W = Q - A and
+        B = A - |S|² / n are zero or have 64 right ones, as neither can be between 0 and n**-3
+        units.
+        """
+        clusters, n = len(sums.labels), int(sums.counts.sum())
+        if not 2 <= clusters < n:
+            return math.nan
+        sums_of, exponent = sums.sums.integers()
+        squares, unit = sums.squares.integers()
+        base = min(2 * exponent, unit)
+        bits = 3 * n.bit_length() + clusters.bit_length() + 64
+        square_lengths = (sums_of * sums_of).sum(axis=1) << (2 * exponent - base + bits)
+        explained = int((square_lengths // sums.counts.astype(object)).sum())
+        mean = (int((sums_of.sum(axis=0) ** 2).sum()) << (2 * exponent - base + bits)) // n
+        within = (squares << (unit - base + bits)) - explained
+        between = explained - mean
+        if within <= clusters:
+            return math.nan
+        if between <= clusters:
+            return 0.0
+        try:
+            return float(between * (n - clusters) / (within * (clusters - 1)))
+        except OverflowError:
+            return math.inf
+
+
+class DaviesBouldin(SampledMetric):
+    r"""Mean over clusters of the worst (S_i + S_j) / M_ij with another cluster.
+
+    S is the mean distance of a cluster's points to its centroid, M the distance between two
+    centroids; smaller is better. Pairs of clusters with one centroid are left out, as in
+    scikit-learn; ``nan`` where no pair is left.
+
+    With `centroids`, (K, d), labels are the numbers of their rows, and both S and M use them
+    instead of the means: the index of a fitted model on any data, in one pass without keeping
+    points. On the data a k-means converged on the two are the same. Clusters without points
+    are left out.
+
+    Past `max_points` the centroids stay exact and S is estimated; the interval takes the points
+    left out to be anywhere in the box of their cluster.
+
+    Args:
+        centroids: Of a fitted model, coordinates up to 1e150; then nothing is sampled.
+        max_points: see `SampledMetric`, as `seed` and `nan_policy`.
+
+    Raises:
+        ValueError: Centroids are not a finite (K, d) matrix.
+
+    Memory and cost: 8 (d + 3) bytes a point kept; with centroids 32 bytes a cluster.
+
+    Reference: `sklearn.metrics.davies_bouldin_score`; Davies and Bouldin (1979).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> points, labels = [[0.0, 0.0], [0.0, 2.0], [4.0, 0.0], [4.0, 2.0]], [0, 0, 1, 1]
+        >>> sm.DaviesBouldin().update(points, labels).compute()
+        0.5
+        >>> sm.DaviesBouldin(centroids=[[0.0, 1.0], [4.0, 1.0]]).update(points, labels).compute()
+        0.5
+    """
+
+    centroids: Any = None
+
+    def check_parameters(self) -> None:
+        """Bring the centroids to tuples."""
+        self.centroids = as_centroids(self.centroids)
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return sums by centroid, or sums of clusters and a sample of points."""
+        if self.centroids is not None:
+            return (CentroidSums(centroids=self.centroids, nan_policy=self.nan_policy),)
+        return ClusterSums(nan_policy=self.nan_policy), self._sample()
+
+    def readout(self, *statistics: Any) -> float:
+        """Return the mean of the worst ratios."""
+        _, worst = self._by_cluster(*statistics)
+        return math.fsum(worst) / worst.size if worst.size else math.nan
+
+    def per_cluster(self) -> KeyedValues:
+        """Return the worst ratio of each cluster, by its label."""
+        statistics: Any = self._read()
+        labels, worst = self._by_cluster(*statistics)
+        return KeyedValues(dict(zip(labels.tolist(), worst.tolist(), strict=True)), "cluster")
+
+    def _by_cluster(
+        self, sums: Any, sample: PointSample | None = None
+    ) -> tuple[NDArray[Any], Floats]:
+        if sample is not None:
+            found = spread(sums, sample)
+            labels, counts = sums.labels, sums.counts
+            worst = worst_ratios(found.estimate, found.centroids)
+        else:
+            labels = np.flatnonzero(sums.counts)
+            counts = sums.counts[labels]
+            worst = worst_ratios(sums.means[labels], np.array(self.centroids)[labels])
+        defined = 2 <= len(labels) < counts.sum()
+        return labels, worst if defined else np.full(len(labels), math.nan)
+
+    def certain(self, *statistics: Any) -> tuple[float, float]:
+        """Return the mean worst ratios of the smallest and of the largest spreads."""
+        found = spread(*statistics)
+        if len(found.low) < 2:
+            return math.nan, math.nan
+        low = worst_ratios(found.low, found.centroids, slack=found.slack)
+        high = worst_ratios(found.high, found.centroids, slack=-found.slack)
+        return float(low.mean()) * (1 - 2.0**-40), float(high.mean()) * (1 + 2.0**-40)

@@ -1,0 +1,187 @@
+"""Clusterings judged without a truth, by how far points lie from each other."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from streammetrics.core.configured import require
+from streammetrics.core.results.values import KeyedValues
+from streammetrics.metrics.clustering.geometry import (
+    scaled,
+    smallest_gap,
+)
+from streammetrics.metrics.clustering.points import SampledMetric, as_centroids
+from streammetrics.statistics.clusters.centroids import CentroidSums
+from streammetrics.statistics.clusters.distances import (
+    Cloud,
+    lengths,
+    nearest_and_farthest,
+    silhouettes,
+)
+from streammetrics.statistics.clusters.rows import by_content
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.statistics.clusters.sample import PointSample
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["DunnIndex", "Silhouette"]
+
+
+class Silhouette(SampledMetric):
+    r"""Mean over points of (b - a) / max(a, b), from -1 to 1.
+
+    a is the mean distance of a point to the others of its cluster, b the smallest mean distance
+    to the points of another cluster; 0 for the only point of a cluster. ``nan`` with fewer than
+    two clusters, or where every point is one.
+
+    With `centroids`, (K, d), labels are the numbers of their rows, a is the distance to the own
+    centroid and b that to the closest other one: the *simplified* silhouette, another quantity
+    than the above, exact in one pass without keeping points.
+
+    Past `max_points` the value is that of the sample, brought into what is certain: its range, and
+    that the only points of their clusters have 0.
+
+    Args:
+        metric: ``"euclidean"``, or ``"sqeuclidean"`` for squared distances.
+        centroids: Of a fitted model, coordinates up to 1e150; then nothing is sampled.
+        max_points: see `SampledMetric`, as `seed` and `nan_policy`.
+
+    Raises:
+        ValueError: Centroids are not a finite (K, d) matrix.
+
+    Memory and cost: 8 (d + 3) bytes a point kept, and n² distances in blocks at `compute`; with
+        centroids 32 bytes a cluster.
+
+    Reference: `sklearn.metrics.silhouette_score`; Rousseeuw (1987); simplified: Hruschka, de
+        Castro and Campello (2004).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> points, labels = [[0.0], [1.0], [4.0], [5.0]], ["a", "a", "b", "b"]
+        >>> silhouette = sm.Silhouette().update(points, labels)
+        >>> round(silhouette.compute(), 4)
+        0.746
+        >>> silhouette.exact
+        True
+    """
+
+    metric: Literal["euclidean", "sqeuclidean"] = "euclidean"
+    centroids: Any = None
+
+    def check_parameters(self) -> None:
+        """Bring the centroids to tuples; a silhouette compares at least two."""
+        self.centroids = as_centroids(self.centroids)
+        several = self.centroids is None or len(self.centroids) > 1
+        require(self, "centroids", several, "at least two rows, as a silhouette compares them")
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return sums by centroid, or a sample of points."""
+        if self.centroids is None:
+            return (self._sample(),)
+        sums = CentroidSums(
+            centroids=self.centroids,
+            value="silhouette",
+            metric=self.metric,
+            nan_policy=self.nan_policy,
+        )
+        return (sums,)
+
+    def readout(self, held: Any) -> float:
+        """Return the mean over all points."""
+        _, means, counts = self._by_cluster(held)
+        value = math.fsum(means * counts) / float(counts.sum()) if len(means) else math.nan
+        if self.is_exact(held):
+            return value
+        low, high = self.certain(held)  # that of a sample may lie beyond what is certain
+        return min(max(value, low), high)
+
+    def per_cluster(self) -> KeyedValues:
+        """Return the mean over the points of each cluster, by its label."""
+        labels, means, _ = self._by_cluster(*self._read())
+        return KeyedValues(dict(zip(labels.tolist(), means.tolist(), strict=True)), "cluster")
+
+    def _by_cluster(self, held: Any) -> tuple[NDArray[Any], Floats, NDArray[np.int64]]:
+        """Return the labels of the clusters, the mean of each, and how many points it is of."""
+        if isinstance(held, CentroidSums):
+            labels = np.flatnonzero(held.counts)
+            counts = held.counts[labels]
+            means = np.where(counts > 1, held.means[labels], 0.0)
+        else:
+            present, codes = np.unique(held.rows.codes, return_inverse=True)
+            labels = held.labels[present]
+            rows, places = by_content(held.rows._replace(codes=codes), len(labels))
+            cloud = Cloud.of(rows.points, places[rows.codes], rows.copies)
+            amounts = np.bincount(cloud.codes, cloud.copies, len(labels))
+            counts = amounts.astype(np.int64)[places]
+            if 2 <= len(labels) < counts.sum():
+                values = silhouettes(cloud, len(labels), squared=self.metric == "sqeuclidean")
+                added = np.bincount(cloud.codes, cloud.copies * values, len(labels))
+                means = (added / amounts)[places]
+        if not 2 <= len(labels) < counts.sum():
+            means = np.full(len(labels), math.nan)
+        return labels, means, counts
+
+    def certain(self, *statistics: Any) -> tuple[float, float]:
+        """Return the range of values that points in clusters of several can have."""
+        counts = statistics[0].counts
+        if len(counts) < 2:
+            return math.nan, math.nan
+        share = float(counts[counts > 1].sum() / counts.sum())
+        return -share, share
+
+
+class DunnIndex(SampledMetric):
+    r"""Smallest distance between points of two clusters / largest distance within one.
+
+    ``nan`` with fewer than two clusters, or where no cluster has two different points.
+
+    Past `max_points` the value is that of the sample, which is never too small: leaving points
+    out only moves clusters apart and makes them narrower. The lower bound is from the boxes that
+    hold the points of each cluster.
+
+    Args:
+        max_points: see `SampledMetric`, as `seed` and `nan_policy`.
+
+    Memory and cost: 8 (d + 3) bytes a point kept; at `compute` the distances of those groups of
+        points that their bounding balls cannot rule out.
+
+    Reference: Dunn (1974), "Well-separated clusters and optimal fuzzy partitions".
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.DunnIndex().update([[0.0], [1.0], [4.0], [6.0]], [0, 0, 1, 1]).compute()
+        1.5
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return a sample of points."""
+        return (self._sample(),)
+
+    def readout(self, sample: PointSample) -> float:
+        """Return the ratio of the extreme distances of the sample."""
+        near, far = self._extremes(sample)
+        return near / far if far > 0.0 and near < math.inf else math.nan
+
+    def _extremes(self, sample: PointSample) -> tuple[float, float]:
+        rows = sample.rows
+        if not len(rows.codes):
+            return math.inf, 0.0
+        return nearest_and_farthest(Cloud.of(rows.points, rows.codes, rows.copies))
+
+    def certain(self, *statistics: Any) -> tuple[float, float]:
+        """Return the ratio for the boxes, and for the sample."""
+        (sample,) = statistics
+        _, (lowest, highest) = scaled(sample.low, sample.high)
+        widest = float(lengths(highest - lowest).max(initial=0.0))
+        if len(sample.labels) < 2 or widest == 0.0:
+            return math.nan, math.nan
+        near, far = self._extremes(sample)
+        low = smallest_gap(lowest, highest) / widest * (1 - 2.0**-40)
+        return low, near / far * (1 + 2.0**-40) if far > 0.0 else math.inf

@@ -1,0 +1,110 @@
+"""What metrics of clusterings without a truth share: points, and a sample of them."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streammetrics.core.constraints import MaxPoints, NanPolicy, Seed
+from streammetrics.core.errors import EstimateWarning
+from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import Interval
+from streammetrics.statistics.clusters.centroids import LARGEST
+from streammetrics.statistics.clusters.sample import PointSample
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.layout import State
+
+    Floats = NDArray[np.float64]
+
+
+class InternalMetric(Metric[float]):
+    """Base of the metrics of points and the labels of their clusters.
+
+    Args:
+        nan_policy: ``"raise"`` or ``"omit"`` rows with a missing value.
+    """
+
+    nan_policy: NanPolicy = "raise"
+
+    def update(self, X: Any, labels: Any) -> Self:  # noqa: N803 - the field's name for points
+        """Take a batch.
+
+        Args:
+            X: Points, (n, d) finite numbers, the same d in every batch; (n,) is one coordinate.
+            labels: The cluster of each point: integers, booleans or strings.
+
+        Raises:
+            InvalidBatchError: A column is not what it should be; nothing has changed.
+        """
+        return self.feed({"X": X, "labels": labels})
+
+
+class SampledMetric(InternalMetric):
+    """Base of the metrics that need the points, and keep up to a budget of them.
+
+    Up to `max_points` distinct (point, label) rows the value is exact. Beyond, it is computed from
+    a sample of them (those with the smallest seeded hash, each with the number of times it was
+    seen, the same in every order of arrival), `exact` is False, and the first `compute` says so
+    with an `EstimateWarning`.
+
+    Args:
+        max_points: How many distinct rows are kept.
+        seed: Of the hash that draws the sample; states merge only if it is the same.
+        nan_policy: ``"raise"`` or ``"omit"`` rows with a missing value.
+    """
+
+    max_points: MaxPoints = 20_000
+    seed: Seed = 0
+
+    def _sample(self) -> PointSample:
+        """Return an empty sample of this metric's budget."""
+        return PointSample(max_points=self.max_points, seed=self.seed, nan_policy=self.nan_policy)
+
+    def _computed(self, state: State, depth: int = 3) -> Any:
+        value = super()._computed(state, depth + 1)
+        if not self.is_exact(*self._chosen(state)) and not self.__dict__.get("_told", False):
+            self.__dict__["_told"] = True
+            warnings.warn(
+                f"{type(self).__name__} is an estimate: more than max_points={self.max_points:,} "
+                "distinct points were seen; bounds() gives what is certain",
+                EstimateWarning,
+                stacklevel=depth,
+            )
+        return value
+
+    def is_exact(self, *statistics: Any) -> bool:
+        """Whether every point seen was kept, or none is needed."""
+        return all(s.complete for s in statistics if isinstance(s, PointSample))
+
+    def interval(self, *statistics: Any) -> Interval[float]:
+        """Return what certainly holds the exact value."""
+        if self.is_exact(*statistics):
+            value = self.readout(*statistics)
+            return Interval(value, value)
+        low, high = self.certain(*statistics)
+        return Interval(float(low), float(high))
+
+    @abstractmethod
+    def certain(self, *statistics: Any) -> tuple[float, float]:
+        """Return bounds of the value where points were left out of the sample."""
+
+
+def as_centroids(centroids: Any) -> tuple[Any, ...] | None:
+    """Return a (K, d) matrix of centroids as a tuple of rows, or say what is wrong with it."""
+    if centroids is None:
+        return None
+    try:
+        matrix = np.array(centroids, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"centroids must be a (K, d) matrix of numbers: {error}") from None
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(f"centroids has shape {matrix.shape}; expected (K, d), K and d at least 1")
+    if not bool((np.abs(matrix) <= LARGEST).all()):
+        raise ValueError(f"centroids must be finite, and at most {LARGEST:g} in magnitude")
+    return tuple(map(tuple, (matrix + 0.0).tolist()))

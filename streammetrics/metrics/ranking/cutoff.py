@@ -1,0 +1,140 @@
+"""Rankings of documents that are relevant or not, by the first k results alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from streammetrics.core.constraints import AtLeast
+from streammetrics.metrics.ranking.base import AtK
+from streammetrics.metrics.ranking.view import ratio
+
+if TYPE_CHECKING:
+    from streammetrics.metrics.ranking.view import Floats, Ranking
+
+__all__ = ["FBetaAtK", "HitRateAtK", "PrecisionAtK", "RecallAtK"]
+
+
+class PrecisionAtK(AtK):
+    """Share of the first k results that are relevant, hits / k, also where fewer are retrieved.
+
+    Args:
+        k: How many results count.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: the results that score as high as a query's k-th, its relevant documents by
+    name, and the counts of its grades.
+
+    Reference: trec_eval ``P_k``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.PrecisionAtK(k=2)
+        >>> metric.update(query=[1, 1, 1], relevance=[0, 1, 1], score=[0.9, 0.8, 0.1]).compute()
+        0.5
+    """
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return hits / k."""
+        return ranking.hits() / self.k
+
+
+class RecallAtK(AtK):
+    """Share of the relevant documents that are among the first k results, hits / R.
+
+    R counts every document judged relevant, retrieved or not.
+
+    Args:
+        k: How many results count.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: as `PrecisionAtK`, and the same statistic.
+
+    Reference: trec_eval ``recall_k``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.RecallAtK(k=2)
+        >>> metric.update(query=["a"] * 3, relevance=[0, 1, 1], score=[0.9, 0.8, None]).compute()
+        0.5
+    """
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return hits / R."""
+        return ratio(ranking.hits(), ranking.n_relevant)
+
+
+class HitRateAtK(AtK):
+    """Share of queries with a relevant document among the first k results (success).
+
+    With ties in expectation it is 1 - C(n - r, m) / C(n, m), where the first k take m of a group
+    of n tied results, r of them relevant.
+
+    Args:
+        k: How many results count.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: as `PrecisionAtK`, and the same statistic.
+
+    Reference: trec_eval ``success_k``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.HitRateAtK(k=1)
+        >>> metric.update([1, 1, 2, 2], [1, 0, 0, 1], [0.9, 0.8, 0.9, 0.8]).compute()
+        0.5
+    """
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return 1 - the probability that no result is relevant."""
+        groups = ranking.groups
+        groups = groups.at((groups.relevant > 0) & (groups.within > 0))
+        miss = np.ones(ranking.n_queries)
+        whole = groups.within == groups.size
+        miss[groups.query[whole]] = 0.0
+        partial = groups.at(~whole)  # one of a query at most: the one that the k-th is in
+        if len(partial.query):
+            group, place, _ = partial.places()
+            left = partial.size[group] - place
+            none = np.maximum(left - partial.relevant[group], 0) / left
+            starts = np.flatnonzero(place == 0)
+            miss[partial.query] *= np.multiply.reduceat(none, starts)
+        return 1.0 - miss
+
+
+class FBetaAtK(AtK):
+    """Weighted harmonic mean of precision and recall at k, (1 + b^2) hits / (b^2 R + k).
+
+    Args:
+        k: How many results count.
+        beta: How many times as much recall weighs as precision; not negative.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Raises:
+        ValueError: `beta` is negative or not finite.
+
+    Memory and cost: as `PrecisionAtK`, and the same statistic.
+
+    Reference: van Rijsbergen, Information Retrieval (1979), ch. 7.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.FBetaAtK(k=2)
+        >>> metric.update(query=[1, 1, 1], relevance=[0, 1, 1], score=[0.9, 0.8, 0.1]).compute()
+        0.5
+    """
+
+    beta: Annotated[float, AtLeast(0)] = 1.0
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return (1 + b^2) hits / (b^2 R + k)."""
+        if self.beta > 1024.0:  # over the square of beta, which can overflow
+            share = 1 / self.beta / self.beta
+            return ratio((1 + share) * ranking.hits(), ranking.n_relevant + share * self.k)
+        weight = self.beta * self.beta
+        return ratio((1 + weight) * ranking.hits(), weight * ranking.n_relevant + self.k)
