@@ -88,6 +88,74 @@ def test_the_state_is_a_function_of_the_rows(oracle):
     assert blob(back) == blob(fed(metric, rows, rows))
 
 
+HOSTILE = np.array([1e308, -1e308, 5e-324, 1e-170, -0.0, 1e16, 1.0, 1e200, 0.1])
+
+
+def hostile(rng, n):
+    return np.where(rng.random(n) < 0.3, rng.choice(HOSTILE[3:], n), rng.normal(size=n))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("metrics", "rows"),
+    [
+        (
+            [sm.MAE(), sm.MSE(), sm.R2(), sm.HuberLoss()],
+            lambda rng, n: {"y_true": hostile(rng, n), "y_pred": hostile(rng, n)},
+        ),
+        (
+            [sm.MSE(multioutput="raw_values"), sm.R2(multioutput="raw_values")],
+            lambda rng, n: {"y_true": rng.normal(size=(n, 3)), "y_pred": rng.normal(size=(n, 3))},
+        ),
+        (
+            [sm.MAE(), sm.R2()],
+            lambda rng, n: {"y_true": rng.integers(-(2**62), 2**62, n), "y_pred": rng.random(n)},
+        ),
+        (
+            [sm.Mean(), sm.Variance(), sm.Sum(), sm.Count()],
+            lambda rng, n: {"values": rng.choice(HOSTILE[2:], n)},
+        ),
+        (
+            [sm.F1(threshold=0.5), sm.LogLoss(), sm.BrierScore(), sm.ROCAUC(max_bins=8)],
+            lambda rng, n: {"y_true": rng.integers(0, 2, n), "y_score": rng.random(n)},
+        ),
+        (
+            [sm.LogLoss(), sm.BrierScore(), sm.ROCAUC(max_bins=8)],
+            lambda rng, n: {
+                "y_true": rng.integers(0, 3, n),
+                "y_score": np.eye(3)[rng.integers(0, 3, n)] * 0.7 + 0.1,
+            },
+        ),
+        (
+            [sm.F1(average=None)],
+            lambda rng, n: {"y_true": rng.integers(0, 9, n), "y_pred": rng.integers(0, 9, n)},
+        ),
+        (
+            [sm.Accuracy()],
+            lambda rng, n: {
+                "y_true": rng.integers(-(2**62), 2**62, n),
+                "y_pred": rng.integers(-(2**62), 2**62, n),
+            },
+        ),
+    ],
+)
+def test_forms_hold_what_fresh_statistics_do(metrics, rows, weighted):
+    rng = np.random.default_rng(11)
+    table = keyed(rows(rng, 700), rng, np.arange(20))
+    if weighted:
+        table["sample_weight"] = rng.choice([0.0, 1.0, 0.3, 1e-300, 2.0**70], 700)
+    metric = sm.MetricSet({str(place): metric for place, metric in enumerate(metrics)})
+    whole = fed(metric, table)
+    parts = fed(metric, *split_rows(table, rng))
+    parts.merge([fed(metric, batch) for batch in split_rows(table, rng)])
+    assert blob(parts) == blob(fed(metric, table, table))
+    groups = Groups.of(metric._layout, whole.flush())
+    for place, key in enumerate(groups.keys):
+        fresh = of(metric, taken(table, table[KEY] == key))
+        assert metric._at(groups.state(np.array([place]))) == fresh
+    assert metric._at(groups.state(np.arange(1, 20))) == of(metric, taken(table, table[KEY] > 0))
+
+
 def test_keys_are_dropped_and_joined():
     rng = np.random.default_rng(3)
     rows = {"y_true": rng.integers(0, 3, 500), "y_pred": rng.integers(0, 3, 500)}

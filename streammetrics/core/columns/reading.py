@@ -99,7 +99,7 @@ class Reading:
     def _refuse_kinds(self, batch: Batch, facts: Facts, more: Facts) -> None:
         """Raise where two columns that are to hold the same labels hold other kinds of them."""
         one, other = facts.get("labels"), more.get("labels")
-        if one is None or other is None or "strings" not in {one, other}:
+        if one == other or one is None or other is None or "strings" not in {one, other}:
             return
         first, second = (batch.title(field.names[0]) for field in self._fields[-2:])
         raise InvalidBatchError(

@@ -143,6 +143,13 @@ def _fed(held: _Held) -> _Held:
     if any(rows.weight is not None for rows in waiting):
         ones = [np.ones(r.codes.size) if r.weight is None else r.weight for r in waiting]
         weight = np.concatenate(ones)
+    return _Held(tuple(split(states, codes, columns, weight)))
+
+
+def split(
+    states: Sequence[Statistic], codes: NDArray[np.intp], columns: Sequence[Any], weight: Any
+) -> list[Statistic]:
+    """Return the state of each group after its rows."""
     narrow = codes.astype(np.uint16) if len(states) <= 1 << 16 else codes  # sorted by radix
     order = np.argsort(narrow, kind="stable")
     bounds = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(states)))]).tolist()
@@ -156,4 +163,4 @@ def _fed(held: _Held) -> _Held:
             part = slice(start, stop)
             own = None if weight is None else weight[part]
             state.update(*[column[part] for column in columns], weight=own)
-    return _Held(tuple(after))
+    return after

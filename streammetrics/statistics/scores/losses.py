@@ -81,10 +81,15 @@ class ProbabilityLossSum(Statistic):
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add the losses of rows: codes (n,) and scores (n,) or (n, K)."""
         codes, scores = columns
-        loss = ExactSum.of_terms(_LOSSES[self.loss][scores.ndim - 1], columns, weight)
+        loss = ExactSum.of_terms(self.terms, columns, weight)
         self.total = self.total - loss if self.loss == "log" else self.total + loss
         self.rows += Amount.of_rows(codes.size, weight)
         self.columns = 1 if scores.ndim == 1 else scores.shape[1]
+
+    def terms(self, codes: NDArray[Any], scores: Floats) -> Floats:
+        """Return the loss of each row, of the log loss negated."""
+        terms: Floats = _LOSSES[self.loss][scores.ndim - 1](codes, scores)
+        return terms
 
     def mean(self) -> float:
         """Return the mean loss, correctly rounded; ``nan`` of no rows."""

@@ -235,13 +235,14 @@ class LossSum(ExactSums):
         """The one sum."""
         return ("loss",)
 
-    def _terms(self, y: Floats, p: Floats) -> Floats:
+    def terms(self, y: Floats, p: Floats) -> Floats:
+        """Return the loss of each row."""
         return LOSSES[self.loss].terms(y, p, self.parameter)
 
     def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
         """Return the sum of the losses of rows."""
         try:
-            return {"loss": ExactSum.of_terms(self._terms, columns, weight)}
+            return {"loss": ExactSum.of_terms(self.terms, columns, weight)}
         except FloatingPointError:  # of a square
             y, p = columns
             d = _log_difference(y, p) if self.loss == "squared_log" else y - p

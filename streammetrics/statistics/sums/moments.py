@@ -114,19 +114,20 @@ class Moments(ExactSums):
         return regression_schema(self.nan_policy)
 
     @property
-    def _letters(self) -> str:
+    def letters(self) -> str:
+        """What the columns are called."""
         return {"values": "x", "target": "y", "pair": "yp"}[self.of]
 
     @property
     def names(self) -> tuple[str, ...]:
         """The letters of the columns, then those of the products: ``y p yy yp pp``."""
-        letters = self._letters
+        letters = self.letters
         products = [a + b for i, a in enumerate(letters) for b in letters[i:]]
         return {"count": (), "first": (*letters,), "second": (*letters, *products)}[self.order]
 
     def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
         """Return the sums of columns and products."""
-        letters = self._letters
+        letters = self.letters
         kept = columns[: len(letters)]
         if self.order == "count":
             return {}
@@ -141,8 +142,8 @@ class Moments(ExactSums):
         super().check_fields()
         if self.order != "second" or not self.width:
             return
-        squares = [self.centred(a, a) for a in self._letters]
-        products = self.centred(self._letters[0], self._letters[-1])
+        squares = [self.centred(a, a) for a in self.letters]
+        products = self.centred(self.letters[0], self.letters[-1])
         for low, high, product in zip(squares[0], squares[-1], products, strict=True):
             if min(low, high) < 0 or product**2 > low * high:
                 raise StateFormatError("the moments are not those of any rows")

@@ -1,0 +1,327 @@
+"""Fields of a state for many groups: one array of counts or of exact sums, and not one for each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import MANY, Amount, Weight
+from streammetrics.core.fields.plain import Width
+from streammetrics.core.fields.sums import NamedSums, Sum, each_plus
+from streammetrics.core.fields.tables import Pairs, PairTable
+from streammetrics.core.fields.unions import Union, moved
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.fields.field import StateField
+    from streammetrics.core.statistic import Statistic
+
+    Places = NDArray[np.intp]
+
+V = TypeVar("V")
+
+
+class GroupedField(ABC, Generic[V]):
+    """A field of a statistic, for groups 0 to ``size - 1``; values are immutable."""
+
+    def __init__(self, field: StateField[Any]) -> None:
+        self.field = field
+
+    @abstractmethod
+    def empty(self, of: Statistic, size: int) -> V:
+        """Return the values of no rows."""
+
+    @abstractmethod
+    def regrouped(self, value: V, places: Places, size: int) -> V:
+        """Return what the groups at each place hold together; -1 is nowhere."""
+
+    @abstractmethod
+    def plus(self, mine: V, other: V) -> V:
+        """Return what both hold together, group by group."""
+
+    @abstractmethod
+    def at(self, value: V, group: int) -> Any:
+        """Return the field's value of one group, which has rows."""
+
+    @abstractmethod
+    def joined(self, values: Sequence[Any], of: Statistic) -> V:
+        """Return the groups of which the field's values are given."""
+
+    @abstractmethod
+    def nbytes(self, value: V) -> int:
+        """Bytes held now."""
+
+
+class GroupedSum(GroupedField[ExactSum]):
+    """Exact sums, groups along the first axis."""
+
+    def empty(self, of: Statistic, size: int) -> ExactSum:
+        """Return sums of nothing."""
+        return ExactSum.zero((size, *self.field.empty(of).shape))
+
+    def regrouped(self, value: ExactSum, places: Places, size: int) -> ExactSum:
+        """Return the sums of groups that go to one place."""
+        return regrouped_sums(value, places, size)
+
+    def plus(self, mine: ExactSum, other: ExactSum) -> ExactSum:
+        """Return the sums of both."""
+        return mine + other
+
+    def at(self, value: ExactSum, group: int) -> ExactSum:
+        """Return the sums of one group."""
+        return value[group]
+
+    def joined(self, values: Sequence[ExactSum], of: Statistic) -> ExactSum:
+        """Return the sums of all groups."""
+        return joined_sums(values, self.field.empty(of).shape)
+
+    def nbytes(self, value: ExactSum) -> int:
+        """Bytes held now."""
+        return value.nbytes
+
+
+def regrouped_sums(value: ExactSum, places: Places, size: int) -> ExactSum:
+    """Return the sums of rows that go to one place, of which -1 is none."""
+    kept = np.flatnonzero(places >= 0)
+    if kept.size < places.size:
+        value, places = value[kept], places[kept]
+    return value.regroup(places, size)
+
+
+def joined_sums(values: Sequence[ExactSum], shape: tuple[int, ...]) -> ExactSum:
+    """Return sums of one shape as rows of an array of them."""
+    if not values:
+        return ExactSum.zero((0, *shape))
+    tables, exponent = ExactSum.aligned(values)
+    return ExactSum.of_digits(np.stack(tables), exponent)
+
+
+class GroupedNamedSums(GroupedField[dict[str, ExactSum]]):
+    """Exact sums by name, groups along the first axis; none while there are no rows."""
+
+    def empty(self, of: Statistic, size: int) -> dict[str, ExactSum]:  # noqa: ARG002 - as of no rows
+        """Return no sums."""
+        return {}
+
+    def regrouped(
+        self, value: dict[str, ExactSum], places: Places, size: int
+    ) -> dict[str, ExactSum]:
+        """Return the sums of groups that go to one place."""
+        return {name: regrouped_sums(total, places, size) for name, total in value.items()}
+
+    def plus(self, mine: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str, ExactSum]:
+        """Return the sums of both."""
+        return each_plus(mine, other)
+
+    def at(self, value: dict[str, ExactSum], group: int) -> dict[str, ExactSum]:
+        """Return the sums of one group."""
+        return {name: total[group] for name, total in value.items()}
+
+    def joined(
+        self,
+        values: Sequence[dict[str, ExactSum]],
+        of: Statistic,  # noqa: ARG002 - the values say it
+    ) -> dict[str, ExactSum]:
+        """Return the sums of all groups, of which those without rows have none."""
+        known = next(filter(None, values), {})
+        zeros = {name: ExactSum.zero(total.shape) for name, total in known.items()}
+        return {
+            name: joined_sums([(value or zeros)[name] for value in values], total.shape)
+            for name, total in known.items()
+        }
+
+    def nbytes(self, value: dict[str, ExactSum]) -> int:
+        """Bytes held now."""
+        return sum(total.nbytes for total in value.values())
+
+
+class GroupedWeight(GroupedField[Amount]):
+    """Amounts, groups along the first axis."""
+
+    def empty(self, of: Statistic, size: int) -> Amount:
+        """Return nothing of anything."""
+        return Amount.of_counts(np.zeros((size, *self._shape(of)), np.int64))
+
+    def _shape(self, of: Statistic) -> tuple[int, ...]:
+        return np.shape(self.field.empty(of).counts)
+
+    def regrouped(self, value: Amount, places: Places, size: int) -> Amount:
+        """Return the amounts of groups that go to one place."""
+        return regrouped_amounts(value, places, size)
+
+    def plus(self, mine: Amount, other: Amount) -> Amount:
+        """Return what there is of each together."""
+        return mine + other
+
+    def at(self, value: Amount, group: int) -> Amount:
+        """Return the amounts of one group."""
+        found = value.at(group)
+        return found if np.ndim(found.counts) else Amount(int(found.counts), found.weights)
+
+    def joined(self, values: Sequence[Amount], of: Statistic) -> Amount:
+        """Return the amounts of all groups."""
+        if all(value.weights is None and _is_small(value.counts) for value in values):
+            counts = np.array([value.counts for value in values], np.int64)
+            return Amount.of_counts(counts.reshape(len(values), *self._shape(of)))
+        return Amount.of_weights(joined_sums([value.exact() for value in values], self._shape(of)))
+
+    def nbytes(self, value: Amount) -> int:
+        """Bytes held now."""
+        return value.nbytes
+
+
+def _is_small(counts: Any) -> bool:
+    return not isinstance(counts, int) or counts < MANY
+
+
+def regrouped_amounts(value: Amount, places: Places, size: int) -> Amount:
+    """Return the amounts of rows that go to one place, of which -1 is none."""
+    if float(value.counts.sum(dtype=np.float64)) >= MANY:
+        return Amount.of_weights(regrouped_sums(value.exact(), places, size))
+    kept = np.flatnonzero(places >= 0)
+    counts = np.zeros((size, *value.counts.shape[1:]), np.int64)
+    np.add.at(counts, places[kept], value.counts[kept])
+    weights = None if value.weights is None else regrouped_sums(value.weights, places, size)
+    return Amount(counts, weights, int(counts.max(initial=0)))
+
+
+class GroupedWidth(GroupedField[int]):
+    """How many numbers a row has: one for all groups, as all rows have as many."""
+
+    def empty(self, of: Statistic, size: int) -> int:  # noqa: ARG002 - as of no rows
+        """Return 0."""
+        return 0
+
+    def regrouped(self, value: int, places: Places, size: int) -> int:
+        """Return the same, while there is a group."""
+        return value if size and places.size else 0
+
+    def plus(self, mine: int, other: int) -> int:
+        """Return the one there is."""
+        width: int = self.field.plus(mine, other)
+        return width
+
+    def at(self, value: int, group: int) -> int:  # noqa: ARG002 - all have as many
+        """Return the same."""
+        return value
+
+    def joined(self, values: Sequence[int], of: Statistic) -> int:  # noqa: ARG002 - the values say it
+        """Return the one there is."""
+        width = 0
+        for value in values:
+            width = self.field.plus(width, value)
+        return width
+
+    def nbytes(self, value: int) -> int:  # noqa: ARG002 - all are of one size
+        """Bytes of a number."""
+        return 8
+
+
+class Cells(NamedTuple):
+    """Pairs of labels by group: a code is ``(group * rows + row) * columns + column``."""
+
+    row_labels: NDArray[Any]
+    column_labels: NDArray[Any]
+    codes: NDArray[np.int64]
+    amount: Amount
+
+    @property
+    def area(self) -> int:
+        """How many codes a group has."""
+        return max(len(self.row_labels) * len(self.column_labels), 1)
+
+    def recoded(self, rows: Union, columns: Union, *, mine: bool) -> NDArray[np.int64]:
+        """Return the codes for other labels, of which these are some."""
+        to_rows, to_columns = (rows.mine, columns.mine) if mine else (rows.theirs, columns.theirs)
+        if to_rows is None and to_columns is None:
+            return self.codes
+        row, column = np.divmod(self.codes, max(len(self.column_labels), 1))
+        group, row = np.divmod(row, max(len(self.row_labels), 1))
+        row = group * len(rows.keys) + moved(to_rows, row)
+        codes: NDArray[np.int64] = row * len(columns.keys) + moved(to_columns, column)
+        return codes
+
+
+class GroupedPairs(GroupedField[Cells]):
+    """Amounts by group and pair of labels, of which only those that occur are held."""
+
+    def empty(self, of: Statistic, size: int) -> Cells:  # noqa: ARG002 - as of no rows
+        """Return no pairs."""
+        return Cells(*Pairs.empty())
+
+    def regrouped(self, value: Cells, places: Places, size: int) -> Cells:  # noqa: ARG002 - the places say it
+        """Return the pairs of groups that go to one place."""
+        group, cell = np.divmod(value.codes, value.area)
+        to = places[group]
+        kept = np.flatnonzero(to >= 0)
+        codes, amount = to[kept] * value.area + cell[kept], value.amount
+        if kept.size < to.size:
+            amount = amount.at(kept)
+        if (codes[1:] > codes[:-1]).all():
+            return value._replace(codes=codes, amount=amount)
+        codes, place = np.unique(codes, return_inverse=True)
+        return value._replace(codes=codes, amount=regrouped_amounts(amount, place, codes.size))
+
+    def plus(self, mine: Cells, other: Cells) -> Cells:
+        """Return the pairs of both."""
+        if not mine.codes.size or not other.codes.size:
+            return mine if mine.codes.size else other
+        rows = Union.of(mine.row_labels, other.row_labels)
+        columns = Union.of(mine.column_labels, other.column_labels)
+        pairs = Union.of(
+            mine.recoded(rows, columns, mine=True), other.recoded(rows, columns, mine=False)
+        )
+        size = len(pairs.keys)
+        amount = mine.amount.spread(pairs.mine, size) + other.amount.spread(pairs.theirs, size)
+        return Cells(rows.keys, columns.keys, pairs.keys, amount)
+
+    def at(self, value: Cells, group: int) -> Pairs:
+        """Return the pairs of one group, and its labels."""
+        first = group * value.area
+        low, high = np.searchsorted(value.codes, [first, first + value.area]).tolist()
+        part = slice(low, high)
+        amount = value.amount.at(part)
+        return Pairs.of(value.row_labels, value.column_labels, value.codes[part] - first, amount)
+
+    def joined(self, values: Sequence[Pairs], of: Statistic) -> Cells:
+        """Return the pairs of all groups."""
+        some = [pairs for pairs in values if pairs.codes.size]
+        if not some:
+            return self.empty(of, 0)
+        row_labels = np.unique(np.concatenate([pairs.row_labels for pairs in some]))
+        column_labels = np.unique(np.concatenate([pairs.column_labels for pairs in some]))
+        codes = []
+        for group, pairs in enumerate(values):
+            if pairs.codes.size:
+                row, column = pairs.places
+                row = np.searchsorted(row_labels, pairs.row_labels)[row]
+                column = np.searchsorted(column_labels, pairs.column_labels)[column]
+                codes.append((group * len(row_labels) + row) * len(column_labels) + column)
+        if all(pairs.amount.weights is None for pairs in some):
+            counts = np.concatenate([pairs.amount.counts for pairs in some])
+            amount = Amount.of_counts(counts)
+        else:
+            sums = [
+                pairs.amount.exact()[place] for pairs in some for place in range(len(pairs.codes))
+            ]
+            amount = Amount.of_weights(joined_sums(sums, ()))
+        return Cells(row_labels, column_labels, np.concatenate(codes), amount)
+
+    def nbytes(self, value: Cells) -> int:
+        """Bytes held now."""
+        return sum(part.nbytes for part in value)
+
+
+GROUPED: dict[type[Any], type[GroupedField[Any]]] = {
+    Sum: GroupedSum,
+    NamedSums: GroupedNamedSums,
+    Weight: GroupedWeight,
+    Width: GroupedWidth,
+    PairTable: GroupedPairs,
+}

@@ -1,0 +1,160 @@
+"""What rows add to the fields of a statistic, for all groups at once: the hot loop of slices.
+
+A lift returns a value for every field that it is listed with, as `fields` holds them for groups, or
+``None`` where rows are none of the usual ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.long import LongNumbers
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.fields.labels import coded_labels
+from streammetrics.statistics.grouped.fields import Cells
+from streammetrics.statistics.scores.losses import ProbabilityLossSum
+from streammetrics.statistics.sums.losses import LossSum
+from streammetrics.statistics.sums.moments import Moments
+from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
+from streammetrics.statistics.tables.threshold import ThresholdTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Codes = NDArray[np.intp]
+    Floats = NDArray[np.float64]
+
+Lift = Callable[[Any, Any, int, Any, Any], "dict[str, Any] | None"]
+
+_DENSE = 1 << 18  # cells counted by direct address, whatever the rows
+
+
+def _amounts(codes: Codes, size: int, weight: Floats | None) -> Amount:
+    """Return how much there is of each code."""
+    if weight is None:
+        return Amount.of_counts(np.bincount(codes, minlength=size), codes.size)
+    return Amount.of_weights(ExactSum.grouped(codes, size, weight))
+
+
+def _contingency(
+    _: ContingencyTable, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
+) -> dict[str, Any]:
+    (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
+    pair = rows * len(column_labels)
+    pair += cols
+    area = len(row_labels) * len(column_labels)
+    pair += codes * area
+    if size * area <= max(_DENSE, 4 * pair.size):
+        dense = np.bincount(pair, minlength=size * area)
+        found = np.flatnonzero(dense)
+        if weight is None:
+            amount = Amount.of_counts(dense[found], pair.size)
+        else:
+            place = np.empty(size * area, np.intp)
+            place[found] = np.arange(found.size)
+            amount = _amounts(place[pair], found.size, weight)
+    else:
+        found, place = np.unique(pair, return_inverse=True)
+        amount = _amounts(place, found.size, weight)
+    return {"table": Cells(row_labels, column_labels, found, amount)}
+
+
+def _threshold(
+    of: ThresholdTable, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
+) -> dict[str, Any]:
+    positive, score = columns
+    cell = codes * 4
+    cell += positive << 1
+    cell += score >= of.threshold
+    amount = _amounts(cell, 4 * size, weight)
+    weights = amount.weights
+    if weights is not None:
+        weights = ExactSum((size, 4), weights.digits, weights.exponent)
+    return {"amount": Amount(amount.counts.reshape(size, 4), weights, codes.size)}
+
+
+def _sums(codes: Codes, size: int, terms: Floats, weight: Floats | None) -> ExactSum:
+    """Return the sums of terms (n,) or (n, d), by group: (size,) or (size, d)."""
+    if terms.ndim == 1:
+        return ExactSum.grouped(codes, size, terms, weight)
+    width = terms.shape[1]
+    index = (codes[:, None] * width + np.arange(width)).reshape(-1)
+    each = None if weight is None else np.repeat(weight, width)
+    sums = ExactSum.grouped(index, size * width, np.ascontiguousarray(terms).reshape(-1), each)
+    return ExactSum((size, width), sums.digits, sums.exponent)
+
+
+def _probability_loss(
+    of: ProbabilityLossSum, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
+) -> dict[str, Any]:
+    scores = columns[1]
+    total = _sums(codes, size, of.terms(*columns), weight)
+    return {
+        "total": -total if of.loss == "log" else total,
+        "rows": _amounts(codes, size, weight),
+        "columns": 1 if scores.ndim == 1 else scores.shape[1],
+    }
+
+
+def _single(columns: Sequence[Any]) -> tuple[int, list[Any]] | None:
+    """Return how many outputs columns have, and them, one output as (n,)."""
+    if any(isinstance(column, LongNumbers) for column in columns):
+        return None
+    width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
+    return width, [column.reshape(-1) if width == 1 else column for column in columns]
+
+
+def _loss(
+    of: LossSum, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
+) -> dict[str, Any] | None:
+    single = _single(columns)
+    if single is None or of.names != ("loss",):
+        return None
+    width, columns = single
+    try:
+        with np.errstate(all="ignore"):
+            terms = of.terms(*columns)
+    except FloatingPointError:  # of a square
+        return None
+    return {
+        "width": width,
+        "weight": _amounts(codes, size, weight),
+        "sums": {"loss": _sums(codes, size, terms, weight)},
+    }
+
+
+def _moments(
+    of: Moments, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
+) -> dict[str, Any] | None:
+    single = None if weight is not None and of.order == "second" else _single(columns)
+    if single is None:
+        return None
+    width, columns = single
+    if width > 1 and of.order == "second":
+        return None
+    by_letter = dict(zip(of.letters, columns, strict=False))
+    if not {*"".join(of.names)} <= by_letter.keys():
+        return None
+    sums = {}
+    for name in of.names:
+        first, *second = (by_letter[letter] for letter in name)
+        # A product is exact as a value times its weight.
+        sums[name] = _sums(codes, size, first, second[0] if second else weight)
+    return {"width": width, "weight": _amounts(codes, size, weight), "sums": sums}
+
+
+# Each with the fields that it lifts: a statistic that has others as well is split.
+LIFTS: dict[type[Any], tuple[Lift, tuple[str, ...]]] = {
+    ContingencyTable: (_contingency, ("table",)),
+    LabelPairs: (_contingency, ("table",)),
+    ThresholdTable: (_threshold, ("amount",)),
+    ProbabilityLossSum: (_probability_loss, ("total", "rows", "columns")),
+    LossSum: (_loss, ("width", "weight", "sums")),
+    Moments: (_moments, ("width", "weight", "sums")),
+}
