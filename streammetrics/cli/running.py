@@ -56,8 +56,10 @@ def advice(what: Plan) -> Iterator[None]:
             rest = ",".join(name for name in what.suite if name not in strict)
             message += f"; {', '.join(strict)} need{'s' * (len(strict) == 1)} probabilities"
             message += f": leave out with --metrics '{rest}'" if rest else ""
+        scores = what.asked.get("y_score", "")
         amiss = "third label" in message or "is not a label" in message
-        if what.task == "multiclass" and "y_score" in what.asked and amiss:
+        amiss |= "outside [0, 1]" in message and not {",", "*"} & set(scores)
+        if what.task == "multiclass" and scores and amiss:
             message += "; --y-score needs a column for each class"
         raise CommandError(message) from error
 

@@ -228,10 +228,12 @@ def test_more_classes_than_the_task_has(mistake, tmp_path):
 
 
 def test_advice_is_what_to_type_next(mistake, command, tmp_path):
-    table = pa.table({"label": ["yes", "no"], "score": [3.5, -2.0], "pred": ["yes", "no"]})
+    table = pa.table(
+        {"label": ["yes", "no"], "p": [0.9, 0.2], "score": [3.5, -2.0], "pred": ["yes", "no"]}
+    )
     path = store(table, tmp_path / "t.csv")
     binary = ("evaluate", path, "--task", "binary", "--y-true", "label")
-    assert "--pos-label 'yes' or another" in mistake(*binary, "--y-score", "score")
+    assert "--pos-label 'yes' or another" in mistake(*binary, "--y-score", "p")
     assert "--pos-label 'yes' or another" in mistake(*binary, "--y-pred", "pred")
     yes = (*binary, "--pos-label", "yes")
     assert "--y-score takes scores" in mistake(*yes, "--y-pred", "score")

@@ -121,13 +121,13 @@ def test_scale_does_not_matter(scale):
 def plain_silhouettes(points, codes, copies):
     rows, labels = np.repeat(points, copies, axis=0), np.repeat(codes, copies)
     apart = np.sqrt(((rows[:, None] - rows[None]) ** 2).sum(axis=2))
-    values = np.zeros(len(rows))
-    for i, label in enumerate(labels):
-        own = labels == label
-        if own.sum() > 1:
-            a = apart[i][own].sum() / (own.sum() - 1)
-            b = min(apart[i][labels == k].mean() for k in set(labels.tolist()) - {label})
-            values[i] = (b - a) / max(a, b) if max(a, b) > 0 else 0.0
+    names, own = np.unique(labels, return_inverse=True)
+    members = own[:, None] == np.arange(len(names))
+    total, size = apart @ members, members.sum(axis=0)
+    a = total[members] / np.maximum(size[own] - 1, 1)
+    b = np.where(members, np.inf, total / size).min(axis=1)
+    larger = np.maximum(a, b)
+    values = np.where((size[own] > 1) & (larger > 0), (b - a) / np.where(larger > 0, larger, 1), 0)
     return values[np.cumsum(copies) - 1]
 
 

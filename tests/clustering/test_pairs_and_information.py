@@ -103,7 +103,7 @@ def direct(a, b, n):
     return total
 
 
-@pytest.mark.parametrize("n", [2, 7, 30, 400, 3000])
+@pytest.mark.parametrize("n", [2, 7, 30, 400, pytest.param(3000, marks=pytest.mark.long)])
 def test_expected_information_is_that_of_the_distribution(n):
     rng = np.random.default_rng(n)
     for _ in range(8):

@@ -98,7 +98,7 @@ def nested(meta):
         lambda header, meta: meta["parameters"].update(threshold={"float": "Infinity"}),
         lambda header, meta: meta["parameters"].update(threshold={"float": [1]}),
         lambda header, meta: meta["parameters"].update(pos_label={"a": 1}),
-        lambda header, meta: meta["parameters"].update(labels=["b", "a"] * 1_000_000),
+        lambda header, meta: meta["parameters"].update(labels=["b", "a"] * 100_000),
         lambda header, meta: meta["parameters"].update(labels="a"),
         lambda header, meta: meta.update(parameters=[]),
     ],

@@ -1,6 +1,7 @@
 """ExactSum against fractions.Fraction, with values chosen to break sums."""
 
 import math
+from collections import defaultdict
 from fractions import Fraction
 from itertools import pairwise
 
@@ -54,7 +55,11 @@ def exact(values):
 
 
 def dot(*factors):
-    return sum((math.prod(row) for row in zip(*map(exact, factors), strict=True)), Fraction(0))
+    sums = defaultdict(int)  # by the denominators, which are few
+    for row in zip(*(np.asarray(factor, float).tolist() for factor in factors), strict=True):
+        tops, bottoms = zip(*map(float.as_integer_ratio, row), strict=True)
+        sums[math.prod(bottoms)] += math.prod(tops)
+    return sum((Fraction(top, bottom) for bottom, top in sums.items()), Fraction(0))
 
 
 def nearest(value):

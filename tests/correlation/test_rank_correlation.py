@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from kinds.rows import statistics_of
+from thinning import some
 
 import streammetrics as sm
 from streammetrics.metrics.correlation.rank import KendallTau, SpearmanRho
@@ -78,7 +79,7 @@ def enumerated(metric):
     return seen
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", some(range(30), every=4))
 def test_bounds_hold_every_arrangement(seed):
     rng = np.random.default_rng(seed)
     every = None

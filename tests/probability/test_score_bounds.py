@@ -21,6 +21,7 @@ from oracles.probability import (
     sensitivity_at_specificity,
     sk,
 )
+from thinning import some
 
 import streammetrics as sm
 from streammetrics.metrics.scores.view import staircases
@@ -99,12 +100,13 @@ def arrangements(metric, score):
         yield arranged
 
 
-@pytest.mark.parametrize("weight", [None, [1.0, 0.25, 3.0, 0.5, 0.125, 1.0, 2.0]], ids=["", "w"])
-@pytest.mark.parametrize("max_bins", [2, 3])
-@pytest.mark.parametrize("data", range(len(SMALL)))
-def test_interval_holds_every_arrangement(data, max_bins, weight):
+@pytest.mark.parametrize(
+    ("data", "max_bins", "weighted"),
+    some(itertools.product(range(len(SMALL)), [2, 3], [False, True])),
+)
+def test_interval_holds_every_arrangement(data, max_bins, weighted):
     score, label = map(np.array, SMALL[data])
-    weight = None if weight is None else np.array(weight[: score.size])
+    weight = np.array([1.0, 0.25, 3.0, 0.5, 0.125, 1.0, 2.0][: score.size]) if weighted else None
     metrics = {
         name: make(max_bins=max_bins).update(label, score, sample_weight=weight)
         for name, make in METRICS.items()
@@ -140,10 +142,10 @@ def test_values_that_the_enumeration_compares_are_right(name):
         assert value == pytest.approx(PLAIN[name](label, score), abs=1e-14)
 
 
-@pytest.mark.parametrize("norm", ["l1", "l2", "max"])
-@pytest.mark.parametrize("max_bins", [2, 3, 4])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_bins", [1, 3, 10])
+@pytest.mark.parametrize(
+    ("n_bins", "weighted", "max_bins", "norm"),
+    some(itertools.product([1, 3, 10], [False, True], [2, 3, 4], ["l1", "l2", "max"]), every=4),
+)
 def test_calibration_interval_holds_every_placement(norm, max_bins, weighted, n_bins):
     rng = np.random.default_rng(max_bins + 10 * n_bins + weighted)
     score = np.array([0.05, 0.06, 0.3, 0.32, 0.36, 0.6, 0.64, 0.69, 0.97, 1.0, 0.0])
