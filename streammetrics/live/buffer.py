@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.column import EXACT
-from streammetrics.live.rows import batch_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.mergeable import Mergeable
 
 MOST = 1024  # rows that wait
 _LABELS = 1 << 16  # that are known to be good
@@ -82,14 +80,17 @@ class Form:
                 known = {*(among or ()), value}
                 self.checks[place] = frozenset({type(value)}), 0.0, 0.0, known
 
-    def take(self) -> tuple[list[Any], dict[str, Any]]:
-        """Return the times and the columns of the rows that wait, of which there are some."""
+    def take(self, heads: int) -> tuple[list[tuple[Any, ...]], dict[str, Any]]:
+        """Return the columns of the rows that wait, of which there are some.
+
+        The first `heads` have no names: the time, and the id where there is one.
+        """
         n = len(self.rows)
         rows = self.rows[:n]
         del self.rows[:n]  # others may have come meanwhile, behind them
-        times, *columns = zip(*rows, strict=True)
-        named = zip(self.names, columns, self.kinds, self.checks, strict=True)
-        return list(times), {name: _array(c, kind, check) for name, c, kind, check in named}
+        columns = list(zip(*rows, strict=True))
+        named = zip(self.names, columns[heads:], self.kinds, self.checks, strict=True)
+        return columns[:heads], {name: _array(c, kind, check) for name, c, kind, check in named}
 
 
 def _array(values: tuple[Any, ...], kind: Kind, check: Check) -> Any:
@@ -99,13 +100,22 @@ def _array(values: tuple[Any, ...], kind: Kind, check: Check) -> Any:
 
 
 class Buffer:
-    """The events of a suite that wait, by the columns that they have."""
+    """Events of one sort that wait, by the columns that they have.
 
-    def __init__(self, suite: Mergeable) -> None:
-        self._suite = suite
+    Args:
+        check: Takes columns, raises where they are refused, and says whether they can wait.
+        kinds: What each column holds.
+        heads: Values that each row has before those that are checked: its time, its id.
+    """
+
+    def __init__(
+        self,
+        check: Callable[[Mapping[str, Any]], bool],
+        kinds: Mapping[str, Kind],
+        heads: int = 1,
+    ) -> None:
         self.forms: dict[tuple[str, ...], Form] = {}
-        self._kinds = kinds_of(suite)
-        self._feeds = suite._layout.start.feeds  # with what all rows must agree on
+        self.check, self._kinds, self._heads = check, kinds, heads
 
     def checked(self, columns: Mapping[str, Any]) -> Form | None:
         """Check one row, of which `plain` made the values; return the form where it can wait.
@@ -113,40 +123,21 @@ class Buffer:
         Raises:
             InvalidBatchError: It is refused, alone or beside what other rows were.
         """
-        layout = self._suite._layout
         names, values = tuple(columns), tuple(columns.values())
         form = self.forms.get(names)
         if form is not None and form.known(values):
             return form
-        batch = batch_of(self._suite, {name: as_row(value) for name, value in columns.items()})
-        if batch.n_rows != 1:
-            return None
-        read = layout.read(batch)
-        self._feeds = layout.agreed(self._feeds, read)
+        waits = self.check({name: as_row(value) for name, value in columns.items()})
         if form is None:
             form = self.forms.setdefault(names, Form(names, self._kinds))
-        if layout.wary or any(rows.n != 1 or rows.omitted for rows in read):
-            return None
-        if not form.fits(values):
+        if not waits or not form.fits(values):
             return None
         form.learn(values)
         return form
 
-    def taken(self) -> list[tuple[list[Any], dict[str, Any]]]:
-        """Return the times and the columns of all rows that wait."""
-        return [form.take() for form in list(self.forms.values()) if form.rows]
-
-
-def kinds_of(suite: Mergeable) -> dict[str, Kind]:
-    """Return what each column holds, by the name that the user gives it."""
-    renamed: Mapping[str, str] = getattr(suite, "columns", {})
-    found: dict[str, Kind] = {}
-    order: tuple[Kind, ...] = ("label", "id", "number")
-    for schema in suite._layout.schemas:
-        for name, kind in schema.kinds.items():
-            title = renamed.get(name, name)
-            found[title] = max(kind, found.get(title, kind), key=order.index)
-    return found
+    def taken(self) -> list[tuple[list[tuple[Any, ...]], dict[str, Any]]]:
+        """Return the columns of all rows that wait."""
+        return [form.take(self._heads) for form in list(self.forms.values()) if form.rows]
 
 
 def plain(value: Any) -> Any:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import StateFormatError
 from streammetrics.live.tiers import Tier, tiers_of
-from streammetrics.live.time import duration, shown_duration
+from streammetrics.live.time import SECOND, duration, shown_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
+_QUARTER = 900 * SECOND
 _SCALARS = (int, float, str, bool)
 
 
@@ -54,6 +56,16 @@ class Config:
     def horizon(self) -> int:
         """How long after its prediction a row waits for its label and for corrections."""
         return self.label_ttl + self.label_lateness
+
+    @property
+    def unit(self) -> int:
+        """The length of the panes in which rows wait: panes of every tier are whole numbers of it.
+
+        Midnights of all zones have been whole quarters of an hour since 1972.
+        """
+        tier = self.tiers[0]
+        zoned = any(tier.zone for tier in self.tiers)
+        return math.gcd(tier.length, _QUARTER) if zoned else tier.length
 
     def described(self) -> dict[str, Any]:
         """Return what a file says of the parameters."""

@@ -1,4 +1,4 @@
-"""A `Live` as it stands in a file: the panes of all tiers in columns, states alike side by side."""
+"""A `Live` as it stands in a file: panes in columns, states alike together, and waiting rows."""
 
 from __future__ import annotations
 
@@ -6,76 +6,209 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.columns.conversion import Column
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.fields.labels import packed_labels, unpacked_labels
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.state.arrays import take_array
+from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.stateful import from_bytes, registered_name
 from streammetrics.ledger.columns import kinds_of, rows_of, written
 from streammetrics.live.config import Config
 from streammetrics.live.panes import NEVER, Panes
+from streammetrics.live.stream import Stream
+from streammetrics.live.table import LABELLED, Labels, Predictions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from streammetrics.live.join import Join
+
 Arrays = dict[str, "NDArray[Any]"]
 
 
-def described(
-    cls: type, suite: Mergeable, config: Config, panes: Panes
-) -> tuple[dict[str, Any], Arrays, str]:
-    """Return what a file says, its arrays, and no opening."""
+def described(cls: type, stream: Stream) -> tuple[dict[str, Any], Arrays, str]:
+    """Return what a file says of a settled stream, its arrays, and no opening."""
+    panes, pane_arrays = _panes(stream.panes)
+    counted, counted_arrays = _panes(stream.counted)
+    rows, row_arrays = _rows(stream.join)
+    told = {
+        "class": registered_name(cls),
+        "config": stream.config.described(),
+        "newest": stream.panes.newest,
+        "panes": panes,
+        "counted": counted,
+        "rows": rows,
+    }
+    arrays = {
+        "suite": np.frombuffer(stream.suite.to_bytes(), np.uint8),
+        **nested("panes", pane_arrays),
+        **nested("counted", counted_arrays),
+        **nested("rows", row_arrays),
+    }
+    return told, arrays, ""
+
+
+def read(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Stream:
+    """Return the stream that was described, after checking all of it."""
+    suite = from_bytes(take_array(arrays, "suite", "uint8").tobytes())
+    if not isinstance(suite, Mergeable) or suite.n_rows:
+        raise StateFormatError("a Live holds a metric, or a set, without rows")
+    stream = Stream(suite, Config.read(meta.get("config")))
+    newest = _time(meta.get("newest"))
+    for name, panes in (("panes", stream.panes), ("counted", stream.counted)):
+        panes.newest = newest
+        _read_panes(meta.get(name), part(arrays, name), panes)
+    _read_rows(meta.get("rows"), part(arrays, "rows"), stream)
+    stream.restart()
+    return stream
+
+
+# --- panes ---------------------------------------------------------------------------------------
+
+
+def _panes(panes: Panes) -> tuple[list[Any], Arrays]:
     numbers, states = [], []
     for row in panes.rows:
         numbers.append(np.array(list(row.states), np.int64))
         states += [state for number in numbers[-1].tolist() if (state := row.settled(number))]
     kinds, index = kinds_of(states)
     said, columns = written(kinds)
-    arrays: Arrays = {
-        "suite": np.frombuffer(suite.to_bytes(), np.uint8),
-        "numbers": np.concatenate(numbers),
-        "tiers": np.array([len(part) for part in numbers], np.int64),
-        "states": index,
-        **columns,
-    }
-    told = {"class": registered_name(cls), "config": config.described(), "newest": panes.newest}
-    return {**told, "kinds": said}, arrays, ""
+    counts = np.array([len(mine) for mine in numbers], np.int64)
+    return said, {"numbers": np.concatenate(numbers), "tiers": counts, "states": index, **columns}
 
 
-def read(
-    meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> tuple[Mergeable, Config, Panes]:
-    """Return what was described, after checking all of it."""
-    suite = from_bytes(take_array(arrays, "suite", "uint8").tobytes())
-    if not isinstance(suite, Mergeable) or suite.n_rows:
-        raise StateFormatError("a Live holds a metric, or a set, without rows")
-    config, newest = Config.read(meta.get("config")), meta.get("newest")
-    panes = Panes(suite._layout, config.tiers)
-    if type(newest) is not int or not NEVER <= newest < 1 << 63:
-        raise StateFormatError("the state does not say how new it is")
+def _read_panes(said: Any, arrays: Arrays, panes: Panes) -> None:
     numbers, counts = take_array(arrays, "numbers", "int64"), take_array(arrays, "tiers", "int64")
     index = take_array(arrays, "states", "int64")
-    if len(counts) != len(config.tiers) or counts.min() < 0 or counts.sum() != len(numbers):
+    if len(counts) != len(panes.tiers) or counts.min() < 0 or counts.sum() != len(numbers):
         raise StateFormatError("the panes of the state do not fit its tiers")
     if len(index) != len(numbers):
         raise StateFormatError("the states do not fit their panes")
-    states = rows_of(meta.get("kinds"), arrays, index, suite._layout)
-    opened = iter([state.opened(suite._layout) for state in states])
-    ends = np.cumsum(counts).tolist()
-    for tier, row, start, end in zip(config.tiers, panes.rows, [0, *ends], ends, strict=False):
-        mine = numbers[start:end]
-        if len(mine) and not (
-            newest >= 0
+    layout = panes.layout
+    opened = [state.opened(layout) for state in rows_of(said, arrays, index, layout)]
+    start = 0
+    for tier, row, count in zip(panes.tiers, panes.rows, counts.tolist(), strict=True):
+        mine = numbers[start : start + count]
+        if count and not (
+            panes.newest >= 0
             and (np.diff(mine) > 0).all()
-            and tier.oldest(newest) <= mine[0]
-            and mine[-1] <= tier.number(newest)
+            and tier.oldest(panes.newest) <= mine[0]
+            and mine[-1] <= tier.number(panes.newest)
         ):
             raise StateFormatError("the numbers of the panes are not those that are kept")
-        row.put(dict(zip(mine.tolist(), opened, strict=False)))
-    panes.newest = newest
+        row.put(dict(zip(mine.tolist(), opened[start : start + count], strict=True)))
+        start += count
     try:
         panes.agree()
     except InvalidBatchError as error:
         raise StateFormatError(f"the panes saw different kinds of rows: {error}") from error
-    return suite, config, panes
+
+
+def _time(value: Any) -> int:
+    if type(value) is not int or not NEVER <= value < 1 << 63:
+        raise StateFormatError("the state does not say how new it is")
+    return value
+
+
+# --- rows that wait ------------------------------------------------------------------------------
+
+
+def _rows(join: Join) -> tuple[dict[str, Any], Arrays]:
+    table, orphans = join.table, join.orphans()
+    keys, times = table.keys[: len(table)], table.times.values
+    order = np.lexsort((keys[:, 1], keys[:, 0], times))
+    rows, flags = table.at(order), table.flags.values[order].astype(np.uint8)
+    names = list(join.names) if len(table) else []
+    told: dict[str, Any] = {"newest": join.newest, "displaced": join.displaced, "names": names}
+    arrays: Arrays = {"keys": rows.keys, "times": rows.times, "flags": flags}
+    for place, column in enumerate(rows.columns if names else ()):
+        arrays |= nested(f"column/{place}", _column(column))
+    labelled = order[flags & LABELLED > 0]
+    if labelled.size:
+        arrays |= nested("labels", _labels(table.labels_at(labelled)))
+    if orphans is not None:
+        arrays |= nested("alone", {"keys": orphans.keys, **_labels(orphans)})
+    return told, arrays
+
+
+def _labels(labels: Labels) -> Arrays:
+    held = {"times": labels.times, "versions": labels.versions}
+    return {**held, **nested("values", _column(labels.values))}
+
+
+def _column(column: Column) -> Arrays:
+    """Return the arrays of a column, of which every word of the vocabulary occurs."""
+    if column.vocabulary is None:
+        return {"values": column.values}
+    return {
+        "values": column.values.astype(np.int64),
+        "vocabulary": packed_labels(column.vocabulary),
+    }
+
+
+def _read_rows(told: Any, arrays: Arrays, stream: Stream) -> None:
+    if not isinstance(told, dict) or list(told) != ["newest", "displaced", "names"]:
+        raise StateFormatError("the state does not say which rows wait")
+    names, join = told["names"], stream.join
+    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+        raise StateFormatError("the columns of the rows that wait have no names")
+    keys, times = _taken_keys(arrays), take_array(arrays, "times", "int64")
+    flags = take_array(arrays, "flags", "uint8")
+    columns = [_read_column(part(arrays, f"column/{place}")) for place in range(len(names))]
+    join.newest, join.displaced = _time(told["newest"]), _time(told["displaced"])
+    if {len(keys), len(flags), *map(len, columns)} != {len(times)}:
+        raise StateFormatError("the columns of the rows that wait differ in length")
+    if len(times):
+        _check_rows(keys, times, flags, join)
+        join.name(names)
+        join.table.append(Predictions(keys, times, tuple(columns)))
+        labelled = np.flatnonzero(flags & LABELLED > 0)
+        if labelled.size:
+            labels = _read_labels(part(arrays, "labels"), keys[labelled])
+            join.table.label(labelled, labels)
+        join.table.flags.values[:] = flags
+    alone = part(arrays, "alone")
+    if alone:
+        join.put_alone(_read_labels(alone, _taken_keys(alone)))
+
+
+def _check_rows(keys: Any, times: Any, flags: Any, join: Join) -> None:
+    order = np.lexsort((keys[:, 1], keys[:, 0]))
+    twice = (np.diff(keys[order, 0]) == 0) & (np.diff(keys[order, 1]) == 0)
+    if twice.any() or flags.max() >= 32 or times.min() < join.floor or times.max() > join.newest:
+        raise StateFormatError("the rows that wait are not such as do")
+
+
+def _taken_keys(arrays: Arrays) -> NDArray[np.uint64]:
+    keys = take_array(arrays, "keys", "uint64", 2)
+    if keys.shape[1] != 2:
+        raise StateFormatError("the ids of the rows that wait are none")
+    return keys
+
+
+def _read_labels(arrays: Arrays, keys: NDArray[np.uint64]) -> Labels:
+    times = take_array(arrays, "times", "int64")
+    versions = take_array(arrays, "versions", "int64")
+    values = _read_column(part(arrays, "values"))
+    if not len(keys) == len(times) == len(versions) == len(values):
+        raise StateFormatError("the labels of the rows that wait differ in length")
+    return Labels(keys, times, versions, values)
+
+
+def _read_column(arrays: Arrays) -> Column:
+    values = arrays.get("values")
+    if values is None or values.dtype.str not in _TYPES or values.ndim not in {1, 2}:
+        raise StateFormatError("a column of the rows that wait is of no type that they have")
+    if "vocabulary" not in arrays:
+        return Column(values)
+    words = unpacked_labels(arrays, "vocabulary")
+    if words.dtype.kind != "U" or values.dtype != np.int64 or values.ndim != 1:
+        raise StateFormatError("the texts of the rows that wait are none")
+    if len(values) and not 0 <= values.min() <= values.max() < len(words):
+        raise StateFormatError("a text of the rows that wait is not among those there are")
+    return Column(values.astype(np.intp), None, False, words)
+
+
+_TYPES = frozenset({"<f8", "<f4", "<i8", "|b1"})

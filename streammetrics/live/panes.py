@@ -40,16 +40,21 @@ class Panes:
         self.dropped = 0  # rows that came too late for every tier; of no state
         self._facts: tuple[Facts, ...] = tuple({} for _ in layout.schemas)  # of all rows so far
 
-    def add(self, times: NDArray[np.int64], batch: Batch) -> None:
-        """Take rows, or raise and be as before."""
+    def advance(self, newest: int) -> None:
+        """Learn of a newest time."""
+        if newest > self.newest:
+            self._put(self._unchanged(), newest)
+
+    def add(self, times: NDArray[np.int64], batch: Batch, *, known: bool = False) -> None:
+        """Take rows, or raise and be as before; rows whose times are `known` move nothing on."""
         if not len(times):
             return
-        newest = max(self.newest, int(times.max()))
+        newest = self.newest if known else max(self.newest, int(times.max()))
         dropped, changed = 0, self._unchanged()
         oldest = [tier.oldest(newest) for tier in self.tiers]
         for piece in list(pieces(self.layout, self.tiers, times, batch)):
             if piece.panes[-1] < oldest[-1]:
-                dropped += piece.n
+                dropped += 0 if known else piece.n
             else:
                 self._grow(changed, piece, oldest)
         facts = self._agreed(changed)
@@ -101,15 +106,9 @@ class Panes:
         self._facts = facts
         self.dropped += sum(other.dropped for other in others)
 
-    def over(self, place: int, first: int, last: int) -> State:
-        """Return what some panes of a tier have seen together."""
-        states = self.rows[place].over(first, last)
-        return self.layout.merged(states[0], states[1:]) if states else self.layout.start
-
-    def whole(self) -> State:
-        """Return what the panes of the last tier have seen together."""
-        numbers = list(self.rows[-1].states)
-        return self.over(-1, numbers[0], numbers[-1]) if numbers else self.layout.start
+    def over(self, place: int, first: int, last: int) -> list[State]:
+        """Return states that together have seen what some panes of a tier have."""
+        return self.rows[place].over(first, last)
 
     def agree(self) -> None:
         """Learn what rows are from states that were read."""
@@ -136,13 +135,7 @@ class Panes:
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        return sum(
-            statistic.nbytes
-            for row in self.rows
-            for number in list(row.states)
-            if (state := row.settled(number)) is not None
-            for statistic in state.statistics
-        )
+        return sum(row.nbytes for row in self.rows)
 
 
 def grown(layout: Layout, state: State, rows: tuple[Rows, ...], n: int) -> State:

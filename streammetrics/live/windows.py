@@ -59,6 +59,12 @@ class Row:
             self.states[number], refused = self.layout.sifted(state)
             raise InvalidBatchError("; ".join(map(str, refused))) from refused[0].error
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        states = filter(None, map(self.settled, list(self.states)))
+        return sum(statistic.nbytes for state in states for statistic in state.statistics)
+
     def over(self, first: int, last: int) -> list[State]:
         """Return states that together have seen what the panes `first` to `last` have."""
         found = []

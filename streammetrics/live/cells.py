@@ -1,0 +1,166 @@
+"""Columns that grow: numbers, labels and texts of rows that wait, as narrow as they can be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.conversion import Column
+from streammetrics.core.columns.strings import merge_codes
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_KINDS = {"f": "numbers", "i": "integers", "b": "booleans", "u": "integers", "U": "strings"}
+
+
+class Cells:
+    """One column of a table that grows at its end.
+
+    All its rows are of one kind: numbers, integers, booleans or strings, or as many numbers each.
+    Integers take the bytes that the largest needs.
+    """
+
+    def __init__(self, name: str, dtype: type = np.int8) -> None:
+        self.name = name
+        self.kind = ""  # of the first rows, and so of all
+        self.vocabulary: NDArray[np.str_] | None = None
+        self._data: NDArray[Any] = np.empty(0, dtype)
+        self._n = 0
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The rows; of strings, codes into the vocabulary."""
+        return self._data[: self._n]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        return self._data.nbytes + (0 if self.vocabulary is None else self.vocabulary.nbytes)
+
+    def check(self, column: Column) -> None:
+        """Raise where rows are of another kind than those that are there."""
+        kind = kind_of(column)
+        shape, dtype = column.values.shape[1:], column.values.dtype
+        if self.kind and kind != self.kind:
+            raise InvalidBatchError(
+                f"{self.name} holds {_KINDS[kind]} here, {_KINDS[self.kind]} in rows seen before; "
+                "convert them to one kind"
+            )
+        if self.kind and (shape != self._data.shape[1:] or (shape and dtype != self._data.dtype)):
+            raise InvalidBatchError(
+                f"{self.name} has rows of {shape} {dtype} here, of {self._data.shape[1:]} "
+                f"{self._data.dtype} before; pass one form"
+            )
+        if column.nulls is not None:
+            row = int(np.argmax(column.nulls.reshape(len(column), -1).any(axis=1)))
+            raise InvalidBatchError(
+                f"{self.name} is missing, first in row {row}; a row that waits has all its columns",
+                self.name,
+                row,
+            )
+
+    def append(self, column: Column) -> None:
+        """Take rows that `check` has let through."""
+        values = column.values
+        self.begin(column)
+        if column.vocabulary is not None:
+            values = self._coded(column)
+        values = self._fitting(values)
+        start = self._n
+        self.append_blank(len(values))
+        self._data[start : self._n] = values
+
+    def append_blank(self, n: int) -> None:
+        """Take rows of which nothing is known yet."""
+        end = self._n + n
+        if end > len(self._data):
+            size = max(end, len(self._data) + (len(self._data) >> 2), 1024)
+            self._data.resize((size, *self._data.shape[1:]), refcheck=False)
+        self._data[self._n : end] = 0
+        self._n = end
+
+    def put(self, rows: NDArray[np.int64], column: Column) -> None:
+        """Set some rows again."""
+        self.begin(column)
+        values = self._coded(column) if column.vocabulary is not None else column.values
+        self._data[rows] = self._fitting(values)
+
+    def begin(self, column: Column) -> None:
+        """Learn from the first rows what all are; there may be blank ones before them."""
+        if not self.kind:
+            self.kind = kind_of(column)
+            shape = (len(self._data), *column.values.shape[1:])
+            self._data = np.zeros(shape, _first(column.values, self._data.dtype))
+
+    def _fitting(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values of a type that the rows have, which are widened where that is needed."""
+        if self._data.dtype.kind == "i" and values.size:
+            limits = np.iinfo(self._data.dtype)
+            low, high = int(values.min()), int(values.max())
+            if low < limits.min or high > limits.max:
+                self._data = self._data.astype(_narrow(low, high, self._data.dtype))
+        return values
+
+    def _coded(self, column: Column) -> NDArray[Any]:
+        assert column.vocabulary is not None
+        mine = np.empty(0, "U1") if self.vocabulary is None else self.vocabulary
+        codes, vocabulary = merge_codes(
+            [(np.arange(len(mine)), mine), (column.values, column.vocabulary)]
+        )
+        places = codes[: len(mine)]
+        if len(mine) and not np.array_equal(places, np.arange(len(mine))):
+            moved = places[self.values]
+            self._data = self._data.astype(_narrow(0, len(vocabulary), self._data.dtype))
+            self._data[: self._n] = moved
+        self.vocabulary = vocabulary
+        return codes[len(mine) :]
+
+    def at(self, rows: Any) -> Column:
+        """Return some rows as a batch has them."""
+        values = self.values[rows]
+        if self.kind in "iU":
+            values = values.astype(np.int64)
+        if self.vocabulary is not None:
+            used, codes = np.unique(values, return_inverse=True)
+            return Column(codes.astype(np.intp), None, True, self.vocabulary[used])
+        return Column(values, None, True)
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Keep some rows, in the order given, and give the place of the others back."""
+        self._data = self._data[rows]
+        self._n = len(rows)
+
+    def copy(self) -> Cells:
+        """Return independent cells of the same rows."""
+        twin = Cells(self.name)
+        twin.kind, twin.vocabulary = self.kind, self.vocabulary
+        twin._data, twin._n = self.values.copy(), self._n
+        return twin
+
+
+def kind_of(column: Column) -> str:
+    """Return what a column holds, as one letter."""
+    if column.vocabulary is not None:
+        return "U"
+    kind = column.values.dtype.kind
+    return "i" if kind == "u" else kind
+
+
+def _first(values: NDArray[Any], least: np.dtype[Any]) -> np.dtype[Any]:
+    if values.dtype.kind == "f":
+        return values.dtype if values.ndim > 1 else np.dtype(np.float64)
+    return np.dtype(np.bool_) if values.dtype.kind == "b" else least
+
+
+def _narrow(low: int, high: int, least: np.dtype[Any]) -> np.dtype[Any]:
+    for width in (1, 2, 4, 8):
+        limits = np.iinfo(f"i{width}")
+        if width >= least.itemsize and limits.min <= low and high <= limits.max:
+            return np.dtype(f"i{width}")
+    raise InvalidBatchError("integers beyond 64 signed bits: pass them as strings")

@@ -1,0 +1,155 @@
+"""Ids in: strings, bytes, integers and UUIDs as keys of 16 bytes, and where each is in a table.
+
+A short id is its key, a longer one gives 120 bits of a hash: two of ten million are the same with a
+probability of 10^-22. The last byte tells the kind and the length apart.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import numpy as np
+
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+IDS = frozenset({str, int, bytes, UUID})  # others are brought to these
+_STR, _BYTES, _INT, _UUID = 0x00, 0x20, 0x40, 0x60  # and 0x10 for what is hashed
+_HASHED = 0x10
+_SHORT = 15  # bytes
+
+
+def keys_of(ids: Any) -> NDArray[np.uint64]:
+    """Return the key of each id, (n, 2).
+
+    Raises:
+        InvalidBatchError: One of them is no id.
+    """
+    array = ids if isinstance(ids, np.ndarray) else None
+    if array is not None and array.ndim == 1 and array.dtype.kind in "iu":
+        return _of_integers(array)
+    every: Iterable[Any] = ids.tolist() if hasattr(ids, "tolist") else ids
+    if hasattr(ids, "to_pylist"):
+        every = ids.to_pylist()
+    blob = b"".join([_key(value, row) for row, value in enumerate(every)])
+    return np.frombuffer(blob, ">u8").astype(np.uint64).reshape(-1, 2)
+
+
+def versions_of(versions: Any, n: int = 1) -> NDArray[np.int64]:
+    """Return the version of each label: one for all, or a column.
+
+    Raises:
+        InvalidBatchError: One of them is no integer from 0 on.
+    """
+    several = hasattr(versions, "__len__")
+    array = np.asarray(versions if several else [versions] * n)
+    if array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= 1 << 63):
+        raise InvalidBatchError(f"version={versions!r}: versions are integers from 0 on")
+    return array.astype(np.int64)
+
+
+def _of_integers(array: NDArray[Any]) -> NDArray[np.uint64]:
+    if array.dtype.kind == "u" and array.size and array.max() >= 1 << 63:
+        return keys_of(array.tolist())
+    keys = np.empty((len(array), 2), np.uint64)
+    keys[:, 0] = array.astype(np.int64).view(np.uint64) ^ np.uint64(1 << 63)
+    keys[:, 1] = _INT
+    return keys
+
+
+def _key(value: Any, row: int = 0) -> bytes:
+    if isinstance(value, str):
+        return _of_bytes(value.encode(errors="surrogatepass"), _STR)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        if -(1 << 63) <= value < 1 << 63:
+            return (int(value) + (1 << 63)).to_bytes(8, "big") + bytes(7) + bytes([_INT])
+        return _hashed(str(value).encode(), _INT)
+    if isinstance(value, bytes):
+        return _of_bytes(value, _BYTES)
+    if isinstance(value, UUID):
+        return _hashed(value.bytes, _UUID)
+    raise InvalidBatchError(
+        f"id is {value!r}, first in row {row}; an id is a string, bytes, an integer or a UUID",
+        "id",
+        row,
+    )
+
+
+def _of_bytes(value: bytes, kind: int) -> bytes:
+    n = len(value)
+    return value.ljust(15, b"\0") + bytes([kind | n]) if n <= _SHORT else _hashed(value, kind)
+
+
+def _hashed(value: bytes, kind: int) -> bytes:
+    return blake2b(value, digest_size=15).digest() + bytes([kind | _HASHED])
+
+
+class Index:
+    """The rows of a table by their keys: a hash table with open addressing, worked on in columns.
+
+    It takes 4 bytes a slot, of which three in ten at least are free; the keys stay in the table.
+    """
+
+    def __init__(self) -> None:
+        self._slots = np.full(1024, -1, np.int32)
+        self._n = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        return self._slots.nbytes
+
+    def find(self, table: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return the row of each key in a table, -1 where there is none."""
+        rows = np.full(len(keys), -1, np.int64)
+        if not self._n:
+            return rows
+        mask = len(self._slots) - 1
+        places, waiting = _hash(keys) & mask, np.arange(len(keys))
+        while waiting.size:
+            found = self._slots[places[waiting]]
+            there = found >= 0
+            waiting, found = waiting[there], found[there]
+            same = (table[found] == keys[waiting]).all(axis=1)
+            rows[waiting[same]] = found[same]
+            waiting = waiting[~same]
+            places[waiting] = (places[waiting] + 1) & mask
+        return rows
+
+    def add(self, keys: NDArray[np.uint64], rows: NDArray[np.int64], whole: Any) -> None:
+        """Take the rows of keys that are not in it yet, all different; `whole` is the table."""
+        self._n += len(keys)
+        if self._n * 10 > len(self._slots) * 7:
+            size = len(self._slots)
+            while self._n * 10 > size * 7:
+                size *= 2
+            self._slots = np.full(size, -1, np.int32)
+            for start in range(0, len(whole), 1 << 20):
+                part = whole[start : start + (1 << 20)]
+                self._put(part, np.arange(start, start + len(part)))
+        else:
+            self._put(keys, rows)
+
+    def _put(self, keys: NDArray[np.uint64], rows: NDArray[np.int64]) -> None:
+        mask, waiting = len(self._slots) - 1, np.arange(len(keys))
+        places = _hash(keys) & mask
+        while waiting.size:
+            at = places[waiting]
+            free = self._slots[at] < 0
+            self._slots[at[free]] = rows[waiting[free]]
+            lost = self._slots[at] != rows[waiting]  # the place was taken, or another row got it
+            waiting = waiting[lost]
+            places[waiting] = (places[waiting] + 1) & mask
+
+
+def _hash(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    mixed = keys[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ keys[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= np.uint64(0xD6E8FEB86659FD93)
+    return (mixed >> np.uint64(20)).astype(np.int64)

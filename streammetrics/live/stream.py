@@ -1,0 +1,208 @@
+"""The state of a stream as a function of its events: panes, and the rows that wait for labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.columns.conversion import as_column
+from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.live.coverage import SUITE as COVERAGE
+from streammetrics.live.coverage import Coverage, coverage_of
+from streammetrics.live.join import Join
+from streammetrics.live.panes import Panes
+from streammetrics.live.table import Labels, Predictions
+from streammetrics.live.truth import as_numbers, kinds_of, truth_of
+from streammetrics.live.waiting import Waiting, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.layout import State
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.live.config import Config
+    from streammetrics.live.reading import Span
+
+_PARTS = 16  # of the time that rows wait, after which those that are over leave
+
+
+class Refused(NamedTuple):
+    """Events that came too late to count; of no state, as it depends on arrival."""
+
+    predictions: int = 0
+    labels: int = 0
+
+
+class Stream:
+    """What events come to; not thread-safe, and everything in it is checked already."""
+
+    def __init__(self, suite: Mergeable, config: Config) -> None:
+        self.suite, self.config = suite, config
+        self.panes = Panes(suite._layout, config.tiers)
+        self.counted = Panes(COVERAGE._layout, config.tiers)
+        self.join = Join(config, (), truth_of(suite))
+        self.refused = Refused()
+        self._kinds = kinds_of(suite)
+        self._waiting = Waiting(suite, self.join)
+        self._settled = -1  # the newest time when rows left last
+
+    # --- events ------------------------------------------------------------------------------
+
+    def observe(self, times: NDArray[np.int64], batch: Batch) -> None:
+        """Take rows with their labels, or raise and be as before."""
+        self.panes.add(times, batch)
+        self._advance(self.panes.newest)
+
+    def columns(self, given: Mapping[str, Any]) -> dict[str, Column]:
+        """Return columns as rows keep them while they wait."""
+        return {
+            name: as_numbers(as_column(value, name), name, self._kinds.get(name, "number"))
+            for name, value in given.items()
+        }
+
+    def check(self, columns: Mapping[str, Column]) -> None:
+        """Raise where predictions, or labels, are not of one form with those before."""
+        join = self.join
+        if set(columns) == {join.label}:
+            join.table.labels.check(columns[join.label])
+        else:
+            for cells in join.table.columns:
+                cells.check(columns[cells.name])
+
+    def predict(
+        self, keys: NDArray[np.uint64], times: NDArray[np.int64], columns: Mapping[str, Column]
+    ) -> None:
+        """Take predictions, or raise and be as before."""
+        self.check(columns)
+        join = self.join
+        if not join.names:
+            join.name(columns)
+        new = Predictions(keys, times, tuple([columns[name] for name in join.names]))
+        late = join.predict(new)
+        self.refused = self.refused._replace(predictions=self.refused.predictions + late)
+        self._advance(int(times.max(initial=-1)))
+
+    def label(
+        self,
+        keys: NDArray[np.uint64],
+        times: NDArray[np.int64],
+        versions: NDArray[np.int64],
+        values: Column,
+    ) -> None:
+        """Take labels, or raise and be as before."""
+        join = self.join
+        self.check({join.label: values})
+        join.table.labels.begin(values)
+        late = join.put_labels(Labels(keys, times, versions, values))
+        self.refused = self.refused._replace(labels=self.refused.labels + late)
+        self._settle_if_due()
+
+    def _advance(self, newest: int) -> None:
+        """Learn of the newest time of a prediction or an observation."""
+        self.panes.advance(newest)
+        self.counted.advance(newest)
+        self.join.newest = max(self.join.newest, newest)
+        self._settle_if_due()
+
+    def _settle_if_due(self) -> None:
+        join, config = self.join, self.config
+        if join.due:
+            join.match()
+        over = join.newest - self._settled > config.horizon // _PARTS
+        if over or len(join.table) > config.max_pending:
+            self.settle()
+
+    def settle(self) -> None:
+        """Bring the rows that wait no longer to the panes."""
+        settle(self.suite, self.join, self.panes, self.counted)
+        self._settled = self.join.newest
+
+    # --- reads -------------------------------------------------------------------------------
+
+    def over(self, span: Span, clock: int) -> State:
+        """Return what the rows of some panes come to."""
+        units = self._units(span, clock)
+        return _together(self.suite, self.panes.over(*span) + self._waiting.over(*units))
+
+    def coverage(self, span: Span, clock: int) -> Coverage:
+        """Return what became of the predictions of some panes."""
+        units = self._units(span, clock)
+        counted = self.counted.over(*span) + self._waiting.counted(*units)
+        join, refused = self.join, self.refused
+        waiting = join.orphans()
+        alone = 0 if waiting is None else len(waiting.keys)
+        stream = (alone, join.unmatched, refused.predictions, refused.labels)
+        return coverage_of(_together(COVERAGE, counted), stream)
+
+    def _units(self, span: Span, clock: int) -> tuple[int, int]:
+        """Return the panes, of those in which rows wait, that make up others."""
+        tier, unit = self.config.tiers[span.place], self.join.unit
+        first, last = tier.start(span.first) // unit, (tier.start(span.last + 1) - 1) // unit
+        self._waiting.update(self.join, first, last, max(clock, self.join.newest))
+        return first, last
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        parts = (self.panes, self.counted, self.join.table, self._waiting)
+        return sum(part.nbytes for part in parts)
+
+    # --- states ------------------------------------------------------------------------------
+
+    def merge(self, others: Sequence[Stream]) -> None:
+        """Take what others have seen, which are settled and untouched; may leave this one half."""
+        for other in others:
+            mine, theirs = self.join, other.join
+            if mine.names and theirs.names and set(mine.names) != set(theirs.names):
+                raise IncompatibleMetricsError(
+                    f"their predictions have {', '.join(theirs.names)}, these have "
+                    f"{', '.join(mine.names)}"
+                )
+        self.panes.merge([other.panes for other in others])
+        self.counted.merge([other.counted for other in others])
+        for other in others:
+            if other.join.names and not self.join.names:
+                self.join.name(other.join.names)
+            try:
+                self._check_rows(other.join)
+                self.join.merge(other.join)
+            except InvalidBatchError as error:
+                raise IncompatibleMetricsError(f"rows wait of other kinds: {error}") from None
+            here, there = self.refused, other.refused
+            self.refused = Refused(here[0] + there[0], here[1] + there[1])
+        self._advance(self.panes.newest)
+        self.settle()
+
+    def _check_rows(self, other: Join) -> None:
+        """Raise where rows that wait in another are of other kinds."""
+        if len(other.table):
+            every = other.table.at(np.arange(len(other.table)))
+            self.check(dict(zip(other.names, every.columns, strict=True)))
+        mine, theirs = self.join.table.labels.kind, other.table.labels.kind
+        if mine and theirs and mine != theirs:
+            raise InvalidBatchError(f"{other.label}: {theirs!r} there and {mine!r} here")
+
+    def copy(self) -> Stream:
+        """Return an independent stream at the same state."""
+        twin = object.__new__(Stream)
+        twin.__dict__.update(self.__dict__)
+        twin.panes, twin.counted = self.panes.copy(), self.counted.copy()
+        twin.join = self.join.copy()
+        twin.restart()
+        return twin
+
+    def restart(self) -> None:
+        """Read all rows that wait again when they are asked for."""
+        self._waiting = Waiting(self.suite, self.join)
+        times = self.join.table.times.values // self.join.unit
+        self.join.changed = set(times.tolist())
+
+
+def _together(suite: Mergeable, states: Sequence[State]) -> State:
+    layout = suite._layout
+    return layout.merged(states[0], states[1:]) if states else layout.start

@@ -1,0 +1,149 @@
+"""The rows that wait for labels and corrections, in columns, each once by its id."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.columns.conversion import Column
+from streammetrics.live.cells import Cells
+from streammetrics.live.ids import Index
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.int64]
+
+LABELLED, CORRECTED, CONFLICT, LATE, REPEATED = 1, 2, 4, 8, 16  # what is known of a row
+
+
+class Predictions(NamedTuple):
+    """Predictions that come: ids, times, and the columns that metrics read beside the label."""
+
+    keys: NDArray[np.uint64]
+    times: NDArray[np.int64]
+    columns: tuple[Column, ...]
+
+    def take(self, rows: NDArray[np.int64]) -> Predictions:
+        """Return some of them."""
+        columns = tuple([column[rows] for column in self.columns])
+        return Predictions(self.keys[rows], self.times[rows], columns)
+
+
+class Labels(NamedTuple):
+    """Labels that come: ids, times, versions and what they are."""
+
+    keys: NDArray[np.uint64]
+    times: NDArray[np.int64]
+    versions: NDArray[np.int64]
+    values: Column
+
+    def take(self, rows: NDArray[np.int64]) -> Labels:
+        """Return some of them."""
+        return Labels(self.keys[rows], self.times[rows], self.versions[rows], self.values[rows])
+
+
+class Table:
+    """Predictions with the label that counts, if there is one yet.
+
+    A row takes 8 bytes for each time and number, 1 for the flags, 1 to 8 each for label and
+    version, 6 to 11 in the index, and 16 for the id.
+    """
+
+    def __init__(self, names: Sequence[str], label: str) -> None:
+        self.keys = np.empty((0, 2), np.uint64)
+        self.columns = tuple([Cells(name) for name in names])
+        self.times, self.label_times = Cells("time", np.int64), Cells("label_time", np.int64)
+        self.versions, self.flags, self.labels = Cells("version"), Cells("flags"), Cells(label)
+        self.index = Index()
+        self._n = 0
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def _cells(self) -> tuple[Cells, ...]:
+        times = (self.times, self.label_times, self.versions, self.flags)
+        return (*times, self.labels, *self.columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        return self.keys.nbytes + self.index.nbytes + sum(cells.nbytes for cells in self._cells)
+
+    def find(self, keys: NDArray[np.uint64]) -> Rows:
+        """Return the row of each id, -1 where there is none."""
+        return self.index.find(self.keys, keys)
+
+    def append(self, new: Predictions) -> Rows:
+        """Take predictions whose ids are new, all different; return their rows."""
+        n = len(new.keys)
+        start, self._n = self._n, self._n + n
+        if self._n > len(self.keys):
+            size = max(self._n, len(self.keys) + (len(self.keys) >> 2), 1024)
+            self.keys.resize((size, 2), refcheck=False)
+        self.keys[start : self._n] = new.keys
+        nothing = np.zeros(n, np.int64)
+        self.times.append(Column(new.times))
+        self.label_times.append(Column(new.times))
+        for cells in (self.versions, self.flags):
+            cells.append(Column(nothing))
+        self.labels.append_blank(n)
+        for cells, column in zip(self.columns, new.columns, strict=True):
+            cells.append(column)
+        rows = np.arange(start, self._n)
+        self.index.add(new.keys, rows, self.keys[: self._n])
+        return rows
+
+    def replace(self, rows: Rows, new: Predictions) -> None:
+        """Set the times and the columns of some rows again."""
+        self.times.put(rows, Column(new.times))
+        for cells, column in zip(self.columns, new.columns, strict=True):
+            cells.put(rows, column)
+
+    def mark(self, rows: Rows, flag: int) -> None:
+        """Set a flag of some rows."""
+        flags = self.flags.values
+        flags[rows] |= flag
+
+    def label(self, rows: Rows, labels: Labels) -> None:
+        """Set the labels of some rows."""
+        self.label_times.put(rows, Column(labels.times))
+        self.versions.put(rows, Column(labels.versions))
+        self.labels.put(rows, labels.values)
+        self.mark(rows, LABELLED)
+
+    def labels_at(self, rows: Rows) -> Labels:
+        """Return the labels of some rows that have one."""
+        times, versions = self.label_times.values[rows], self.versions.values[rows]
+        values = self.labels.at(rows)
+        return Labels(self.keys[rows], times, versions.astype(np.int64), values)
+
+    def at(self, rows: Rows) -> Predictions:
+        """Return some rows as predictions that come."""
+        columns = tuple([cells.at(rows) for cells in self.columns])
+        return Predictions(self.keys[rows], self.times.values[rows], columns)
+
+    def keep(self, rows: Rows) -> None:
+        """Keep some rows, in the order given."""
+        self.keys, self._n = self.keys[rows], len(rows)
+        for cells in self._cells:
+            cells.keep(rows)
+        self.index = Index()
+        if self._n:
+            self.index.add(self.keys, np.arange(self._n), self.keys)
+
+    def copy(self) -> Table:
+        """Return an independent table of the same rows."""
+        twin = object.__new__(Table)
+        twin.keys, twin._n = self.keys[: self._n].copy(), self._n
+        twin.columns = tuple([cells.copy() for cells in self.columns])
+        for name in ("times", "label_times", "versions", "flags", "labels"):
+            setattr(twin, name, getattr(self, name).copy())
+        twin.index = Index()
+        if twin._n:
+            twin.index.add(twin.keys, np.arange(twin._n), twin.keys)
+        return twin

@@ -1,0 +1,84 @@
+"""Which column is the label of a suite, and how columns are kept while one is waited for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.column import EXACT
+from streammetrics.core.columns.conversion import Column, as_column
+from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.mergeable import Mergeable
+
+_TRUTHS = ("y_true", "labels_true", "relevance")
+
+
+def truth_of(suite: Mergeable) -> str:
+    """Return the user's name of the column that holds the label, nothing where there is none."""
+    renamed: Mapping[str, str] = getattr(suite, "columns", {})
+    inputs = suite._layout.required
+    return next((renamed.get(name, name) for name in _TRUTHS if name in inputs), "")
+
+
+def kinds_of(suite: Mergeable) -> dict[str, Kind]:
+    """Return what each column holds, by the name that the user gives it."""
+    renamed: Mapping[str, str] = getattr(suite, "columns", {})
+    found: dict[str, Kind] = {}
+    order: tuple[Kind, ...] = ("label", "id", "number")
+    for schema in suite._layout.schemas:
+        for name, kind in schema.kinds.items():
+            title = renamed.get(name, name)
+            found[title] = max(kind, found.get(title, kind), key=order.index)
+    return found
+
+
+def as_numbers(column: Column, name: str, kind: Kind) -> Column:
+    """Return a column as it is kept: numbers as floats, labels that are whole floats as integers.
+
+    Raises:
+        InvalidBatchError: An integer is not held by a float64, or a label is no label.
+    """
+    values = column.values
+    if column.vocabulary is not None or values.ndim > 1:
+        return column
+    if kind == "number":
+        if values.dtype.kind in "iu" and values.size and np.abs(values.astype(float)).max() > EXACT:
+            raise InvalidBatchError(
+                f"{name} holds integers beyond 2**53, which a prediction that waits cannot keep: "
+                "subtract an offset, or pass events with observe()"
+            )
+        return Column(values.astype(np.float64), column.nulls, True)
+    if values.dtype.kind == "f":
+        good = np.rint(values) == values
+        if not good.all():
+            row = int(np.argmin(good))
+            raise InvalidBatchError(
+                f"{name} is not a label (an integer, a boolean or a string), first in row {row} "
+                f"({values[row].item()!r})",
+                name,
+                row,
+            )
+        return Column(values.astype(np.int64), column.nulls, True)
+    return column
+
+
+def stand_ins(suite: Mergeable, others: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield labels of which one goes with predictions that are good, whatever the suite."""
+    metrics: Iterable[Any] = suite.values() if hasattr(suite, "values") else [suite]
+    for metric in metrics:
+        config = metric.config
+        yield from config.get("labels") or ()
+        if "pos_label" in config:
+            yield config["pos_label"]
+    for name, value in others.items():
+        column = as_column(value, name)[:1]
+        if column.values.ndim == 1 and len(column):
+            words = column.vocabulary
+            yield (column.values if words is None else words[column.values])[0].item()
+    yield from (1, 0)

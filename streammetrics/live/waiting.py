@@ -1,0 +1,168 @@
+"""Rows of the join as metrics read them: by the pane, as long as they wait, and when they leave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.columns.conversion import Column, concatenate
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.live.coverage import DISPLACED, EXPIRED, KNOWN, PENDING, batch_of_rows
+from streammetrics.live.coverage import SUITE as COVERAGE
+from streammetrics.live.panes import grown
+from streammetrics.live.rows import batch_of, pieces, taken
+from streammetrics.live.table import LABELLED
+from streammetrics.live.tiers import Tier
+from streammetrics.live.windows import Row
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.layout import Layout, State
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.live.join import Join
+    from streammetrics.live.panes import Panes
+
+
+class Read(NamedTuple):
+    """Rows with their label, and all rows by what became of them."""
+
+    times: NDArray[np.int64]  # of those with a label
+    batch: Batch | None
+    all_times: NDArray[np.int64]
+    counted: Batch | None
+
+
+def read(suite: Mergeable, join: Join, rows: NDArray[np.int64], clock: int) -> Read:
+    """Return rows of a join as they are at a time."""
+    table, config = join.table, join.config
+    times, flags = table.times.values[rows], table.flags.values[rows]
+    labelled = flags & LABELLED > 0
+    over = times + config.label_ttl < clock
+    status = np.where(labelled, KNOWN, np.where(over, EXPIRED, PENDING))
+    status[(status == PENDING) & (times <= join.displaced)] = DISPLACED
+    delays = np.where(labelled, table.label_times.values[rows] - times, 0)
+    counted = batch_of_rows(status, flags, delays) if len(rows) else None
+    kept = np.flatnonzero(labelled)
+    labels = [table.labels.at(rows[kept])] if kept.size else []
+    if config.default_label is not None:
+        expired = np.flatnonzero(status == EXPIRED)
+        if expired.size:
+            labels.append(_repeated(config.default_label, expired.size))
+            kept = np.concatenate([kept, expired])
+    if not kept.size:
+        return Read(times[kept], None, times, counted)
+    columns = dict(zip(join.names, table.at(rows[kept]).columns, strict=True))
+    columns[join.label] = concatenate(labels, join.label)
+    return Read(*_good(suite, times[kept], batch_of(suite, columns)), times, counted)
+
+
+def _repeated(label: object, n: int) -> Column:
+    if isinstance(label, str):
+        return Column(np.zeros(n, np.intp), None, True, np.array([label]))
+    return Column(np.full(n, label), None, True)
+
+
+def _good(
+    suite: Mergeable, times: NDArray[np.int64], batch: Batch
+) -> tuple[NDArray[np.int64], Batch | None]:
+    """Leave out rows that are refused: label and prediction were each checked without the other."""
+    layout = suite._layout
+    try:
+        layout.read(batch)
+    except InvalidBatchError:
+        good = [place for place in range(len(times)) if _is_good(layout, batch, place)]
+        rows = np.array(good, np.intp)
+        return times[rows], taken(batch, rows) if good else None
+    return times, batch
+
+
+def _is_good(layout: Layout, batch: Batch, place: int) -> bool:
+    try:
+        layout.read(batch.slice(place, place + 1))
+    except InvalidBatchError:
+        return False
+    return True
+
+
+class Waiting:
+    """The states of rows that wait, by the pane; brought up to date when they are read."""
+
+    def __init__(self, suite: Mergeable, join: Join) -> None:
+        most = join.config.horizon // join.unit + 2
+        self._suite, self._unit = suite, join.unit
+        self._rows = Row(suite._layout, most)
+        self._counted = Row(COVERAGE._layout, most)
+        self._clock = 0
+
+    def update(self, join: Join, first: int, last: int, clock: int) -> None:
+        """Bring the panes `first` to `last` to what the join holds at a time."""
+        join.match()
+        self._turn(join, clock)
+        due = np.array(sorted(n for n in join.changed if first <= n <= last), np.int64)
+        if not due.size:
+            return
+        numbers = join.table.times.values // self._unit
+        rows = np.flatnonzero((numbers >= due[0]) & (numbers <= due[-1]))
+        rows = rows[np.isin(numbers[rows], due)]
+        found = read(self._suite, join, rows, clock)
+        self._put(self._rows, due, found.times, found.batch)
+        self._put(self._counted, due, found.all_times, found.counted)
+        join.changed.difference_update(due.tolist())
+
+    def _turn(self, join: Join, clock: int) -> None:
+        """Learn of the time: the panes in which labels have come to be due meanwhile are others."""
+        low, high = sorted((self._clock, clock))
+        ttl = join.config.label_ttl
+        first, last = (low - ttl) // self._unit, (high - ttl) // self._unit
+        join.changed.update(self._counted.states.irange(first, last))
+        self._clock = clock
+
+    def _put(
+        self, row: Row, due: NDArray[np.int64], times: NDArray[np.int64], batch: Batch | None
+    ) -> None:
+        states: dict[int, State] = {}
+        if batch is not None:
+            layout = row.layout
+            for (number,), rows, n in pieces(layout, [Tier(self._unit, 1)], times, batch):
+                states[number] = grown(layout, states.get(number, layout.start), rows, n)
+        row.drop(n for n in due.tolist() if n in row.states and n not in states)
+        row.put(states)
+
+    def over(self, first: int, last: int) -> list[State]:
+        """Return states that have seen the labelled rows of panes."""
+        return self._rows.over(first, last)
+
+    def counted(self, first: int, last: int) -> list[State]:
+        """Return states that have counted the rows of panes by what became of them."""
+        return self._counted.over(first, last)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        return self._rows.nbytes + self._counted.nbytes
+
+
+def settle(suite: Mergeable, join: Join, panes: Panes, counted: Panes) -> None:
+    """Bring rows that no label in time can reach to the panes.
+
+    Rows that have to leave for want of room are the oldest, and a few more, so that it is seldom.
+    """
+    join.match()
+    table, most = join.table, join.config.max_pending
+    if len(table) > most:
+        times, over = table.times.values, len(table) - most + most // 16
+        join.displaced = max(join.displaced, int(np.partition(times, over - 1)[over - 1]))
+    floor = join.floor
+    leaving = table.times.values < floor
+    if leaving.any():
+        found = read(suite, join, np.flatnonzero(leaving), join.newest)
+        if found.batch is not None:
+            panes.add(found.times, found.batch, known=True)
+        if found.counted is not None:
+            counted.add(found.all_times, found.counted, known=True)
+        join.changed.update(np.unique(table.times.values[leaving] // join.unit).tolist())
+        table.keep(np.flatnonzero(~leaving))
+    join.orphans()

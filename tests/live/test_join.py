@@ -1,0 +1,327 @@
+"""Labels that come late: which one counts, when, and what becomes of predictions without one."""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from live.events import START, fresh, live
+
+import streammetrics as sm
+
+TTL, LATENESS = 300, 600
+
+
+def joined(**parameters):
+    return live(**{"label_ttl": "5min", "label_lateness": "10min", **parameters})
+
+
+def test_a_window_is_a_fresh_set_of_the_rows_whose_label_came():
+    state = joined()
+    for place in range(20):
+        state.predict(id=place, time=START + place, y_score=place / 20)
+    for place in range(0, 20, 2):
+        state.label(id=place, time=START + 60 + place, y_true=int(place > 9))
+    expected = fresh([(place, int(place > 9), place / 20) for place in range(0, 20, 2)])
+    assert state.window("1min").to_bytes() == expected.to_bytes()
+    found = state.coverage("1min")
+    assert (found.predicted, found.labelled, found.pending, found.expired) == (20, 10, 10, 0)
+    assert found.delay_median == 60
+    assert found.coverage == 0.5
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a", "", "a" * 15, "a" * 16, "ä" * 40, b"a", b"", 7, -7, 2**63, -(2**70), uuid.UUID(int=7)],
+)
+def test_ids_of_every_kind(name):
+    state = joined()
+    others = ["b", "aa", b"b", "7", b"7", 8, uuid.UUID(int=8), "a" * 17, 2**64]
+    for place, other in enumerate([*others, name]):
+        state.predict(id=other, time=START, y_score=place / 16)
+    state.label(id=name, time=START, y_true=1)
+    assert state.window("1min").to_bytes() == fresh([(0, 1, len(others) / 16)]).to_bytes()
+    assert state.coverage("1min").predicted == len(others) + 1
+    columns = joined().predict(id=[name], time=[START], y_score=[len(others) / 16])
+    columns.label(id=[name], time=[START], y_true=[1])
+    assert columns.window("1min").to_bytes() == state.window("1min").to_bytes()
+
+
+def test_ids_in_columns_are_those_of_single_events():
+    columns, single = joined(), joined()
+    ids = np.arange(-3, 4)
+    columns.predict(id=ids, time=START + ids, y_score=np.full(7, 0.5))
+    for name in ids.tolist():
+        single.predict(id=name, time=START + name, y_score=0.5)
+    assert columns == single
+
+
+def test_what_is_no_event_of_the_join_is_refused():
+    state = joined().predict(id=1, time=START, y_score=0.5)
+    before = state.to_bytes()
+    for call, message in [
+        (lambda: state.predict(id=None, time=START, y_score=0.5), "id is None"),
+        (lambda: state.predict(id=1.5, time=START, y_score=0.5), "id is 1.5"),
+        (lambda: state.predict(id=["a", None], time=[START] * 2, y_score=[0.5] * 2), "in row 1"),
+        (lambda: state.predict(id=2, time=START, y_score=float("nan")), "y_score is missing"),
+        (lambda: state.predict(id=2, time=START, y_score=2.0), "y_score"),
+        (lambda: state.predict(id=2, time=START, y_score=0.5, y_true=1), "without 'y_true'"),
+        (lambda: state.predict(id=2, time=START), "no column 'y_score'|all have the same columns"),
+        (lambda: state.predict(id=[2, 3], time=[START] * 2, y_score=[0.5, None]), "missing"),
+        (lambda: state.predict(id=[2], time=[START] * 2, y_score=[0.5] * 2), "differ in length"),
+        (lambda: state.label(id=1, time=START, y_true=0.5), "not a label"),
+        (lambda: state.label(id=1, time=START, y_true=None), "y_true"),
+        (lambda: state.label(id=1, time=START, y_true="yes"), "pos_label|strings"),
+        (lambda: state.label(id=1, time=START, y_score=0.5), "one column, 'y_true'"),
+        (lambda: state.label(id=1, time=START, y_true=1, version=-1), r"version=\[-1\]"),
+        (lambda: state.label(id=1, time=START, y_true=1, version="a"), r"version=\['a'\]"),
+        (lambda: sm.Live(sm.Mean()).predict(id=1, time=START, values=1.0), "read no label"),
+    ]:
+        with pytest.raises(sm.InvalidBatchError, match=message):
+            call()
+    assert state.to_bytes() == before
+
+
+def test_the_largest_version_counts_then_the_later_then_the_larger_label():
+    cases = [
+        ([(1, 10, 0), (2, 5, 1)], 1, (1, 0)),
+        ([(2, 5, 1), (1, 10, 0)], 1, (1, 0)),
+        ([(1, 10, 0), (1, 20, 1)], 1, (1, 0)),
+        ([(1, 10, 1), (1, 10, 0)], 1, (1, 1)),
+        ([(1, 10, 0), (1, 10, 0)], 0, (0, 0)),
+        ([(1, 10, 0), (1, 10, 1), (2, 0, 0)], 0, (1, 0)),
+        ([(1, 299, 1), (5, 301, 0)], 1, (0, 0)),  # of which one is too late to count
+    ]
+    for labels, winner, (corrected, conflicting) in cases:
+        state = joined().predict(id="a", time=START, y_score=0.25)
+        for version, second, label in labels:
+            state.label(id="a", time=START + second, y_true=label, version=version)
+            state.window("5min")
+        together = joined().predict(id="a", time=START, y_score=0.25)
+        versions, seconds, values = map(np.array, zip(*labels, strict=True))
+        together.label(
+            id=["a"] * len(labels), time=START + seconds, version=versions, y_true=values
+        )
+        assert state == together
+        assert state.window("5min").to_bytes() == fresh([(0, winner, 0.25)]).to_bytes()
+        found = state.coverage("5min")
+        assert (found.corrected, found.conflicting) == (corrected, conflicting)
+
+
+def test_a_label_counts_up_to_its_ttl_and_expires_after_it():
+    state = joined().predict(id=1, time=START, y_score=0.5).predict(id=2, time=START, y_score=0.5)
+    state.label(id=1, time=START + TTL, y_true=1).label(id=2, time=START + TTL + 0.001, y_true=1)
+    found = state.coverage("5min")
+    assert (found.labelled, found.expired, found.pending, found.late) == (1, 1, 0, 1)
+    later = joined().predict(id=1, time=START, y_score=0.5)
+    assert later.coverage("6min").pending == 1
+    assert later.now(START + TTL).coverage("6min").pending == 1
+    assert later.now(START + TTL + 0.001).coverage("6min").expired == 1
+    assert later.now(None).coverage("6min").pending == 1
+
+
+def test_a_default_label_is_what_no_label_means():
+    state = joined(default_label=0).predict(id=1, time=START, y_score=0.75)
+    state.predict(id=2, time=START, y_score=0.25).label(id=2, time=START + 9, y_true=1)
+    assert state.window("5min").n_rows == 1
+    expected = fresh([(0, 0, 0.75), (0, 1, 0.25)])
+    assert state.now(START + TTL + 1).window("6min").to_bytes() == expected.to_bytes()
+    state.observe(time=START + TTL + 1, y_true=1, y_score=1.0)
+    expected.update(y_true=[1], y_score=[1.0])
+    assert state.now(None).window("6min").to_bytes() == expected.to_bytes()
+    state.label(id=1, time=START + 20, y_true=1)  # it comes late, but its time was in time
+    expected = fresh([(0, 1, 0.75), (0, 1, 0.25), (0, 1, 1.0)])
+    assert state.window("6min").to_bytes() == expected.to_bytes()
+    assert state.coverage("6min").predicted == state.coverage("6min").labelled == 2
+
+
+def test_rows_leave_the_join_and_stay_in_their_panes():
+    state = live(tiers=[("1min", "2h")], label_ttl="5min", label_lateness="10min", default_label=0)
+    state.predict(id=1, time=START, y_score=0.75).predict(id=2, time=START, y_score=0.25)
+    state.label(id=1, time=START + 9, y_true=1).label(id=77, time=START + 9, y_true=1)
+    assert state.coverage("1h").labels_waiting == 1
+    state.observe(time=START + 3000, y_true=1, y_score=1.0)
+    restored = sm.from_bytes(state.to_bytes())
+    for one in (state, restored):
+        expected = fresh([(0, 1, 0.75), (0, 0, 0.25), (0, 1, 1.0)])
+        assert one.window("1h").to_bytes() == expected.to_bytes()
+        found = one.coverage("1h")
+        assert (found.predicted, found.labelled, found.expired) == (2, 1, 1)
+        assert found.labels_waiting == 0
+    assert state.coverage("1h").labels_unmatched == 1
+    before = state.to_bytes()
+    state.label(id=2, time=START + 9, y_true=1).predict(id=3, time=START, y_score=0.5)
+    found = state.coverage("1h")
+    assert (found.labels_refused, found.predictions_refused) == (1, 1)
+    assert state.to_bytes() == before
+
+
+def test_a_prediction_twice_is_one_and_of_two_the_earlier_counts():
+    state = joined().predict(id=1, time=START + 5, y_score=0.5)
+    once = state.to_bytes()
+    state.predict(id=1, time=START + 5, y_score=0.5)
+    assert state.to_bytes() == once
+    state.predict(id=1, time=START, y_score=0.25).label(id=1, time=START + 9, y_true=1)
+    state.predict(id=1, time=START, y_score=0.75)
+    assert state.window("1min").to_bytes() == fresh([(0, 1, 0.25)]).to_bytes()
+    assert state.coverage("1min").repeated == state.coverage("1min").predicted == 1
+    other = joined().predict(
+        id=[1, 1, 1], time=START + np.array([0, 5, 0]), y_score=[0.75, 0.5, 0.25]
+    )
+    assert other.label(id=1, time=START + 9, y_true=1) == state
+
+
+def test_beyond_the_budget_the_oldest_leave_and_are_counted():
+    state = joined(max_pending=32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for place in range(100):
+            state.predict(id=place, time=START + place, y_score=0.5)
+        state.label(id=3, time=START + 100, y_true=1).label(id=99, time=START + 100, y_true=1)
+        found = state.coverage("5min")
+    assert found.predicted == 100
+    assert found.displaced >= 68
+    assert found.labelled == 1
+    assert found.pending == 99 - found.displaced
+    assert sm.from_bytes(state.to_bytes()) == state
+
+
+def test_values_of_every_kind_wait():
+    cases = {
+        "strings": (sm.Accuracy(), {"y_pred": "cat"}, {"y_true": "dog"}),
+        "booleans": (sm.Accuracy(), {"y_pred": True}, {"y_true": False}),
+        "vectors": (sm.ROCAUC(), {"y_score": [0.25, 0.25, 0.5]}, {"y_true": 2}),
+        "short floats": (
+            sm.LogLoss(),
+            {"y_score": np.array([0.1, 0.2, 0.7], np.float32)},
+            {"y_true": 2},
+        ),
+        "numbers": (sm.MAE(), {"y_pred": 3}, {"y_true": 2.5}),
+        "weights": (sm.MAE(), {"y_pred": 3.0, "sample_weight": 2.0}, {"y_true": 2.5}),
+        "whole floats": (sm.Accuracy(), {"y_pred": 3.0}, {"y_true": np.float32(3)}),
+        "text beside scores": (sm.ROCAUC(pos_label="yes"), {"y_score": 0.5}, {"y_true": "yes"}),
+    }
+    for metric, prediction, label in cases.values():
+        state, expected = sm.Live(metric), metric.copy()
+        for place in range(3):
+            state.predict(id=place, time=START, **prediction)
+            state.label(id=place, time=START, **label)
+            columns = {**prediction, **label}
+            expected.update(**{key: [value] for key, value in columns.items()})
+        assert state.window("1min").to_bytes() == expected.to_bytes()
+        assert sm.from_bytes(state.to_bytes()) == state
+        assert state.copy().merge(state).window("1min") == expected
+
+
+def test_kinds_that_cannot_wait_together_are_refused():
+    state = sm.Live(sm.Accuracy()).predict(id=1, time=START, y_pred="a")
+    with pytest.raises(sm.InvalidBatchError, match="y_pred holds integers here, strings in rows"):
+        state.predict(id=2, time=START, y_pred=1)
+    other = sm.Live(sm.Accuracy()).predict(id=2, time=START, y_pred=1)
+    with pytest.raises(sm.IncompatibleMetricsError, match="rows wait of other kinds"):
+        state.merge(other)
+    state = sm.Live(sm.MAE()).predict(id=1, time=START, y_pred=1.0)
+    with pytest.raises(sm.InvalidBatchError, match="beyond 2\\*\\*53"):
+        state.predict(id=2, time=START, y_pred=2**60 + 1)
+    with pytest.raises(sm.InvalidBatchError, match="all have the same columns"):
+        state.predict(id=2, time=START, y_pred=1.0, sample_weight=2.0)
+
+
+predictions = st.tuples(
+    st.just("predict"), st.integers(0, 11), st.integers(0, 900), st.sampled_from([0.25, 0.5, 0.75])
+)
+labels = st.tuples(
+    st.just("label"),
+    st.integers(0, 13),
+    st.integers(0, 900),
+    st.integers(0, 1),
+    st.integers(1, 2),
+)
+seen = st.tuples(
+    st.just("observe"), st.integers(0, 900), st.integers(0, 1), st.sampled_from([0.0, 1.0])
+)
+
+
+def send(into, event):
+    kind, *rest = event
+    if kind == "predict":
+        name, second, score = rest
+        into.predict(id=name, time=START + second, y_score=score)
+    elif kind == "label":
+        name, second, label, version = rest
+        into.label(id=name, time=START + second, y_true=label, version=version)
+    else:
+        second, label, score = rest
+        into.observe(time=START + second, y_true=label, y_score=score)
+
+
+def unrepeated(event):
+    """Return what only one event may have: ids are of one prediction each."""
+    return event[:2] if event[0] == "predict" else (event, "any number of times")
+
+
+def by_hand(events, default):
+    """Return the rows with their labels, and how many predictions there are, spelt out."""
+    made, newest = (
+        {},
+        max((event[1 if event[0] == "observe" else 2] for event in events), default=0),
+    )
+    for event in events:
+        if event[0] == "predict":
+            _, name, second, score = event
+            made[name] = min(made.get(name, (second, score)), (second, score))
+    rows = [tuple(event[1:]) for event in events if event[0] == "observe"]
+    for name, (second, score) in made.items():
+        known = [
+            (version, at, label)
+            for kind, other, at, label, version in (e for e in events if e[0] == "label")
+            if other == name and -LATENESS <= at - second <= TTL
+        ]
+        if known:
+            rows.append((second, max(known)[2], score))
+        elif default is not None and second + TTL < newest:
+            rows.append((second, default, score))
+    return rows, len(made)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.one_of(predictions, labels, seen), max_size=40, unique_by=unrepeated),
+    st.randoms(use_true_random=False),
+    st.sampled_from([None, 0]),
+)
+def test_any_order_duplicates_workers_and_restarts_give_one_state(events, random, default):
+    # No event is later than the lateness: all lie within 15 minutes.
+    whole = joined(default_label=default)
+    for event in events:
+        send(whole, event)
+    again = random.sample(events, len(events)) + (random.choices(events, k=3) if events else [])
+    duplicates = [event for event in again if event[0] != "observe"]
+    once = [event for event in random.sample(events, len(events)) if event[0] == "observe"]
+    workers = [joined(default_label=default) for _ in range(random.randint(1, 3))]
+    for event in random.sample(duplicates + once, len(duplicates + once)):
+        place = random.randrange(len(workers))
+        send(workers[place], event)
+        if random.random() < 0.1:
+            workers[place].window("5min")
+            workers[place] = sm.from_bytes(workers[place].to_bytes())
+    while len(workers) > 1:
+        random.shuffle(workers)
+        first, second = workers.pop(), workers.pop()
+        untouched = second.to_bytes()
+        workers.append(first.merge(second))
+        assert second.to_bytes() == untouched
+    assert workers[0].to_bytes() == whole.to_bytes()
+    rows, n = by_hand(events, default)
+    newest = max((e[1 if e[0] == "observe" else 2] for e in events if e[0] != "label"), default=0)
+    last = newest // 300 * 300 + 300
+    inside = [row for row in rows if last - 1200 <= row[0]]
+    for state in (workers[0], whole):
+        assert state.window("20min").to_bytes() == fresh(inside).to_bytes()
+        found = state.coverage("20min")
+        assert found.predicted == n
+        assert found.predicted == found.labelled + found.pending + found.expired + found.displaced
