@@ -30,6 +30,8 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.centroids import CentroidSums
 from streammetrics.statistics.clusters.sample import PointSample
 from streammetrics.statistics.clusters.sums import ClusterSums
+from streammetrics.statistics.pairs.histogram import PairHistogram
+from streammetrics.statistics.rankings.buffer import RankingBuffer
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.scores.losses import Probabilities, ProbabilityLossSum
 from streammetrics.statistics.sums.extremes import Extremes
@@ -113,6 +115,20 @@ def points(rng, n):
     return {"X": rng.normal(size=(n, 2)).round(1), "labels": rng.integers(0, 3, n)}
 
 
+def ranks(rng, n):
+    return {"y_true": rng.integers(0, 4, n) / 4, "y_pred": rng.integers(0, 5, n) / 4}
+
+
+def queries(rng, n):
+    named = {"query": rng.integers(0, 4, n), "score": rng.integers(0, 9, n) / 8}
+    return named | {"relevance": rng.integers(0, 3, n)}
+
+
+def documents(rng, n):
+    docs = rng.choice(10_000, n, replace=False)
+    return queries(rng, n) | {"doc": [f"d{doc}" for doc in docs.tolist()]}
+
+
 def labelings(rng, n):
     return {"labels_true": rng.integers(0, 3, n), "labels_pred": rng.choice(["a", "b", "c"], n)}
 
@@ -140,10 +156,13 @@ UNWEIGHTED = [
     (CentroidSums(centroids=((0.0, 0.0), (1.0, 1.0), (0.0, 2.0))), points),
     (PointSample(), points),
     (PointSample(max_points=5), points),
+    (PairHistogram(), ranks),
+    (RankingBuffer(), queries),
+    (RankingBuffer(k=2, named=True), documents),
 ]
 PAST = [(ScoreHistogram(max_bins=2), scored), (ValueHistogram(of="values", max_bins=4), values)]
 EVERY = [*WEIGHTED, *UNWEIGHTED]
-LASTING = (Extremes, LogSum, PointSample)  # of which nothing can be taken out
+LASTING = (Extremes, LogSum, PointSample, RankingBuffer)  # of which nothing can be taken out
 
 
 def of(statistic, columns, weight=None):
@@ -368,5 +387,5 @@ def test_no_altered_state_is_believed(statistic, rows, data):
     # What is taken is a state: it says the same again, and can be used.
     assert told(again) == {n: (a.dtype, a.shape, a.tobytes()) for n, a in arrays.items()}
     again.check()
-    with suppress(IncompatibleMetricsError):  # of another width
+    with suppress(IncompatibleMetricsError, InvalidBatchError):  # of other widths, or contrary
         merged(again, seen).check()

@@ -49,6 +49,14 @@ class Axis(NamedTuple):
         values[mine] = np.where(new[mine] | (values[mine] == self.values), self.values, np.nan)
         return Axis(ids, values), mine, theirs
 
+    def used(self, places: Ints) -> tuple[Axis, Ints]:
+        """Cells of level 0 that occur among places, and the places among them."""
+        seen = np.zeros(self.ids.size, np.bool_)
+        seen[places] = True
+        values = self.values[seen]
+        moved: Ints = (np.cumsum(seen) - 1)[places]
+        return Axis(values, values), moved
+
 
 class Marginal(NamedTuple):
     """Rows in each cell of one coordinate (n,), and which cells hold several values."""
@@ -146,6 +154,19 @@ class PairCells:
         ]
         counts = np.concatenate([a.counts, b.counts])
         return PairCells(level, x, y, *_tallied(np.concatenate(codes), counts))
+
+    def without(self, other: PairCells) -> PairCells | None:
+        """Rows that are left without others, all at level 0; None where these are not here."""
+        both = self.union(other)
+        if both.codes.size != self.codes.size:
+            return None
+        counts = 2 * self.counts - both.counts  # of the same pairs
+        if counts.min(initial=0) < 0:
+            return None
+        kept = np.flatnonzero(counts)
+        rows, columns = self.rows[kept], self.columns[kept]
+        (x, rows), (y, columns) = self.x.used(rows), self.y.used(columns)
+        return PairCells(0, x, y, _coded(rows, columns), counts[kept])
 
     def fitted(self, max_pairs: int) -> PairCells:
         """The same rows at the lowest level from this one on with at most `max_pairs` cells."""

@@ -10,6 +10,7 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import MaxPairs, NanPolicy
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.fields.field import StateField, not_among
 from streammetrics.core.histograms.keys import MAX_LEVEL, cell_edges, cell_id_range, cell_ids
 from streammetrics.core.histograms.pairs import Axis, PairCells
 from streammetrics.core.state.arrays import take_array
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.configured import Configured
+
     Floats = NDArray[np.float64]
 
 MAX_PAIRS = 1 << 20
@@ -28,12 +31,114 @@ _FEWEST = 1 << 16  # rows worth a pass over the cells
 _NAMES = {"level", "x_cells", "x_values", "y_cells", "y_values", "pairs", "counts"}
 
 
-class _Held(NamedTuple):
-    """The state, replaced in one assignment, as it may be read by several threads."""
+class _Form(NamedTuple):
+    """How pairs are held."""
 
     cells: PairCells
     waiting: tuple[tuple[Floats, Floats], ...] = ()  # rows not yet counted
     rows: int = 0  # of them
+
+
+class CountedPairs:
+    """Pairs of numbers, at most `most` of them distinct or in cells of their own.
+
+    Never changed, but that a read counts the rows that wait, in one assignment: a reader in
+    another thread finds the same rows before and after.
+    """
+
+    __slots__ = ("_form", "most")
+
+    def __init__(self, most: int, form: _Form) -> None:
+        self.most, self._form = most, form
+        if form.rows > max(most, _FEWEST):
+            self.cells()
+
+    def taking(self, x: Floats, y: Floats) -> CountedPairs:
+        """These pairs and those of rows, whose arrays are kept."""
+        cells, waiting, rows = self._form
+        return CountedPairs(self.most, _Form(cells, (*waiting, (x, y)), rows + x.size))
+
+    def plus(self, other: CountedPairs) -> CountedPairs:
+        """The pairs of both."""
+        rows = self.size + other.size
+        if rows > _MOST:
+            raise IncompatibleMetricsError(
+                f"the states hold {rows} rows together; rank correlations count at most 2**52"
+            )
+        mine, theirs = self._form, other._form
+        cells = mine.cells.union(theirs.cells).fitted(self.most)
+        waiting = mine.waiting + theirs.waiting
+        return CountedPairs(self.most, _Form(cells, waiting, mine.rows + theirs.rows))
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        cells, _, waiting = self._form
+        return cells.size + waiting
+
+    def cells(self) -> PairCells:
+        """The cells of all rows."""
+        cells, waiting, _ = self._form
+        if waiting:
+            x, y = (np.concatenate(side) for side in zip(*waiting, strict=True))
+            more = PairCells.of(x, y).at_level(cells.level)
+            cells = cells.union(more).fitted(self.most)
+            self._form = _Form(cells)
+        return cells
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        cells, _, rows = self._form
+        return cells.nbytes + 16 * rows
+
+
+class PairsField(StateField[CountedPairs]):
+    """Counted pairs of numbers; rows have no weights. The budget is the statistic's `max_pairs`."""
+
+    def empty(self, of: Configured) -> CountedPairs:
+        """Return no pairs."""
+        return CountedPairs(of.config["max_pairs"], _Form(PairCells.empty()))
+
+    def plus(self, mine: CountedPairs, other: CountedPairs) -> CountedPairs:
+        """Return the pairs of both."""
+        return mine.plus(other)
+
+    def arrays(self, value: CountedPairs) -> dict[str, NDArray[Any]]:
+        """Return the level, both axes (no ids at level 0), the pairs as codes, and their counts."""
+        cells = value.cells()
+        none = np.empty(0, np.int64)
+        return {
+            "level": np.array([cells.level], np.int64),
+            "x_cells": cells.x.ids if cells.level else none,
+            "x_values": cells.x.values,
+            "y_cells": cells.y.ids if cells.level else none,
+            "y_values": cells.y.values,
+            "pairs": cells.codes,
+            "counts": cells.counts,
+        }
+
+    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> CountedPairs:
+        """Return the pairs, after checking all that makes their cells canonical."""
+        most = of.config["max_pairs"]
+        return CountedPairs(most, _Form(_read_cells(arrays, most)))
+
+    def nbytes(self, value: CountedPairs) -> int:
+        """Bytes held now."""
+        return value.nbytes
+
+    def minus(self, value: CountedPairs, other: CountedPairs) -> CountedPairs:
+        """Return what is left, while every distinct pair has a cell of its own."""
+        cells, theirs = value.cells(), other.cells()
+        if cells.level:
+            raise IncompatibleMetricsError(
+                f"more than {value.most} distinct pairs are not told apart, so that none can be "
+                "taken out: merge the states that are to stay"
+            )
+        left = None if theirs.level else cells.without(theirs)
+        if left is None:
+            raise not_among("some pairs of numbers are not here")
+        return CountedPairs(value.most, _Form(left))
 
 
 class PairHistogram(Statistic):
@@ -54,82 +159,32 @@ class PairHistogram(Statistic):
     max_pairs: MaxPairs = MAX_PAIRS
     nan_policy: NanPolicy = "raise"
 
+    held = PairsField(inline=True)
+
     @property
     def schema(self) -> Schema:
         """Two numbers, of which only the order matters."""
         fields = Numbers("y_true", ordered=True), Numbers("y_pred", ordered=True)
         return Schema(fields, self.nan_policy, unweighted="rank correlations")
 
-    def clear(self) -> None:
-        """Forget all pairs."""
-        self._held = _Held(PairCells.empty())
-
     def update(self, *columns: Floats, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Take rows; they are counted when enough wait, or when the state is read."""
         x, y = columns
-        self._take(self._held.cells, ((x.copy(), y.copy()),), x.size)
-
-    def merge(self, other: PairHistogram) -> None:
-        """Take the rows of another histogram."""
-        rows = self.rows + other.rows
-        if rows > _MOST:
-            raise IncompatibleMetricsError(
-                f"the states hold {rows} rows together; rank correlations count at most 2**52"
-            )
-        theirs = other._held
-        cells = self._held.cells.union(theirs.cells).fitted(self.max_pairs)
-        self._take(cells, theirs.waiting, theirs.rows)
-
-    def _take(self, cells: PairCells, more: tuple[tuple[Floats, Floats], ...], rows: int) -> None:
-        _, waiting, before = self._held
-        self._held = _Held(cells, waiting + more, before + rows)
-        if self._held.rows > max(self.max_pairs, _FEWEST):
-            self.cells()
+        self.held = self.held.taking(x.copy(), y.copy())
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
-        cells, _, waiting = self._held
-        return cells.size + waiting
+        return self.held.size
 
     def cells(self) -> PairCells:
         """Return the cells of all rows."""
-        cells, waiting, _ = self._held
-        if waiting:
-            x, y = (np.concatenate(side) for side in zip(*waiting, strict=True))
-            more = PairCells.of(x, y).at_level(cells.level)
-            cells = cells.union(more).fitted(self.max_pairs)
-            self._held = _Held(cells)
-        return cells
+        return self.held.cells()
 
     @property
     def exact(self) -> bool:
         """Whether every distinct pair has a cell of its own."""
         return self.cells().level == 0
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of state held now."""
-        cells, _, rows = self._held
-        return cells.nbytes + 16 * rows
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the level, both axes (no ids at level 0), the pairs as codes, and their counts."""
-        cells = self.cells()
-        none = np.empty(0, np.int64)
-        return {
-            "level": np.array([cells.level], np.int64),
-            "x_cells": cells.x.ids if cells.level else none,
-            "x_values": cells.x.values,
-            "y_cells": cells.y.ids if cells.level else none,
-            "y_values": cells.y.values,
-            "pairs": cells.codes,
-            "counts": cells.counts,
-        }
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set the cells, after checking all that makes them canonical."""
-        self._held = _Held(_read_cells(arrays, self.max_pairs))
 
 
 def _read_cells(arrays: Mapping[str, NDArray[Any]], max_pairs: int) -> PairCells:
