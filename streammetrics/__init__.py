@@ -41,6 +41,8 @@ from streammetrics.core.results.values import Interval
 from streammetrics.core.stateful import from_bytes, load
 from streammetrics.engines.local import evaluate
 from streammetrics.inference import families  # noqa: F401 - registers how sure each metric is
+from streammetrics.inference.comparing.comparison import Comparison
+from streammetrics.inference.comparing.states import compare
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.live.live import Live
 from streammetrics.metrics import aggregation
@@ -92,6 +94,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Bins",
+    "Comparison",
     "EstimateWarning",
     "IncompatibleMetricsError",
     "Interval",
@@ -105,6 +108,7 @@ __all__ = [
     "StateFormatError",
     "StreamMetricsError",
     "UndefinedMetricWarning",
+    "compare",
     "evaluate",
     "from_bytes",
     "load",

@@ -84,10 +84,15 @@ class Layout:
         "wary",
     )
 
-    def __init__(self, statistics: Iterable[Statistic]) -> None:
-        distinct = {statistic._key: statistic for statistic in statistics}
+    def __init__(
+        self, statistics: Iterable[Statistic], schemas: Iterable[Schema] | None = None
+    ) -> None:
+        """Take each distinct statistic once; `schemas` are its own, or one for each of them."""
+        every = list(statistics)
+        read = [statistic.schema for statistic in every] if schemas is None else list(schemas)
+        distinct = {(s._key, schema): s for s, schema in zip(every, read, strict=True)}
         self.places = {key: place for place, key in enumerate(distinct)}
-        schemas = [statistic.schema for statistic in distinct.values()]
+        schemas = [schema for _, schema in distinct]
         self.schemas: tuple[Schema, ...] = tuple(dict.fromkeys(schemas))
         self.sources = tuple(map(self.schemas.index, schemas))
         alike: dict[Schema, list[Schema]] = {}
@@ -122,7 +127,8 @@ class Layout:
         return layout
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.start.statistics,)
+        schemas = [self.schemas[source] for source in self.sources]
+        return type(self), (self.start.statistics, schemas)
 
     def _reading(self, schemas: Sequence[Schema]) -> Reading:
         """Return what reads for schemas that are alike."""

@@ -59,6 +59,9 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     # needs none of them has the bytes it always had, and one from before has their defaults.
     _younger: ClassVar[frozenset[str]] = frozenset()
 
+    # Whether a larger value is that of a better model; None where neither is.
+    higher_is_better: ClassVar[bool | None] = None
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._parameters = declared(cls)

@@ -109,6 +109,14 @@ class MetricSet(Mergeable):
             )
 
     def _bind(self, metrics: Mapping[str, Metric], layout: Layout) -> None:
+        self._open(layout)
+        # Read at states of this layout by this set and all its copies: they hold no rows.
+        empty = ReadOnly(Accumulator(layout))
+        self._metrics = {name: metric._over(empty) for name, metric in metrics.items()}
+        self._viewed: dict[str, Metric] | None = None
+
+    def _open(self, layout: Layout) -> None:
+        """Start without rows, with the names of columns as `columns` and the layout have them."""
         self._accumulator, self._layout = Accumulator(layout), layout
         self._in_tables = {WEIGHT: "", **self.columns}  # no column of a table is called nothing
         self._told = False  # of weights that a table has and nothing asks for
@@ -118,10 +126,6 @@ class MetricSet(Mergeable):
         # An input that may be left out is needed all the same once `columns` has named it.
         needed = (*required, *self.columns)
         self._needed = tuple(dict.fromkeys(self.columns.get(name, name) for name in needed))
-        # Read at states of this layout by this set and all its copies: they hold no rows.
-        empty = ReadOnly(Accumulator(layout))
-        self._metrics = {name: metric._over(empty) for name, metric in metrics.items()}
-        self._viewed: dict[str, Metric] | None = None
 
     def _views(self) -> dict[str, Metric]:
         """Return the metrics as they read this set's rows; made when they are first asked for."""

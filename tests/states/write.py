@@ -6,6 +6,7 @@ import json
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ def main() -> None:
     """Write one state per metric and one ledger, with their values as text."""
     folder = HERE / sm.__version__
     folder.mkdir(exist_ok=True)
-    filled = {"Ledger": ledger()}
+    filled: dict[str, Any] = {"Ledger": ledger(), "Comparison": comparison()}
     for name in sorted({type(oracle.metric).__name__ for oracle in ORACLES}):
         oracle = next(o for o in ORACLES if type(o.metric).__name__ == name)
         filled[name] = oracle.metric.copy().update(**oracle.rows(np.random.default_rng(0), 24))
@@ -40,6 +41,14 @@ def ledger() -> sm.Ledger:
     for shard_id, attempt in ((1, 1), ("a", 1), ("b", 2), ("c", 1)):
         made.add(shard_id, sm.Mean().update([1.0 / (len(made) + 3)] * attempt), attempt)
     return made.seal(["a", "c"])
+
+
+def comparison() -> sm.Comparison:
+    """Return a comparison with every kind of joint statistic."""
+    metrics = {"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC(), "loss": sm.LogLoss()}
+    made = sm.Comparison(metrics, {"a": "a", "b": "b", "c": "c"}, baseline="a")
+    rng = np.random.default_rng(0)
+    return made.update(y_true=rng.integers(0, 2, 24), **{m: rng.random(24) for m in "abc"})
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ class Batch:
         "_positions",
         "_raw",
         "_renamed",
+        "_views",
         "n_rows",
     )
 
@@ -59,6 +60,7 @@ class Batch:
         self._renamed = renamed or {}
         self._columns: dict[str, Column] = {}
         self._numeric: dict[str, Numeric] = {}
+        self._views: dict[tuple[str, ...], Batch] = {}  # as several models name the columns
 
     def title(self, name: str) -> str:
         """Return the user's name of a column."""
@@ -116,6 +118,20 @@ class Batch:
         part.n_rows = min(stop, self.n_rows) - start
         part._columns = {title: col[start:stop] for title, col in self._columns.items()}
         return part
+
+    def aliased(self, names: Mapping[str, str]) -> Batch:
+        """Return the batch with names for other inputs of it; columns are converted once for both.
+
+        Who reads it brings its `n_rows` back, as they are known when a column is converted.
+        """
+        key = tuple(names.values())
+        view = self._views.get(key)
+        if view is None:
+            titles = {name: self.title(other) for name, other in names.items()}
+            view = self._views[key] = Batch(self._raw, {**self._renamed, **titles})
+            view._columns, view._positions = self._columns, self._positions
+        view.n_rows = self.n_rows
+        return view
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """Return a column as contiguous float64 with ``nan`` where it is null.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Facts, Schema
+    from streammetrics.core.columns.schema import Facts, Field, Schema
 
     Mask = NDArray[np.bool_]
     Taken = tuple[Any, ...]
@@ -69,7 +69,7 @@ class Reading:
             if not facts:
                 facts = more
             elif facts != more:
-                self._refuse_kinds(batch, facts, more)
+                self._refuse_kinds(batch, field, facts, more)
                 facts = joined(facts, more)
         return Rows(tuple(every), weight, n, omitted, facts)
 
@@ -96,12 +96,13 @@ class Reading:
             missing = absent if missing is None else absent | missing
         return taken, weight, missing
 
-    def _refuse_kinds(self, batch: Batch, facts: Facts, more: Facts) -> None:
+    def _refuse_kinds(self, batch: Batch, field: Field, facts: Facts, more: Facts) -> None:
         """Raise where two columns that are to hold the same labels hold other kinds of them."""
         one, other = facts.get("labels"), more.get("labels")
         if one == other or one is None or other is None or "strings" not in {one, other}:
             return
-        first, second = (batch.title(field.names[0]) for field in self._fields[-2:])
+        before = self._fields[self._fields.index(field) - 1]
+        first, second = (batch.title(each.names[0]) for each in (before, field))
         raise InvalidBatchError(
             f"{first} holds {one}, {second} holds {other}: pass both as one kind of labels, such "
             "as names[codes], where names is the array of the classes' names"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
@@ -45,6 +45,8 @@ class ContingencyMetric(Metric[V_co]):
             largest of (n, K) scores is the same of both.
         ignore_index: Rows with this true label are left out, whatever else they hold.
     """
+
+    higher_is_better: ClassVar[bool | None] = True
 
     threshold: float | None = None
     labels: Any = None

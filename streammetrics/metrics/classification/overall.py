@@ -61,6 +61,8 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
                [0, 0, 2]])
     """
 
+    higher_is_better = None
+
     normalize: Literal["true", "pred", "all"] | None = None
 
     def read(self, table: Confusion) -> LabelledArray:
@@ -234,6 +236,8 @@ class ClassificationReport(ContingencyMetric[Report]):
         (0.6666666666666666, 0.75, 4.0)
     """
 
+    higher_is_better = None
+
     def read(self, table: Confusion) -> Report:
         """Return the report."""
         columns = {
@@ -310,6 +314,8 @@ class TopKAccuracy(Metric[float]):
         >>> top.update([0, 2], [[0.4, 0.5, 0.1], [0.3, 0.6, 0.1]]).compute()
         0.5
     """
+
+    higher_is_better = True
 
     k: Annotated[int, AtLeast(1)] = 2
     labels: Any = None

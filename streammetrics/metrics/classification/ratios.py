@@ -107,6 +107,8 @@ class FalsePositiveRate(AveragedMetric):
         0.3333333333333333
     """
 
+    higher_is_better = False
+
     def read(self, table: Confusion) -> float | Floats:
         """Return FP / (FP + TN)."""
         return self.averaged(table, table.fp, table.fp + table.tn)
@@ -127,6 +129,8 @@ class FalseNegativeRate(AveragedMetric):
         >>> sm.FalseNegativeRate().update([0, 1, 1, 1], [0, 1, 0, 1]).compute()
         0.3333333333333333
     """
+
+    higher_is_better = False
 
     def read(self, table: Confusion) -> float | Floats:
         """Return FN / (FN + TP)."""

@@ -30,6 +30,8 @@ class LabelingMetric(Metric[float]):
         nan_policy: ``"raise"`` or ``"omit"`` rows with a missing label.
     """
 
+    higher_is_better = True
+
     nan_policy: NanPolicy = "raise"
 
     def update(self, labels_true: Any, labels_pred: Any) -> Self:

@@ -118,6 +118,8 @@ class DaviesBouldin(SampledMetric):
         0.5
     """
 
+    higher_is_better = False
+
     centroids: Any = None
 
     def check_parameters(self) -> None:

@@ -30,6 +30,8 @@ class InternalMetric(Metric[float]):
         nan_policy: ``"raise"`` or ``"omit"`` rows with a missing value.
     """
 
+    higher_is_better = True
+
     nan_policy: NanPolicy = "raise"
 
     def update(self, X: Any, labels: Any) -> Self:  # noqa: N803 - the field's name for points

@@ -41,6 +41,8 @@ class RankCorrelation(Metric[float]):
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
     """
 
+    higher_is_better = True
+
     max_pairs: MaxPairs = MAX_PAIRS
     nan_policy: NanPolicy = "raise"
 

@@ -79,6 +79,8 @@ class RankingMetric(Metric[float]):
     A query without any judgment is left out, and counted in `n_unjudged`.
     """
 
+    higher_is_better = True
+
     ties: Literal["average", "doc"] = "average"
     relevant_at: Annotated[float, Positive] = 1.0
     no_relevant: Literal["zero", "skip"] = "zero"

@@ -28,6 +28,8 @@ __all__ = [
 class MeanLoss(RegressionMetric):
     """A mean of one row's loss."""
 
+    higher_is_better = False
+
     def readout(self, losses: LossSum) -> Value:
         """Return the mean loss."""
         return averaged(losses.means("loss"), self.multioutput)
@@ -76,6 +78,8 @@ class MSE(MeanLoss):
 
 class RootMeanLoss(RegressionMetric):
     """The square root of a mean loss, correctly rounded for each output."""
+
+    higher_is_better = False
 
     def readout(self, losses: LossSum) -> Value:
         """Return the root."""

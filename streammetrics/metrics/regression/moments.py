@@ -77,6 +77,8 @@ class R2(VarianceRatio):
         0.9486081370449678
     """
 
+    higher_is_better = True
+
     force_finite: bool = False
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -111,6 +113,8 @@ class ExplainedVariance(VarianceRatio):
         0.9571734475374732
     """
 
+    higher_is_better = True
+
     force_finite: bool = False
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -139,6 +143,8 @@ class RelativeSquaredError(VarianceRatio):
         0.5
     """
 
+    higher_is_better = False
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squared errors and the target's moments."""
         squares = LossSum(loss="squared", nan_policy=self.nan_policy)
@@ -165,6 +171,8 @@ class PearsonCorrelation(RegressionMetric):
         >>> sm.PearsonCorrelation().update([1.0, 2.0, 3.0], [1.0, 2.0, 4.0]).compute()
         0.9819805060619657
     """
+
+    higher_is_better = True
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the moments of target and prediction."""
@@ -196,6 +204,8 @@ class ConcordanceCorrelation(RegressionMetric):
         >>> sm.ConcordanceCorrelation().update([1.0, 2.0, 3.0], [2.0, 3.0, 4.0]).compute()
         0.5714285714285714
     """
+
+    higher_is_better = True
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the moments of target and prediction."""

@@ -34,6 +34,8 @@ class MaxError(RegressionMetric):
         1.0
     """
 
+    higher_is_better = False
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the extremes of the errors."""
         return (Extremes(of="errors", nan_policy=self.nan_policy),)
@@ -45,6 +47,8 @@ class MaxError(RegressionMetric):
 
 class ErrorQuantile(RegressionMetric):
     """A quantile of the absolute error, certain to lie in `bounds`."""
+
+    higher_is_better = False
 
     max_bins: Bins = 1 << 20
 

@@ -74,6 +74,8 @@ class WAPE(RegressionMetric):
         0.25
     """
 
+    higher_is_better = False
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sums of absolute errors and of targets."""
         return self._losses("absolute"), self._losses("magnitude")

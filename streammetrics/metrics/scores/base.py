@@ -109,6 +109,8 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
             `UndefinedMetricWarning` that names it. A number counts as given.
     """
 
+    higher_is_better = True
+
     max_bins: Bins = MAX_BINS
     average: Literal["macro", "weighted"] | None = "macro"
     zero_division: ZeroDivision = None

@@ -68,6 +68,8 @@ class CalibrationError(ClassScoreMetric):
         0.1875
     """
 
+    higher_is_better = False
+
     n_bins: Annotated[int, Between(1, _MOST_BINS)] = 15
     norm: Literal["l1", "l2", "max"] = "l1"
 

@@ -33,6 +33,8 @@ class LogLoss(ScoredMetric[float]):
         0.370922
     """
 
+    higher_is_better = False
+
     from_logits: bool = False
 
     _younger = frozenset({"ignore_index"})
@@ -65,6 +67,8 @@ class BrierScore(ScoredMetric[float]):
         >>> sm.BrierScore().update([0, 1, 1, 0], [0.125, 0.75, 0.875, 0.25]).compute()
         0.0390625
     """
+
+    higher_is_better = False
 
     scale_by_half: Literal["auto"] | bool = "auto"
 

@@ -60,6 +60,8 @@ class RankingBuffer(Statistic):
     def update(self, *columns: Any, weight: NDArray[np.float64] | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Take rows; raise where a document contradicts what is held."""
         query, relevance, score, doc = columns
+        if not len(score):  # all rows of the batch are of other runs
+            return
         rows = lifted(coded_ids(query), coded_ids(doc), coded_relevances(relevance), score)
         self.rows = self.rows.taking(rows, len(score))
 

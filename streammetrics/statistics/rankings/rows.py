@@ -31,6 +31,7 @@ class RankingRows(Field):
     named: bool = False
     highest: float | None = None  # the largest relevance there may be
     omit: bool = False  # leave rows out whose relevance or score is nan
+    partial: bool = False  # a row with neither is another run's, and nothing to this one
 
     names = ("query", "relevance", "score", "doc")
     optional = frozenset({"relevance", "score", "doc"})
@@ -52,7 +53,7 @@ class RankingRows(Field):
         if query.nulls is not None:
             _refuse(batch, "query", "is missing", query.nulls, query, doc)
         relevance, score = (_numbers(batch, name) for name in ("relevance", "score"))
-        if relevance is None and score is None:
+        if relevance is None and score is None and not self.partial:
             raise InvalidBatchError(
                 f"a ranking needs {batch.title('relevance')}, {batch.title('score')} or both"
             )
@@ -80,8 +81,10 @@ class RankingRows(Field):
         judged, retrieved = ~np.isnan(relevance), ~np.isnan(score)
         checks = [
             (np.isinf(relevance), "relevance", "is infinite"),
-            (~judged & ~retrieved, "relevance", f"and {batch.title('score')} are both missing"),
         ]
+        if not self.partial:
+            neither = f"and {batch.title('score')} are both missing"
+            checks.append((~judged & ~retrieved, "relevance", neither))
         if self.highest is not None:
             high = (relevance > self.highest) & judged
             checks.append((high, "relevance", f"is above max_grade={self.highest:g}"))
@@ -110,6 +113,12 @@ class RankingRows(Field):
             facts["doc ids"] = _kind(doc)
         columns = (query, relevance, score, doc)
         return (columns if rows is None else tuple(c[rows] for c in columns)), facts
+
+    def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the rows that say anything."""
+        _, relevance, score, _ = columns
+        empty = np.isnan(relevance) & np.isnan(score) if self.partial else np.zeros(0, np.bool_)
+        return tuple(column[~empty] for column in columns) if empty.any() else columns
 
 
 def _ids(batch: Batch, name: str) -> Column:

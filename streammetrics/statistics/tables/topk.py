@@ -41,14 +41,19 @@ class TopKHits(Statistic):
 
     def update(self, truth: NDArray[Any], scores: NDArray[np.float64], *, weight: Any) -> None:
         """Count the rows with fewer than k better classes."""
-        own = scores[np.arange(len(truth)), truth][:, None]
-        # Among equal scores the higher class comes first, as in scikit-learn.
-        better = (scores > own) | ((scores == own) & (np.arange(scores.shape[1]) > truth[:, None]))
-        hit = np.count_nonzero(better, axis=1) < self.k
+        hit = self.hit(truth, scores)
         self.hits += Amount.of_rows(
             int(np.count_nonzero(hit)), None if weight is None else weight[hit]
         )
         self.total += Amount.of_rows(len(hit), weight)
+
+    def hit(self, truth: NDArray[Any], scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return whether each row's true class is in its top k."""
+        own = scores[np.arange(len(truth)), truth][:, None]
+        # Among equal scores the higher class comes first, as in scikit-learn.
+        better = (scores > own) | ((scores == own) & (np.arange(scores.shape[1]) > truth[:, None]))
+        hit: NDArray[np.bool_] = np.count_nonzero(better, axis=1) < self.k
+        return hit
 
     def check_fields(self) -> None:
         """Check that there are no more hits than rows."""

@@ -1,0 +1,155 @@
+"""What a comparison of models finds: a line for every metric and pair of models."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+from streammetrics.core.results.table import Table
+from streammetrics.core.results.values import Result, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self, SupportsIndex
+
+
+class Difference(NamedTuple):
+    """How one metric of a model differs from that of another.
+
+    Attributes:
+        metric: The name of the metric.
+        model: The model.
+        against: The other one.
+        value: The model's value.
+        other: The other one's.
+        difference: ``value - other``.
+        low: The lower limit of the difference in the population, rows being a sample of it.
+        high: The upper one.
+        p: How probable a difference as large is if there is none in the population.
+        p_adjusted: The same, corrected for the number of pairs of models (Holm 1979).
+        verdict: ``"a better"`` for a model a, or ``"no evidence"``.
+        test: What limits and p are from.
+    """
+
+    metric: str
+    model: str
+    against: str
+    value: float
+    other: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_adjusted: float
+    verdict: str
+    test: str
+
+    def __str__(self) -> str:
+        return str(Differences([self], level=math.nan))
+
+
+class Differences(Result, tuple[Difference, ...]):
+    """Lines of a comparison; ``found["auc"]`` has those of one metric. Printed, it is a table."""
+
+    level: float
+
+    def __new__(cls, lines: Iterable[Difference], level: float) -> Self:
+        """Return the lines, whose limits are of a confidence level."""
+        self = super().__new__(cls, lines)
+        self.level = level
+        return self
+
+    @overload
+    def __getitem__(self, place: SupportsIndex) -> Difference: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Difference, ...]: ...
+    @overload
+    def __getitem__(self, place: str) -> Differences: ...
+    def __getitem__(self, place: Any) -> Any:
+        """Return a line by its place, or all lines of a metric by its name."""
+        if not isinstance(place, str):
+            return super().__getitem__(place)
+        lines = [line for line in self if line.metric == place]
+        if not lines:
+            names = ", ".join(repr(name) for name in dict.fromkeys(line.metric for line in self))
+            raise KeyError(f"no metric {place!r}; there are {names}")
+        return Differences(lines, self.level)
+
+    @property
+    def values(self) -> dict[str, dict[str, float]]:
+        """Each model's value by metric and model."""
+        found: dict[str, dict[str, float]] = {}
+        for line in self:
+            of = found.setdefault(line.metric, {})
+            of.setdefault(line.model, line.value)
+            of.setdefault(line.against, line.other)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the level, the values and the lines in plain Python."""
+        lines = [plain(line._asdict()) for line in self]
+        return {"confidence": self.level, "values": plain(self.values), "differences": lines}
+
+    def _table(self) -> Table:
+        columns = {name: [getattr(line, name) for line in self] for name in Difference._fields}
+        index = {name: columns.pop(name) for name in ("metric", "model", "against")}
+        return Table(index, columns)
+
+    def grid(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return header and lines as text, for people."""
+        several = any(line.p != line.p_adjusted for line in self)
+        level = "" if math.isnan(self.level) else f" ({100 * self.level:g} %)"
+        header = (
+            "metric", "model", "value", "against", "value", "difference", f"within{level}", "p",
+            *(["p adjusted"] if several else []), "verdict", "test",
+        )  # fmt: skip
+        lines = []
+        for line in self:
+            digits = _digits(line)
+            value, other, difference, low, high = (_shown(x, digits) for x in line[3:8])
+            adjusted = [_chance(line.p_adjusted)] if several else []
+            lines.append(
+                (
+                    line.metric, line.model, value, line.against, other, difference,
+                    f"{low} .. {high}", _chance(line.p), *adjusted, line.verdict, line.test,
+                )
+            )  # fmt: skip
+        return header, lines
+
+    def __repr__(self) -> str:
+        header, lines = self.grid()
+        every = [header, *lines]
+        widths = [max(len(row[at]) for row in every) for at in range(len(header))]
+        text = {0, 1, 3, len(header) - 2, len(header) - 1}
+        shown = (
+            "  ".join(
+                cell.ljust(width) if at in text else cell.rjust(width)
+                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in every
+        )
+        return "\n".join(row.rstrip() for row in shown)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (tuple(self), self.level)
+
+
+def _digits(line: Difference) -> int:
+    """Return how many digits after the point show the limits in two digits that count."""
+    width = line.high - line.low
+    if not 0 < width < math.inf:
+        return 4
+    return min(max(4, 2 - math.floor(math.log10(width))), 12)
+
+
+def _shown(value: float, digits: int) -> str:
+    if not math.isfinite(value):
+        return "undefined" if math.isnan(value) else str(value)
+    return f"{value:.{digits}f}" if abs(value) < 1e7 else f"{value:.6g}"
+
+
+def _chance(p: float) -> str:
+    """Return a probability in few characters."""
+    if math.isnan(p):
+        return "undefined"
+    return f"{p:.4f}" if p >= 1e-4 else f"{p:.1e}" if p else "0"

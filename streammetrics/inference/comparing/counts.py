@@ -1,0 +1,135 @@
+"""Metrics of counts: from how often each true label met each pair of predicted labels."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.inference.comparing.base import Estimate, Family, Joint, estimated
+from streammetrics.inference.distributions import binomial_cdf, normal_quantile
+from streammetrics.inference.influence import influence
+from streammetrics.metrics.classification.overall import Accuracy
+from streammetrics.metrics.classification.ratios import (
+    FalseNegativeRate,
+    FalsePositiveRate,
+    Recall,
+    Specificity,
+)
+from streammetrics.statistics.joint.table import JointTable, labels_of
+from streammetrics.statistics.tables.threshold import ThresholdTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.inference.comparing.base import Side
+    from streammetrics.metrics.classification.base import ContingencyMetric
+    from streammetrics.statistics.tables.contingency import Cells
+
+    Floats = NDArray[np.float64]
+
+MCNEMAR = "McNemar, exact"
+DELTA = "joint counts"
+
+
+class Discordant(NamedTuple):
+    """Of the rows that two shares are of: how many only one, and only the other, has."""
+
+    rows: int
+    only: int
+    other: int
+
+    def estimate(self, level: float) -> Estimate:
+        """Return the difference of the shares: exact p of McNemar, limits of Bonett and Price."""
+        n, only, other = self
+        least = min(only, other)
+        p = min(1.0, 2 * binomial_cdf(least, only + other, 0.5)) if only + other else 1.0
+        a, b = (only + 1) / (n + 2), (other + 1) / (n + 2)
+        spread = normal_quantile((1 + level) / 2) * math.sqrt((a + b - (a - b) ** 2) / (n + 2))
+        difference = (only - other) / n
+        # The limits are about a difference that is drawn to 0 a little; they hold this one too.
+        low, high = min(a - b - spread, difference), max(a - b + spread, difference)
+        return Estimate(difference, max(low, -1.0), min(high, 1.0), p, MCNEMAR)
+
+
+class Counts(Family):
+    """Accuracy, F1 and all others that are read from a table of true and predicted labels."""
+
+    def __init__(self, metric: ContingencyMetric) -> None:
+        self.metric = metric
+
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - a table a pair
+        """Return a table for each pair."""
+        (table,) = self.metric.statistics()
+        bring = labels_of(table)  # type: ignore[arg-type]  # what it is, by its `statistics`
+        return [Joint(JointTable(), pair, table.schema, bring) for pair in pairs]
+
+    def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
+        """Return McNemar's test of shares of the same rows, else Σ w² (∂θ_A - ∂θ_B)²."""
+        assert isinstance(joint, JointTable)
+        shares = discordant(one.metric, joint)
+        if shares is not None and shares.rows:
+            return shares.estimate(level)
+        labels, cells = joint.triples.labels, joint.triples.cells
+        a, b = (
+            _at(labels, cells[:, 0], cells[:, column], *slopes(side.metric))
+            for column, side in ((1, one), (2, other))
+        )
+        squares = np.asarray(joint.triples.squares.to_float())
+        variance = float(np.dot(squares, (a - b) ** 2))
+        return estimated(one.value - other.value, variance, level, DELTA, math.inf)
+
+
+def slopes(metric: ContingencyMetric) -> tuple[Cells, Floats]:
+    """Return the cells of a metric's table, and how much its value changes with each of them."""
+    (table,) = metric._read()
+    confusion = metric._confusion(table)  # type: ignore[arg-type]  # a table, by its `statistics`
+    cells: Cells = table.cells()  # type: ignore[attr-defined]
+    scale = 2.0**-confusion.exponent
+    return cells, influence(metric, confusion, metric.read) * scale
+
+
+def _at(
+    labels: NDArray[Any], truth: NDArray[Any], called: NDArray[Any], cells: Cells, slope: Floats
+) -> Floats:
+    """Return the slopes at pairs of places in `labels`."""
+    size = max(len(labels), 1)
+    rows, columns = (
+        np.searchsorted(labels, side)[place]
+        for side, place in ((cells.row_labels, cells.rows), (cells.column_labels, cells.columns))
+    )
+    packed = rows * size + columns
+    order = np.argsort(packed)
+    wanted = truth * size + called
+    found: Floats = slope[order[np.searchsorted(packed[order], wanted)]]
+    return found
+
+
+def discordant(metric: ContingencyMetric, joint: JointTable) -> Discordant | None:
+    """Return the counts of McNemar's test where both values are shares of the same rows."""
+    labels, cells, amount, squares = joint.triples
+    if amount != squares:  # rows have weights
+        return None
+    truth, one, other = cells.T
+    if isinstance(metric, Accuracy):
+        of = np.ones(len(cells), np.bool_)
+        hits = one == truth, other == truth
+    elif (
+        isinstance(metric, Recall | Specificity | FalsePositiveRate | FalseNegativeRate)
+        and metric.average == "binary"
+    ):
+        threshold = isinstance(metric.statistics()[0], ThresholdTable)
+        is_positive = labels == (1 if threshold else metric.pos_label)
+        wants = isinstance(metric, Recall | FalseNegativeRate)
+        says = isinstance(metric, Recall | FalsePositiveRate)
+        of = is_positive[truth] == wants
+        hits = is_positive[one] == says, is_positive[other] == says
+    else:
+        return None
+    counts = np.asarray(amount.integers()[0]) << amount.integers()[1]
+    only, others = of & hits[0] & ~hits[1], of & hits[1] & ~hits[0]
+    return Discordant(*(int(counts[chosen].sum()) for chosen in (of, only, others)))

@@ -1,0 +1,176 @@
+"""ROC AUC and average precision: DeLong's test, and its like for the precision-recall curve.
+
+What each row adds to a model's area is known from that model's histogram, exactly, wherever the
+row's score is: so are both variances. How far the two go together is read from a canonical sample
+of rows, of which up to its size all are there: then the whole is the paired test of DeLong and
+others (1988).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.inference.comparing.base import Estimate, Family, Joint, estimated
+from streammetrics.metrics.scores.curves import ROCAUC
+from streammetrics.metrics.scores.view import staircases
+from streammetrics.statistics.joint.sample import RowSample, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.inference.comparing.base import Side
+    from streammetrics.metrics.scores.base import ClassScoreMetric
+    from streammetrics.metrics.scores.view import Staircase
+
+    Floats = NDArray[np.float64]
+
+DELONG = "DeLong, paired"
+INFLUENCE = "influence of rows"
+
+
+class Influence(NamedTuple):
+    """What a row of each cell adds to an area, times the rows of its class."""
+
+    low: Floats  # lower edges of the cells, ascending
+    p: Floats
+    n: Floats
+    of_positive: Floats
+    of_negative: Floats
+
+    def at(self, positive: NDArray[np.bool_], scores: Floats) -> Floats:
+        """Return what rows add."""
+        cell = np.searchsorted(self.low, scores, side="right") - 1
+        return np.where(positive, self.of_positive[cell], self.of_negative[cell])
+
+
+class Curves(Family):
+    """Areas below curves of (n,) scores, or averages of those of (n, K)."""
+
+    def __init__(self, metric: ClassScoreMetric, max_rows: int) -> None:
+        self.metric, self.max_rows = metric, max_rows  # of a sample
+
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - all pairs at once
+        """Return a sample of the rows of all models."""
+        (statistic,) = self.metric.statistics()
+        sample = RowSample(max_rows=self.max_rows, by_class=True)
+        return [Joint(sample, tuple(models), *rows_of(statistic.schema))]
+
+    def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
+        """Return the test of the difference, normal as areas are for many rows."""
+        assert isinstance(joint, RowSample)
+        is_roc = isinstance(self.metric, ROCAUC)
+        test = DELONG if is_roc else INFLUENCE
+        difference = one.value - other.value
+        if not math.isfinite(difference):
+            return estimated(difference, math.nan, level, test, math.inf)
+        if len(joint.strata) == 2 and joint.counts.tolist() == joint.sums[:, 1].to_float().tolist():  # type: ignore[union-attr]  # an array
+            variance = self._by_class(one, other, joint)
+        else:
+            variance = self._by_row(one, other, joint)
+        return estimated(difference, variance, level, test, math.inf)
+
+    def _influences(self, side: Side) -> list[Influence]:
+        (histogram,) = side.metric._read()
+        read = _roc if isinstance(self.metric, ROCAUC) else _precision
+        return [read(stairs) for stairs in staircases(histogram)]
+
+    def _by_class(self, one: Side, other: Side, sample: RowSample) -> float:
+        """Return the variance from the exact ones of each class and their correlation."""
+        a, b = self._influences(one)[0], self._influences(other)[0]
+        total = 0.0
+        for positive, (rows, count) in enumerate(zip(sample.strata, sample.counts, strict=True)):
+            held = np.full(len(rows.points), bool(positive))
+            one_adds = a.at(held, rows.points[:, 1 + one.place])
+            other_adds = b.at(held, rows.points[:, 1 + other.place])
+            copies = rows.copies.astype(np.float64)
+            squares = np.dot(copies, one_adds**2), np.dot(copies, other_adds**2)
+            both = math.sqrt(squares[0] * squares[1])
+            together = float(np.dot(copies, one_adds * other_adds) / both) if both else 0.0
+            exact = [_square(each, bool(positive)) for each in (a, b)]
+            spread = sum(exact) - 2 * together * math.sqrt(exact[0] * exact[1])
+            if sample.complete:  # the same without the rounding of a correlation near 1
+                spread = float(np.dot(copies, (one_adds - other_adds) ** 2) / count)
+            # Each class has its own mean, which an area over recall does not have.
+            least = 1 if isinstance(self.metric, ROCAUC) else 0
+            total += max(spread, 0.0) / (count - least) if count > least else math.nan
+        return total
+
+    def _by_row(self, one: Side, other: Side, sample: RowSample) -> float:
+        """Return the variance from the rows of the sample alone: they are weighted, or of K."""
+        known = np.asarray(sample.sums.to_float())
+        whole, total = float(known[:, 0].sum()), 0.0
+        for rows, (_, squares) in zip(sample.strata, known, strict=True):
+            gap = self._adds(one, rows.points) - self._adds(other, rows.points)
+            amount = rows.copies * rows.points[:, -1] ** 2
+            if len(amount):
+                total += float(np.dot(amount, gap**2)) * squares / float(amount.sum())
+        return total / whole**2
+
+    def _adds(self, side: Side, points: Floats) -> Floats:
+        """Return what rows add to the average of the classes, times the weight of all rows."""
+        (histogram,) = side.metric._read()
+        classes = staircases(histogram)
+        width = len(classes)
+        weighted = width > 1 and self.metric.average == "weighted"
+        shares = np.array([stairs.share for stairs in classes])
+        seen = (shares > 0) & (shares < 1)
+        each = shares if weighted else seen / max(int(seen.sum()), 1)
+        total = np.zeros(len(points))
+        for k, adds in enumerate(self._influences(side)):
+            positive = points[:, 0] == (k if width > 1 else 1)
+            if not seen[k]:
+                continue
+            scores = points[:, 1 + side.place * width + k]
+            share = np.where(positive, shares[k], 1 - shares[k])
+            total += each[k] * adds.at(positive, scores) / share
+            if weighted:  # a class that has one more row also counts for more
+                total += (positive - shares[k]) * self.metric.read(classes[k])
+        return total
+
+
+def _square(adds: Influence, positive: bool) -> float:
+    """Return the mean square of what the rows of a class add."""
+    rows = adds.p if positive else adds.n
+    squares = (adds.of_positive if positive else adds.of_negative) ** 2
+    return float(np.dot(rows, squares) / rows.sum())
+
+
+def _cells(stairs: Staircase) -> list[Any]:
+    """Return lower edges, positives and negatives of all cells, and those at or above each."""
+    every: list[tuple[Any, ...]] = [(s.low, s.p, s.n, s.tp, s.fp) for s in stairs.steps()]
+    parts = zip(*(every or [(np.zeros(0),) * 5]), strict=True)
+    return [np.concatenate(part).astype(np.float64, copy=False) for part in parts]
+
+
+def _roc(stairs: Staircase) -> Influence:
+    """Return how often a row of each cell is on the right side of one of the other class."""
+    low, p, n, tp, fp = _cells(stairs)
+    positives, negatives = float(stairs.positives), float(stairs.negatives)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        above_negatives = (negatives - fp + n / 2) / negatives
+        below_positives = (tp - p / 2) / positives
+        area = float(np.dot(p, above_negatives)) / positives
+    return Influence(low, p, n, above_negatives - area, below_positives - area)
+
+
+def _precision(stairs: Staircase) -> Influence:
+    """Return the derivatives of the sum over cells of precision times positives, over all of them.
+
+    A positive adds the precision of its cell and raises that of all at or below it; a negative
+    lowers theirs.
+    """
+    low, p, n, tp, fp = _cells(stairs)
+    positives, called = float(stairs.positives), tp + fp
+    with np.errstate(invalid="ignore", divide="ignore"):
+        precision = tp / called
+        gains = np.cumsum(p * fp / called**2)
+        losses = np.cumsum(p * tp / called**2)
+        area = float(np.dot(p, precision)) / positives
+        negatives = float(stairs.negatives) / positives
+    return Influence(low, p, n, precision + gains - area, -losses * negatives)

@@ -1,0 +1,80 @@
+"""Which metric is compared in which way, and which cannot be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.scored import ScoredLabels
+from streammetrics.inference.comparing.counts import Counts
+from streammetrics.inference.comparing.curves import Curves
+from streammetrics.inference.comparing.means import Means
+from streammetrics.inference.comparing.queries import Queries
+from streammetrics.inference.comparing.sampled import Sampled
+from streammetrics.metrics.aggregation import Count, Maximum, Mean, Minimum, Sum
+from streammetrics.metrics.classification.base import ContingencyMetric
+from streammetrics.metrics.classification.overall import (
+    ClassificationReport,
+    ConfusionMatrix,
+    TopKAccuracy,
+)
+from streammetrics.metrics.ranking.base import RankingMetric
+from streammetrics.metrics.regression.losses import MeanError, MeanLoss, RootMeanLoss
+from streammetrics.metrics.regression.quantiles import MaxError
+from streammetrics.metrics.scores.calibration import CalibrationCurve
+from streammetrics.metrics.scores.curves import (
+    ROCAUC,
+    AveragePrecision,
+    PrecisionRecallCurve,
+    ROCCurve,
+)
+from streammetrics.metrics.scores.losses import BrierScore, LogLoss
+from streammetrics.statistics.joint.schema import OF_MODELS
+
+if TYPE_CHECKING:
+    from streammetrics.core.metric import Metric
+    from streammetrics.inference.comparing.base import Family
+
+_SEVERAL = (ConfusionMatrix, ClassificationReport, ROCCurve, PrecisionRecallCurve, CalibrationCurve)
+_NOT_MEANS = (Count, Sum, Minimum, Maximum, MaxError)
+_MEANS = (MeanLoss, RootMeanLoss, MeanError, LogLoss, BrierScore, TopKAccuracy, Mean)
+
+
+def family_of(name: str, metric: Metric, models: int, max_rows: int) -> Family:
+    """Return the way in which a metric is compared.
+
+    Raises:
+        ValueError: It cannot be; the message says why, and names it.
+    """
+    why = _refused(metric)
+    if why:
+        raise ValueError(f"{name!r}, {metric._titled()}, cannot be compared: {why}")
+    if isinstance(metric, RankingMetric):
+        return Queries()
+    if isinstance(metric, ContingencyMetric):
+        return Counts(metric)
+    if isinstance(metric, _MEANS):
+        return Means(metric)
+    if isinstance(metric, AveragePrecision) or (
+        isinstance(metric, ROCAUC) and metric.max_fpr in {None, 1.0}
+    ):
+        return Curves(metric, max_rows)
+    return Sampled(metric, models, max_rows)
+
+
+def _refused(metric: Metric) -> str:
+    """Return why a metric cannot be compared, and nothing where it can."""
+    config: dict[str, Any] = metric.config
+    if isinstance(metric, _SEVERAL) or ("average" in config and config["average"] is None):
+        return "it is several numbers; compare one of them, such as average='macro'"
+    if config.get("multioutput") == "raw_values":
+        return "it is several numbers; multioutput='uniform_average' makes one of them"
+    if isinstance(metric, _NOT_MEANS):
+        return "a count, a sum or an extreme says nothing of how sure it is"
+    if not set(metric.inputs) & set(OF_MODELS):
+        return f"it reads nothing that is a model's own ({', '.join(OF_MODELS)})"
+    fields = [field for schema in metric._layout.schemas for field in schema.fields]
+    plain = all(isinstance(field, ScoredLabels | Numbers) or not field.names for field in fields)
+    if not plain and not isinstance(metric, RankingMetric | ContingencyMetric):
+        return "nothing is known of how it varies with its rows"
+    return ""

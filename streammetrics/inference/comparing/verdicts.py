@@ -1,0 +1,69 @@
+"""What is made of an estimate: corrected for several pairs, widened by what is not exact, said."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.inference.distributions import normal_quantile, normal_tail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streammetrics.inference.comparing.base import Estimate, Side
+
+NO_EVIDENCE = "no evidence"
+
+
+def check_level(confidence: Any) -> float:
+    """Return a confidence level, or raise `ValueError`."""
+    if not isinstance(confidence, int | float) or not 0 < confidence < 1:
+        raise ValueError(f"confidence={confidence!r}: expected a number between 0 and 1")
+    return float(confidence)
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """Return p-values as Holm (1979) corrects them: any of them small by chance is as rare.
+
+    Those that are undefined count for nothing.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    known = sorted((p, at) for at, p in enumerate(chances) if not math.isnan(p))
+    adjusted, least = list(chances), 0.0
+    for rank, (p, at) in enumerate(known):
+        least = max(least, min(1.0, p * (len(known) - rank)))
+        adjusted[at] = least
+    return adjusted
+
+
+def verdict(metric: Any, pair: tuple[str, str], difference: float, p: float, chance: float) -> str:
+    """Return which model is better; where more is neither better nor worse, which is higher."""
+    if not p < chance:  # or nan
+        return NO_EVIDENCE
+    higher = metric.higher_is_better
+    first = difference > 0 if higher is not False else difference < 0
+    return f"{pair[0] if first else pair[1]} {'higher' if higher is None else 'better'}"
+
+
+def widened(estimate: Estimate, one: Side, other: Side) -> Estimate:
+    """Return an estimate that holds for whatever the exact values are, where these are not known.
+
+    The limits are moved outwards by as much as the difference may be off, and p is that of the
+    least difference there may be.
+    """
+    if one.metric.exact and other.metric.exact:
+        return estimate
+    first, second = one.metric.bounds(), other.metric.bounds()
+    below = (one.value - first.low) + (second.high - other.value)
+    above = (first.high - one.value) + (other.value - second.low)
+    difference = estimate.difference
+    off = below if difference > 0 else above
+    p = estimate.p
+    if off >= abs(difference):
+        p = 1.0
+    elif off > 0 and 0 < p < 1:
+        z = -normal_quantile(p / 2) if p > 1e-300 else math.inf
+        p = min(1.0, 2 * normal_tail(z * (1 - off / abs(difference)))) if z < math.inf else p
+    return estimate._replace(low=estimate.low - below, high=estimate.high + above, p=p)

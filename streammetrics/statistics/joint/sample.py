@@ -1,0 +1,185 @@
+"""Whole rows of all models, up to a budget: how far models go together where no sums can say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.long import LongNumbers
+from streammetrics.core.columns.scored import ScoredLabels
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.clusters.rows import (
+    Rows,
+    canonical,
+    label_hashes,
+    point_hashes,
+    row_hashes,
+)
+from streammetrics.statistics.joint.moments import squared
+from streammetrics.statistics.joint.schema import Bring
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.schema import Schema
+
+    Floats = NDArray[np.float64]
+
+_MOST = 1 << 62  # copies of a row that are counted
+
+
+class RowSample(Statistic):
+    """The distinct rows whose seeded hash is smallest, with multiplicities: a canonical sample.
+
+    A row is the target or the code of the true class, the scores or predictions of every model and
+    the weight. Up to `max_rows` distinct rows it holds all of them; with `by_class` up to so many
+    of the negatives and so many of the positives, as long as there is one score a row. Of all rows
+    it has the number, the weight and the squared weight. 8 bytes a number, and 16 a row.
+    """
+
+    max_rows: int = 8192
+    by_class: bool = False
+    seed: int = 0
+
+    @property
+    def schema(self) -> Schema:
+        """There is none of its own: it is fed through `ModelSchema`."""
+        raise NotImplementedError("joint statistics are fed through the schema of several models")
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.strata: tuple[Rows, ...] = ()
+        self.counts: NDArray[np.int64] = np.zeros(0, np.int64)  # rows of each stratum
+        self.sums = ExactSum.zero((0, 2))  # weights, and squared weights, of each
+
+    def update(self, first: Floats, *scores: Floats, weight: Floats | None) -> None:
+        """Take the rows among those kept: targets or classes (n, d), each model's scores (n, K)."""
+        ones = np.ones(len(first)) if weight is None else weight
+        table = np.concatenate([first, *scores, ones[:, None]], axis=1)
+        table += 0.0  # a negative zero is the same score
+        strata = 2 if self.by_class and scores[0].shape[1] == 1 else 1
+        codes = first[:, 0].astype(np.intp) if strata == 2 else np.zeros(len(first), np.intp)
+        counts = np.bincount(codes, minlength=strata)
+        if weight is None:
+            whole = ExactSum.counts(np.stack([counts, counts], axis=1))
+        else:
+            group = np.concatenate([2 * codes, 2 * codes + 1])
+            values = np.concatenate([ones, squared(ones)])
+            whole = ExactSum.grouped(group, 2 * strata, values)
+            whole = ExactSum((strata, 2), whole.digits, whole.exponent)
+        hashes = row_hashes(label_hashes(np.arange(strata), self.seed), codes, point_hashes(table))
+        parts = []
+        for stratum in range(strata):
+            mine = codes == stratum
+            if self.strata and len(self.strata[stratum].hashes) == self.max_rows:
+                mine &= hashes <= self.strata[stratum].hashes[-1]
+            chosen = np.flatnonzero(mine)
+            parts.append(
+                Rows(hashes[chosen], codes[chosen], table[chosen], np.ones(len(chosen), np.int64))
+            )
+        self._add(parts, counts, whole)
+
+    def merge(self, other: RowSample) -> None:
+        """Take the rows of another sample."""
+        if other.strata:
+            self._add(other.strata, other.counts, other.sums)
+
+    def _add(self, parts: Any, counts: NDArray[np.int64], sums: ExactSum) -> None:
+        if self.strata:
+            parts = list(map(_together, self.strata, parts))
+            counts, sums = self.counts + counts, self.sums + sums
+        self.strata = tuple(canonical(rows, self.max_rows) for rows in parts)
+        self.counts, self.sums = counts, sums
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row seen is in the sample."""
+        held = [int(rows.copies.sum()) for rows in self.strata]
+        return bool(held == self.counts.tolist())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        held = sum(array.nbytes for rows in self.strata for array in rows)
+        return held + self.counts.nbytes + self.sums.nbytes
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the sample in the order of its hashes, and what is known of all rows."""
+        arrays = {"counts": self.counts, **nested("sums", self.sums.arrays())}
+        for stratum, rows in enumerate(self.strata):
+            arrays |= {f"{stratum}/rows": rows.points, f"{stratum}/copies": rows.copies}
+        return arrays
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Set the sample; hashes are computed anew, and must be in order."""
+        counts = take_array(arrays, "counts", "int64")
+        size = len(counts)
+        if size > 1 + self.by_class or (size and counts.min() < 0) or counts.max(initial=0) > _MOST:
+            raise StateFormatError(f"{counts.tolist()} are not the rows of a sample")
+        sums = ExactSum.from_arrays((size, 2), part(arrays, "sums"))
+        seeds = label_hashes(np.arange(size), self.seed)
+        strata = []
+        for stratum in range(size):
+            points = take_array(arrays, f"{stratum}/rows", "float64", 2)
+            copies = take_array(arrays, f"{stratum}/copies", "int64")
+            strata.append(self._restored(stratum, points, copies, int(counts[stratum]), seeds))
+        if len({rows.points.shape[1] for rows in strata}) > 1 or len(arrays) != 3 + 2 * size:
+            raise StateFormatError("the parts of a sample of rows do not fit together")
+        self.strata, self.counts, self.sums = tuple(strata), counts, sums
+
+    def _restored(
+        self, stratum: int, points: Floats, copies: NDArray[np.int64], count: int, seeds: Any
+    ) -> Rows:
+        if len(points) != len(copies) or len(points) > self.max_rows or points.shape[1] < 3:
+            raise StateFormatError("the columns of a sample of rows do not fit together")
+        if np.isnan(points).any() or bool(np.signbit(points[points == 0.0]).any()):
+            raise StateFormatError("a number of a sample of rows is not one that we write")
+        held = sum(copies.tolist())
+        if bool((copies < 1).any()) or held > count:
+            raise StateFormatError("rows occur less than once, or more often than in all rows")
+        if len(points) < self.max_rows and held < count:
+            raise StateFormatError("a sample of rows lacks some")
+        if not bool((np.isfinite(points[:, -1]) & (points[:, -1] > 0)).all()):
+            raise StateFormatError("a row of a sample has no positive weight")
+        codes = np.full(len(points), stratum, np.intp)
+        if len(seeds) == 2 and bool((points[:, 0] != stratum).any()):
+            raise StateFormatError("a row of a sample is not of its class")
+        rows = Rows(row_hashes(seeds, codes, point_hashes(points)), codes, points, copies)
+        for column, again in zip(rows, canonical(rows, self.max_rows), strict=True):
+            if not np.array_equal(column, again):
+                raise StateFormatError("the rows of a sample are out of order")
+        return rows
+
+
+def _together(one: Rows, other: Rows) -> Rows:
+    if not len(other.codes):
+        return one
+    return Rows(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
+
+
+def rows_of(schema: Schema) -> tuple[Schema, Bring]:
+    """Return how models are read and become rows: what all have alike, then each one's own.
+
+    What is refused does not matter here, so that metrics which read the same numbers share a
+    sample of them; only logits, of which some make probabilities, are another thing.
+    """
+    scored = [field for field in schema.fields if isinstance(field, ScoredLabels)]
+    if not any(field.scores.from_logits for field in scored):
+        schema = schema.plain
+    return schema, Bring("rows", _whole)
+
+
+def _whole(columns: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return (_table(columns[0][0]), *(_table(each[-1]) for each in columns))
+
+
+def _table(column: Any) -> Floats:
+    values = column.head if isinstance(column, LongNumbers) else np.asarray(column)
+    values = values.astype(np.float64, copy=False)
+    return values if values.ndim > 1 else values[:, None]

@@ -1,0 +1,577 @@
+"""Comparisons of models on the same rows, against formulas written out and other libraries."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import average_precision_score, f1_score
+
+import streammetrics as sm
+from streammetrics.inference.comparing.queries import sign_flips
+
+
+def binary(n, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    common = rng.normal(size=n)
+    a, b = (
+        1 / (1 + np.exp(-(shift * (2 * y - 1) + common + 0.7 * rng.normal(size=n))))
+        for shift in (1.0, 0.7)
+    )
+    return {"y_true": y, "a": a, "b": b}
+
+
+def duel(metrics, rows, models=("a", "b"), weight=None, **options):
+    suite = sm.MetricSet(
+        metrics, columns={} if weight is None else {"sample_weight": "sample_weight"}
+    )
+    made = sm.Comparison(suite, {model: model for model in models}, **options)
+    return made.update(rows if weight is None else {**rows, "sample_weight": weight})
+
+
+def error(line, level=0.95, df=None):
+    """Return the standard error that the limits of a line were made with."""
+    tail = (1 + level) / 2
+    quantile = stats.norm.ppf(tail) if df is None else stats.t.ppf(tail, df)
+    return (line.high - line.low) / (2 * quantile)
+
+
+# --- counts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metric", "of", "says"),
+    [
+        (sm.Accuracy, None, None),
+        (sm.Recall, 1, 1),
+        (sm.FalseNegativeRate, 1, 0),
+        (sm.Specificity, 0, 0),
+        (sm.FalsePositiveRate, 0, 1),
+    ],
+)
+def test_shares_of_the_same_rows_have_the_exact_p_of_mcnemar(metric, of, says):
+    rows = binary(300)
+    y = rows["y_true"]
+    (line,) = duel({"m": metric(threshold=0.5)}, rows).compute()
+    called = [(rows[model] >= 0.5).astype(int) for model in "ab"]
+    hits = [c == (y if says is None else says) for c in called]
+    kept = np.ones(len(y), bool) if of is None else y == of
+    only = int((hits[0] & ~hits[1] & kept).sum())
+    other = int((hits[1] & ~hits[0] & kept).sum())
+    assert line.p == pytest.approx(stats.binomtest(only, only + other, 0.5).pvalue, rel=1e-10)
+    assert line.difference == pytest.approx((only - other) / kept.sum(), abs=1e-15)
+    assert line.low <= line.difference <= line.high
+    lower_is_better = metric in {sm.FalseNegativeRate, sm.FalsePositiveRate}
+    if line.p < 0.05:
+        assert line.verdict == f"{'ab'[(line.difference > 0) == lower_is_better]} better"
+
+
+def test_labels_and_scores_at_a_threshold_are_compared_alike():
+    rows = binary(300)
+    (cut,) = duel({"m": sm.Recall(threshold=0.5)}, rows).compute()
+    named = {
+        "y_true": np.array(["no", "yes"])[rows["y_true"]],
+        **{m: np.array(["no", "yes"])[(rows[m] >= 0.5).astype(int)] for m in "ab"},
+    }
+    (labels,) = duel({"m": sm.Recall(pos_label="yes")}, named).compute()
+    assert labels == cut
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_variance_of_counts_is_the_sum_of_squares_of_what_each_row_does(weighted):
+    rows = binary(40)
+    rng = np.random.default_rng(1)
+    weight = rng.integers(1, 5, 40) / 4 if weighted else None
+    (line,) = duel({"f1": sm.F1(threshold=0.5)}, rows, weight=weight).compute()
+    w = np.ones(40) if weight is None else weight
+    adds = []
+    for model in "ab":
+        called = rows[model] >= 0.5
+        slopes = []
+        for i in range(40):
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = w.copy()
+                moved[i] += step
+                ends.append(f1_score(rows["y_true"], called, sample_weight=moved))
+            slopes.append((ends[0] - ends[1]) / 2e-5)
+        adds.append(np.array(slopes))
+    expected = np.sqrt((w**2 * (adds[0] - adds[1]) ** 2).sum())
+    assert error(line) == pytest.approx(expected, rel=1e-5)
+    assert line.p == pytest.approx(2 * stats.norm.sf(abs(line.difference) / expected), rel=1e-3)
+
+
+# --- curves --------------------------------------------------------------------------------------
+
+
+def delong(y, a, b):
+    """Return difference and variance of two areas, by comparing every two rows."""
+    parts = []
+    for scores in (a, b):
+        positive, negative = scores[y == 1][:, None], scores[y == 0][None, :]
+        parts.append((positive > negative) + 0.5 * (positive == negative))
+    gap = parts[0] - parts[1]
+    by_positive, by_negative = gap.mean(axis=1), gap.mean(axis=0)
+    variance = by_positive.var(ddof=1) / len(by_positive)
+    return gap.mean(), variance + by_negative.var(ddof=1) / len(by_negative)
+
+
+@pytest.mark.parametrize("digits", [1, 16])
+def test_areas_have_the_paired_test_of_delong(digits):
+    rows = binary(250, seed=3)
+    rows |= {model: np.round(rows[model], digits) for model in "ab"}
+    (line,) = duel({"auc": sm.ROCAUC()}, rows).compute()
+    difference, variance = delong(rows["y_true"], rows["a"], rows["b"])
+    assert line.difference == pytest.approx(difference, rel=1e-12)
+    assert error(line) == pytest.approx(np.sqrt(variance), rel=1e-9)
+
+
+def test_an_area_past_the_sample_is_as_sure_as_by_all_rows():
+    rows = binary(20_000, seed=4)
+    (line,) = duel({"auc": sm.ROCAUC()}, rows, max_rows=512).compute()
+    (whole,) = duel({"auc": sm.ROCAUC()}, rows, max_rows=1 << 15).compute()
+    _, variance = delong(rows["y_true"][:3000], rows["a"][:3000], rows["b"][:3000])
+    assert error(whole) == pytest.approx(np.sqrt(variance * 3000 / 20_000), rel=0.06)
+    assert error(line) == pytest.approx(error(whole), rel=0.15)
+    assert line.difference == whole.difference
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_average_precision_varies_as_its_derivatives_by_each_row_say(weighted):
+    rows = binary(60, seed=5)
+    weight = np.random.default_rng(2).integers(1, 5, 60) / 2 if weighted else None
+    (line,) = duel({"ap": sm.AveragePrecision()}, rows, weight=weight).compute()
+    w = np.ones(60) if weight is None else weight
+    adds = []
+    for model in "ab":
+        slopes = []
+        for i in range(60):
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = w.copy()
+                moved[i] += step
+                ends.append(
+                    average_precision_score(rows["y_true"], rows[model], sample_weight=moved)
+                )
+            slopes.append((ends[0] - ends[1]) / 2e-5)
+        adds.append(np.array(slopes))
+    expected = np.sqrt((w**2 * (adds[0] - adds[1]) ** 2).sum())
+    assert error(line) == pytest.approx(expected, rel=1e-5)
+
+
+def test_weighted_areas_and_averages_of_classes_vary_as_their_rows():
+    rng = np.random.default_rng(6)
+    y = rng.integers(0, 3, 30)
+    scores = {
+        m: rng.dirichlet(np.ones(3), 30) + s * np.eye(3)[y] for m, s in (("a", 0.8), ("b", 0.4))
+    }
+    scores = {m: s / s.sum(axis=1, keepdims=True) for m, s in scores.items()}
+    weight = rng.integers(1, 4, 30).astype(float)
+    metrics = {"macro": sm.ROCAUC(), "weighted": sm.AveragePrecision(average="weighted")}
+    lines = duel(metrics, {"y_true": y, **scores}, weight=weight).compute()
+    for line, metric in zip(lines, metrics.values(), strict=True):
+        adds = []
+        for model in "ab":
+            slopes = []
+            for i in range(30):
+                ends = []
+                for step in (1e-5, -1e-5):
+                    moved = weight.copy()
+                    moved[i] += step
+                    part = metric.copy().update(y, scores[model], sample_weight=moved)
+                    ends.append(part.compute())
+                slopes.append((ends[0] - ends[1]) / 2e-5)
+            adds.append(np.array(slopes))
+        expected = np.sqrt((weight**2 * (adds[0] - adds[1]) ** 2).sum())
+        assert error(line) == pytest.approx(expected, rel=1e-4)
+
+
+# --- losses --------------------------------------------------------------------------------------
+
+
+def regression(n, seed=0):
+    rng = np.random.default_rng(seed)
+    y, common = rng.normal(size=(2, n))
+    a, b = (y + 0.5 * common + s * rng.normal(size=n) for s in (0.5, 0.6))
+    return {"y_true": y, "a": a, "b": b}
+
+
+@pytest.mark.parametrize(
+    ("metric", "loss"),
+    [
+        (sm.MAE(), lambda y, p: np.abs(y - p)),
+        (sm.MSE(), lambda y, p: (y - p) ** 2),
+        (sm.MeanError(), lambda y, p: p - y),
+        (sm.PinballLoss(alpha=0.9), lambda y, p: np.maximum(0.9 * (y - p), -0.1 * (y - p))),
+    ],
+)
+def test_mean_losses_have_the_paired_t_test(metric, loss):
+    rows = regression(200)
+    (line,) = duel({"m": metric}, rows).compute(confidence=0.9)
+    found = stats.ttest_rel(*(loss(rows["y_true"], rows[model]) for model in "ab"))
+    limits = found.confidence_interval(0.9)
+    assert line.p == pytest.approx(found.pvalue, rel=1e-8)
+    assert line[6:8] == pytest.approx(limits, rel=1e-8)
+
+
+def test_probabilities_lose_in_pairs_too():
+    rows = binary(200)
+    lines = duel({"log": sm.LogLoss(), "brier": sm.BrierScore()}, rows).compute()
+    y = rows["y_true"]
+    log = [-np.log(np.where(y == 1, rows[m], 1 - rows[m])) for m in "ab"]
+    brier = [(y - rows[m]) ** 2 for m in "ab"]
+    for line, losses in zip(lines, (log, brier), strict=True):
+        assert line.p == pytest.approx(stats.ttest_rel(*losses).pvalue, rel=1e-8)
+        assert line.verdict in {"a better", "no evidence"}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_roots_and_weighted_means_are_linear_in_their_rows(weighted):
+    rows = regression(150, seed=2)
+    w = np.random.default_rng(3).integers(1, 5, 150) / 4 if weighted else np.ones(150)
+    (line,) = duel({"rmse": sm.RMSE()}, rows, weight=w if weighted else None).compute()
+    adds = []
+    for model in "ab":
+        squares = (rows["y_true"] - rows[model]) ** 2
+        mean = (w * squares).sum() / w.sum()
+        adds.append((squares - mean) / (2 * np.sqrt(mean)))
+    expected = np.sqrt((w**2 * (adds[0] - adds[1]) ** 2).sum()) / w.sum() * np.sqrt(150 / 149)
+    assert error(line, df=149) == pytest.approx(expected, rel=1e-9)
+
+
+def test_losses_far_from_zero_and_far_apart_do_not_cancel():
+    rng = np.random.default_rng(0)
+    y = np.zeros(100)
+    base = 1e9 + rng.normal(size=100)
+    rows = {"y_true": y, "a": base, "b": base + rng.normal(size=100) * 1e-3}
+    (line,) = duel({"mae": sm.MAE()}, rows).compute()
+    found = stats.ttest_rel(rows["a"], rows["b"])
+    assert line.p == pytest.approx(found.pvalue, rel=1e-5)
+    huge = {"y_true": y, "a": base * 1e60, "b": base * 2e60}
+    (line,) = duel({"mse": sm.MSE()}, huge).compute()
+    assert line.verdict == "a better"
+    beyond = {"y_true": y, "a": base * 1e140, "b": base * 2e140}
+    (line,) = duel({"mse": sm.MSE()}, beyond).compute()  # the variance is beyond float64
+    assert (line.low, line.high, line.verdict) == (-np.inf, np.inf, "no evidence")
+
+
+# --- all others ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [sm.R2(), sm.PearsonCorrelation(), sm.WAPE(), sm.ExplainedVariance(), sm.SpearmanRho()],
+    ids=lambda metric: type(metric).__name__,
+)
+def test_other_metrics_vary_as_samples_drawn_again_do(metric):
+    rows = regression(600, seed=7)
+    (line,) = duel({"m": metric}, rows).compute()
+    rng, gaps = np.random.default_rng(0), []
+    for _ in range(300):
+        drawn = rng.integers(0, 600, 600)
+        y = rows["y_true"][drawn]
+        a, b = (metric.copy().update(y, rows[model][drawn]).compute() for model in "ab")
+        gaps.append(a - b)
+    assert error(line, df=63) == pytest.approx(np.std(gaps), rel=0.25)
+
+
+def test_samples_of_all_rows_say_what_all_rows_say():
+    rows = regression(30_000, seed=8)
+    (few,) = duel({"r2": sm.R2()}, rows, max_rows=2048).compute()
+    (all_,) = duel({"r2": sm.R2()}, rows, max_rows=1 << 15).compute()
+    assert few.difference == all_.difference
+    assert error(few, df=63) == pytest.approx(error(all_, df=63), rel=0.35)
+
+
+# --- rankings ------------------------------------------------------------------------------------
+
+
+def rankings(n, seed=0, models="abc"):
+    rng = np.random.default_rng(seed)
+    query, doc = np.repeat(np.arange(n), 12), np.tile(np.arange(12), n)
+    relevance = rng.integers(0, 2, 12 * n)
+    runs = {
+        m: relevance * (0.6 - 0.2 * place) + rng.normal(size=12 * n)
+        for place, m in enumerate(models)
+    }
+    return {"query": query, "doc": doc, "relevance": relevance, **runs}
+
+
+def test_runs_are_compared_query_by_query_with_a_baseline():
+    rows = rankings(40)
+    made = duel({"ndcg": sm.NDCG(k=5)}, rows, models="abc", baseline="c")
+    found = made.compute()
+    assert [(line.model, line.against) for line in found] == [("a", "c"), ("b", "c")]
+    gaps = {}
+    for model in "ab":
+        one, other = (made[m]["ndcg"].per_query() for m in (model, "c"))
+        gaps[model] = np.array([one[query] - other[query] for query in one])
+    for line in found:
+        paired = stats.ttest_1samp(gaps[line.model], 0)
+        assert line[6:8] == pytest.approx(paired.confidence_interval(), rel=1e-9)
+        assert line.p == sign_flips(gaps[line.model])
+        assert line.p == pytest.approx(paired.pvalue, abs=0.02)
+    least, most = sorted(line.p for line in found)
+    adjusted = {line.p: line.p_adjusted for line in found}
+    assert adjusted[least] == min(1, 2 * least)
+    assert adjusted[most] == max(2 * least, most)
+
+
+def test_judgments_and_runs_may_come_apart():
+    rows = rankings(20)
+    ids = {name: rows[name] for name in ("query", "doc")}
+    whole = duel({"map": sm.MAP()}, rows, models="abc")
+    parts = sm.Comparison({"map": sm.MAP()}, {m: m for m in "abc"})
+    parts.update({**ids, "relevance": rows["relevance"]})
+    for model in "cab":
+        parts.update({**ids, model: rows[model]})
+    assert parts.compute() == whole.compute()
+
+
+def test_a_null_score_is_a_document_that_a_run_has_not():
+    query, doc = ["q", "q", "r", "r"], ["1", "2", "1", "2"]
+    relevance = [1, None, 1, None]  # of what is retrieved only, nothing is judged
+    table = {"query": query, "doc": doc, "relevance": relevance}
+    made = sm.Comparison({"mrr": sm.MRR()}, {"a": "a", "b": "b"})
+    made.update({**table, "a": [2.0, 1.0, 1.0, 2.0], "b": [1.0, None, None, 2.0]})
+    assert made["a"].compute() == {"mrr": 0.75}
+    assert made["b"].compute() == {"mrr": 0.5}
+
+
+def test_signs_are_flipped_in_all_ways_where_these_are_few():
+    gaps = np.random.default_rng(1).normal(0.4, 1, 9)
+    signs = np.array(np.meshgrid(*[[-1, 1]] * 9)).reshape(9, -1).T
+    reached = np.abs(signs @ gaps) >= abs(gaps.sum()) * (1 - 1e-12)
+    assert sign_flips(gaps) == reached.mean()
+
+
+def test_signs_flipped_at_random_come_near_all_ways():
+    gaps = np.random.default_rng(2).normal(0.4, 1, 16)
+    signs = ((np.arange(1 << 16)[:, None] >> np.arange(16)) & 1) * 2 - 1
+    exact = (np.abs(signs @ gaps) >= abs(gaps.sum()) * (1 - 1e-12)).mean()
+    assert sign_flips(gaps) == pytest.approx(exact, abs=4 * np.sqrt(exact / 10_000))
+    assert sign_flips(gaps[::-1]) == sign_flips(gaps)
+    assert sign_flips(np.full(50, 1.0)) == 1 / 10_000
+
+
+# --- the state -----------------------------------------------------------------------------------
+
+EVERYTHING = {
+    "accuracy": sm.Accuracy(threshold=0.5),
+    "f1": sm.F1(threshold=0.4),
+    "auc": sm.ROCAUC(),
+    "ap": sm.AveragePrecision(),
+    "loss": sm.LogLoss(),
+    "ks": sm.KolmogorovSmirnov(),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_state_is_that_of_the_rows_however_they_come(weighted):
+    rows = binary(3000)
+    rng = np.random.default_rng(0)
+    if weighted:
+        rows["sample_weight"] = rng.integers(1, 9, 3000) / 4
+    columns = {"sample_weight": "sample_weight"} if weighted else {}
+    empty = sm.Comparison(
+        sm.MetricSet(EVERYTHING, columns=columns), {"a": "a", "b": "b"}, max_rows=200
+    )
+    whole = empty.copy().update(rows)
+    for shards in (2, 20):
+        shard = rng.integers(0, shards, 3000)
+        parts = [
+            empty.copy().update({n: values[shard == s] for n, values in rows.items()})
+            for s in rng.permutation(shards)
+        ]
+        while len(parts) > 1:
+            first = parts.pop(rng.integers(len(parts)))
+            parts[rng.integers(len(parts))].merge(first)
+        assert parts[0].to_bytes() == whole.to_bytes()
+        assert parts[0].compute() == whole.compute()
+
+
+def test_many_classes_and_text_merge_to_the_same_bytes():
+    rng = np.random.default_rng(0)
+    names = np.array([f"class {i}" for i in range(40)])
+    rows = {name: names[rng.integers(0, 40, 900)] for name in ("y_true", "a", "b")}
+    empty = sm.Comparison({"f1": sm.F1(average="macro")}, {"a": "a", "b": "b"})
+    whole = empty.copy().update(rows)
+    parts = [empty.copy().update({n: v[i::9] for n, v in rows.items()}) for i in range(9)]
+    assert sm.merge(parts[::-1]).to_bytes() == whole.to_bytes()
+
+
+def test_it_is_saved_copied_pickled_and_reset_as_a_metric(tmp_path):
+    made = duel(EVERYTHING, binary(100), baseline="b")
+    found = made.compute()
+    made.save(tmp_path / "duel.state")
+    for again in (
+        sm.load(tmp_path / "duel.state"),
+        sm.from_bytes(made.to_bytes()),
+        pickle.loads(pickle.dumps(made)),
+        made.copy(),
+    ):
+        assert again == made
+        assert again.compute() == found
+    assert made.n_rows == 100
+    assert made.nbytes > 0
+    assert again.reset().n_rows == 0
+    assert again.merge(made) == made
+
+
+def test_it_counts_once_in_a_ledger():
+    made = duel(EVERYTHING, binary(50))
+    other = duel(EVERYTHING, binary(60, seed=1))
+    ledger = sm.Ledger()
+    for shard in (made, other, made):
+        ledger.add("one" if shard is made else "two", shard)
+    assert ledger.merged() == sm.merge([made, other])
+
+
+def test_files_are_read_by_several_processes(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    rows = binary(400)
+    table = pa.table({"label": rows["y_true"], "a": rows["a"], "b": rows["b"]})
+    for part in range(2):
+        pq.write_table(table.slice(200 * part, 200), tmp_path / f"{part}.parquet")
+    suite = sm.MetricSet(EVERYTHING, columns={"y_true": "label"})
+    empty = sm.Comparison(suite, {"a": "a", "b": "b"})
+    assert sm.evaluate(empty, tmp_path, workers=2) == empty.copy().update(table)
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metrics", "models", "options", "words"),
+    [
+        ({"auc": sm.ROCAUC()}, {"a": "x"}, {}, "two at least"),
+        ({"auc": sm.ROCAUC()}, {"a": "x", "b": "x"}, {}, "'a' and 'b' are read from the same"),
+        ({"auc": sm.ROCAUC()}, {"a": "x", "b": "y"}, {"baseline": "c"}, "'c' is no model"),
+        ({"auc": sm.ROCAUC()}, {"a": "x", "b": "y"}, {"max_rows": 3}, "max_rows=3"),
+        (
+            {"roc": sm.ROCCurve()},
+            {"a": "x", "b": "y"},
+            {},
+            r"'roc', ROCCurve\(\), cannot be compared",
+        ),
+        ({"f": sm.F1(average=None)}, {"a": "x", "b": "y"}, {}, "several numbers"),
+        ({"n": sm.Count()}, {"a": "x", "b": "y"}, {}, "'n', .* cannot be compared"),
+        ({"max": sm.MaxError()}, {"a": "x", "b": "y"}, {}, "how sure"),
+        ({"k": sm.Purity()}, {"a": "x", "b": "y"}, {}, "nothing is known of how it varies"),
+        ({"f": sm.F1(), "l": sm.LogLoss()}, {"a": "x", "b": "y"}, {}, "y_pred and y_score"),
+        ({"auc": sm.ROCAUC()}, {"a": {"y_pred": "x"}, "b": "y"}, {}, "expected columns for"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(metrics, models, options, words):
+    with pytest.raises(ValueError, match=words):
+        sm.Comparison(metrics, models, **options)
+
+
+def test_a_suite_with_rows_is_refused():
+    auc = sm.MetricSet({"auc": sm.ROCAUC()}).update(y_true=[0, 1], y_score=[0.1, 0.2])
+    with pytest.raises(ValueError, match="already seen 2 rows"):
+        sm.Comparison(auc, {"a": "x", "b": "y"})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"b": [0.5]}, "differ in length"),
+        ({"b": [0.5, np.nan, 0.25, 0.75]}, "b is missing"),
+        ({"b": ["x", "y", "x", "y"]}, "b holds text"),
+        ({"a": None}, "no column 'a'"),
+    ],
+)
+def test_rows_that_are_not_whole_change_nothing(change, words):
+    made = duel({"auc": sm.ROCAUC(), "loss": sm.LogLoss()}, binary(20))
+    before = made.to_bytes()
+    rows = {"y_true": [0, 1, 0, 1], "a": [0.5, 0.5, 0.25, 0.75], "b": [0.5, 0.5, 0.25, 0.75]}
+    table = {name: values for name, values in (rows | change).items() if values is not None}
+    with pytest.raises(sm.InvalidBatchError, match=words):
+        made.update(table)
+    assert made.to_bytes() == before
+
+
+def test_rows_left_out_for_one_model_are_left_out_for_all():
+    made = sm.Comparison({"mae": sm.MAE(nan_policy="omit")}, {"a": "a", "b": "b"})
+    made.update(y_true=[1.0, 2.0, 3.0], a=[1.0, np.nan, 4.0], b=[1.0, 2.0, 5.0])
+    assert (made.n_rows, made.n_omitted) == (2, 1)
+    assert made["b"].compute() == {"mae": 1.0}
+
+
+def test_comparisons_of_other_models_do_not_merge():
+    one = sm.Comparison({"mae": sm.MAE()}, {"a": "a", "b": "b"})
+    other = sm.Comparison({"mae": sm.MAE()}, {"a": "a", "c": "c"})
+    with pytest.raises(sm.IncompatibleMetricsError, match=r"models are \['a', 'c'\] there"):
+        one.merge(other)
+    third = sm.Comparison({"mae": sm.MAE()}, {"a": "a", "b": "b"}, baseline="a")
+    with pytest.raises(sm.IncompatibleMetricsError, match="baseline is 'a' there and None here"):
+        one.merge(third)
+
+
+def test_a_query_that_counts_for_one_run_only_is_told():
+    metric = sm.MRR(unretrieved="skip")
+    made = sm.Comparison({"mrr": metric}, {"a": "a", "b": "b"})
+    made.update(query=[1, 2], doc=[1, 1], relevance=[1, 1], a=[0.5, 0.5], b=[0.5, None])
+    with pytest.raises(sm.StreamMetricsError, match="1 of them, first 2, count for one only"):
+        made.compute()
+
+
+def test_a_run_without_any_result_is_told():
+    made = sm.Comparison({"mrr": sm.MRR()}, {"a": "a", "b": "typo"})
+    made.update(query=[1, 2], doc=[1, 1], relevance=[1, 1], a=[0.5, 0.5])
+    with pytest.raises(sm.StreamMetricsError, match="no row has a score of 'b'"):
+        made.compute()
+
+
+# --- the result ----------------------------------------------------------------------------------
+
+
+def test_the_result_is_a_table_for_people_and_machines():
+    found = duel({"auc": sm.ROCAUC(), "loss": sm.LogLoss()}, binary(200)).compute()
+    assert "within (95 %)" in repr(found)
+    assert len(repr(found).splitlines()) == 3
+    assert [line.metric for line in found["loss"]] == ["loss"]
+    told = found.to_dict()
+    assert told["confidence"] == 0.95
+    assert told["values"]["auc"]["a"] == found[0].value
+    assert told["differences"][0]["verdict"] == found[0].verdict
+    frame = found.to_frame()
+    assert frame.loc[("auc", "a", "b"), "p"] == found[0].p
+    assert "<table>" in found._repr_html_()
+    assert pickle.loads(pickle.dumps(found)) == found
+    with pytest.raises(KeyError, match="no metric 'f1'"):
+        found["f1"]
+
+
+def test_without_rows_nothing_is_said():
+    made = sm.Comparison(
+        {"auc": sm.ROCAUC(), "mae": sm.Accuracy(threshold=0.5)}, {"a": "a", "b": "b"}
+    )
+    with pytest.warns(sm.UndefinedMetricWarning, match="no rows were seen"):
+        found = made.compute()
+    assert [line.verdict for line in found] == ["no evidence"] * 2
+
+
+def test_equal_predictions_are_no_evidence():
+    rows = binary(100)
+    rows["b"] = rows["a"].copy()
+    for line in duel(EVERYTHING, rows).compute():
+        assert (line.difference, line.p, line.verdict) == (0.0, 1.0, "no evidence"), line
+
+
+def test_limits_hold_for_whatever_the_exact_values_are():
+    rows = binary(2000)
+    (exact,) = duel({"auc": sm.ROCAUC()}, rows).compute()
+    made = duel({"auc": sm.ROCAUC(max_bins=32)}, rows)
+    (coarse,) = made.compute()
+    widths = [made[m]["auc"].bounds() for m in "ab"]
+    slack = sum(high - low for low, high in widths) / 2
+    assert slack > 0
+    assert coarse.low < exact.low - slack / 4
+    assert coarse.high > exact.high + slack / 4
+    assert coarse.p >= exact.p
