@@ -1,0 +1,132 @@
+"""The worst slices and how far apart they are, against plain arithmetic and simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import streammetrics as sm
+
+
+def table(n=4000, seed=0, effect=0.0):
+    rng = np.random.default_rng(seed)
+    group = rng.choice(["a", "b", "c", "d"], n, p=[0.6, 0.3, 0.09, 0.01])
+    wrong = rng.random(n) < 0.2 + effect * (group == "c")
+    y = rng.integers(0, 2, n)
+    return {"y_true": y, "y_pred": np.where(wrong, 1 - y, y), "group": group}
+
+
+def audited(**given):
+    suite = sm.MetricSet(
+        {"acc": sm.Accuracy(), "recall": sm.Recall(), "macro": sm.F1(average=None)}
+    )
+    return sm.Slices(suite, by=[[], ["group"]]).update(table(**given))
+
+
+def test_gap_and_ratio_are_those_of_fairlearn():
+    slices = audited()
+    frame = pd.DataFrame(table())
+    each = (frame.y_true == frame.y_pred).groupby(frame.group).mean()
+    overall = (frame.y_true == frame.y_pred).mean()
+    gap, ratio = slices.gap("acc"), slices.ratio("acc")
+    assert gap.value == pytest.approx(each.max() - each.min(), rel=1e-14)
+    assert ratio.value == pytest.approx(each.min() / each.max(), rel=1e-14)
+    assert gap.lowest == f"group={each.idxmin()}"
+    assert gap.highest == f"group={each.idxmax()}"
+    apart = slices.gap("acc", method="to_overall").value
+    assert apart == pytest.approx((each - overall).abs().max(), rel=1e-12)
+    folded = np.minimum(each / overall, overall / each).min()
+    assert slices.ratio("acc", method="to_overall").value == pytest.approx(folded, rel=1e-12)
+    for reading in (gap, ratio):
+        assert reading.bounds == (reading.value, reading.value)
+        low, high = reading.confidence
+        assert low <= reading.value <= high
+        assert float(reading) == reading.to_dict()["value"]
+
+
+def test_certain_limits_hold_what_more_bins_say():
+    rng = np.random.default_rng(3)
+    rows = {
+        "y_true": rng.integers(0, 2, 3000),
+        "y_score": rng.random(3000),
+        "k": rng.integers(0, 5, 3000),
+    }
+    coarse, fine = (
+        sm.Slices(sm.MetricSet({"auc": sm.ROCAUC(max_bins=bins)}), by="k").update(rows)
+        for bins in (16, 1 << 20)
+    )
+    for method in ("between_groups", "to_overall"):
+        for name in ("gap", "ratio"):
+            low, high = getattr(coarse, name)("auc", method=method, confidence=None).bounds
+            exact = getattr(fine, name)("auc", method=method, confidence=None)
+            assert low <= exact.value <= high
+            assert exact.bounds.low == pytest.approx(exact.bounds.high, abs=1e-15)
+
+
+def test_the_worst_slice_is_surely_bad_and_not_only_small():
+    slices = audited(effect=0.3)
+    worst = slices.worst("acc", k=10)
+    assert worst["group"][0] == "c"
+    assert worst["p_adjusted"][0] < 1e-6
+    assert worst["acc_high"].tolist() == sorted(worst["acc_high"])
+    assert (worst["p_adjusted"] >= worst["p"]).all()
+    assert "d" not in slices.worst("acc", min_rows=200)["group"]
+    assert len(slices.worst("acc", k=2)) == 2
+    best = slices.worst("acc", k=1, lowest=False)
+    assert best["group"][0] in {"a", "b"}
+    plain = slices.worst("acc", confidence=None)
+    assert list(plain) == ["group", "n_rows", "acc"]
+    assert plain["acc"].tolist() == sorted(plain["acc"])
+
+
+def test_p_is_that_of_two_samples():
+    rows = table(effect=0.1)
+    worst = audited(effect=0.1).worst("acc")
+    for group, p, rest in zip(worst["group"], worst["p"], worst["acc_rest"], strict=True):
+        mask = rows["group"] == group
+        right = rows["y_true"] == rows["y_pred"]
+        assert rest == right[~mask].mean()
+        counts = [[right[m].sum(), (~right[m]).sum()] for m in (mask, ~mask)]
+        expected = stats.chi2_contingency(counts, correction=False).pvalue
+        assert p == pytest.approx(expected, rel=0.25, abs=0.02)
+
+
+def test_p_values_of_no_difference_are_uniform():
+    found = np.concatenate([audited(n=1500, seed=seed).worst("acc")["p"] for seed in range(60)])
+    assert found.size == 240
+    assert 0.02 <= (found < 0.1).mean() <= 0.19
+    assert 0.35 <= (found < 0.5).mean() <= 0.65
+
+
+def test_confidence_of_the_gap_holds_for_the_population():
+    held = 0
+    for seed in range(40):
+        low, high = audited(n=2000, seed=seed, effect=0.2).gap("acc", min_rows=50).confidence
+        held += low <= 0.2 <= high
+    assert held >= 38
+
+
+def test_what_has_no_answer_says_why():
+    slices = audited()
+    with pytest.raises(KeyError, match="no metric 'accu'; did you mean 'acc'"):
+        slices.worst("accu")
+    with pytest.raises(ValueError, match="'macro' is several numbers"):
+        slices.worst("macro")
+    with pytest.raises(KeyError, match=r"none by \['country'\]"):
+        slices.gap("acc", by="country")
+    with pytest.raises(ValueError, match="method='range'"):
+        slices.gap("acc", method="range")
+    several = sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by=["a", "b"])
+    with pytest.raises(ValueError, match=r"say between which slices: by=\['a'\]"):
+        several.gap("acc")
+    nothing = several.gap("acc", by="a")
+    assert math.isnan(nothing.value)
+    ranked = sm.Slices(sm.MetricSet({"max": sm.MaxError()}), by="k")
+    ranked.update(y_true=[1.0, 2.0], y_pred=[1.0, 1.0], k=[1, 2])
+    with pytest.raises(sm.NoConfidenceError, match="'max': MaxError .*confidence=None goes by the"):
+        ranked.worst("max")
+    assert ranked.worst("max", confidence=None, lowest=False)["k"].tolist() == [2, 1]
