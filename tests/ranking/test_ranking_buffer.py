@@ -13,7 +13,7 @@ from kinds.rows import statistics_of
 import streammetrics as sm
 from streammetrics.core.errors import StateFormatError
 from streammetrics.metrics.ranking import view
-from streammetrics.statistics.rankings import buffer, order
+from streammetrics.statistics.rankings import held, order
 from streammetrics.statistics.rankings.buffer import RankingBuffer
 from streammetrics.testing import check_laws
 
@@ -51,12 +51,12 @@ def pieces(draw):
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @given(rows=pieces(), pending=st.sampled_from([1, 5, 1 << 20]), block=st.sampled_from([2, 1 << 20]))
 def test_laws_hold_whenever_rows_are_put_in_order(metric, rows, pending, block):
-    before = buffer._PENDING, order._BLOCK
+    before = held._PENDING, order._BLOCK
     try:
-        buffer._PENDING, order._BLOCK = pending, block
+        held._PENDING, order._BLOCK = pending, block
         check_laws(metric, rows, trials=1)
     finally:
-        buffer._PENDING, order._BLOCK = before
+        held._PENDING, order._BLOCK = before
 
 
 def large(n_queries, each, seed=0, named=False):
@@ -73,7 +73,7 @@ def large(n_queries, each, seed=0, named=False):
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("metric", [sm.NDCG(k=3), sm.MRR(), sm.MAP()], ids=repr)
 def test_large_batches_in_any_order_give_the_same_bytes(metric, named, monkeypatch):
-    monkeypatch.setattr(buffer, "_PENDING", 40_000)
+    monkeypatch.setattr(held, "_PENDING", 40_000)
     rows = large(900, 200, named=named)
     expected = metric.copy().update(**rows)
     n = len(rows["query"])
@@ -179,7 +179,7 @@ def test_small_batches_do_not_pile_up():
     metric = sm.NDCG(k=2)
     for i in range(3000):
         metric.update(query=i % 7, relevance=i % 3, score=float(i), doc=i)
-    assert len(statistics_of(metric)[0]._held.pending) < 130
+    assert len(statistics_of(metric)[0].rows._form.pending) < 130
     rows = {"query": np.arange(3000) % 7, "relevance": np.arange(3000) % 3}
     whole = sm.NDCG(k=2).update(**rows, score=np.arange(3000.0), doc=np.arange(3000))
     assert metric == whole
