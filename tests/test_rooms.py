@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TypeVar, get_args
@@ -137,3 +138,8 @@ def test_files_of_metrics_have_one_purpose():
         if (lines := path.read_text().count("\n")) > 350
     }
     assert not long
+
+
+def test_files_of_tests_have_names_of_their_own():
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []  # pytest imports them so
