@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from streammetrics.cli import options as typed
+from streammetrics.cli.comparing import of_comparison, of_states
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.evaluating import Asked, measured, opened, reported
 from streammetrics.cli.listing import listing
@@ -18,6 +19,7 @@ from streammetrics.cli.running import finish, outputs_of, state_of
 from streammetrics.cli.specs import WORDS, character, depths, literal, literals, parse
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.readers.pieces import BATCH_ROWS
 from streammetrics.show.report import Results, report
@@ -147,10 +149,10 @@ def evaluate(
     check_outputs(outputs, work.files, force=force, asked=asked.patterns, fmt=asked.format)
     for note in work.notes:
         say(f"note: {note}")
-    states = measured(work, workers=workers, batch_rows=batch_rows)
-    results = reported(work, states, per_query=per_query)
+    found = measured(work, workers=workers, batch_rows=batch_rows)
+    results = reported(work, found, per_query=per_query)
     if save is not None:
-        (state,) = states.values()
+        (state,) = found.states.values()
         write(save, state.to_bytes())
     return finish(results, outputs)
 
@@ -245,4 +247,23 @@ def show_state(
         what = what.merged()
     if isinstance(what, MetricSet):
         about["columns"] = what.columns
+    if isinstance(what, Comparison):
+        return finish(of_comparison(what, about, notes), outputs)
     return finish(Results({"": report(what, about, notes, per_query=per_query)}), outputs)
+
+
+@app.command(name="compare", cls=typed.Once)
+def compare_states(
+    one: Annotated[str, typer.Argument(metavar="STATE", help="A saved state, or a ledger.")],
+    other: Annotated[str, typer.Argument(metavar="STATE", help="Another one, of other rows.")],
+    confidence: Annotated[
+        float, typer.Option(help="The level of the limits.", metavar="SHARE")
+    ] = 0.95,
+    json: typed.Json = None,
+    markdown: typed.Markdown = None,
+    force: typed.Force = False,
+) -> Outcome:
+    """Compare two saved states of different rows: which is better, and how sure that is."""
+    outputs = outputs_of(json, None, markdown)
+    check_outputs(outputs, [one, other], force=force)
+    return finish(of_states([one, other], confidence), outputs)

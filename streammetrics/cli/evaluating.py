@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from streammetrics.cli.comparing import Duel, of_files, of_runs
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.planning import Plan, plan
 from streammetrics.cli.running import advice, progress_bar
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.metric_set import MetricSet
+    from streammetrics.inference.comparing.comparison import Comparison
     from streammetrics.readers.paths import Found
     from streammetrics.readers.pieces import Piece
     from streammetrics.readers.sources import Source
@@ -62,6 +65,7 @@ class Work:
     models: Mapping[str, Model]
     files: Sequence[str]
     notes: Sequence[str] = ()  # on what is not read
+    duel: Duel | None = None  # of several models
 
 
 def opened(asked: Asked) -> Work:
@@ -79,7 +83,9 @@ def opened(asked: Asked) -> Work:
     _check_again(found.sources, len(plans))
     models = {name: _of_files(what, found) for name, what in plans.items()}
     notes = [note for model in models.values() for note in model.about["left_out"]]
-    return Work(models, [source.path for source in found.sources], list(dict.fromkeys(notes)))
+    paths = [source.path for source in found.sources]
+    duel = of_files(plans, found) if len(plans) > 1 else None
+    return Work(models, paths, list(dict.fromkeys(notes)), duel)
 
 
 def _by_model(columns: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
@@ -158,11 +164,27 @@ def _of_trec_files(asked: Asked) -> Work:
         files += map(str, pieces)
         about = {"task": asked.task, "qrels": asked.qrels, "run": run}
         models[name] = Model(what, pieces, about)
-    return Work(models, files)
+    plans = {name: model.plan for name, model in models.items()}
+    duel = of_runs(plans, asked.qrels, dict(zip(names, asked.runs, strict=True)))
+    return Work(models, files, duel=duel)
 
 
-def measured(work: Work, *, workers: int, batch_rows: int) -> dict[str, MetricSet]:
-    """Read every model's rows."""
+@dataclass(frozen=True)
+class Measured:
+    """The state of every model, and of all together where they are compared."""
+
+    states: Mapping[str, MetricSet]
+    comparison: Comparison | None = None
+
+
+def measured(work: Work, *, workers: int, batch_rows: int) -> Measured:
+    """Read every model's rows, and those of all together: once, where this has all metrics."""
+    comparison = None
+    if work.duel is not None:
+        with advice(next(iter(work.models.values())).plan):
+            comparison = work.duel.fought(workers=workers, batch_rows=batch_rows)
+        if work.duel.whole:
+            return Measured(dict(comparison.items()), comparison)
     found = {}
     for name, model in work.models.items():
         with progress_bar(model.pieces, name) as progress, advice(model.plan):
@@ -173,14 +195,20 @@ def measured(work: Work, *, workers: int, batch_rows: int) -> dict[str, MetricSe
                 batch_rows=batch_rows,
                 progress=progress,
             )
-    return found
+    return Measured(found, comparison)
 
 
-def reported(work: Work, states: Mapping[str, MetricSet], *, per_query: bool) -> Results:
-    """Read the metrics of every model."""
-    return Results(
-        {name: _report(work.models[name], state, per_query) for name, state in states.items()}
-    )
+def reported(work: Work, found: Measured, *, per_query: bool) -> Results:
+    """Read the metrics of every model, and how models differ."""
+    reports = {
+        name: _report(work.models[name], state, per_query) for name, state in found.states.items()
+    }
+    differences = None
+    if found.comparison is not None and all(report.n_rows for report in reports.values()):
+        with warnings.catch_warnings(), advice(next(iter(work.models.values())).plan):
+            warnings.simplefilter("ignore")  # the reports have told
+            differences = found.comparison.compute()
+    return Results(reports, differences)
 
 
 def _report(model: Model, state: MetricSet, per_query: bool) -> Report:

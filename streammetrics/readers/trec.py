@@ -143,6 +143,7 @@ class TrecPiece:
 
     source: Source
     judged: bool
+    score: str = "score"  # what the scores of a run are called
     rows = None  # how many is only known at the end
     unit: ClassVar[str] = "file"
 
@@ -162,7 +163,8 @@ class TrecPiece:
         """Yield the number of rows and the columns of each batch."""
         read = _judgments if self.judged else _results
         for table in read(self.source, batch_rows):
-            yield len(table["query"]), table
+            named = {self.score if name == "score" else name: table[name] for name in table}
+            yield len(table["query"]), named
 
 
 def pieces(qrels: str, run: str) -> list[TrecPiece]:

@@ -13,6 +13,7 @@ from streammetrics.show.report import number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from streammetrics.core.results.differences import Differences
     from streammetrics.show.report import Report, Results, Row
 
 DETAIL = "  ("  # how what can be left out begins
@@ -39,6 +40,8 @@ def grids(results: Results) -> Iterator[Grid]:
         yield _values(results.only)
     else:
         yield _compared(results)
+    if results.differences is not None:
+        yield _differences(results.differences)
     for name, report in results.models.items():
         model = name if len(results.models) > 1 else ""
         yield from _parts(report, model)
@@ -79,6 +82,14 @@ def _compared(results: Results) -> Grid:
     if any(report.n_omitted for report in reports):
         lines.append(("Omitted", *(f"{report.n_omitted:,}" for report in reports)))
     return Grid("", ("Metric", *results.models), lines)
+
+
+def _differences(found: Differences) -> Grid:
+    """Return a line for each metric and pair of models."""
+    header, lines = found.grid()
+    return Grid(
+        "Which is better", header, lines, frozenset({0, 1, 3, len(header) - 2, len(header) - 1})
+    )
 
 
 def _with_interval(row: Row, inexact: bool) -> str:

@@ -40,6 +40,8 @@ def as_json(results: Results) -> str:
             for name, report in results.models.items()
         }
         document = {**plain(shared), "models": models}
+    if results.differences is not None:
+        document["comparison"] = plain(results.differences)
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.metric_set import MetricSet
+    from streammetrics.core.results.differences import Differences
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Results:
     """The reports of one model or of several, which have the same metrics."""
 
     models: Mapping[str, Report]
+    differences: Differences | None = None  # of several models that are compared
 
     @property
     def only(self) -> Report:

@@ -122,6 +122,11 @@ class Comparison(MetricSet):
         return Layout(statistics, schemas)
 
     @property
+    def of_metrics(self) -> tuple[str, ...]:
+        """The names of the metrics."""
+        return tuple(self._metrics)
+
+    @property
     def pairs(self) -> list[tuple[str, str]]:
         """The models that are compared: each with the one it is compared with."""
         if self.baseline is None:

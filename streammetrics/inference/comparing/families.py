@@ -46,7 +46,7 @@ def family_of(name: str, metric: Metric, models: int, max_rows: int) -> Family:
     Raises:
         ValueError: It cannot be; the message says why, and names it.
     """
-    why = _refused(metric)
+    why = refused(metric)
     if why:
         raise ValueError(f"{name!r}, {metric._titled()}, cannot be compared: {why}")
     if isinstance(metric, RankingMetric):
@@ -62,7 +62,7 @@ def family_of(name: str, metric: Metric, models: int, max_rows: int) -> Family:
     return Sampled(metric, models, max_rows)
 
 
-def _refused(metric: Metric) -> str:
+def refused(metric: Metric) -> str:
     """Return why a metric cannot be compared, and nothing where it can."""
     config: dict[str, Any] = metric.config
     if isinstance(metric, _SEVERAL) or ("average" in config and config["average"] is None):
