@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from streammetrics.core.confidence import Asked, confidence_of, without
 from streammetrics.metrics import aggregation
 from streammetrics.metrics.clustering import dispersion, distances
-from streammetrics.metrics.regression import quantiles
+from streammetrics.metrics.regression import moments, quantiles
 from streammetrics.metrics.scores import calibration
 
 if TYPE_CHECKING:
@@ -20,11 +20,22 @@ _POINTS = (
     "are no sample of its parts"
 )
 
+_FOURTH = (
+    "how it varies takes fourth moments of the rows, which exact sums do not keep; slices over a "
+    "hash of the rows' unit tell it by how much it differs among them"
+)
+
 REFUSALS: dict[type[Metric], str] = {
     aggregation.Count: _GROWS.format("a rate, such as Accuracy,"),
     aggregation.Sum: _GROWS.format("Mean"),
     aggregation.Minimum: _EXTREME.format("smallest", "Quantile(q=0.01)"),
     aggregation.Maximum: _EXTREME.format("largest", "Quantile(q=0.99)"),
+    aggregation.Variance: _FOURTH,
+    moments.R2: _FOURTH,
+    moments.ExplainedVariance: _FOURTH,
+    moments.RelativeSquaredError: _FOURTH,
+    moments.PearsonCorrelation: _FOURTH,
+    moments.ConcordanceCorrelation: _FOURTH,
     quantiles.MaxError: _EXTREME.format("largest", "AbsoluteErrorQuantile(q=0.99)"),
     calibration.CalibrationError: (
         "chance alone moves every bin off its score, so that it is too large by what is not known; "

@@ -11,6 +11,7 @@ from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import Interval
 from streammetrics.core.types import V_co
+from streammetrics.statistics.spreads import MomentSpread
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.sums.values import Estimate, QuantileMethod, ValueHistogram
@@ -95,7 +96,9 @@ class Sum(Aggregate[float]):
 class Mean(Aggregate[float]):
     """Mean of the values, Σ w x / Σ w, correctly rounded.
 
-    Args: see `Aggregate`.
+    Args:
+        spread: Whether to sum their squares too, which `confidence` needs.
+        nan_policy: See `Aggregate`.
 
     Raises:
         InvalidBatchError: From `update`, where a value is infinite.
@@ -109,9 +112,14 @@ class Mean(Aggregate[float]):
         1.75
     """
 
+    spread: bool = False
+
+    _younger = frozenset({"spread"})
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum."""
-        return (Moments(of="values", order="first", nan_policy=self.nan_policy),)
+        kind = MomentSpread if self.spread else Moments
+        return (kind(of="values", order="first", nan_policy=self.nan_policy),)
 
     def readout(self, moments: Moments) -> float:
         """Return the mean."""

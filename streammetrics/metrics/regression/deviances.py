@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from streammetrics.core.constraints import Outside
+from streammetrics.metrics.regression.base import summed
 from streammetrics.metrics.regression.losses import MeanLoss
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class TweedieDeviance(MeanLoss):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of deviances."""
         if self.power == 0:
-            return (self._losses("squared"),)
-        return (self._losses("tweedie", self.power),)
+            return (summed(self, "squared"),)
+        return (summed(self, "tweedie", self.power),)
 
 
 class PoissonDeviance(MeanLoss):
@@ -65,7 +66,7 @@ class PoissonDeviance(MeanLoss):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of deviances."""
-        return (self._losses("tweedie", 1.0),)
+        return (summed(self, "tweedie", 1.0),)
 
 
 class GammaDeviance(MeanLoss):
@@ -87,4 +88,4 @@ class GammaDeviance(MeanLoss):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of deviances."""
-        return (self._losses("tweedie", 2.0),)
+        return (summed(self, "tweedie", 2.0),)

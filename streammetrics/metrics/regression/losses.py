@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from streammetrics.core.constraints import Positive, Share
 from streammetrics.core.exact.rounding import root
-from streammetrics.metrics.regression.base import RegressionMetric, averaged
+from streammetrics.metrics.regression.base import RegressionMetric, averaged, summed
+from streammetrics.statistics.spreads import MomentSpread
 from streammetrics.statistics.sums.moments import Moments
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ __all__ = [
 
 class MeanLoss(RegressionMetric):
     """A mean of one row's loss."""
+
+    spread: bool = False
+
+    _younger = frozenset({"spread"})
 
     higher_is_better = False
 
@@ -52,7 +57,7 @@ class MAE(MeanLoss):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of absolute errors."""
-        return (self._losses("absolute"),)
+        return (summed(self, "absolute"),)
 
 
 class MSE(MeanLoss):
@@ -73,11 +78,15 @@ class MSE(MeanLoss):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squared errors."""
-        return (self._losses("squared"),)
+        return (summed(self, "squared"),)
 
 
 class RootMeanLoss(RegressionMetric):
     """The square root of a mean loss, correctly rounded for each output."""
+
+    spread: bool = False
+
+    _younger = frozenset({"spread"})
 
     higher_is_better = False
 
@@ -101,7 +110,7 @@ class RMSE(RootMeanLoss):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squared errors."""
-        return (self._losses("squared"),)
+        return (summed(self, "squared"),)
 
 
 class MeanError(RegressionMetric):
@@ -120,9 +129,17 @@ class MeanError(RegressionMetric):
         0.25
     """
 
+    spread: bool = False
+
+    _younger = frozenset({"spread"})
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sums of targets and predictions."""
-        return (Moments(of="pair", order="first", nan_policy=self.nan_policy),)
+        return (
+            (MomentSpread if self.spread else Moments)(
+                of="pair", order="first", nan_policy=self.nan_policy
+            ),
+        )
 
     def readout(self, moments: Moments) -> Value:
         """Return the difference of the means."""
@@ -150,7 +167,7 @@ class PinballLoss(MeanLoss):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
-        return (self._losses("pinball", self.alpha),)
+        return (summed(self, "pinball", self.alpha),)
 
 
 class HuberLoss(MeanLoss):
@@ -174,7 +191,7 @@ class HuberLoss(MeanLoss):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
-        return (self._losses("huber", self.delta),)
+        return (summed(self, "huber", self.delta),)
 
 
 class LogCoshError(MeanLoss):
@@ -193,4 +210,4 @@ class LogCoshError(MeanLoss):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
-        return (self._losses("log_cosh"),)
+        return (summed(self, "log_cosh"),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streammetrics.metrics.regression.base import RegressionMetric, averaged, ratio
+from streammetrics.metrics.regression.base import RegressionMetric, averaged, ratio, summed
 from streammetrics.metrics.regression.losses import MeanLoss, RootMeanLoss
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class MAPE(MeanLoss):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of relative errors."""
-        return (self._losses("percentage"),)
+        return (summed(self, "percentage"),)
 
 
 class SMAPE(MeanLoss):
@@ -55,7 +55,7 @@ class SMAPE(MeanLoss):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of symmetric relative errors."""
-        return (self._losses("symmetric_percentage"),)
+        return (summed(self, "symmetric_percentage"),)
 
 
 class WAPE(RegressionMetric):
@@ -76,11 +76,16 @@ class WAPE(RegressionMetric):
 
     higher_is_better = False
 
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sums of absolute errors and of targets."""
-        return self._losses("absolute"), self._losses("magnitude")
+    spread: bool = False
 
-    def readout(self, errors: LossSum, targets: LossSum) -> Value:
+    _younger = frozenset({"spread"})
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sums of absolute errors and of targets, and for its spread of both."""
+        sums = summed(self, "absolute"), summed(self, "magnitude")
+        return (*sums, summed(self, "absolute_and_magnitude")) if self.spread else sums
+
+    def readout(self, errors: LossSum, targets: LossSum, *_: LossSum) -> Value:
         """Return the ratio."""
         sums = zip(errors.exact("loss"), targets.exact("loss"), strict=True)
         return averaged([ratio(error, size) for error, size in sums], self.multioutput)
@@ -106,7 +111,7 @@ class MSLE(MeanLoss):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squared differences of logarithms."""
-        return (self._losses("squared_log"),)
+        return (summed(self, "squared_log"),)
 
 
 class RMSLE(RootMeanLoss):
@@ -128,4 +133,4 @@ class RMSLE(RootMeanLoss):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squared differences of logarithms."""
-        return (self._losses("squared_log"),)
+        return (summed(self, "squared_log"),)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from streammetrics.metrics.scores.base import ScoredMetric
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
+from streammetrics.statistics.spreads import ProbabilityLossSpread
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
@@ -21,7 +22,9 @@ class LogLoss(ScoredMetric[float]):
 
     Args:
         from_logits: Whether scores are logits: log p / (1 - p) for (n,), softmax for (n, K).
-            They are not clipped. The others: see `ScoredMetric`.
+            They are not clipped.
+        spread: Whether to sum the squares of losses too, which `confidence` needs. The others: see
+            `ScoredMetric`.
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 to 10 ns a score.
     Reference: ``sklearn.metrics.log_loss``.
@@ -36,13 +39,15 @@ class LogLoss(ScoredMetric[float]):
     higher_is_better = False
 
     from_logits: bool = False
+    spread: bool = False
 
-    _younger = frozenset({"ignore_index"})
+    _younger = frozenset({"ignore_index", "spread"})
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
         loss: Literal["log", "logit"] = "logit" if self.from_logits else "log"
-        return (ProbabilityLossSum(loss=loss, **self._schema_options),)
+        kind = ProbabilityLossSpread if self.spread else ProbabilityLossSum
+        return (kind(loss=loss, **self._schema_options),)
 
     def readout(self, losses: ProbabilityLossSum) -> float:
         """Return the mean loss."""
@@ -56,8 +61,9 @@ class BrierScore(ScoredMetric[float]):
 
     Args:
         scale_by_half: Whether to halve it, which puts it in [0, 1] and for two classes makes it
-            (p - y)**2. ``"auto"``: for (n,) scores and for (n, 2), as scikit-learn does. The
-            others: see `ScoredMetric`.
+            (p - y)**2. ``"auto"``: for (n,) scores and for (n, 2), as scikit-learn does.
+        spread: Whether to sum the squares of losses too, which `confidence` needs. The others: see
+            `ScoredMetric`.
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 2 to 5 ns a score.
     Reference: ``sklearn.metrics.brier_score_loss``.
@@ -71,12 +77,14 @@ class BrierScore(ScoredMetric[float]):
     higher_is_better = False
 
     scale_by_half: Literal["auto"] | bool = "auto"
+    spread: bool = False
+
+    _younger = ScoredMetric._younger | {"spread"}
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
-        return (
-            ProbabilityLossSum(loss="brier", from_logits=self.from_logits, **self._schema_options),
-        )
+        kind = ProbabilityLossSpread if self.spread else ProbabilityLossSum
+        return (kind(loss="brier", from_logits=self.from_logits, **self._schema_options),)
 
     def readout(self, losses: ProbabilityLossSum) -> float:
         """Return the mean loss."""

@@ -103,6 +103,12 @@ class ProbabilityLossSum(Statistic):
             raise StateFormatError("the sums and the columns of scores do not fit each other")
 
 
+def losses_of(loss: str, columns: tuple[Any, ...]) -> Floats:
+    """Return the loss of each row."""
+    terms: Floats = _LOSSES[loss][columns[1].ndim - 1](*columns)
+    return -terms if loss == "log" else terms
+
+
 def _log_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
     probability = (codes ^ 1).astype(np.float64)
     np.subtract(scores, probability, out=probability)

@@ -35,6 +35,7 @@ LossName: TypeAlias = Literal[
     "absolute",
     "squared",
     "magnitude",
+    "absolute_and_magnitude",
     "percentage",
     "symmetric_percentage",
     "squared_log",
@@ -81,6 +82,11 @@ def _magnitude(y: Floats, _p: Floats, _: float) -> Floats:
 
 
 @_quiet
+def _absolute_and_magnitude(y: Floats, p: Floats, _: float) -> Floats:
+    d = _absolute(y, p, 0.0)
+    return np.add(d, np.abs(nearest(y)), out=d)
+
+
 def _percentage(y: Floats, p: Floats, _: float) -> Floats:
     d = _absolute(y, p, 0.0)
     return np.divide(d, np.maximum(np.abs(nearest(y)), _EPSILON), out=d)
@@ -164,6 +170,7 @@ LOSSES: dict[str, Loss] = {
     "absolute": Loss(_absolute),
     "squared": Loss(_squared),
     "magnitude": Loss(_magnitude),
+    "absolute_and_magnitude": Loss(_absolute_and_magnitude, bounded=False),
     "percentage": Loss(_percentage, bounded=False),
     "symmetric_percentage": Loss(_symmetric_percentage),
     "squared_log": Loss(_squared_log),
@@ -245,8 +252,17 @@ class LossSum(ExactSums):
             return {"loss": ExactSum.of_terms(self.terms, columns, weight)}
         except FloatingPointError:  # of a square
             y, p = columns
-            d = _log_difference(y, p) if self.loss == "squared_log" else y - p
-            return {"loss": _whole_squares(d, weight)}
+            return {"loss": _whole_squares(_squared_of(self.loss, y, p), weight)}
+
+
+def squared_losses(loss: str, y: Floats, p: Floats) -> Floats:
+    """Return losses that are squares, infinite beyond float64."""
+    d = _squared_of(loss, y, p)
+    return d * d
+
+
+def _squared_of(loss: str, y: Floats, p: Floats) -> Floats:
+    return _log_difference(y, p) if loss == "squared_log" else y - p
 
 
 @_quiet

@@ -1,0 +1,201 @@
+"""How sure are means over rows: by how far these spread, on the logarithm where none is negative.
+
+With weights w the mean is m = Σ w x / Σ w, and its variance Σ w² (x - m)² / (Σ w)², which the sums
+of `Spread` say; a ratio of two means is linearised.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.confidence import (
+    Asked,
+    ConfidenceInterval,
+    confidence_of,
+    not_anytime,
+    without,
+)
+from streammetrics.core.fields.spreads import LARGEST
+from streammetrics.core.results.values import LabelledArray
+from streammetrics.inference.distributions import t_quantile
+from streammetrics.inference.limits import anytime_limits, limits
+from streammetrics.metrics import aggregation
+from streammetrics.metrics.regression import losses, relative
+from streammetrics.metrics.scores import losses as scored
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streammetrics.core.fields.spreads import Spread
+
+_NOISE = Fraction(1, 1 << 40)  # of the squares: less than that is their rounding
+
+Sums = tuple[Fraction, Fraction, Fraction]  # Σ w² x², Σ w² x and Σ w² of one output
+
+
+def sums_of(metric: Any, held: Any) -> list[Sums]:
+    """Return the sums of each output."""
+    if not metric.spread:
+        raise without(
+            metric,
+            f"its state holds no squares of what it is the mean of; "
+            f"{type(metric).__name__}(spread=True) keeps them, from the first row on",
+        )
+    spread: Spread | None = held.spreads
+    if spread is None:
+        return []
+    wide = spread.values.shape != ()
+    parts = (
+        [total[k] for total in spread[1:3] for k in range(spread.values.shape[0])]
+        if wide
+        else spread[1:3]
+    )
+    exact = [part.fraction() for part in parts]
+    half = len(exact) // 2
+    weights = spread.weights.fraction()
+    return [(exact[k], exact[half + k], weights) for k in range(half)]
+
+
+def error_of(sums: Sums, mean: Fraction, total: Fraction, n: int) -> float:
+    """Return the standard error of a mean; 0 where rows differ by no more than is rounded."""
+    squares, values, weights = sums
+    around = squares - 2 * mean * values + mean * mean * weights
+    if n < 2 or around <= _NOISE * squares or squares >= LARGEST:
+        return 0.0
+    return math.sqrt(around * n / (n - 1) / total**2)
+
+
+def _answer(
+    metric: Any, asked: Asked, values: Sequence[float], errors: Sequence[float], low: float
+) -> ConfidenceInterval:
+    """Return the limits of each output, or of their mean as if all varied together."""
+    n = asked.n_rows
+    scale = "" if math.isinf(low) else ", on the logarithm"
+    method = f"Student's t{scale}"
+    if not values:
+        return ConfidenceInterval(math.nan, math.nan, asked.level, method)
+    quantile = t_quantile(1 - asked.tail, n - 1) if n > 1 else math.nan
+    multioutput = getattr(metric, "multioutput", "uniform_average")
+    if multioutput == "raw_values":
+        sides = limits(np.array(values), np.array(errors), quantile, low)
+        below, above = (
+            LabelledArray.of(s, range(len(values)), "output") for s in map(np.atleast_1d, sides)
+        )
+        return ConfidenceInterval(below, above, asked.level, method)
+    if len(values) > 1:
+        method += ", of a mean over outputs as if they varied together (at most)"
+    value, error = float(np.mean(values)), float(np.mean(errors))
+    return ConfidenceInterval(*limits(value, error, quantile, low), asked.level, method)
+
+
+def _means(
+    metric: Any, asked: Asked, held: Any, means: Sequence[Fraction], total: Fraction
+) -> tuple[list[float], list[float]]:
+    every = sums_of(metric, held)
+    values = [float(mean) for mean in means]
+    n = asked.n_rows
+    return values, [error_of(s, m, total, n) for s, m in zip(every, means, strict=True)]
+
+
+@confidence_of.register(losses.MeanLoss)
+def of_losses(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+    """The mean of losses that are not negative."""
+    if asked.anytime:
+        if not isinstance(metric, relative.SMAPE):
+            raise not_anytime(metric)
+        return _anytime(metric, asked, held.exact("loss"), held.total, 2)
+    values, errors = _means(metric, asked, held, held.means("loss"), held.total)
+    return _answer(metric, asked, values, errors, 0.0)
+
+
+@confidence_of.register(losses.RootMeanLoss)
+def of_roots(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+    """The root of such a mean, whose relative error is half as large."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    values, errors = _means(metric, asked, held, held.means("loss"), held.total)
+    roots = [math.sqrt(value) for value in values]
+    halved = [e / 2 / root if root else 0.0 for e, root in zip(errors, roots, strict=True)]
+    return _answer(metric, asked, roots, halved, 0.0)
+
+
+@confidence_of.register(losses.MeanError)
+def of_errors(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+    """The mean of errors of either sign."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    means = [p - y for y, p in zip(held.means("y"), held.means("p"), strict=True)]
+    values, errors = _means(metric, asked, held, means, held.total)
+    return _answer(metric, asked, values, errors, -math.inf)
+
+
+@confidence_of.register(aggregation.Mean)
+def of_values(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+    """The mean of values."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    values, errors = _means(metric, asked, held, held.means("x"), held.total)
+    return _answer(metric, asked, values, errors, -math.inf)
+
+
+@confidence_of.register(relative.WAPE)
+def of_ratio(metric: Any, asked: Asked, *held: Any) -> ConfidenceInterval:
+    """A ratio of two means, linearised: the mean of e - r |y| over that of |y|."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    above, below, both = (sums_of(metric, part) for part in (held * 2)[:3])
+    values, errors = [], []
+    parts = zip(above, below, both, held[0].exact("loss"), held[1].exact("loss"), strict=True)
+    for e, y, together, up, down in parts:
+        if not down:
+            values.append(math.nan)
+            errors.append(0.0)
+            continue
+        ratio = up / down
+        cross = (together[0] - e[0] - y[0]) / 2  # Σ w² e |y|
+        # Around e - r |y|, whose mean is 0.
+        squares = e[0] - 2 * ratio * cross + ratio * ratio * y[0]
+        scale = e[0] + ratio * ratio * y[0]
+        vanishes = squares <= _NOISE * scale or scale >= LARGEST or asked.n_rows < 2
+        n = asked.n_rows
+        errors.append(0.0 if vanishes else math.sqrt(squares * n / (n - 1) / down**2))
+        values.append(float(ratio))
+    return _answer(metric, asked, values, errors, 0.0)
+
+
+@confidence_of.register(scored.LogLoss)
+@confidence_of.register(scored.BrierScore)
+def of_probabilities(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+    """The mean loss of probabilities; that of Brier is bounded, by 2 or halved by 1."""
+    total = held.rows.fraction()
+    if asked.anytime and not isinstance(metric, scored.BrierScore):
+        raise not_anytime(metric)
+    value = metric.readout(held)
+    means = [held.total.fraction() / total] if total else []
+    scale = value / float(means[0]) if means and means[0] else 1.0
+    if asked.anytime:
+        interval = _anytime(metric, asked, [held.total.fraction()] if total else [], total, 2)
+        low, high = (scale * side for side in interval)
+        return ConfidenceInterval(low, high, asked.level, interval.method)
+    values, errors = _means(metric, asked, held, means, total)
+    factors = [scale * v for v in values], [scale * e for e in errors]
+    return _answer(metric, asked, *factors, 0.0)
+
+
+def _anytime(
+    metric: Any, asked: Asked, sums: Sequence[Fraction], total: Fraction, most: int
+) -> ConfidenceInterval:
+    """Return limits at all times of a mean between 0 and `most`, which need no squares."""
+    if total != asked.n_rows:
+        raise without(metric, "limits at all times count rows, and these have weights")
+    if len(sums) > 1:
+        raise without(metric, "limits at all times are of one output")
+    method = "mixture for bounded means, at all times at once"
+    if not sums:
+        return ConfidenceInterval(math.nan, math.nan, asked.level, method)
+    sides = anytime_limits(float(sums[0]) / most, float(total), 1 - asked.level)
+    return ConfidenceInterval(most * sides[0], most * sides[1], asked.level, method)
