@@ -7,11 +7,15 @@ takes, is not tuning and has no place here.
 """
 
 TUNING = {
-    "core.layout": {"SLICE": 7, "STAGED": 16},
+    "core.layout": {"SLICE": 7, "_MANY": 2},
+    "core.staging": {"STAGED": 16},
+    "core.stateful": {"_MANY": 2, "_LONG": 64},
+    "core.fields.labels": {"_NEAR": 2},
     "core.columns.strings": {"_BLOCK": 4},
     "core.columns.batch": {"_SHORT": 2},
     "core.exact.clusters": {"_ELEMENTS": 16, "_MIN_ROWS": 2},
     "core.exact.digits": {"_ROWS": 3, "_MAX_ADDITIONS": 2, "_MAX_PARTS": 1},
+    "core.exact.few": {"FEW": 2},
     "core.exact.folds": {"_KEPT_BUFFERS": 2},
     "core.exact.integers": {"_BLOCK": 8},
     "core.exact.products": {"_KEPT_ROWS": 2},
@@ -29,5 +33,4 @@ TUNING = {
     "statistics.rankings.held": {"_PENDING": 8, "_SMALL": 2, "_FEW": 2},
     "statistics.rankings.order": {"_BLOCK": 8},
     "statistics.tables.contingency": {"_DENSE": 2},
-    "core.fields.labels": {"_NEAR": 2},
 }
