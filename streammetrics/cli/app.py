@@ -16,6 +16,7 @@ from streammetrics.cli.merging import as_ledger, as_one, found
 from streammetrics.cli.outcome import Outcome, say
 from streammetrics.cli.outputs import Output, check_outputs, check_places, is_like, write
 from streammetrics.cli.running import finish, outputs_of, state_of
+from streammetrics.cli.slicing import MOST, slices_of
 from streammetrics.cli.specs import WORDS, character, depths, literal, literals, parse
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.metric_set import MetricSet
@@ -83,6 +84,10 @@ def evaluate(
     no_relevant: typed.NoRelevant = None,
     unretrieved: typed.Unretrieved = None,
     per_query: typed.PerQuery = False,
+    by: typed.By = None,
+    min_rows: typed.MinRows = 0,
+    worst: typed.Worst = None,
+    max_slices: typed.MaxSlices = MOST,
     input_format: typed.InputFormat = None,
     format: typed.OldFormat = None,  # noqa: A002, ARG001 - the option's name; it is refused
     delimiter: typed.Delimiter = None,
@@ -134,6 +139,10 @@ def evaluate(
         runs=run or (),
         format=input_format,
         delimiter=None if delimiter is None else character(delimiter),
+        by=by or (),
+        max_slices=max_slices,
+        min_rows=min_rows,
+        worst=worst,
     )
     outputs = outputs_of(json, csv, markdown)
     saved = [] if save is None else [save]
@@ -150,7 +159,7 @@ def evaluate(
     for note in work.notes:
         say(f"note: {note}")
     found = measured(work, workers=workers, batch_rows=batch_rows)
-    results = reported(work, found, per_query=per_query)
+    results = reported(work, found, asked, per_query=per_query)
     if save is not None:
         (state,) = found.states.values()
         write(save, state.to_bytes())
@@ -230,6 +239,8 @@ def show_state(
     csv: typed.Csv = None,
     markdown: typed.Markdown = None,
     per_query: typed.PerQuery = False,
+    min_rows: typed.MinRows = 0,
+    worst: typed.Worst = None,
     force: typed.Force = False,
 ) -> Outcome:
     """Show the values of a saved state."""
@@ -249,7 +260,11 @@ def show_state(
         about["columns"] = what.columns
     if isinstance(what, Comparison):
         return finish(of_comparison(what, about, notes), outputs)
-    return finish(Results({"": report(what, about, notes, per_query=per_query)}), outputs)
+    slices = slices_of(what, min_rows, worst) if isinstance(what, MetricSet) else None
+    if slices is None and worst is not None:
+        raise CommandError(f"--worst is of slices, and {state} has none")
+    read_all = report(what, about, notes, per_query=per_query, slices=slices)
+    return finish(Results({"": read_all}), outputs)
 
 
 @app.command(name="compare", cls=typed.Once)

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 _LARGEST = 1 << 26  # bytes of a file that is looked at
 _ABOUT = {
-    "task", "columns", "files", "left_out", "options", "qrels", "run", "state", "shards",
+    "task", "columns", "by", "files", "left_out", "options", "qrels", "run", "state", "shards",
 }  # fmt: skip
 _REPORT = {"n_rows", "n_omitted", "metrics", "notes"}
+_SLICES = {"slices", "worst"}
 _ENTRY = {"value", "low", "high", "exact", "n_rows", "n_omitted", "parameters"}
 _HEAD = re.compile(r"\| Metric \| Value \| (Certainly within \| )?Rows \| Omitted \|")
 _LINE = re.compile(r"|\| .* \||\*\*.+\*\*|- .+|every value is exact")
@@ -43,7 +44,7 @@ def is_json(path: str) -> bool:
 
 
 def _is_report(found: Any) -> bool:
-    if not isinstance(found, dict) or not _REPORT <= found.keys() <= _REPORT | _ABOUT:
+    if not isinstance(found, dict) or not _REPORT <= found.keys() <= _REPORT | _ABOUT | _SLICES:
         return False
     entries = found["metrics"].values() if isinstance(found["metrics"], dict) else [None]
     return all(

@@ -11,6 +11,7 @@ from streammetrics.cli.comparing import Duel, of_files, of_runs
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.planning import Plan, plan
 from streammetrics.cli.running import advice, progress_bar
+from streammetrics.cli.slicing import BY, MOST, by, sliced, slices_of
 from streammetrics.cli.specs import Spec
 from streammetrics.cli.tasks import OF_MODELS, OF_TREC_FILES, WEIGHT, flag
 from streammetrics.engines.local import evaluate
@@ -42,6 +43,10 @@ class Asked:
     runs: Sequence[str] = ()
     format: str | None = None
     delimiter: str | None = None
+    by: Sequence[str] = ()
+    max_slices: int = MOST
+    min_rows: int = 0
+    worst: str | None = None
 
     @property
     def patterns(self) -> list[str]:
@@ -74,7 +79,12 @@ def opened(asked: Asked) -> Work:
         return _of_trec_files(asked)
     named = _by_model(asked.columns)
     plans = {
-        name: plan(asked.task, columns, asked.options, asked.specs)
+        name: sliced(
+            plan(asked.task, columns, asked.options, asked.specs),
+            asked.by,
+            asked.max_slices,
+            asked.worst,
+        )
         for name, columns in named.items()
     }
     if not asked.paths:
@@ -84,7 +94,7 @@ def opened(asked: Asked) -> Work:
     models = {name: _of_files(what, found) for name, what in plans.items()}
     notes = [note for model in models.values() for note in model.about["left_out"]]
     paths = [source.path for source in found.sources]
-    duel = of_files(plans, found) if len(plans) > 1 else None
+    duel = of_files(plans, found) if len(plans) > 1 and not asked.by else None
     return Work(models, paths, list(dict.fromkeys(notes)), duel)
 
 
@@ -129,10 +139,12 @@ def _of_files(what: Plan, found: Found) -> Model:
     read = {
         key: list(column.names) if len(column.names) > 1 else column.names[0]
         for key, column in columns.items()
+        if not key.startswith(BY)
     }
     about = {
         "task": what.task,
         "columns": read,
+        **by(what),
         "files": [str(source) for source in found.sources],
         "left_out": [*found.notes, *notes],
     }
@@ -142,6 +154,8 @@ def _of_files(what: Plan, found: Found) -> Model:
 def _of_trec_files(asked: Asked) -> Work:
     if asked.task != "ranking":
         raise CommandError(f"--qrels and --run are not for --task {asked.task}")
+    if asked.by:
+        raise CommandError("--by is not for TREC files, whose rows have no other columns")
     if asked.qrels is None or not asked.runs:
         raise CommandError("--qrels and --run need each other")
     others = [*asked.paths, *map(flag, asked.columns)]
@@ -198,10 +212,11 @@ def measured(work: Work, *, workers: int, batch_rows: int) -> Measured:
     return Measured(found, comparison)
 
 
-def reported(work: Work, found: Measured, *, per_query: bool) -> Results:
+def reported(work: Work, found: Measured, asked: Asked, *, per_query: bool) -> Results:
     """Read the metrics of every model, and how models differ."""
     reports = {
-        name: _report(work.models[name], state, per_query) for name, state in found.states.items()
+        name: _report(work.models[name], state, asked, per_query)
+        for name, state in found.states.items()
     }
     differences = None
     if found.comparison is not None and all(report.n_rows for report in reports.values()):
@@ -211,9 +226,10 @@ def reported(work: Work, found: Measured, *, per_query: bool) -> Results:
     return Results(reports, differences)
 
 
-def _report(model: Model, state: MetricSet, per_query: bool) -> Report:
+def _report(model: Model, state: MetricSet, asked: Asked, per_query: bool) -> Report:
     about = {**model.about, "options": dict(model.plan.options)}
     weight = model.plan.asked.get(WEIGHT)
     notes = [] if weight is None else [f"weighted by {weight}"]
     with advice(model.plan):
-        return report(state, about, notes, per_query=per_query)
+        slices = slices_of(state, asked.min_rows, asked.worst)
+        return report(state, about, notes, per_query=per_query, slices=slices)

@@ -204,6 +204,23 @@ Unretrieved = Annotated[
     ),
 ]
 PerQuery = Annotated[bool, _option("Show the value of each query too.", "--per-query")]
+By = Annotated[
+    list[str] | None,
+    _option(
+        "Slices too: a column, several as country,device, or numbers in bins as age:18:30:50. "
+        "Given again: another kind of slice.",
+        metavar="COLUMN[,COLUMN]...",
+    ),
+]
+MinRows = Annotated[int, _option("Show no slices of fewer rows.", min=0)]
+Worst = Annotated[
+    str | None,
+    _option(
+        "Show the slices where this metric is worst, the surest first, with confidence limits.",
+        metavar="METRIC",
+    ),
+]
+MaxSlices = Annotated[int, _option("How many slices there may be; more are a mistake.", min=1)]
 InputFormat = Annotated[
     str | None,
     _option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
     from streammetrics.show.report import Results
 
 NO_ROWS = 1
+_BINS = re.compile(r"sm\.Bins\('([^']*)', edges\)")
 # What errors advise in Python, and how it is said here.
 _OPTIONS = {
+    ', raise max_slices, or pass overflow="other"': ", or raise --max-slices",
+    "max_slices=": "--max-slices ",
     'nan_policy="omit"': "--nan-policy omit",
     "from_logits=True": "--from-logits",
     "to cut scores, give the metric a threshold, as threshold=0.5": "--y-score takes scores",
@@ -51,6 +55,7 @@ def advice(what: Plan) -> Iterator[None]:
         message = str(error)
         for written, typed in _OPTIONS.items():
             message = message.replace(written, typed)
+        message = _BINS.sub(r"--by \1:18:30:50", message)
         strict = [name for name in what.suite if _needs_probabilities(what.suite[name])]
         if "outside [0, 1]" in message and strict:
             rest = ",".join(name for name in what.suite if name not in strict)

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.show.parts import Matrix, Table, Vector, part_of
 from streammetrics.show.report import number
+from streammetrics.show.slices import SHOWN
+from streammetrics.show.slices import cells as cells_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streammetrics.core.results.differences import Differences
     from streammetrics.show.report import Report, Results, Row
+    from streammetrics.show.sliced import Sliced
 
 DETAIL = "  ("  # how what can be left out begins
 _CLASSES = 30  # of a matrix that is shown; a larger one is for machines
@@ -45,6 +48,8 @@ def grids(results: Results) -> Iterator[Grid]:
     for name, report in results.models.items():
         model = name if len(results.models) > 1 else ""
         yield from _parts(report, model)
+        if report.slices is not None:
+            yield from _slices(report.slices, model)
         rows = [row for row in report.rows if row.per_query is not None]
         if rows:
             yield _queries(rows, model)
@@ -53,6 +58,21 @@ def grids(results: Results) -> Iterator[Grid]:
 def is_exact(results: Results) -> bool:
     """Tell whether every value of every model is exact."""
     return all(row.exact for report in results.models.values() for row in report.rows)
+
+
+def _slices(slices: Sliced, model: str) -> Iterator[Grid]:
+    of = f" of {model}" if model else ""
+    header, lines, texts = cells_of(slices.table)
+    total = len(lines)
+    title = f"Slices{of}"
+    if total > SHOWN:
+        title += f", the first {SHOWN} of {total:,}; --json or --csv has all"
+    if slices.hidden:
+        title += f" ({slices.hidden:,} of fewer rows left out)"
+    yield Grid(title, header, lines[:SHOWN], texts)
+    if slices.worst is not None:
+        header, lines, texts = cells_of(slices.worst)
+        yield Grid(f"Worst by {slices.by}{of}, the surest first", header, lines, texts)
 
 
 # --- one line a metric ---------------------------------------------------------------------------

@@ -51,6 +51,7 @@ def _document(report: Report) -> dict[str, Any]:
         "n_omitted": report.n_omitted,
         "metrics": {row.name: _entry(row) for row in report.rows},
         "notes": report.notes,
+        **({} if report.slices is None else plain(report.slices.document())),
     }
 
 
@@ -102,6 +103,9 @@ def as_csv(results: Results) -> str:
         for row in report.rows:
             for line in _lines(row):
                 writer.writerow((*([name] if several else []), row.name, *line))
+        for metric, part, value, low, high, *counts in report.slices.lines if report.slices else ():
+            line = part, *map(_text, (value, low, high)), *counts
+            writer.writerow((*([name] if several else []), metric, *line))
     return out.getvalue()
 
 

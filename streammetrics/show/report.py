@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.ranking.base import RankingMetric
+from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.results.differences import Differences
+    from streammetrics.show.sliced import Sliced
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Report:
     n_rows: int
     n_omitted: int
     notes: list[str] = field(default_factory=list)
+    slices: Sliced | None = None
 
     def row(self, name: str) -> Row:
         """Return the result of the metric of this name."""
@@ -99,12 +102,15 @@ def report(
     notes: Iterable[str] = (),
     *,
     per_query: bool = False,
+    slices: Sliced | None = None,
 ) -> Report:
     """Read every metric; warnings become notes.
 
     Raises:
         StreamMetricsError: A metric cannot be read from the rows seen, or none has values by query.
     """
+    if isinstance(what, Slices):
+        what = what[{}]
     members = (
         {type(what).__name__: what} if isinstance(what, Metric) else {n: what[n] for n in what}
     )
@@ -123,7 +129,7 @@ def report(
                 raise StreamMetricsError(f"{name}: {error}") from error
         said += [_note(name, type(metric).__name__, str(warning.message)) for warning in caught]
     said += _queries(members)
-    return Report(dict(about), rows, what.n_rows, what.n_omitted, list(dict.fromkeys(said)))
+    return Report(dict(about), rows, what.n_rows, what.n_omitted, list(dict.fromkeys(said)), slices)
 
 
 def _row(name: str, metric: Metric, *, per_query: bool) -> Row:

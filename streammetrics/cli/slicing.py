@@ -1,0 +1,76 @@
+"""What the options of slices say: columns, bins, and how many slices there may be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from streammetrics.cli.errors import CommandError
+from streammetrics.core.columns.naming import near
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.show.sliced import Sliced
+from streammetrics.slices.bins import Bins, title_of
+from streammetrics.slices.slices import Slices
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streammetrics.cli.planning import Plan
+    from streammetrics.core.metric_set import MetricSet
+
+BY = "by "  # how the names of columns to slice by begin, beside those of inputs
+MOST = 10_000
+
+
+def sliced(what: Plan, asked_by: Sequence[str], most: int, worst: str | None) -> Plan:
+    """Return the plan with its metrics by slice, and by all rows besides.
+
+    Raises:
+        CommandError: The options have no sense, or no slices are asked for and something of them.
+    """
+    if not asked_by:
+        if worst is not None:
+            raise CommandError("--worst is of slices: say by which columns, as --by country")
+        return what
+    if worst is not None and worst not in what.suite:
+        raise CommandError(f"--worst {worst}: no such metric{near(worst, what.suite)}")
+    specs = [[column(part) for part in text.split(",")] for text in asked_by]
+    try:
+        suite = Slices(what.suite, by=[[], *specs], max_slices=most)
+    except ValueError as error:
+        raise CommandError(f"--by {' --by '.join(asked_by)}: {error}") from error
+    asked = {f"{BY}{title_of(part)}": title_of(part) for spec in specs for part in spec}
+    return replace(what, asked={**what.asked, **asked}, suite=suite)
+
+
+def by(what: Plan) -> dict[str, list[str]]:
+    """Return what is told of the columns that rows are sliced by."""
+    if not isinstance(what.suite, Slices):
+        return {}
+    return {"by": [",".join(map(title_of, spec)) for spec in what.suite.by if spec]}
+
+
+def column(text: str) -> str | Bins:
+    """Return a column as it is written: its name, or with the edges of bins ``age:18:30``."""
+    name, *edges = text.strip().split(":")
+    if not name:
+        raise CommandError(f"--by {text!r} names no column")
+    if not edges:
+        return name
+    try:
+        return Bins(name, [float(edge) for edge in edges])
+    except ValueError:
+        raise CommandError(
+            f"--by {text}: expected a column, or with ascending edges of bins age:18:30:50"
+        ) from None
+
+
+def slices_of(state: MetricSet, min_rows: int, worst: str | None) -> Sliced | None:
+    """Return the slices of a state as they are shown, ``None`` of a set without."""
+    if not isinstance(state, Slices):
+        return None
+    try:
+        ranked = None if worst is None else state.worst(worst, min_rows=min_rows)
+    except (StreamMetricsError, ValueError) as error:
+        raise CommandError(f"--worst {worst}: {error}") from error
+    return Sliced.of(state, min_rows, worst, ranked)

@@ -1,0 +1,83 @@
+"""What is told of slices: those of enough rows, and the worst ones with their limits."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.errors import UndefinedMetricWarning
+from streammetrics.core.results.values import numbers
+from streammetrics.slices.table import SliceTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streammetrics.slices.slices import Slices
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """What is told of slices.
+
+    Attributes:
+        table: Those of enough rows, without the one of all rows.
+        lines: For machines: metric, part, value, certain limits, whether exact, rows, omitted.
+        hidden: How many have too few rows.
+        worst: The worst by one metric, if they were asked for, and its name.
+    """
+
+    table: SliceTable
+    lines: list[tuple[Any, ...]]
+    hidden: int
+    by: str | None
+    worst: SliceTable | None
+
+    @classmethod
+    def of(cls, slices: Slices, min_rows: int, by: str | None, worst: SliceTable | None) -> Sliced:
+        """Read all slices."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            table = slices.compute()
+        of_all = [not any(parts) for parts in zip(*_keys(table).values(), strict=True)]
+        if "by" in table:
+            of_all = [not text for text in table["by"].tolist()]
+        few = [n < min_rows for n in table["n_rows"].tolist()]
+        kept = [place for place in range(len(table)) if not of_all[place] and not few[place]]
+        lines = list(_lines(slices, min_rows))
+        hidden = sum(a and not b for a, b in zip(few, of_all, strict=True))
+        return cls(taken(table, kept), lines, hidden, by, worst)
+
+    def document(self) -> dict[str, Any]:
+        """Return the slices as JSON has them, column by column."""
+        found: dict[str, Any] = {"slices": self.table.to_dict()}
+        if self.worst is not None:
+            found["worst"] = {"by": self.by, **self.worst.to_dict()}
+        return found
+
+
+def taken(table: SliceTable, places: list[int]) -> SliceTable:
+    """Return some rows of a table."""
+    return SliceTable({title: column[places] for title, column in table.items()})
+
+
+def _keys(table: SliceTable) -> dict[str, Any]:
+    titles = list(table)
+    return {title: table[title].tolist() for title in titles[: titles.index("n_rows")]}
+
+
+def _lines(slices: Slices, min_rows: int) -> Iterator[tuple[Any, ...]]:
+    for each in slices._slices(slices._accumulator.flush()):
+        if not each.columns or each.n_rows < min_rows:
+            continue
+        for name, metric in slices._metrics.items():
+            read = metric._chosen(each.state)
+            exact = "true" if metric.is_exact(*read) else "false"
+            value, _ = metric._judged(*read)
+            limits = dict(numbers(metric.interval(*read)))
+            omitted = max(feed.n_omitted for feed in metric._chosen_feeds(each.state))
+            for part, row in numbers(value):
+                sides = limits.get(part, {})
+                found = (row["value"], sides.get("low"), sides.get("high"))
+                title = "/".join(filter(None, (each.title, part)))
+                yield name, title, *found, exact, metric._n_rows(each.state), omitted

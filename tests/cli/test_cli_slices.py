@@ -1,0 +1,88 @@
+"""Slices from the command line: tables, outputs for machines, states, and mistakes."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import streammetrics as sm
+
+
+@pytest.fixture
+def predictions(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 900
+    frame = pd.DataFrame(
+        {
+            "label": rng.integers(0, 2, n),
+            "score": rng.random(n).round(3),
+            "country": rng.choice(["DE", "FR", "US"], n, p=[0.5, 0.45, 0.05]),
+            "age": rng.integers(10, 80, n),
+        }
+    )
+    path = tmp_path / "predictions.parquet"
+    frame.to_parquet(path)
+    return path, frame
+
+
+BASE = ["evaluate", "--task", "binary", "--y-true", "label", "--y-score", "score"]
+
+
+def test_slices_are_shown_and_written(command, predictions, tmp_path):
+    path, frame = predictions
+    out, table, state = (tmp_path / name for name in ("o.json", "o.csv", "o.state"))
+    arguments = [*BASE, "--metrics", "ROCAUC,F1", "--by", "country", "--by", "country,age:30:60"]
+    outputs = ["--json", out, "--csv", table, "--save", state, "--min-rows", "30"]
+    result = command(*arguments, *outputs, "--worst", "ROCAUC", path)
+    assert (result.code, result.err) == (0, "")
+    assert "Slices (3 of fewer rows left out)" in result.out
+    assert "Worst by ROCAUC, the surest first" in result.out
+    document = json.loads(out.read_text())
+    assert document["by"] == ["country", "country,age"]
+    slices = document["slices"]
+    for place in range(len(slices["country"])):
+        if slices["by"][place] != "country":
+            continue
+        part = frame[frame.country == slices["country"][place]]
+        auc = sm.ROCAUC().update(part.label, part.score).compute()
+        assert slices["ROCAUC"][place] == auc
+        assert slices["n_rows"][place] == len(part)
+    assert min(slices["n_rows"]) >= 30
+    assert document["worst"]["ROCAUC_high"] == sorted(document["worst"]["ROCAUC_high"])
+    with open(table) as file:
+        lines = list(csv.DictReader(file))
+    assert {"country=DE", "country=FR, age=[30, 60)"} <= {line["part"] for line in lines}
+    assert sm.load(state)[{"country": "FR"}].n_rows == (frame.country == "FR").sum()
+    again = command(*arguments, *outputs, "--worst", "ROCAUC", path)
+    assert (again.code, again.err) == (0, "")
+    shown = command("show", state, "--min-rows", "30", "--worst", "F1")
+    assert "Worst by F1" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--by", "contry"], "no column 'contry'; did you mean 'country'"),
+        (["--by", "score"], "--by score:18:30:50 cuts numbers"),
+        (["--by", "age", "--max-slices", "9"], "beyond --max-slices 9: 'age' alone has"),
+        (["--by", "age:60:30"], "ascending edges of bins"),
+        (["--by", ",age"], "names no column"),
+        (["--by", "age,age:3"], "names a column twice"),
+        (["--worst", "F1"], "--worst is of slices"),
+        (["--by", "country", "--worst", "AUC"], "--worst AUC: no such metric"),
+    ],
+)
+def test_mistakes_are_told(mistake, predictions, arguments, message):
+    assert message in mistake(*BASE, *arguments, predictions[0])
+
+
+def test_several_models_are_sliced(command, predictions):
+    path, frame = predictions
+    frame.assign(other=1 - frame.score).to_parquet(path)
+    result = command(*BASE, "--y-score", "other", "--metrics", "ROCAUC", "--by", "country", path)
+    assert "Slices of score" in result.out
+    assert "Slices of other" in result.out
