@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.columns.conversion import Column
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.labels import packed_labels, unpacked_labels
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.stateful import from_bytes, registered_name
 from streammetrics.ledger.columns import kinds_of, rows_of, written
 from streammetrics.live.config import Config
+from streammetrics.live.events import column_arrays, column_of
 from streammetrics.live.panes import NEVER, Panes
 from streammetrics.live.stream import Stream
 from streammetrics.live.table import LABELLED, Labels, Predictions
@@ -124,7 +123,7 @@ def _rows(join: Join) -> tuple[dict[str, Any], Arrays]:
     told: dict[str, Any] = {"newest": join.newest, "displaced": join.displaced, "names": names}
     arrays: Arrays = {"keys": rows.keys, "times": rows.times, "flags": flags}
     for place, column in enumerate(rows.columns if names else ()):
-        arrays |= nested(f"column/{place}", _column(column))
+        arrays |= nested(f"column/{place}", column_arrays(column))
     labelled = order[flags & LABELLED > 0]
     if labelled.size:
         arrays |= nested("labels", _labels(table.labels_at(labelled)))
@@ -135,17 +134,7 @@ def _rows(join: Join) -> tuple[dict[str, Any], Arrays]:
 
 def _labels(labels: Labels) -> Arrays:
     held = {"times": labels.times, "versions": labels.versions}
-    return {**held, **nested("values", _column(labels.values))}
-
-
-def _column(column: Column) -> Arrays:
-    """Return the arrays of a column, of which every word of the vocabulary occurs."""
-    if column.vocabulary is None:
-        return {"values": column.values}
-    return {
-        "values": column.values.astype(np.int64),
-        "vocabulary": packed_labels(column.vocabulary),
-    }
+    return {**held, **nested("values", column_arrays(labels.values))}
 
 
 def _read_rows(told: Any, arrays: Arrays, stream: Stream) -> None:
@@ -156,7 +145,7 @@ def _read_rows(told: Any, arrays: Arrays, stream: Stream) -> None:
         raise StateFormatError("the columns of the rows that wait have no names")
     keys, times = _taken_keys(arrays), take_array(arrays, "times", "int64")
     flags = take_array(arrays, "flags", "uint8")
-    columns = [_read_column(part(arrays, f"column/{place}")) for place in range(len(names))]
+    columns = [column_of(part(arrays, f"column/{place}")) for place in range(len(names))]
     join.newest, join.displaced = _time(told["newest"]), _time(told["displaced"])
     if {len(keys), len(flags), *map(len, columns)} != {len(times)}:
         raise StateFormatError("the columns of the rows that wait differ in length")
@@ -191,24 +180,7 @@ def _taken_keys(arrays: Arrays) -> NDArray[np.uint64]:
 def _read_labels(arrays: Arrays, keys: NDArray[np.uint64]) -> Labels:
     times = take_array(arrays, "times", "int64")
     versions = take_array(arrays, "versions", "int64")
-    values = _read_column(part(arrays, "values"))
+    values = column_of(part(arrays, "values"))
     if not len(keys) == len(times) == len(versions) == len(values):
         raise StateFormatError("the labels of the rows that wait differ in length")
     return Labels(keys, times, versions, values)
-
-
-def _read_column(arrays: Arrays) -> Column:
-    values = arrays.get("values")
-    if values is None or values.dtype.str not in _TYPES or values.ndim not in {1, 2}:
-        raise StateFormatError("a column of the rows that wait is of no type that they have")
-    if "vocabulary" not in arrays:
-        return Column(values)
-    words = unpacked_labels(arrays, "vocabulary")
-    if words.dtype.kind != "U" or values.dtype != np.int64 or values.ndim != 1:
-        raise StateFormatError("the texts of the rows that wait are none")
-    if len(values) and not 0 <= values.min() <= values.max() < len(words):
-        raise StateFormatError("a text of the rows that wait is not among those there are")
-    return Column(values.astype(np.intp), None, False, words)
-
-
-_TYPES = frozenset({"<f8", "<f4", "<i8", "|b1"})

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import time as clock
+import os
+import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    InvalidBatchError,
+    StreamMetricsError,
+)
 from streammetrics.core.locks import Locked
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.stateful import Stateful
+from streammetrics.core.stateful import Stateful, from_bytes
 from streammetrics.live import form
-from streammetrics.live.buffer import MOST, Buffer, as_row, is_column, plain
-from streammetrics.live.checking import Checks
+from streammetrics.live.buffer import MOST
 from streammetrics.live.config import Config
-from streammetrics.live.ids import IDS, keys_of, versions_of
+from streammetrics.live.entrance import Entrance
+from streammetrics.live.keeper import Image, Keeper, StoreWarning
 from streammetrics.live.reading import Span, series_of, span_of, spans_of
-from streammetrics.live.rows import batch_of
 from streammetrics.live.stream import Stream
 from streammetrics.live.tiers import DEFAULT
-from streammetrics.live.time import LATEST, SECOND, duration, instant, instants, shown_time
-from streammetrics.live.truth import kinds_of
+from streammetrics.live.time import duration, instant, shown_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,14 +33,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.live.coverage import Coverage
+    from streammetrics.live.events import Events
 
 __all__ = ["Live"]
 
-_SECONDS = (float, int)
-_VERSIONS = 1 << 63
 
-
-class Live(Stateful):
+class Live(Entrance, Stateful):
     """The metrics of a service over time: panes of ordinary states, merged into windows.
 
     Time is cut into panes, and a window is a merge of panes: a plain `MetricSet`. The state is a
@@ -50,6 +51,9 @@ class Live(Stateful):
         tiers: The length of a pane, and how far back such panes are kept; the finest first. Panes
             of ``"1d"`` may be calendar days of a zone: ``("1d", "400d", "Europe/Berlin")``.
         max_ahead: How far ahead of the clock a time may be; ``None`` takes any.
+        store: A file in which the state survives, and which other processes on this machine may
+            share: each reads the whole service. It is made where there is none.
+        durable: Whether each call returns when its events are on the disk, and not within a second.
 
     Raises:
         InvalidBatchError: From `observe`: a time or a value is not what it should be; nothing has
@@ -72,8 +76,6 @@ class Live(Stateful):
         {'accuracy': 0.5}
     """
 
-    _ahead: int | None
-
     def __init__(
         self,
         suite: Mergeable,
@@ -85,6 +87,8 @@ class Live(Stateful):
         keep_rows: int = 0,
         max_pending: int = 10_000_000,
         max_ahead: str | timedelta | None = "10min",
+        store: str | os.PathLike[str] | None = None,
+        durable: bool = False,
     ) -> None:
         if not isinstance(suite, Mergeable):
             raise TypeError(f"a {type(suite).__name__} is not a metric or a MetricSet")
@@ -93,204 +97,109 @@ class Live(Stateful):
         config = Config.of(tiers, label_ttl, label_lateness, default_label, keep_rows, max_pending)
         self._bind(suite.copy(), config)
         self._ahead = None if max_ahead is None else duration(max_ahead, "max_ahead")
+        if store is not None:
+            self._keep(os.fspath(store), durable=durable)
 
     def _bind(self, suite: Mergeable, config: Config) -> None:
         self._suite, self._config = suite, config
         self._guard = Locked()  # of its own, as what is compared by its state has no hash
         self._ahead = None
         self._now = 0  # the time of reading, as somebody said
-        self._forget()
+        self._stream = Stream(suite, config)
+        self._keeper: Keeper | None = None
+        self._arrived: list[Events] = []  # which are in the stream, and not yet in the store
+        self._open()
 
-    def _forget(self) -> None:
-        self._stream = Stream(self._suite, self._config)
-        self._limit = 0.0  # seconds up to which times are known not to be ahead of the clock
-        kinds = kinds_of(self._suite)
-        checks = Checks(self._suite, kinds)
-        self._observed = Buffer(checks.observed, kinds)
-        self._predicted = Buffer(checks.predicted, kinds, heads=2)
-        self._labelled = Buffer(checks.labelled, kinds, heads=3)
+    def _came(self, events: Events) -> None:
+        self._stream.take(events)
+        if self._keeper is not None:
+            self._arrived.append(events)
 
-    # --- events in ---------------------------------------------------------------------------
-
-    def observe(self, *, time: Any, **columns: Any) -> Self:
-        """Take an event, or columns of them, with all that the metrics read; return this object.
-
-        Args:
-            time: When it happened: an aware ``datetime``, a ``datetime64`` in UTC, or POSIX seconds
-                as ``time.time()`` gives them; a column of such times for columns of events.
-            **columns: What `update` of the suite takes, by name: one value, or columns.
-        """
-        form = self._observed.forms.get(tuple(columns))
-        if (
-            form is not None
-            and type(time) in _SECONDS
-            and 0 <= time < self._limit
-            and form.known(values := columns.values())
-        ):
-            form.rows.append((time, *values))
-            if len(form.rows) >= MOST:
-                self.flush()
-            return self
-        return self._take(self._observed, time, (), columns)
-
-    def predict(self, *, id: Any, time: Any, **columns: Any) -> Self:  # noqa: A002 - as it is called
-        """Take a prediction, or columns of them, whose label comes later; return this object.
-
-        Args:
-            id: A string, bytes, an integer or a UUID, by which `label` names it; the same event
-                again changes nothing.
-            time: When it was made, as for `observe`: it says in which pane the row is.
-            **columns: What `update` of the suite takes, without the label.
-        """
-        form = self._predicted.forms.get(tuple(columns))
-        if (
-            form is not None
-            and type(time) in _SECONDS
-            and 0 <= time < self._limit
-            and type(id) in IDS
-            and form.known(values := columns.values())
-        ):
-            form.rows.append((time, id, *values))
-            if len(form.rows) >= MOST:
-                self.flush()
-            return self
-        return self._take(self._predicted, time, (id,), columns)
-
-    def label(self, *, id: Any, time: Any, version: Any = 1, **columns: Any) -> Self:  # noqa: A002 - as it is called
-        """Take a label, or columns of them, before or after its prediction; return this object.
-
-        Args:
-            id: The id of the prediction.
-            time: When the label was known: it counts if that is at most `label_ttl` after the
-                time of the prediction, and at most `label_lateness` before it.
-            version: A label of a larger version replaces those of smaller ones.
-            **columns: The label, under the name that the suite has for it.
-        """
-        form = self._labelled.forms.get(tuple(columns))
-        if (
-            form is not None
-            and type(time) in _SECONDS
-            and 0 <= time < self._limit
-            and type(id) in IDS
-            and type(version) is int
-            and 0 <= version < _VERSIONS
-            and form.known(values := columns.values())
-        ):
-            form.rows.append((time, id, version, *values))
-            if len(form.rows) >= MOST:
-                self.flush()
-            return self
-        return self._take(self._labelled, time, (id, version), columns)
-
-    def _take(
-        self, buffer: Buffer, time: Any, heads: tuple[Any, ...], columns: Mapping[str, Any]
-    ) -> Self:
-        """Take events of any form."""
-        self._check_names(buffer, columns)
-        if is_column(time):
-            times = instants(time)
-            if len(times):
-                latest = int(times.argmax())
-                self._check_ahead(int(times[latest]), latest)
-            self._enter(buffer, times, heads, columns, several=True)
-            return self
-        nanoseconds = instant(time)
-        self._check_ahead(nanoseconds, 0)
-        self._check_heads(heads)
-        columns = {name: plain(value) for name, value in columns.items()}
-        form = buffer.checked(columns)
-        if form is not None and type(time) in _SECONDS:
-            form.rows.append((time, *heads, *columns.values()))
-        else:
-            one = {name: as_row(value) for name, value in columns.items()}
-            alone = tuple([head] for head in heads)
-            self._enter(buffer, np.array([nanoseconds], np.int64), alone, one, several=False)
-        return self
-
-    def _check_names(self, buffer: Buffer, columns: Mapping[str, Any]) -> None:
-        truth = self._stream.join.label
-        if buffer is self._observed:
-            return
-        if not truth:
-            raise InvalidBatchError("these metrics read no label: observe() takes their rows")
-        if buffer is self._labelled and set(columns) != {truth}:
-            raise InvalidBatchError(f"a label has one column, {truth!r}, not {sorted(columns)}")
-        if buffer is self._predicted:
-            if truth in columns:
-                raise InvalidBatchError(
-                    f"a prediction comes without {truth!r}: observe() takes both, label() the label"
-                )
-            known = self._stream.join.names or next(iter(buffer.forms), ())
-            if known and set(known) != set(columns):
-                raise InvalidBatchError(
-                    f"a prediction has {', '.join(columns)} here and {', '.join(known)} before; "
-                    "all have the same columns"
-                )
-
-    @staticmethod
-    def _check_heads(heads: tuple[Any, ...]) -> None:
-        """Raise where an id, or a version, is none."""
-        if heads:
-            keys_of([heads[0]])
-            versions_of([*heads[1:]])
-
-    def _enter(
-        self,
-        buffer: Buffer,
-        times: NDArray[np.int64],
-        heads: tuple[Any, ...],
-        columns: Mapping[str, Any],
-        *,
-        several: bool,
-    ) -> None:
-        """Bring columns of events to the state, checked where there are `several`."""
-        stream = self._stream
-        if buffer is self._observed:
-            batch = batch_of(self._suite, columns)
-            with self._guard._lock:
-                stream.observe(times, batch)
-            return
-        keys = keys_of(heads[0])
-        whole = stream.columns(columns)
-        lengths = {len(keys), len(times), *map(len, whole.values())}
-        if len(lengths) > 1:
-            raise InvalidBatchError(f"columns differ in length: {sorted(lengths)}")
-        if several and len(times):
-            buffer.check(whole)
-        with self._guard._lock:
+    def _full(self) -> None:
+        if self._most == 1:
             self.flush()
-            if buffer is self._predicted:
-                stream.predict(keys, times, whole)
-            else:
-                versions = versions_of(heads[1], len(times))
-                stream.label(keys, times, versions, whole[stream.join.label])
-
-    def _check_ahead(self, time: int, row: int) -> None:
-        """Raise where a time is further ahead of the clock than it may be."""
-        if self._ahead is None:
-            self._limit = float(LATEST)
-            return
-        limit = clock.time_ns() + self._ahead
-        if time > limit:
-            raise InvalidBatchError(
-                f"time is {shown_time(time)} in row {row}, ahead of the clock by more than "
-                f"max_ahead: POSIX seconds are needed, not milliseconds", "time", row,
-            )  # fmt: skip
-        self._limit = limit / SECOND
+        else:
+            with self._guard._lock:
+                self._drain()
 
     def flush(self) -> Self:
-        """Bring the events that wait to the panes; every read does it."""
+        """Bring the events that wait to the panes; every read does it.
+
+        Where there is a store, they are in it when this returns, unless it cannot be written.
+        """
+        if self._keeper is not None:
+            self._keeper.write()
         with self._guard._lock:
-            stream = self._stream
-            for (times,), columns in self._observed.taken():
-                stream.observe(_instants(times), batch_of(self._suite, columns))
-            for (times, ids), columns in self._predicted.taken():
-                stream.predict(keys_of(ids), _instants(times), stream.columns(columns))
-            for (times, ids, versions), columns in self._labelled.taken():
-                (values,) = stream.columns(columns).values()
-                each = np.array(versions, np.int64)
-                stream.label(keys_of(ids), _instants(times), each, values)
+            self._drain()
         return self
+
+    # --- the store ---------------------------------------------------------------------------
+
+    def _keep(self, path: str, *, durable: bool) -> None:
+        """Keep the state in a file from now on."""
+        self._keeper = Keeper(self, path, self.to_bytes(), durable=durable)
+        self._most = 1 if durable else MOST
+
+    def _taken(self) -> list[Events]:
+        with self._guard._lock:
+            self._drain()
+            taken, self._arrived = self._arrived, []
+            return taken
+
+    def _apply(self, events: list[Events]) -> None:
+        with self._guard._lock:
+            for part in events:
+                try:
+                    self._stream.take(part)
+                except InvalidBatchError as error:
+                    message = f"another worker's events do not go with those of this one: {error}"
+                    warnings.warn(message, StoreWarning, stacklevel=2)
+
+    def _restore(self, blob: bytes, counters: Mapping[str, int], events: list[Events]) -> None:
+        stream = Stream(self._suite, self._config)
+        if blob:
+            found = from_bytes(blob)
+            self._check_alike(found)
+            stream = found._stream
+        stream.counters = counters
+        with self._guard._lock:
+            self._stream = stream
+            self._apply(events)
+
+    def _differing(self, blob: bytes) -> str:
+        try:
+            self._check_alike(from_bytes(blob))
+        except IncompatibleMetricsError as error:
+            return str(error)
+        return "it was written otherwise"
+
+    def _image(self) -> Image:
+        with self._guard._lock:
+            events, stream = self._taken(), self._snapshot()
+            return Image(events, stream.counters, self._of(stream).to_bytes)
+
+    def close(self) -> None:
+        """Write what waits, and close the store; no more events are taken. Reading goes on.
+
+        Raises:
+            StreamMetricsError: The store cannot be written just now; nothing was closed.
+        """
+        if self._closed:
+            return
+        if self._keeper is not None:
+            self._keeper.sync()
+            self._keeper.close()
+        with self._guard._lock:
+            self._drain()
+            self._closed, self._keeper = True, None
+            for buffer in (self._observed, self._predicted, self._labelled):
+                buffer.forms.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -302,6 +211,11 @@ class Live(Stateful):
         """
         self._now = 0 if time is None else instant(time)
         return self
+
+    def _catch_up(self) -> None:
+        """Read what other workers have written; before the lock is taken."""
+        if self._keeper is not None:
+            self._keeper.sync()
 
     def window(self, length: str | timedelta, *, end: Any = None) -> Any:
         """Return a new set, or metric, that has seen the rows of a window.
@@ -323,8 +237,9 @@ class Live(Stateful):
             (3.5, 1.5)
         """
         until = None if end is None else instant(end, "end")
+        self._catch_up()
         with self._guard._lock:
-            self.flush()
+            self._drain()
             return self._over(self._span(length, until))
 
     def _span(self, length: str | timedelta, until: int | None) -> Span:
@@ -354,8 +269,9 @@ class Live(Stateful):
             1.0
         """
         until = None if end is None else instant(end, "end")
+        self._catch_up()
         with self._guard._lock:
-            self.flush()
+            self._drain()
             return self._stream.coverage(self._span(length, until), self._clock)
 
     def series(self, window: str | timedelta, *, every: str | timedelta) -> dict[str, NDArray[Any]]:
@@ -373,8 +289,9 @@ class Live(Stateful):
             >>> live.series("2min", every="1min")["value"]
             array([1.5, 2.5, 3.5])
         """
+        self._catch_up()
         with self._guard._lock:
-            self.flush()
+            self._drain()
             newest = self._stream.panes.newest
             spans = spans_of(self._config.tiers, window, every, newest, self._clock)
             states = [self._over(span) for span in spans]
@@ -386,8 +303,9 @@ class Live(Stateful):
     @property
     def n_rows(self) -> int:
         """Rows with a label in the panes of the coarsest tier, which reaches back furthest."""
+        self._catch_up()
         with self._guard._lock:
-            self.flush()
+            self._drain()
             place, tier = len(self._config.tiers) - 1, self._config.tiers[-1]
             last = tier.number(self._clock)
             return int(self._over(Span(place, last - tier.count + 1, last)).n_rows)
@@ -395,14 +313,18 @@ class Live(Stateful):
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
+        self._catch_up()
         with self._guard._lock:
-            return self.flush()._stream.nbytes
+            self._drain()
+            return self._stream.nbytes
 
     @property
     def dropped(self) -> int:
         """Rows that came so late that no tier keeps their pane; counted beside the state."""
+        self._catch_up()
         with self._guard._lock:
-            return self.flush()._stream.panes.dropped
+            self._drain()
+            return self._stream.panes.dropped
 
     # --- states ------------------------------------------------------------------------------
 
@@ -414,9 +336,12 @@ class Live(Stateful):
         """
         for other in others:
             self._check_alike(other)
+        if self._keeper is not None:
+            raise StreamMetricsError("a Live with a store takes events, not states of others")
         theirs = [other._snapshot() for other in others]  # before the lock: nobody holds two
         with self._guard._lock:
-            stream = self.flush()._stream.copy()
+            self._drain()
+            stream = self._stream.copy()
             stream.merge(theirs)
             self._stream = stream
         return self
@@ -437,12 +362,14 @@ class Live(Stateful):
     def _snapshot(self) -> Stream:
         """Return the present state, in which every row is where it belongs."""
         with self._guard._lock:
-            stream = self.flush()._stream
+            self._drain()
+            stream = self._stream
             stream.settle()
             return stream.copy()
 
     def copy(self) -> Self:
         """Return an independent object of the same configuration and state."""
+        self._catch_up()
         twin = self._of(self._snapshot())
         twin._ahead, twin._now = self._ahead, self._now
         return twin
@@ -455,14 +382,21 @@ class Live(Stateful):
         return live
 
     def reset(self) -> Self:
-        """Forget all events; the configuration stays."""
+        """Forget all events; the configuration stays.
+
+        Raises:
+            StreamMetricsError: There is a store, which other workers share: remove the file.
+        """
+        if self._keeper is not None:
+            raise StreamMetricsError("a Live with a store is not reset: close it, remove the file")
         with self._guard._lock:
-            self._forget()
+            self._stream = Stream(self._suite, self._config)
+            self._open()
         return self
 
     def __repr__(self) -> str:
         inside = repr(self._suite).rpartition(" <")[0]
-        newest = self.flush()._stream.panes.newest
+        newest = self._stream.panes.newest
         until = f", up to {shown_time(newest)}" if newest >= 0 else ""
         return f"Live({inside}) <{self.n_rows:,} rows{until}>"
 
@@ -472,13 +406,10 @@ class Live(Stateful):
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]], str]:
         """Return what a file says of the panes, and their states as columns."""
+        self._catch_up()
         return form.described(type(self), self._snapshot())
 
     @classmethod
     def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the object that was described."""
         return cls._of(form.read(meta, arrays))
-
-
-def _instants(seconds: Sequence[Any]) -> NDArray[np.int64]:
-    return instants(np.array(seconds, np.float64))

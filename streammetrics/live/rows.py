@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Rows
     from streammetrics.core.layout import Layout
     from streammetrics.core.mergeable import Mergeable
@@ -54,6 +55,11 @@ def batch_of(suite: Mergeable, columns: Mapping[str, Any]) -> Batch:
         if name in layout.required or batch.has(name):
             batch.column(name)
     return batch
+
+
+def columns_of(batch: Batch) -> dict[str, Column]:
+    """Return the columns of a batch, converted, under the names that `update` takes them by."""
+    return dict(batch._columns)
 
 
 def pieces(

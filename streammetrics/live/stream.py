@@ -12,6 +12,7 @@ from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import Coverage, coverage_of
 from streammetrics.live.join import Join
 from streammetrics.live.panes import Panes
+from streammetrics.live.rows import batch_of
 from streammetrics.live.table import Labels, Predictions
 from streammetrics.live.truth import as_numbers, kinds_of, truth_of
 from streammetrics.live.waiting import Waiting, settle
@@ -19,13 +20,11 @@ from streammetrics.live.waiting import Waiting, settle
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.layout import State
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.config import Config
+    from streammetrics.live.events import Events
     from streammetrics.live.reading import Span
 
 _PARTS = 16  # of the time that rows wait, after which those that are over leave
@@ -53,10 +52,15 @@ class Stream:
 
     # --- events ------------------------------------------------------------------------------
 
-    def observe(self, times: NDArray[np.int64], batch: Batch) -> None:
-        """Take rows with their labels, or raise and be as before."""
-        self.panes.add(times, batch)
-        self._advance(self.panes.newest)
+    def take(self, events: Events) -> None:
+        """Take events, or raise and be as before."""
+        if events.kind == "observe":
+            self.panes.add(events.times, batch_of(self.suite, dict(events.columns)))
+            self._advance(self.panes.newest)
+        elif events.kind == "predict":
+            self._predict(events)
+        else:
+            self._label(events)
 
     def columns(self, given: Mapping[str, Any]) -> dict[str, Column]:
         """Return columns as rows keep them while they wait."""
@@ -74,10 +78,8 @@ class Stream:
             for cells in join.table.columns:
                 cells.check(columns[cells.name])
 
-    def predict(
-        self, keys: NDArray[np.uint64], times: NDArray[np.int64], columns: Mapping[str, Column]
-    ) -> None:
-        """Take predictions, or raise and be as before."""
+    def _predict(self, events: Events) -> None:
+        _, times, columns, keys, _ = events
         self.check(columns)
         join = self.join
         if not join.names:
@@ -87,18 +89,12 @@ class Stream:
         self.refused = self.refused._replace(predictions=self.refused.predictions + late)
         self._advance(int(times.max(initial=-1)))
 
-    def label(
-        self,
-        keys: NDArray[np.uint64],
-        times: NDArray[np.int64],
-        versions: NDArray[np.int64],
-        values: Column,
-    ) -> None:
-        """Take labels, or raise and be as before."""
-        join = self.join
-        self.check({join.label: values})
-        join.table.labels.begin(values)
-        late = join.put_labels(Labels(keys, times, versions, values))
+    def _label(self, events: Events) -> None:
+        _, times, columns, keys, versions = events
+        self.check(columns)
+        (values,) = columns.values()
+        self.join.table.labels.begin(values)
+        late = self.join.put_labels(Labels(keys, times, versions, values))
         self.refused = self.refused._replace(labels=self.refused.labels + late)
         self._settle_if_due()
 
@@ -153,6 +149,18 @@ class Stream:
         return sum(part.nbytes for part in parts)
 
     # --- states ------------------------------------------------------------------------------
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What depends on arrival, and is counted beside the state."""
+        told = self.refused._asdict()
+        return {**told, "unmatched": self.join.unmatched, "dropped": self.panes.dropped}
+
+    @counters.setter
+    def counters(self, told: Mapping[str, int]) -> None:
+        self.refused = Refused(told.get("predictions", 0), told.get("labels", 0))
+        self.join.unmatched = told.get("unmatched", 0)
+        self.panes.dropped = told.get("dropped", 0)
 
     def merge(self, others: Sequence[Stream]) -> None:
         """Take what others have seen, which are settled and untouched; may leave this one half."""

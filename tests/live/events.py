@@ -16,6 +16,10 @@ def live(**parameters):
     return sm.Live(sm.MetricSet(SUITE), **{"tiers": TIERS, **parameters})
 
 
+def joined(**parameters):
+    return live(**{"label_ttl": "5min", "label_lateness": "10min", **parameters})
+
+
 def rows(n, seed=0, span=1800):
     rng = np.random.default_rng(seed)
     return {

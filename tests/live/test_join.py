@@ -9,15 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from live.events import START, fresh, live
+from live.events import START, fresh, joined, live
 
 import streammetrics as sm
 
 TTL, LATENESS = 300, 600
-
-
-def joined(**parameters):
-    return live(**{"label_ttl": "5min", "label_lateness": "10min", **parameters})
 
 
 def test_a_window_is_a_fresh_set_of_the_rows_whose_label_came():

@@ -1,0 +1,248 @@
+"""Where events come in: one by one or in columns, checked at once, from any number of threads."""
+
+from __future__ import annotations
+
+import time as clock
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
+from streammetrics.live.buffer import MOST, Buffer, as_row, is_column, plain
+from streammetrics.live.checking import Checks
+from streammetrics.live.events import Events
+from streammetrics.live.ids import IDS, keys_of, versions_of
+from streammetrics.live.rows import batch_of, columns_of
+from streammetrics.live.time import LATEST, SECOND, instant, instants, shown_time
+from streammetrics.live.truth import kinds_of, truth_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.locks import Locked
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.live.stream import Stream
+
+_SECONDS = (float, int)
+_VERSIONS = 1 << 63
+
+
+class Entrance:
+    """Events in: they wait in buffers, from where they are taken to the state together."""
+
+    _suite: Mergeable
+    _stream: Stream
+    _guard: Locked
+    _ahead: int | None  # nanoseconds that a time may be ahead of the clock
+
+    def _open(self) -> None:
+        """Begin with empty buffers."""
+        self._closed = False
+        self._most = MOST  # rows that wait
+        self._truth = truth_of(self._suite)
+        self._limit = 0.0  # seconds up to which times are known not to be ahead of the clock
+        kinds = kinds_of(self._suite)
+        checks = Checks(self._suite, kinds)
+        self._observed = Buffer(checks.observed, kinds)
+        self._predicted = Buffer(checks.predicted, kinds, heads=2)
+        self._labelled = Buffer(checks.labelled, kinds, heads=3)
+
+    @abstractmethod
+    def _came(self, events: Events) -> None:
+        """Take events that were checked; the lock is held."""
+
+    @abstractmethod
+    def _full(self) -> None:
+        """Bring the events that wait to the panes, as there are enough of them."""
+
+    def observe(self, *, time: Any, **columns: Any) -> Self:
+        """Take an event, or columns of them, with all that the metrics read; return this object.
+
+        Args:
+            time: When it happened: an aware ``datetime``, a ``datetime64`` in UTC, or POSIX seconds
+                as ``time.time()`` gives them; a column of such times for columns of events.
+            **columns: What `update` of the suite takes, by name: one value, or columns.
+        """
+        form = self._observed.forms.get(tuple(columns))
+        if (
+            form is not None
+            and type(time) in _SECONDS
+            and 0 <= time < self._limit
+            and form.known(values := columns.values())
+        ):
+            form.rows.append((time, *values))
+            if len(form.rows) >= self._most:
+                self._full()
+            return self
+        return self._take(self._observed, time, (), columns)
+
+    def predict(self, *, id: Any, time: Any, **columns: Any) -> Self:  # noqa: A002 - as it is called
+        """Take a prediction, or columns of them, whose label comes later; return this object.
+
+        Args:
+            id: A string, bytes, an integer or a UUID, by which `label` names it; the same event
+                again changes nothing.
+            time: When it was made, as for `observe`: it says in which pane the row is.
+            **columns: What `update` of the suite takes, without the label.
+        """
+        form = self._predicted.forms.get(tuple(columns))
+        if (
+            form is not None
+            and type(time) in _SECONDS
+            and 0 <= time < self._limit
+            and type(id) in IDS
+            and form.known(values := columns.values())
+        ):
+            form.rows.append((time, id, *values))
+            if len(form.rows) >= self._most:
+                self._full()
+            return self
+        return self._take(self._predicted, time, (id,), columns)
+
+    def label(self, *, id: Any, time: Any, version: Any = 1, **columns: Any) -> Self:  # noqa: A002 - as it is called
+        """Take a label, or columns of them, before or after its prediction; return this object.
+
+        Args:
+            id: The id of the prediction.
+            time: When the label was known: it counts if that is at most `label_ttl` after the
+                time of the prediction, and at most `label_lateness` before it.
+            version: A label of a larger version replaces those of smaller ones.
+            **columns: The label, under the name that the suite has for it.
+        """
+        form = self._labelled.forms.get(tuple(columns))
+        if (
+            form is not None
+            and type(time) in _SECONDS
+            and 0 <= time < self._limit
+            and type(id) in IDS
+            and type(version) is int
+            and 0 <= version < _VERSIONS
+            and form.known(values := columns.values())
+        ):
+            form.rows.append((time, id, version, *values))
+            if len(form.rows) >= self._most:
+                self._full()
+            return self
+        return self._take(self._labelled, time, (id, version), columns)
+
+    def _take(
+        self, buffer: Buffer, time: Any, heads: tuple[Any, ...], columns: Mapping[str, Any]
+    ) -> Self:
+        """Take events of any form."""
+        if self._closed:
+            raise StreamMetricsError("this Live is closed: it takes no more events")
+        self._check_names(buffer, columns)
+        if is_column(time):
+            times = instants(time)
+            if len(times):
+                latest = int(times.argmax())
+                self._check_ahead(int(times[latest]), latest)
+            self._enter(buffer, times, heads, columns, several=True)
+            return self._entered()
+        nanoseconds = instant(time)
+        self._check_ahead(nanoseconds, 0)
+        self._check_heads(heads)
+        columns = {name: plain(value) for name, value in columns.items()}
+        form = buffer.checked(columns)
+        if form is not None and type(time) in _SECONDS:
+            form.rows.append((time, *heads, *columns.values()))
+        else:
+            one = {name: as_row(value) for name, value in columns.items()}
+            alone = tuple([head] for head in heads)
+            self._enter(buffer, np.array([nanoseconds], np.int64), alone, one, several=False)
+        return self._entered()
+
+    def _entered(self) -> Self:
+        """Bring events on at once where none may wait."""
+        if self._most == 1:
+            self._full()
+        return self
+
+    def _check_names(self, buffer: Buffer, columns: Mapping[str, Any]) -> None:
+        truth = self._truth
+        if buffer is self._observed:
+            return
+        if not truth:
+            raise InvalidBatchError("these metrics read no label: observe() takes their rows")
+        if buffer is self._labelled and set(columns) != {truth}:
+            raise InvalidBatchError(f"a label has one column, {truth!r}, not {sorted(columns)}")
+        if buffer is self._predicted:
+            if truth in columns:
+                raise InvalidBatchError(
+                    f"a prediction comes without {truth!r}: observe() takes both, label() the label"
+                )
+            known = self._stream.join.names or next(iter(buffer.forms), ())
+            if known and set(known) != set(columns):
+                raise InvalidBatchError(
+                    f"a prediction has {', '.join(columns)} here and {', '.join(known)} before; "
+                    "all have the same columns"
+                )
+
+    @staticmethod
+    def _check_heads(heads: tuple[Any, ...]) -> None:
+        """Raise where an id, or a version, is none."""
+        if heads:
+            keys_of([heads[0]])
+            versions_of([*heads[1:]])
+
+    def _enter(
+        self,
+        buffer: Buffer,
+        times: NDArray[np.int64],
+        heads: tuple[Any, ...],
+        columns: Mapping[str, Any],
+        *,
+        several: bool,
+    ) -> None:
+        """Bring columns of events to the state, checked where there are `several`."""
+        events: Events
+        if buffer is self._observed:
+            events = Events("observe", times, columns_of(batch_of(self._suite, columns)))
+        else:
+            keys = keys_of(heads[0])
+            whole = self._stream.columns(columns)
+            lengths = {len(keys), len(times), *map(len, whole.values())}
+            if len(lengths) > 1:
+                raise InvalidBatchError(f"columns differ in length: {sorted(lengths)}")
+            if several and len(times):
+                buffer.check(whole)
+            events = Events("predict", times, whole, keys)
+            if buffer is self._labelled:
+                events = Events("label", times, whole, keys, versions_of(heads[1], len(times)))
+        with self._guard._lock:
+            if buffer is not self._observed:
+                self._drain()
+            self._came(events)
+
+    def _check_ahead(self, time: int, row: int) -> None:
+        """Raise where a time is further ahead of the clock than it may be."""
+        if self._ahead is None:
+            self._limit = float(LATEST)
+            return
+        limit = clock.time_ns() + self._ahead
+        if time > limit:
+            raise InvalidBatchError(
+                f"time is {shown_time(time)} in row {row}, ahead of the clock by more than "
+                f"max_ahead: POSIX seconds are needed, not milliseconds", "time", row,
+            )  # fmt: skip
+        self._limit = limit / SECOND
+
+    def _drain(self) -> None:
+        """Take the events that wait; the lock is held."""
+        stream = self._stream
+        for (times,), columns in self._observed.taken():
+            known = columns_of(batch_of(self._suite, columns))
+            self._came(Events("observe", _instants(times), known))
+        for (times, ids), columns in self._predicted.taken():
+            known = stream.columns(columns)
+            self._came(Events("predict", _instants(times), known, keys_of(ids)))
+        for (times, ids, versions), columns in self._labelled.taken():
+            known, each = stream.columns(columns), np.array(versions, np.int64)
+            self._came(Events("label", _instants(times), known, keys_of(ids), each))
+
+
+def _instants(seconds: Sequence[Any]) -> NDArray[np.int64]:
+    return instants(np.array(seconds, np.float64))

@@ -1,0 +1,247 @@
+"""Between a stream and its file: what came is written each second, what others wrote is read."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sqlite3
+import threading
+import uuid
+import warnings
+import weakref
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.locks import Locked
+from streammetrics.live.events import read, written
+from streammetrics.live.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streammetrics.live.events import Events
+    from streammetrics.live.store import Part
+
+_TIMEOUT = 1.0  # seconds to wait for another who writes
+
+
+class StoreWarning(UserWarning):
+    """A store cannot be written just now; events are kept in memory and it is tried again."""
+
+
+class Image(NamedTuple):
+    """A stream at one moment."""
+
+    events: list[Events]  # which are in it, and were not taken before
+    counters: dict[str, int]  # what is counted beside the state
+    blob: Callable[[], bytes]  # the state, which takes its time
+
+
+class Kept(Protocol):
+    """What a keeper keeps: the owner of a stream and of the lock around it."""
+
+    def _taken(self) -> list[Events]:
+        """Take all events that came since the last call, which are in the stream already."""
+
+    def _apply(self, events: list[Events]) -> None:
+        """Bring events of other workers to the stream."""
+
+    def _restore(self, blob: bytes, counters: Mapping[str, int], events: list[Events]) -> None:
+        """Put a state in the place of the stream, and then events."""
+
+    def _differing(self, blob: bytes) -> str:
+        """Return in what another state's configuration differs."""
+
+    def _image(self) -> Image:
+        """Return the stream as it is, and take the events as `_taken` does."""
+
+
+class Keeper:
+    """Writes the events of one worker to a store, and reads those of the others.
+
+    Its lock is taken before the owner's, never after it. Where the file cannot be written, events
+    stay in memory and are tried again.
+    """
+
+    def __init__(
+        self, kept: Kept, path: str, empty: bytes, *, durable: bool, every: float = 1.0
+    ) -> None:
+        self._kept = weakref.ref(kept)
+        self._path, self._empty, self._durable = path, empty, durable
+        self._guard, self._every = Locked(), every
+        self.failures = 0  # attempts to write that failed
+        self._start()
+        self._load()
+        _KEEPERS.add(self)
+
+    def _start(self) -> None:
+        """Begin as a worker of its own, with nothing to write."""
+        kept = self._kept()
+        assert kept is not None  # who calls is a method of it
+        self._store = Store(
+            self._path, self._empty, kept._differing, durable=self._durable, timeout=_TIMEOUT
+        )
+        self._forked = False
+        self.worker, self._number = uuid.uuid4().hex, 0
+        self._seen = 0  # the last part of the journal that is in the stream
+        self._waiting: list[Events] = []  # of this worker, not yet part of one
+        self._part: tuple[int, bytes] | None = None  # a part of which nobody knows
+        self._mine: list[Events] = []  # what is in that part
+        self._stop = threading.Event()
+        threading.Thread(
+            target=_run, args=(weakref.ref(self), self._stop, self._every), daemon=True
+        ).start()
+
+    def sync(self) -> None:
+        """Read what others have written."""
+        with self._guard._lock:
+            self._check_process()
+            try:
+                self._read()
+            except sqlite3.OperationalError as error:
+                self._failed(error)
+
+    def write(self) -> bool:
+        """Write what came; return whether it is in the file."""
+        with self._guard._lock:
+            self._check_process()
+            kept = self._kept()
+            if kept is not None:
+                self._waiting += kept._taken()
+            try:
+                self._append()
+                if self._store.due:
+                    self._fold()
+            except sqlite3.OperationalError as error:
+                self._failed(error)
+                return False
+            return True
+
+    def close(self) -> None:
+        """Write what came, and close the file.
+
+        Raises:
+            StreamMetricsError: It cannot be written; nothing was closed.
+        """
+        if not self.write():
+            raise StreamMetricsError(
+                "the store cannot be written, and would lose events: close() again when it can be"
+            )
+        with self._guard._lock:
+            self._stop.set()
+            self._store.close()
+            _KEEPERS.discard(self)
+
+    def _append(self) -> None:
+        """Write what waits as a part, which counts once, whatever becomes of an attempt."""
+        while self._part is not None or self._waiting:
+            self._make_part()
+            with self._store.writing():
+                self._put_part()
+            self._part, self._mine = None, []
+
+    def _make_part(self) -> None:
+        if self._part is None and self._waiting:
+            self._mine, self._waiting = self._waiting, []
+            self._number += 1
+            self._part = self._number, written(self._mine)
+
+    def _put_part(self) -> None:
+        if self._part is not None:
+            self._store.put(self.worker, *self._part)
+
+    def _read(self) -> None:
+        with self._store.reading():
+            found = self._store.since(self._seen)
+        if found is None:  # others have folded twice meanwhile
+            self._load()
+        else:
+            self._follow(found)
+
+    def _follow(self, parts: list[Part]) -> None:
+        """Bring parts of others to the stream."""
+        kept = self._kept()
+        for part in parts:
+            if part.worker != self.worker and kept is not None:
+                kept._apply(read(part.blob))
+            self._seen = part.seq
+
+    def _load(self) -> None:
+        """Put what the file says in the place of the stream, and what is not in it yet."""
+        kept = self._kept()
+        if kept is None:
+            return
+        self._waiting += kept._taken()
+        with self._store.reading():
+            base = self._store.base()
+            parts = self._store.since(base.through) or []
+        events = [event for part in parts for event in read(part.blob)]
+        mine = self._mine if self._part is not None else []
+        kept._restore(base.blob, base.counters, [*events, *mine, *self._waiting])
+        self._seen = parts[-1].seq if parts else base.through
+
+    def _fold(self) -> None:
+        """Make all parts one state, while nobody else writes."""
+        self._read()
+        kept = self._kept()
+        if kept is None:
+            return
+        with self._store.writing():
+            self._follow(self._store.since(self._seen) or [])
+            image = kept._image()
+            self._waiting += image.events
+            self._make_part()
+            self._put_part()
+            seen = self._store.fold(image.counters, image.blob())
+        self._part, self._mine, self._seen = None, [], seen
+
+    def forked(self) -> None:
+        """Learn that this is another process now: what waits is its parent's to write."""
+        kept = self._kept()
+        if kept is not None:
+            kept._taken()
+        _LEFT.append(self._store)  # which a child must not close
+        self._forked = True
+
+    def _check_process(self) -> None:
+        if self._forked:
+            self._start()
+            self._load()
+
+    def _failed(self, error: sqlite3.OperationalError) -> None:
+        self.failures += 1
+        if self.failures == 1:
+            warnings.warn(
+                f"the store cannot be used ({error}): events are kept in memory, and it is tried "
+                "again each second",
+                StoreWarning,
+                stacklevel=4,
+            )
+
+
+def _run(keeper: weakref.ref[Keeper], stop: threading.Event, every: float) -> None:
+    while not stop.wait(every):
+        mine = keeper()
+        if mine is None:
+            return
+        mine.write()
+        del mine
+
+
+_KEEPERS: weakref.WeakSet[Keeper] = weakref.WeakSet()
+_LEFT: list[Store] = []
+
+
+def _forked() -> None:
+    for keeper in list(_KEEPERS):
+        keeper.forked()
+
+
+def _at_exit() -> None:
+    for keeper in list(_KEEPERS):
+        keeper.write()
+
+
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):  # not on Windows, where no process is forked
+    os.register_at_fork(after_in_child=_forked)

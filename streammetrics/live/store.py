@@ -1,0 +1,209 @@
+"""The file of a service: a base state and a journal of events, in SQLite.
+
+Each part of the journal is one transaction, known by its worker and a number that grows. A part
+that is written again, because nobody knows whether the first attempt came through, changes
+nothing: the number of the last part of each worker stands in the same transaction. Parts are
+folded into the base now and then, by whoever writes; they stay for one more fold, so that others
+can go on reading.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FORMAT = 1
+_APPLICATION = 0x736D4C76  # by which SQLite files of ours are known
+_CHUNK = 64 << 20  # bytes of a row, of which SQLite takes no more than 10^9
+_LEAST = 1 << 20  # bytes of the journal that are worth a fold
+_GONE = 86_400 * 2  # seconds without a sign after which a worker is forgotten
+_SCHEMA = """
+create table empty (blob blob not null);
+create table base (through integer not null, kept integer not null, counters text not null);
+create table parts (place integer primary key, blob blob not null);
+create table journal (
+    seq integer primary key autoincrement,
+    worker text not null, number integer not null, blob blob not null
+);
+create table workers (worker text primary key, number integer not null, seen real not null);
+"""
+
+
+class Base(NamedTuple):
+    """A state that all parts up to a number are folded into, and what is counted beside it."""
+
+    through: int
+    counters: dict[str, int]
+    blob: bytes
+
+
+class Part(NamedTuple):
+    """A part of the journal."""
+
+    seq: int
+    worker: str
+    blob: bytes
+
+
+class Store:
+    """One file, as one process has it open; whoever calls holds a lock of its own.
+
+    Args:
+        path: The file, which is made where there is none.
+        empty: The state of no events, by which stores of another configuration are told.
+        differing: Says in what such a state of a store differs.
+        durable: Whether what is written is on the disk, and not only with the system.
+        timeout: Seconds to wait for others who write.
+
+    Raises:
+        StateFormatError: The file is no store, or of a later format.
+        IncompatibleMetricsError: It is one of another configuration.
+        sqlite3.Error: It cannot be opened.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        empty: bytes,
+        differing: Callable[[bytes], str],
+        *,
+        durable: bool,
+        timeout: float,
+    ) -> None:
+        self.path, self._differing = os.fspath(path), differing
+        self._db = sqlite3.connect(
+            self.path, timeout=timeout, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._prepare(empty, durable=durable)
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            raise StateFormatError(f"{self.path} is no store of streammetrics: {error}") from error
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _prepare(self, empty: bytes, *, durable: bool) -> None:
+        db = self._db
+        (application,) = db.execute("pragma application_id").fetchone()
+        (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
+        if tables and application != _APPLICATION:
+            raise StateFormatError(f"{self.path} is a database, but no store of streammetrics")
+        db.execute("pragma journal_mode=wal")
+        db.execute(f"pragma synchronous={'full' if durable else 'normal'}")
+        with self.writing():
+            (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
+            if not tables:
+                for statement in _SCHEMA.split(";")[:-1]:
+                    db.execute(statement)
+                db.execute(f"pragma application_id={_APPLICATION}")
+                db.execute(f"pragma user_version={FORMAT}")
+                db.execute("insert into empty values (?)", (empty,))
+                db.execute("insert into base values (0, 0, '{}')")
+        (version,) = db.execute("pragma user_version").fetchone()
+        if version > FORMAT:
+            raise StateFormatError(
+                f"{self.path} has format {version}; this version reads formats up to {FORMAT}"
+            )
+        ((held,),) = db.execute("select blob from empty").fetchall()
+        if held != empty:
+            told = self._differing(held)
+            raise IncompatibleMetricsError(f"{self.path} is of another configuration: {told}")
+
+    def reading(self) -> Transaction:
+        """Return a transaction in which the file is read as it is at one moment."""
+        return Transaction(self._db, "begin")
+
+    def writing(self) -> Transaction:
+        """Return a transaction in which nobody else writes."""
+        return Transaction(self._db, "begin immediate")
+
+    def base(self) -> Base:
+        """Return the base; of no bytes where nothing was folded yet."""
+        through, _, counters = self._db.execute("select * from base").fetchone()
+        parts = self._db.execute("select blob from parts order by place").fetchall()
+        return Base(through, json.loads(counters), b"".join(blob for (blob,) in parts))
+
+    def since(self, seq: int) -> list[Part] | None:
+        """Return the parts after one, ``None`` where some of them are in the base alone."""
+        (kept,) = self._db.execute("select kept from base").fetchone()
+        if seq < kept:
+            return None
+        query = "select seq, worker, blob from journal where seq > ? order by seq"
+        return [Part(*row) for row in self._db.execute(query, (seq,))]
+
+    def put(self, worker: str, number: int, blob: bytes) -> None:
+        """Write a part, once however often it is tried."""
+        db = self._db
+        found = db.execute("select number from workers where worker = ?", (worker,)).fetchone()
+        if found is not None and found[0] >= number:
+            return  # it came through
+        db.execute("insert or replace into workers values (?, ?, ?)", (worker, number, time.time()))
+        db.execute(
+            "insert into journal (worker, number, blob) values (?, ?, ?)", (worker, number, blob)
+        )
+
+    @property
+    def due(self) -> bool:
+        """Whether the journal is long enough to be folded."""
+        query = """
+            select coalesce(sum(length(blob)), 0) from journal
+            where seq > (select through from base)
+        """
+        (waiting,) = self._db.execute(query).fetchone()
+        (size,) = self._db.execute("select coalesce(sum(length(blob)), 0) from parts").fetchone()
+        return bool(waiting > max(_LEAST, size // 2))
+
+    def fold(self, counters: dict[str, int], blob: bytes) -> int:
+        """Replace the base by a state of all parts; return the number of the last of them."""
+        db = self._db
+        (before,) = db.execute("select through from base").fetchone()
+        (through,) = db.execute("select coalesce(max(seq), ?) from journal", (before,)).fetchone()
+        db.execute("delete from parts")
+        for start in range(0, len(blob), _CHUNK):
+            db.execute("insert into parts (blob) values (?)", (blob[start : start + _CHUNK],))
+        db.execute(
+            "update base set through = ?, kept = ?, counters = ?",
+            (through, before, json.dumps(counters)),
+        )
+        db.execute("delete from journal where seq <= ?", (before,))
+        db.execute("delete from workers where seen < ?", (time.time() - _GONE,))
+        return int(through)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+
+class Transaction:
+    """A transaction that is committed, or rolled back where anything is raised."""
+
+    def __init__(self, db: sqlite3.Connection, begin: str) -> None:
+        self._db, self._begin = db, begin
+
+    def __enter__(self) -> None:
+        self._db.execute(self._begin)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            try:
+                self._db.execute("commit")
+            except sqlite3.Error:
+                self._roll_back()
+                raise
+        else:
+            self._roll_back()
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("rollback")

@@ -1,0 +1,226 @@
+"""What survives: restarts, kill -9, other workers, full disks and locked files."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import time
+
+import pytest
+from live.events import START, joined, live
+from live.worker import send, start, told
+
+import streammetrics as sm
+from streammetrics.live import store as store_module
+from streammetrics.live.keeper import StoreWarning
+
+# Where other threads are at work, which a child does not have.
+FORKED = "ignore:This process .* is multi-threaded:DeprecationWarning"
+pytestmark = pytest.mark.filterwarnings(FORKED)
+
+
+def first(n):
+    """Return the state of the first n events."""
+    state = joined()
+    for number in range(n):
+        send(state, number)
+    return state
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "live.db"
+
+
+@pytest.fixture
+def often(monkeypatch):
+    monkeypatch.setattr(store_module, "_LEAST", 1)
+
+
+def test_a_restart_goes_on_where_the_last_one_ended(path):
+    for begin in range(0, 300, 100):
+        with joined(store=path) as service:
+            for number in range(begin, begin + 100):
+                send(service, number)
+    with joined(store=path) as service:
+        assert service.to_bytes() == first(300).to_bytes()
+        assert service.coverage("5min").labelled == 150
+
+
+def test_every_worker_reads_the_whole_service(path):
+    one, other = joined(store=path), joined(store=path)
+    for number in range(200):
+        send((one, other)[number % 2], number)  # predictions here, labels there
+    one.flush()
+    other.flush()
+    assert one.to_bytes() == other.to_bytes() == first(200).to_bytes()
+    assert one.coverage("5min").labelled == 100
+    one.close()
+    assert one.window("5min").n_rows == 100
+    with pytest.raises(sm.StreamMetricsError, match="closed: it takes no more events"):
+        one.observe(time=START, y_true=1, y_score=0.5)
+    other.close()
+
+
+def test_folding_changes_nothing_and_bounds_the_file(path, often):
+    one, late = joined(store=path), joined(store=path)
+    for number in range(600):
+        send(one, number)
+        if number % 5 == 0:
+            one.flush()
+    one.close()
+    with sqlite3.connect(path) as db:
+        assert db.execute("select count(*) from journal").fetchone()[0] < 60
+        assert db.execute("select through from base").fetchone()[0] > 20
+    assert late.to_bytes() == first(600).to_bytes()
+    send(late, 600)
+    late.close()
+    for _ in range(5):
+        joined(store=path).close()
+    with joined(store=path) as service:
+        assert service.to_bytes() == first(601).to_bytes()
+
+
+def test_what_is_counted_beside_the_state_survives_too(path, often):
+    with joined(store=path) as service:
+        service.observe(time=START + 7200, y_true=1, y_score=0.5)
+        service.observe(time=START, y_true=1, y_score=0.5)
+        service.predict(id=1, time=START, y_score=0.5).label(id=1, time=START, y_true=1)
+        service.flush()
+    with joined(store=path) as service:
+        found = service.coverage("5min")
+        assert (found.predictions_refused, found.labels_refused, service.dropped) == (1, 1, 1)
+
+
+def test_a_part_that_is_written_twice_counts_once(path):
+    with joined(store=path) as service:
+        send(service, 0)
+        service.flush()
+        keeper = service._keeper
+        with keeper._store.writing():
+            keeper._store.put(keeper.worker, 1, b"the same number again")
+    with joined(store=path) as service:
+        assert service.to_bytes() == first(1).to_bytes()
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.long)])
+def test_killed_at_any_moment_nothing_counts_twice_and_what_was_flushed_is_there(path, kills):
+    dice, sent = random.Random(0), 0
+    for _ in range(kills):
+        worker, hears = start(path, range(sent, 1_000_000))
+        flushed = hears.recv()  # it is at work
+        time.sleep(dice.random() * 0.3)
+        worker.kill()
+        flushed = max([flushed, *told(hears)])
+        worker.join()
+        with joined(store=path) as service:
+            found = service.coverage("20min")
+            n = found.predicted + found.labelled
+            assert n > flushed
+            assert service.to_bytes() == first(n).to_bytes()
+        sent = n
+        if sent > 20_000:
+            path.unlink()
+            sent = 0
+
+
+@pytest.mark.parametrize("n", [400, pytest.param(20_000, marks=pytest.mark.long)])
+def test_workers_of_one_file_give_the_bytes_of_one(path, n, often):
+    workers = [start(path, range(place, n, 4)) for place in range(4)]
+    with joined(store=path) as reader:
+        while any(worker.is_alive() for worker, _ in workers):
+            found = reader.coverage("20min")
+            assert found.predicted == found.labelled + found.pending + found.expired
+        assert [worker.exitcode for worker, _ in workers] == [0] * 4
+        assert all(told(hears) for _, hears in workers)
+        assert reader.to_bytes() == first(n).to_bytes()
+
+
+def test_a_locked_file_keeps_events_in_memory_until_it_is_free(path):
+    with joined(store=path) as service:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("begin immediate")
+        send(service, 0)
+        with pytest.warns(StoreWarning, match="events are kept in memory"):
+            service.flush()
+        assert service.coverage("5min").predicted == 1
+        with pytest.raises(sm.StreamMetricsError, match="would lose events"):
+            service.close()
+        send(service, 1)
+        other.execute("rollback")
+        other.close()
+    with joined(store=path) as service:
+        assert service.to_bytes() == first(2).to_bytes()
+
+
+def test_a_full_disk_loses_nothing(path):
+    with joined(store=path) as service:
+        db = service._keeper._store._db
+        (pages,) = db.execute("pragma page_count").fetchone()
+        db.execute(f"pragma max_page_count={pages}")
+        for number in range(3000):
+            send(service, number)
+        with pytest.warns(StoreWarning, match=r"full\): events are kept in memory"):
+            service.flush()
+        assert service.to_bytes() == first(3000).to_bytes()
+        db.execute("pragma max_page_count=1000000")
+    with joined(store=path) as service:
+        assert service.to_bytes() == first(3000).to_bytes()
+
+
+def test_durable_calls_are_in_the_file_when_they_return(path):
+    with joined(store=path, durable=True) as service, joined(store=path) as other:
+        for number in range(4):
+            send(service, number)
+            assert other.to_bytes() == first(number + 1).to_bytes()
+        service.observe(time=[START], y_true=[1], y_score=[0.5])
+        assert other.n_rows == 3
+
+
+def test_what_is_no_store_of_this_configuration(path, tmp_path):
+    joined(store=path).close()
+    with pytest.raises(sm.IncompatibleMetricsError, match="label_ttl is 5min there and 1d here"):
+        live(store=path)
+    other = tmp_path / "other.db"
+    other.write_bytes(b"no database at all, and longer than a header of SQLite" * 50)
+    with pytest.raises(sm.StateFormatError, match="no store of streammetrics"):
+        joined(store=other)
+    with sqlite3.connect(tmp_path / "foreign.db") as db:
+        db.execute("create table t (x)")
+    db.close()
+    with pytest.raises(sm.StateFormatError, match="is a database, but no store"):
+        joined(store=tmp_path / "foreign.db")
+    with sqlite3.connect(path) as db:
+        db.execute("pragma user_version=9")
+    db.close()
+    with pytest.raises(sm.StateFormatError, match="has format 9; this version reads"):
+        joined(store=path)
+    with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+        joined(store=tmp_path / "nowhere" / "live.db")
+
+
+def test_a_live_with_a_store_is_neither_reset_nor_merged_into(path):
+    with joined(store=path) as service:
+        with pytest.raises(sm.StreamMetricsError, match="not reset"):
+            service.reset()
+        with pytest.raises(sm.StreamMetricsError, match="takes events, not states"):
+            service.merge(first(3))
+        assert joined().merge(service) == service
+
+
+def test_a_forked_process_is_a_worker_of_its_own(path):
+    service = joined(store=path)
+    send(service, 0)
+    child = os.fork()
+    if child == 0:
+        try:
+            send(service, 1)
+            service.close()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    send(service, 2)
+    service.flush()
+    assert service.to_bytes() == first(3).to_bytes()
+    service.close()
