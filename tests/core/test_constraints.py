@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -48,9 +49,8 @@ class Example(Configured):
     ],
 )
 def test_what_a_constraint_does_not_allow_is_told(given, told):
-    with pytest.raises((ValueError, TypeError)) as caught:
+    with pytest.raises((ValueError, TypeError), match=re.escape(told)):
         Example(**given)
-    assert told in str(caught.value)
 
 
 def test_values_and_defaults_are_brought_to_one_type():

@@ -272,25 +272,40 @@ def test_a_signal_in_the_middle_may_update_and_read():
     assert metric.n_rows == n + calls[0]
 
 
+(Held,) = map(type, sm.Mean().statistics())
+
+
+class SlowHeld(Held):
+    """Takes its first rows when it is told to."""
+
+    begun, go_on = threading.Event(), threading.Event()
+
+    def update(self, *columns, weight):
+        if not self.begun.is_set():
+            self.begun.set()
+            self.go_on.wait(30)
+        super().update(*columns, weight=weight)
+
+
+class SlowMean(sm.Mean):
+    """A mean of which it can be known that somebody is changing it."""
+
+    def statistics(self):
+        return tuple(SlowHeld(**held.config) for held in super().statistics())
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_process_finds_no_lock_held():
-    metric = sm.Mean().update([1.0])
-    held, forked = threading.Event(), threading.Event()
-
-    def hold():
-        with metric._accumulator._lock:
-            held.set()
-            forked.wait(30)
-
-    thread = threading.Thread(target=hold)
+    metric = SlowMean().update([1.0])
+    thread = threading.Thread(target=metric.compute)  # brings the row to the statistic
     thread.start()
-    held.wait(30)
+    SlowHeld.begun.wait(30)
     child = os.fork()
     if child == 0:
         signal.alarm(20)  # ends a child that waits
         os._exit(0 if metric.update([3.0]).compute() == 2.0 else 1)
-    forked.set()
+    SlowHeld.go_on.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert metric.compute() == 1.0

@@ -136,7 +136,7 @@ def state_of(metric):
 def refused(metric):
     """Reduce a metric, which raises; return what was said and whether the state is as before."""
     before = state_of(metric)
-    with pytest.raises(sm.IncompatibleMetricsError) as raised:
+    with pytest.raises(sm.IncompatibleMetricsError, match="rank") as raised:
         all_reduce(metric)
     return str(raised.value), state_of(metric) == before
 
