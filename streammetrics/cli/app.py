@@ -88,6 +88,7 @@ def evaluate(
     min_rows: typed.MinRows = 0,
     worst: typed.Worst = None,
     max_slices: typed.MaxSlices = MOST,
+    confidence: typed.Confidence = None,
     input_format: typed.InputFormat = None,
     format: typed.OldFormat = None,  # noqa: A002, ARG001 - the option's name; it is refused
     delimiter: typed.Delimiter = None,
@@ -143,6 +144,7 @@ def evaluate(
         max_slices=max_slices,
         min_rows=min_rows,
         worst=worst,
+        confidence=confidence,
     )
     outputs = outputs_of(json, csv, markdown)
     saved = [] if save is None else [save]
@@ -241,6 +243,7 @@ def show_state(
     per_query: typed.PerQuery = False,
     min_rows: typed.MinRows = 0,
     worst: typed.Worst = None,
+    confidence: typed.Confidence = None,
     force: typed.Force = False,
 ) -> Outcome:
     """Show the values of a saved state."""
@@ -263,7 +266,7 @@ def show_state(
     slices = slices_of(what, min_rows, worst) if isinstance(what, MetricSet) else None
     if slices is None and worst is not None:
         raise CommandError(f"--worst is of slices, and {state} has none")
-    read_all = report(what, about, notes, per_query=per_query, slices=slices)
+    read_all = report(what, about, notes, per_query=per_query, slices=slices, confidence=confidence)
     return finish(Results({"": read_all}), outputs)
 
 

@@ -47,6 +47,7 @@ class Asked:
     max_slices: int = MOST
     min_rows: int = 0
     worst: str | None = None
+    confidence: float | None = None
 
     @property
     def patterns(self) -> list[str]:
@@ -80,7 +81,7 @@ def opened(asked: Asked) -> Work:
     named = _by_model(asked.columns)
     plans = {
         name: sliced(
-            plan(asked.task, columns, asked.options, asked.specs),
+            plan(asked.task, columns, asked.options, asked.specs, spread=_sure(asked)),
             asked.by,
             asked.max_slices,
             asked.worst,
@@ -96,6 +97,10 @@ def opened(asked: Asked) -> Work:
     paths = [source.path for source in found.sources]
     duel = of_files(plans, found) if len(plans) > 1 and not asked.by else None
     return Work(models, paths, list(dict.fromkeys(notes)), duel)
+
+
+def _sure(asked: Asked) -> bool:
+    return asked.confidence is not None
 
 
 def _by_model(columns: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
@@ -172,7 +177,7 @@ def _of_trec_files(asked: Asked) -> Work:
     models = {}
     files: list[str] = []
     for name, run in zip(names, asked.runs, strict=True):
-        what = plan(asked.task, trec.INPUTS, options, asked.specs, besides)
+        what = plan(asked.task, trec.INPUTS, options, asked.specs, besides, spread=_sure(asked))
         pieces = trec.pieces(asked.qrels, run)
         _check_again(pieces, len(asked.runs))
         files += map(str, pieces)
@@ -232,4 +237,6 @@ def _report(model: Model, state: MetricSet, asked: Asked, per_query: bool) -> Re
     notes = [] if weight is None else [f"weighted by {weight}"]
     with advice(model.plan):
         slices = slices_of(state, asked.min_rows, asked.worst)
-        return report(state, about, notes, per_query=per_query, slices=slices)
+        return report(
+            state, about, notes, per_query=per_query, slices=slices, confidence=asked.confidence
+        )

@@ -70,6 +70,13 @@ def refuse_format(value: str | None) -> None:
         )
 
 
+def share(value: float | None) -> float | None:
+    """Return the level of limits, or raise where it is no share."""
+    if value is not None and not 0 < value < 1:
+        raise CommandError(f"--confidence {value:g}: expected a share such as 0.95")
+    return value
+
+
 def summary(cls: type) -> str:
     """Return the first sentence of a class's documentation."""
     return (cls.__doc__ or "").strip().partition("\n")[0]
@@ -201,6 +208,14 @@ Unretrieved = Annotated[
     str | None,
     _option(
         "ranking: judged queries without results; zero is trec_eval's -c.", metavar="zero|skip"
+    ),
+]
+Confidence = Annotated[
+    float | None,
+    _option(
+        "Also print limits that hold the value of the population in this share of all samples.",
+        metavar="SHARE",
+        callback=share,
     ),
 ]
 PerQuery = Annotated[bool, _option("Show the value of each query too.", "--per-query")]

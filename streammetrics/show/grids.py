@@ -81,13 +81,15 @@ def _slices(slices: Sliced, model: str) -> Iterator[Grid]:
 def _values(report: Report) -> Grid:
     inexact = any(not row.exact for row in report.rows)
     within = ["Certainly within"] if inexact else []
+    sure = [f"{row.sure.level:.10g} confidence" for row in report.rows[:1] if row.sure is not None]
     lines = []
     for row in report.rows:
         value, interval = cells(row)
         counts = f"{row.n_rows:,}", f"{row.n_omitted:,}"
-        lines.append((row.name, value, *([interval] if inexact else []), *counts))
-    header = ("Metric", "Value", *within, "Rows", "Omitted")
-    return Grid("", header, lines, frozenset({0, 2} if inexact else {0}))
+        beside = [*([interval] if inexact else []), *([_limits(row)] if sure else [])]
+        lines.append((row.name, value, *beside, *counts))
+    header = ("Metric", "Value", *within, *sure, "Rows", "Omitted")
+    return Grid("", header, lines, frozenset({0, *range(2, 2 + len(within) + len(sure))}))
 
 
 def _compared(results: Results) -> Grid:
@@ -114,7 +116,20 @@ def _differences(found: Differences) -> Grid:
 
 def _with_interval(row: Row, inexact: bool) -> str:
     value, interval = cells(row)
-    return value if row.exact or not inexact else f"{value} in {interval.partition(DETAIL)[0]}"
+    sure = "" if row.sure is None else f" ({_limits(row)})"
+    if row.exact or not inexact:
+        return f"{value}{sure}"
+    return f"{value} in {interval.partition(DETAIL)[0]}{sure}"
+
+
+def _limits(row: Row) -> str:
+    """Return the limits of confidence as the table shows them."""
+    if row.sure is None:
+        return ""
+    low, high = row.sure
+    if not isinstance(low, int | float):
+        return "see --json"
+    return "none" if math.isnan(low) else f"{number(low)} .. {number(high)}"
 
 
 def cells(row: Row) -> tuple[str, str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN = {VALUE: None}
 FIELDS = ("metric", "part", "value", "low", "high", "exact", "n_rows", "n_omitted")
+SURE = ("confidence_low", "confidence_high")  # where they were asked for
 
 
 def as_json(results: Results) -> str:
@@ -68,6 +69,8 @@ def _entry(row: Row) -> dict[str, Any]:
     }
     if isinstance(row.value, LabelledArray):
         entry["labels"] = plain(row.value.axes[0][1])
+    if row.sure is not None:
+        entry["confidence"] = plain(row.sure)
     if row.per_query is not None:
         entry["per_query"] = plain(dict(row.per_query))
     return entry
@@ -93,12 +96,14 @@ def as_csv(results: Results) -> str:
 
     The part of a result that is more than a number is named for its class, ``cat``, for two, true
     and predicted, ``cat/dog``, for a class and a column, ``cat/recall``, or for a place and a
-    column, ``0/fpr``; a query's value is ``query=17``. ``nan`` is an empty field.
+    column, ``0/fpr``; a query's value is ``query=17``. ``nan`` is an empty field. Limits of
+    confidence, where they were asked for, come last.
     """
     several = len(results.models) > 1
+    asked = any(row.sure is not None for report in results.models.values() for row in report.rows)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow((*(["model"] if several else []), *FIELDS))
+    writer.writerow((*(["model"] if several else []), *FIELDS, *(SURE if asked else ())))
     for name, report in results.models.items():
         for row in report.rows:
             for line in _lines(row):
@@ -112,12 +117,14 @@ def as_csv(results: Results) -> str:
 def _lines(row: Row) -> Iterator[tuple[Any, ...]]:
     counts = "true" if row.exact else "false", row.n_rows, row.n_omitted
     low, high = dict(numbers(row.low)), dict(numbers(row.high))
+    sure = [] if row.sure is None else [dict(numbers(side)) for side in row.sure]
     for part, value in numbers(row.value):
         # The bounds of a curve need not have as many points.
         sides = value, low.get(part, _UNKNOWN), high.get(part, _UNKNOWN)
-        yield part, *(_text(side[VALUE]) for side in sides), *counts
+        limits = (_text(side.get(part, _UNKNOWN)[VALUE]) for side in sure)
+        yield part, *(_text(side[VALUE]) for side in sides), *counts, *limits
     for query, figure in (row.per_query or {}).items():
-        yield f"query={query}", _text(figure), "", "", *counts
+        yield f"query={query}", _text(figure), "", "", *counts, *("" for _ in sure)
 
 
 def _text(value: Any) -> Any:

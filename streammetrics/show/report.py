@@ -7,7 +7,8 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.confidence import ConfidenceInterval
+from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.ranking.base import RankingMetric
 from streammetrics.slices.slices import Slices
@@ -33,6 +34,7 @@ class Row:
     n_rows: int
     n_omitted: int
     per_query: Mapping[Any, float] | None = None  # where it was asked for
+    sure: ConfidenceInterval | None = None  # where it was asked for: nan limits if there are none
 
 
 @dataclass
@@ -103,8 +105,9 @@ def report(
     *,
     per_query: bool = False,
     slices: Sliced | None = None,
+    confidence: float | None = None,
 ) -> Report:
-    """Read every metric; warnings become notes.
+    """Read every metric, with its limits of confidence at a level; warnings become notes.
 
     Raises:
         StreamMetricsError: A metric cannot be read from the rows seen, or none has values by query.
@@ -124,7 +127,7 @@ def report(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                rows.append(_row(name, metric, per_query=per_query))
+                rows.append(_row(name, metric, per_query=per_query, level=confidence))
             except StreamMetricsError as error:
                 raise StreamMetricsError(f"{name}: {error}") from error
         said += [_note(name, type(metric).__name__, str(warning.message)) for warning in caught]
@@ -132,12 +135,21 @@ def report(
     return Report(dict(about), rows, what.n_rows, what.n_omitted, list(dict.fromkeys(said)), slices)
 
 
-def _row(name: str, metric: Metric, *, per_query: bool) -> Row:
+def _row(name: str, metric: Metric, *, per_query: bool, level: float | None) -> Row:
     value, exact = metric.compute(), metric.exact
     low, high = (value, value) if exact else metric.bounds()
     each = metric.per_query() if per_query and isinstance(metric, RankingMetric) else None
     counts = metric.n_rows, metric.n_omitted
-    return Row(name, metric.config, value, low, high, exact, *counts, each)
+    sure = None if level is None else _sure(metric, level)
+    return Row(name, metric.config, value, low, high, exact, *counts, each, sure)
+
+
+def _sure(metric: Metric, level: float) -> ConfidenceInterval:
+    try:
+        return metric.confidence(level)
+    except NoConfidenceError as error:
+        warnings.warn(str(error), stacklevel=2)
+        return ConfidenceInterval(math.nan, math.nan, level, str(error))
 
 
 def _queries(members: Mapping[str, Metric]) -> list[str]:

@@ -1,0 +1,211 @@
+"""How often confidence limits hold the value of the population: a study by simulation.
+
+    python tests/benchmarks/coverage.py --samples 1000 > table.md
+
+Each line draws `--samples` samples of n rows from a population whose value is known from a large
+draw, and counts how many of their nominal 95 % intervals hold it. Everything is seeded, so a run
+gives the same table again; `--only auc` takes the lines that say so, and `--seconds` ends a line
+early, which then tells from how many samples it is. docs/confidence.md has the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import streammetrics as sm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Draw = Callable[[np.random.Generator, int], dict[str, Any]]
+
+LEVEL = 0.95
+
+
+def labels(share: float, recall: float, rate: float) -> Draw:
+    """Labels of two classes, predicted with a recall and a false positive rate."""
+
+    def draw(rng: np.random.Generator, n: int) -> dict[str, Any]:
+        y = (rng.random(n) < share).astype(int)
+        return {"y_true": y, "y_pred": (rng.random(n) < np.where(y, recall, rate)).astype(int)}
+
+    return draw
+
+
+def classes(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Three classes, one of them rare."""
+    y = rng.choice(3, n, p=[0.6, 0.3, 0.1])
+    return {"y_true": y, "y_pred": np.where(rng.random(n) < 0.7, y, rng.integers(0, 3, n))}
+
+
+def users(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Ten rows of each user, who are easy or hard to tell."""
+    easy = np.repeat(rng.beta(2.0, 1.0, n // 10), 10)
+    y = rng.integers(0, 2, easy.size)
+    return {"y_true": y, "y_pred": np.where(rng.random(y.size) < easy, y, 1 - y)}
+
+
+def scores(share: float, apart: float, places: int | None = None) -> Draw:
+    """Normal scores of two classes, rounded where they are to be tied."""
+
+    def draw(rng: np.random.Generator, n: int) -> dict[str, Any]:
+        y = (rng.random(n) < share).astype(int)
+        s = apart * y + rng.standard_normal(n)
+        return {"y_true": y, "y_score": s if places is None else np.round(s, places)}
+
+    return draw
+
+
+def probabilities(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Probabilities that mean what they say."""
+    p = rng.beta(1.0, 2.0, n)
+    return {"y_true": (rng.random(n) < p).astype(int), "y_score": p}
+
+
+def targets(spread: float, *, weighted: bool = False) -> Draw:
+    """Positive targets, and predictions with errors as large as they are; some weigh more."""
+
+    def draw(rng: np.random.Generator, n: int) -> dict[str, Any]:
+        y = rng.gamma(2.0, size=n)
+        rows = {"y_true": y, "y_pred": y * np.exp(spread * rng.standard_normal(n))}
+        return rows | ({"sample_weight": rng.exponential(size=n)} if weighted else {})
+
+    return draw
+
+
+def values(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Exponential values."""
+    return {"values": rng.exponential(size=n)}
+
+
+def queries(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Ten results of each of n queries, of more or less use."""
+    useful = np.repeat(rng.beta(1.0, 3.0, n), 10)
+    relevance = (rng.random(10 * n) < useful).astype(int)
+    score = relevance + 1.5 * rng.standard_normal(10 * n)
+    return {"query": np.repeat(np.arange(n), 10), "relevance": relevance, "score": score}
+
+
+def labelings(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Four clusters that a fixed rule finds again in three of four cases."""
+    true = rng.integers(0, 4, n)
+    return {
+        "labels_true": true,
+        "labels_pred": np.where(rng.random(n) < 0.75, true, rng.integers(0, 4, n)),
+    }
+
+
+def pairs(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Correlated normal numbers."""
+    x = rng.standard_normal(n)
+    return {"y_true": x, "y_pred": 0.6 * x + 0.8 * rng.standard_normal(n)}
+
+
+class Line(NamedTuple):
+    """A metric, a population, how many rows are drawn of it, and what is special about them."""
+
+    metric: sm.Metric
+    draw: Draw
+    sizes: tuple[int, ...] = (50, 200, 1000)
+    note: str = ""
+    large: int = 2_000_000
+    anytime: bool = False
+
+
+COMMON, RARE = labels(0.3, 0.7, 0.15), labels(0.03, 0.6, 0.01)
+LINES = (
+    Line(sm.Accuracy(), COMMON),
+    Line(sm.Precision(), COMMON),
+    Line(sm.Recall(), RARE, (200, 1000), "3 % positives"),
+    Line(sm.F1(), COMMON),
+    Line(sm.F1(), RARE, (200, 1000), "3 % positives"),
+    Line(sm.FBeta(beta=2.0), COMMON),
+    Line(sm.MatthewsCorrcoef(), COMMON),
+    Line(sm.CohenKappa(), classes, note="3 classes"),
+    Line(sm.BalancedAccuracy(), classes, note="3 classes"),
+    Line(sm.F1(average="macro"), classes, note="3 classes"),
+    Line(sm.ROCAUC(), scores(0.5, 1.0)),
+    Line(sm.ROCAUC(), scores(0.5, 2.9), (60, 200, 1000), "AUC 0.98"),
+    Line(sm.ROCAUC(), scores(0.05, 1.0), (200, 1000), "5 % positives"),
+    Line(sm.ROCAUC(), scores(0.5, 1.0, 0), note="tied scores"),
+    Line(sm.ROCAUC(max_fpr=0.2), scores(0.5, 1.0)),
+    Line(sm.AveragePrecision(), scores(0.3, 1.0)),
+    Line(sm.AveragePrecision(), scores(0.05, 1.5), (200, 1000, 4000), "5 % positives"),
+    Line(sm.PRAUC(), scores(0.3, 1.0), (200, 1000)),
+    Line(sm.KolmogorovSmirnov(), scores(0.5, 1.0)),
+    Line(sm.RecallAtPrecision(p=0.8), scores(0.5, 1.5), (200, 1000)),
+    Line(sm.PrecisionAtRecall(r=0.7), scores(0.5, 1.5), (200, 1000)),
+    Line(sm.SensitivityAtSpecificity(s=0.8), scores(0.5, 1.5), (200, 1000)),
+    Line(sm.LogLoss(spread=True), probabilities),
+    Line(sm.BrierScore(spread=True), probabilities),
+    Line(sm.MAE(spread=True), targets(0.3)),
+    Line(sm.MAE(spread=True), targets(0.3, weighted=True), note="weighted"),
+    Line(sm.MSE(spread=True), targets(0.3), note="skewed"),
+    Line(sm.RMSE(spread=True), targets(0.6), (200, 1000, 10_000), "heavy tails"),
+    Line(sm.WAPE(spread=True), targets(0.3)),
+    Line(sm.Mean(spread=True), values),
+    Line(sm.Quantile(q=0.5), values),
+    Line(sm.Quantile(q=0.9), values),
+    Line(sm.MedianAbsoluteError(), targets(0.3)),
+    Line(sm.MAP(), queries, (50, 200), "queries", 200_000),
+    Line(sm.NDCG(k=5), queries, (50, 200), "queries", 200_000),
+    Line(sm.AdjustedRandIndex(), labelings),
+    Line(sm.VMeasure(), labelings),
+    Line(sm.PairPrecision(), labelings, (200, 1000)),
+    Line(sm.KendallTau(), pairs, (50, 200, 1000), large=200_000),
+    Line(sm.SpearmanRho(), pairs, (50, 200, 1000), large=200_000),
+    Line(sm.Accuracy(), users, (200, 1000), "10 rows a user, taken as rows"),
+    Line(sm.Accuracy(), COMMON, (200, 1000), "anytime=True", anytime=True),
+)
+
+
+def named(line: Line) -> str:
+    """Return how a line is called."""
+    shown = repr(line.metric).partition(" <")[0].replace("spread=True", "").replace("()", "")
+    return f"{shown}{', ' if line.note else ''}{line.note}"
+
+
+def coverage(line: Line, n: int, truth: float, samples: int, seconds: float) -> tuple[float, int]:
+    """Return the share of samples whose limits hold the truth, and how many there were."""
+    held = drawn = 0
+    until = time.perf_counter() + seconds
+    while drawn < samples and time.perf_counter() < until:
+        rng = np.random.default_rng([drawn, n])
+        metric = line.metric.copy().update(**line.draw(rng, n))
+        low, high = metric.confidence(LEVEL, anytime=line.anytime)
+        held += bool(low <= truth <= high)
+        drawn += 1
+    return held / drawn, drawn
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=300)
+    parser.add_argument("--seconds", type=float, default=20.0, help="for each number of rows")
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", sm.UndefinedMetricWarning)
+    print("| metric | rows | held | |\n| --- | ---: | ---: | --- |")
+    for line in LINES:
+        if arguments.only.lower() not in named(line).lower():
+            continue
+        rows = line.draw(np.random.default_rng(12345), line.large)
+        truth = float(line.metric.copy().update(**rows).compute())
+        for n in line.sizes:
+            share, drawn = coverage(line, n, truth, arguments.samples, arguments.seconds)
+            error = math.sqrt(share * (1 - share) / drawn)
+            off = abs(share - LEVEL) > max(0.02, 2 * error)
+            print(f"| {named(line)} | {n:,} | {share:.1%} | {'off' if off else ''} |")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Limits of confidence beside the values: printed, in JSON and CSV, of saved states."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from prediction_files import store
+
+import streammetrics as sm
+
+BINARY = ("--task", "binary", "--y-true", "label", "--y-score", "score")
+
+
+@pytest.fixture
+def path(tmp_path, binary):
+    return store(binary, tmp_path / "t.parquet")
+
+
+def test_limits_stand_beside_values_apart_from_what_is_certain(command, path):
+    plain = command("evaluate", path, *BINARY, "--max-bins", "16")
+    sure = command("evaluate", path, *BINARY, "--max-bins", "16", "--confidence", "0.9")
+    assert "confidence" not in plain.out
+    header = next(line for line in sure.out.splitlines() if line.startswith("Metric"))
+    assert "Certainly within" in header
+    assert "0.9 confidence" in header
+    line = next(line for line in sure.out.splitlines() if line.startswith("CalibrationError"))
+    assert " none " in line
+    assert "note: CalibrationError has no confidence interval" in sure.out
+
+
+def test_limits_of_a_saved_state_are_those_of_python(command, path, binary, tmp_path):
+    state = tmp_path / "s.state"
+    asked = ("--metrics", "ROCAUC, LogLoss, F1", "--confidence", "0.95")
+    first = command("evaluate", path, *BINARY, *asked, "--save", state, "--json", "-")
+    again = command("show", state, "--confidence", "0.95", "--json", "-")
+    told = json.loads(again.out)["metrics"]
+    assert {name: told[name]["confidence"] for name in told} == {
+        name: entry["confidence"] for name, entry in json.loads(first.out)["metrics"].items()
+    }
+    label, score = binary["label"].to_numpy(), binary["score"].to_numpy()
+    for metric in (sm.ROCAUC(), sm.LogLoss(spread=True), sm.F1(threshold=0.5)):
+        expected = metric.update(label, score).confidence(0.95).to_dict()
+        assert told[type(metric).__name__]["confidence"] == expected
+
+
+def test_csv_has_limits_as_its_last_columns_where_they_were_asked_for(command, path):
+    done = command("evaluate", path, *BINARY, "--confidence", "0.95", "--csv", "-")
+    rows = {row["metric"]: row for row in csv.DictReader(io.StringIO(done.out))}
+    assert float(rows["ROCAUC"]["confidence_low"]) < float(rows["ROCAUC"]["value"])
+    assert rows["CalibrationError"]["confidence_high"] == ""
+
+
+def test_a_state_without_squares_says_what_keeps_them(command, path, tmp_path):
+    state = tmp_path / "s.state"
+    command("evaluate", path, *BINARY, "--metrics", "LogLoss", "--save", state)
+    done = command("show", state, "--confidence", "0.95")
+    assert "LogLoss(spread=True) keeps them, from the first row on" in done.out
+
+
+@pytest.mark.parametrize("level", ["95", "0", "1", "-0.5"])
+def test_a_level_is_a_share(mistake, path, level):
+    assert "expected a share such as 0.95" in mistake(
+        "evaluate", path, *BINARY, f"--confidence={level}"
+    )
