@@ -21,7 +21,7 @@ TUNING = {
     "core.exact.products": {"_KEPT_ROWS": 2},
     "core.exact.reductions": {"_MIN_ROWS": 2},
     "core.histograms.cells": {"READ": 4},
-    "core.histograms.histogram": {"_SLICE": 8, "_FEWEST": 4},
+    "core.histograms.forms": {"SLICE": 8, "FEWEST": 4},
     "core.histograms.keys": {"BLOCK": 8},
     "core.histograms.merging": {"_UNITED": 2, "_AHEAD": 5},
     "core.histograms.waiting": {"SMALL": 4},

@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from streammetrics.core.errors import IncompatibleMetricsError
 from streammetrics.core.exact.scaling import times
-from streammetrics.core.histograms.cells import (
-    CellBlock,
-    Cells,
-    exact_mass,
-    fitting_level,
-    normal_mass,
-)
+from streammetrics.core.histograms.cells import CellBlock, Cells, exact_mass, normal_mass
 from streammetrics.core.histograms.counting import counted, counted_parts
-from streammetrics.core.histograms.keys import Rows, sorted_rows
-from streammetrics.core.histograms.long import LongCells, split
-from streammetrics.core.histograms.lookup import CellIndex, Tally, placed, tallied
-from streammetrics.core.histograms.merging import merged as united
+from streammetrics.core.histograms.forms import (
+    Form,
+    Limits,
+    Run,
+    Sorting,
+    settled,
+    taking,
+    together,
+)
+from streammetrics.core.histograms.keys import Rows
+from streammetrics.core.histograms.long import LongCells, grown, split
+from streammetrics.core.histograms.merging import merged
 from streammetrics.core.histograms.removal import long_without, strangers, without
 from streammetrics.core.histograms.restoring import read_cells
-from streammetrics.core.histograms.waiting import SMALL, appended, checked, gathered, parts, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from streammetrics.core.histograms.keys import Codes, Floats
 
-_SLICE = 1 << 20  # rows counted at a time: bounds the scratch memory of an add
-_FEWEST = 1 << 16  # rows worth a pass over the cells
 _TOO_MANY_CELLS = 1 << 29
+
+
+class _State(NamedTuple):
+    """All rows, in one attribute: a reader in another thread finds them before or after a change.
+
+    Reads change how rows are held but not which, so several may settle the same ones.
+    """
+
+    form: Form  # of the rows whose scores float64 holds
+    long: tuple[LongCells, ...] = ()  # of the others, whose scores have tails
+    tailed: bool = False  # whether there ever were such
+    settled: bool = True  # no row waits, but in a run that there is no more to do for
 
 
 class DyadicHistogram:
@@ -76,20 +87,18 @@ class DyadicHistogram:
             raise ValueError(f"max_cells must be from 2 to 2**29, not {max_cells}")
         if classes not in {1, 2}:
             raise ValueError(f"classes must be 1 or 2, not {classes}")
-        self.max_cells = max_cells
-        self.classes = classes
-        self._cells = Cells.empty(classes)
-        self._waiting: tuple[Rows, ...] = ()
-        self._late: tuple[Rows, ...] = ()  # rows that were found to have no cell yet
-        self._tally = Tally()
-        self._index: CellIndex | None = None
-        self._scattered = False  # whether the cells are known not to fit an index
-        self._settled = True
-        # True while the state is one sorted run of at most max_cells unweighted rows: cells of
-        # millions of scores that occur once would take three times its memory.
-        self._is_run = False
-        self._long: tuple[LongCells, ...] = ()  # of rows whose scores have tails
-        self._tailed = False  # whether there ever were such
+        self._limits = Limits(max_cells, classes)
+        self._state = _State(Sorting(Cells.empty(classes)))
+
+    @property
+    def max_cells(self) -> int:
+        """The budget of occupied cells."""
+        return self._limits.max_cells
+
+    @property
+    def classes(self) -> int:
+        """How many classes of rows there are."""
+        return self._limits.classes
 
     def add(
         self,
@@ -102,115 +111,104 @@ class DyadicHistogram:
 
         ``codes`` are needed where there are two classes. Weights are positive and finite; None
         means 1 each. ``tails`` are those of `LongNumbers`, of which the scores are the heads.
-        Raises ``InvalidBatchError`` and leaves the state as it was otherwise.
+        That all of this is so is the business of the schema; nothing here is looked at twice.
         """
-        rows = checked(self.classes, scores, codes, weight)
-        work = self.fork()
+        if weight is not None and (weight == 1.0).all():
+            weight = None
+        rows = Rows(scores, codes, weight)
+        form, long, tailed, _ = self._state
         if tails is not None and tails.any():
-            long = tails != 0
-            work._take_long(rows.part(long), tails[long])
-            rows = rows.part(~long)
+            told = tails != 0
+            more = LongCells.of(rows.part(told), tails[told], self.classes)
+            long, tailed, rows = grown(long, more), True, rows.part(~told)
         if rows.scores.size:
-            work._take(rows)
-        self._become(work)
+            form = taking(form, rows, self._limits)
+        self._become(_State(form, long, tailed, settled=False))
 
     def merge(self, *others: DyadicHistogram) -> None:
         """Add the rows of other histograms of the same configuration, which are not changed."""
         for other in others:
-            if (self.max_cells, self.classes) != (other.max_cells, other.classes):
+            if self._limits != other._limits:
                 raise IncompatibleMetricsError(
                     f"cannot merge histograms with max_cells={other.max_cells}, "
                     f"classes={other.classes} into max_cells={self.max_cells}, "
                     f"classes={self.classes}"
                 )
-        every = [histogram.fork() for histogram in (self, *others)]
-        for work in every:
-            work._count_tally()
-        merged = type(self)(self.max_cells, self.classes)
-        first, *rest = (work._cells for work in every)
-        merged._cells, merged._settled = united(first, rest, self.max_cells), False
-        waiting = tuple(rows for work in every for rows in (*work._waiting, *work._late))
-        if size_of(waiting) > merged._room:
-            merged._count(waiting)
-        else:
-            merged._waiting = gathered(waiting)
-        merged._tailed = any(work._tailed for work in every)
-        merged._add_long([long for work in every for long in work._long])
-        self._become(merged)
+        every = [histogram._state for histogram in (self, *others)]
+        form: Form = together([state.form for state in every], self._limits)
+        long: tuple[LongCells, ...] = ()
+        for state in every:
+            for cells in state.long:
+                long = grown(long, cells)
+        self._become(_State(form, long, any(state.tailed for state in every), settled=False))
 
     def scaled(self, weight: float) -> Self:
         """The same rows, each of them weighing so many times as much, exactly."""
         cells, tails = self._canonical()
-        mass = normal_mass(times(exact_mass(cells.mass), weight))
-        return self._of(cells._replace(mass=mass), tails)
+        cells = cells._replace(mass=normal_mass(times(exact_mass(cells.mass), weight)))
+        long = LongCells.empty(self.classes) if self._state.tailed else None
+        if tails.size:
+            cells, long = split(cells, tails)
+        return self._of(cells, long)
 
     def minus(self, other: DyadicHistogram) -> Self:
         """The rows that are left without those of another, all of which must be here.
 
         Raises ``IncompatibleMetricsError`` where they are not, or where cells hold several scores.
         """
-        cells, theirs = self._read(), other._read()
-        if cells.level:
+        if self.level:
             raise IncompatibleMetricsError(
                 f"a histogram of more than {self.max_cells} distinct scores does not tell them "
                 "apart, so that none can be taken out: merge the states that are to stay"
             )
-        if theirs.level:
+        if other.level:
             raise strangers()
-        cells, long = self._plain(), self._long_cells()
-        twin = type(self)(self.max_cells, self.classes)
-        twin._cells = without(cells, other._plain())
-        long = long_without(long, other._long_cells())
-        twin._long, twin._tailed = ((long,), True) if long.size else ((), False)
-        return twin
+        long = long_without(self._long(), other._long())
+        return self._of(without(self._plain(), other._plain()), long if long.size else None)
 
     def fork(self) -> Self:
         """A snapshot that shares the arrays, none of which is ever written to again."""
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        twin._limits, twin._state = self._limits, self._state
         return twin
-
-    def _become(self, work: DyadicHistogram) -> None:
-        # In one assignment: a reader in another thread sees the rows before or after, and since
-        # reads change how rows are held but not which, several may settle the same ones.
-        self.__dict__ = work.__dict__
 
     @property
     def level(self) -> int:
         """0 with one cell per distinct score, else the binary logarithm of the cells' width."""
-        return self._read().level
+        form = self._read().form
+        return 0 if isinstance(form, Run) else form.cells.level
 
     @property
     def exact(self) -> bool:
         """Whether no cell holds several distinct scores."""
-        cells = self._read()
-        return cells.level == 0 or not bool(np.isnan(cells.scores).any())
+        form = self._read().form
+        if isinstance(form, Run):
+            return True
+        return form.cells.level == 0 or not bool(np.isnan(form.cells.scores).any())
 
     @property
     def nbytes(self) -> int:
         """Bytes held now."""
-        held = self.fork()  # another thread may settle this one
-        waiting = sum(rows.nbytes for rows in (*held._waiting, *held._late))
-        index = held._index.nbytes if held._index else 0
-        long = sum(cells.nbytes for cells in held._long)
-        return held._cells.nbytes + waiting + held._tally.nbytes + index + long
+        state = self._state
+        return state.form.nbytes + sum(cells.nbytes for cells in state.long)
 
     def totals(self) -> tuple[float, ...]:
         """What each class weighs over all cells: Python integers where all weights add up to such.
 
         Fractional totals are correctly rounded.
         """
-        cells = self._read()
-        if self._is_run:
-            rows = self._waiting[0]
+        form = self._read().form
+        if isinstance(form, Run):
+            rows = form.rows
             ones = 0 if rows.codes is None else int(np.count_nonzero(rows.codes))
             return (rows.scores.size - ones, ones)[: self.classes]
-        return self._whole(cells)[0].totals()
+        return self._whole(form.cells)[0].totals()
 
     @property
     def unit(self) -> int:
         """The power of two in which `cells` tells weights: 0 unless float64 could not hold them."""
-        return self._whole(self._read())[0].unit
+        form = self._read().form
+        return 0 if isinstance(form, Run) else self._whole(form.cells)[0].unit
 
     def cells(self) -> Iterator[CellBlock]:
         """Blocks of occupied cells in ascending order, some 2**16 cells each.
@@ -218,9 +216,12 @@ class DyadicHistogram:
         Counts are int64 where every one is an integer up to 2**53, as they are without weights;
         otherwise float64, correctly rounded, in units of ``2**unit``.
         """
-        parts: Iterable[Cells] = [self._whole(self._read())[0]]
-        if self._is_run:
-            parts = counted_parts(self._waiting[0], 0, self.classes)
+        form = self._read().form
+        parts: Iterable[Cells]
+        if isinstance(form, Run):
+            parts = counted_parts(form.rows, 0, self.classes)
+        else:
+            parts = [self._whole(form.cells)[0]]
         for cells in parts:
             yield from cells.blocks()
 
@@ -231,187 +232,68 @@ class DyadicHistogram:
         Where any score ever had a tail there are ``tails`` as well, empty past level 0.
         """
         cells, tails = self._canonical()
-        return cells.arrays() | ({"tails": tails} if self._tailed else {})
+        return cells.arrays() | ({"tails": tails} if self._state.tailed else {})
 
     @classmethod
     def from_arrays(cls, max_cells: int, classes: int, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Rebuild a histogram from its :meth:`arrays`; ``StateFormatError`` where they are not."""
-        histogram = cls(max_cells, classes)
-        histogram._cells, long = read_cells(max_cells, classes, arrays)
-        histogram._tailed = long is not None
-        histogram._long = (long,) if long is not None and long.size else ()
-        return histogram
+        return cls(max_cells, classes)._of(*read_cells(max_cells, classes, arrays))
 
     def check(self) -> None:
         """Verify every invariant of the state; ``StateFormatError`` names one that is broken."""
         read_cells(self.max_cells, self.classes, self.arrays())
 
-    # What follows changes the state step by step: on a fork, which then takes the place of `self`.
+    def _become(self, state: _State) -> None:
+        """Take a state in one assignment, with its long cells counted if they are too many."""
+        if sum(cells.size for cells in state.long) > self._limits.first:
+            state = self._settle(state)
+        self._state = state
 
-    def _take(self, rows: Rows) -> None:
-        """Take rows whose arrays are the caller's: count them, or keep copies."""
-        size, fresh = rows.scores.size, not self._waiting and not self._cells.ids.size
-        self._settled = False
-        if self._index and size >= SMALL:
-            self._place([rows])
-        elif fresh and rows.weight is None and _FEWEST <= size <= self.max_cells:
-            self._waiting, self._is_run = (sorted_rows([rows]),), True
-        elif size_of(self._waiting) + size > self._room:
-            waiting, self._waiting, self._is_run = (*self._waiting, rows), (), False
-            self._count(waiting)
-        else:
-            self._waiting, self._is_run = appended(self._waiting, rows.copy()), False
+    def _of(self, cells: Cells, long: LongCells | None) -> Self:
+        """A histogram of counted cells; None for long ones where there have never been any."""
+        twin = type(self)(self.max_cells, self.classes)
+        held = () if long is None or not long.size else (long,)
+        twin._state = _State(Sorting(cells), held, long is not None)
+        return twin
 
-    def _take_long(self, rows: Rows, tails: Floats) -> None:
-        """Take rows whose scores have tails."""
-        self._settled, self._tailed = False, True
-        self._add_long([LongCells.of(rows, tails, self.classes)])
+    def _read(self) -> _State:
+        """The state with every row counted, but where it is one sorted run."""
+        state = self._state
+        if not state.settled and (state.long or not isinstance(state.form, Run)):
+            state = self._state = self._settle(state)
+        return state
 
-    def _add_long(self, more: Sequence[LongCells]) -> None:
-        for cells in more:
-            last = cells
-            while self._long and self._long[-1].size <= last.size:
-                last = LongCells.union([self._long[-1], last])
-                self._long = self._long[:-1]
-            self._long += (last,)
-        if sum(cells.size for cells in self._long) > max(_FEWEST, 2 * self.max_cells):
-            self._settle()
+    def _settle(self, state: _State) -> _State:
+        """Leave no row uncounted, or only those of one sorted run.
 
-    @property
-    def _room(self) -> int:
-        """Rows that may wait without having looked for their cells."""
-        if not self._cells.ids.size:
-            return max(_FEWEST, 2 * self.max_cells)
-        if self._cells.level and not self._scattered:
-            return max(_FEWEST, self._cells.ids.size // 4)
-        return self._batch
-
-    @property
-    def _batch(self) -> int:
-        """Rows that are counted at a time."""
-        return max(_FEWEST, min(16 * self.max_cells, _SLICE), self.max_cells)
-
-    def _read(self) -> Cells:
-        """Cells of all rows but those with tails, unless the former are one sorted run."""
-        if not self._settled and (self._long or not self._is_run):
-            work = self.fork()
-            work._settle()
-            # One call of C, as is the one in `fork`: no thread sees or takes a half of it.
-            self.__dict__.update(work.__dict__)
-        return self._cells
+        Scores are told apart by their tails, or where there is no room put in wider cells. From
+        then on the level is at least 1, where cells can say that they hold several scores.
+        """
+        form = settled(state.form, self._limits, counted_whole=bool(state.long))
+        if not state.long or isinstance(form, Run):
+            return _State(form, state.long, state.tailed)
+        long = LongCells.union(state.long)
+        if form.cells.level or form.cells.ids.size + long.size > self.max_cells:
+            wide = long.widened(self.max_cells)
+            cells = merged(form.cells, [wide], self.max_cells).normal()
+            return _State(Sorting(cells), (), state.tailed)
+        return _State(form, (long,), state.tailed)
 
     def _plain(self) -> Cells:
-        """Cells of all rows but those with tails, also where these are one sorted run."""
-        cells = self._read()
-        return counted(self._waiting[0], 0, self.classes) if self._is_run else cells
+        """Cells of the rows without tails, also where these are one sorted run."""
+        form = self._read().form
+        return counted(form.rows, 0, self.classes) if isinstance(form, Run) else form.cells
 
-    def _long_cells(self) -> LongCells:
+    def _long(self) -> LongCells:
         """Cells of the rows with tails."""
-        self._read()
-        return self._long[0] if self._long else LongCells.empty(self.classes)
+        long = self._read().long
+        return long[0] if long else LongCells.empty(self.classes)
 
     def _canonical(self) -> tuple[Cells, Floats]:
         """The cells of all rows, and the tails of their scores where these are told apart."""
         return self._whole(self._plain())
 
-    def _of(self, cells: Cells, tails: Floats) -> Self:
-        """A histogram of what `_canonical` gives, which has seen tails where this one has."""
-        twin = type(self)(self.max_cells, self.classes)
-        twin._cells, twin._tailed = cells, self._tailed
-        if tails.size:
-            twin._cells, long = split(cells, tails)
-            twin._long = (long,)
-        return twin
-
     def _whole(self, cells: Cells) -> tuple[Cells, Floats]:
-        """The cells of all rows, and the tails of their scores where these are told apart."""
-        return self._long[0].beside(cells) if self._long else (cells, np.empty(0))
-
-    def _settle(self) -> None:
-        """Leave no row uncounted, or only those of one sorted run."""
-        waiting, self._waiting, self._is_run = self._waiting, (), False
-        size = size_of(waiting)
-        plain = not any(rows.weight is not None for rows in waiting)
-        if plain and 0 < size <= self.max_cells and not self._cells.ids.size:
-            run = sorted_rows(waiting)
-            distinct = 1 + int(np.count_nonzero(run.scores[1:] != run.scores[:-1]))
-            self._is_run = 2 * distinct > size and not self._long
-            if self._is_run:
-                self._waiting = (run,)
-            else:
-                self._cells = counted(run, 0, self.classes)
-        else:
-            self._count(waiting)
-            self._count_tally()
-            if self._late:
-                self._insert(())
-        if self._long:
-            self._settle_long()
-        self._cells = self._cells.normal()
-        self._settled = True
-
-    def _settle_long(self) -> None:
-        """Tell scores apart by their tails, or where there is no room put them in wider cells.
-
-        From then on the level is at least 1, where cells can say that they hold several scores.
-        """
-        long = LongCells.union(self._long)
-        self._long = (long,)
-        if self._cells.level or self._cells.ids.size + long.size > self.max_cells:
-            self._long, self._index, self._scattered = (), None, False
-            wide = long.widened(self.max_cells)
-            self._cells = united(self._cells, [wide], self.max_cells)
-
-    def _count(self, waiting: Sequence[Rows]) -> None:
-        """Find the cells of rows, or make them."""
-        # Twice the budget shows the level in one sort; later rows mostly have their cells.
-        first = self._batch if self._cells.level else max(_FEWEST, 2 * self.max_cells)
-        total = size_of(waiting)
-        first = total if total <= first + _FEWEST else first
-        for chunks in parts(waiting, first, self._batch):
-            worthwhile = 4 * size_of(chunks) >= self._cells.ids.size
-            if self._cells.level and not self._index and worthwhile:
-                self._index = None if self._scattered else CellIndex.of(self._cells)
-                self._scattered = self._index is None
-            if self._index:
-                self._place(chunks)
-            else:
-                self._insert(chunks)
-
-    def _place(self, chunks: Sequence[Rows]) -> None:
-        """Find the cells of rows."""
-        assert self._index is not None
-        self._tally, late = placed(self._cells, self._index, chunks, self._tally)
-        if late.scores.size:
-            self._late = appended(self._late, late)
-        # To count weights costs a pass over all digits of the cells, and one over counts is cheap.
-        passes = 4 if chunks[0].weight is not None else 1
-        if self._tally.size > max(8 * _FEWEST, passes * self._cells.ids.size):
-            self._count_tally()
-        if size_of(self._late) > max(_FEWEST, self._cells.ids.size // 2):
-            self._insert(())
-
-    def _count_tally(self) -> None:
-        """Count the rows whose cells were found."""
-        tally, self._tally = self._tally, Tally()
-        self._cells = tallied(self._cells, tally)
-        strays = sum(mixed.size for mixed in tally.mixed)
-        if self._index and 16 * strays > min(tally.size, self._cells.ids.size):
-            self._index = self._index.refreshed(self._cells, tally)
-
-    def _insert(self, chunks: Sequence[Rows]) -> None:
-        """Count rows by sorting them, and with them those that had no cell."""
-        self._count_tally()
-        rows = (*chunks, *self._late)
-        self._late, self._index, self._scattered = (), None, False
-        for weighted in (False, True):
-            group = [chunk for chunk in rows if (chunk.weight is not None) == weighted]
-            if group:
-                self._cells = united(self._cells, [self._cells_of(group)], self.max_cells)
-
-    def _cells_of(self, chunks: Sequence[Rows]) -> Cells:
-        rows = sorted_rows(chunks)
-        # A part never needs a higher level than the whole, so that cells which the budget cannot
-        # hold are not even made.
-        level = self._cells.level or fitting_level(rows.scores, 0, self.max_cells)
-        return counted(rows, level, self.classes)
+        """The cells of all rows, of those without tails."""
+        long = self._read().long
+        return long[0].beside(cells) if long else (cells, np.empty(0))

@@ -97,6 +97,14 @@ class LongCells(NamedTuple):
         return Cells(0, heads[order], heads[order], mass, cells.classes).normal(), tails[order]
 
 
+def grown(every: tuple[LongCells, ...], more: LongCells) -> tuple[LongCells, ...]:
+    """Return cells in parts of falling size, with more of them: each is united a few times."""
+    while every and every[-1].size <= more.size:
+        more = LongCells.union([every[-1], more])
+        every = every[:-1]
+    return (*every, more)
+
+
 def split(cells: Cells, tails: Floats) -> tuple[Cells, LongCells]:
     """Cells and long cells from which `LongCells.beside` makes both arguments."""
     mass, long, scores = exact_mass(cells.mass), tails != 0, cells.scores

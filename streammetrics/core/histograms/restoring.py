@@ -58,10 +58,7 @@ def read_cells(
         raise StateFormatError("the scores of a histogram hold -0.0 or a nan that is not ours")
     if level:
         _check_ids(ids, scores, mixed, level)
-        # At the level below, a cell of several scores is at most two cells.
-        # Tails, which only level 0 could tell apart, go straight to level 1.
-        told_apart = tailed and level == 1
-        if scores.size + np.count_nonzero(mixed) <= max_cells and not told_apart:
+        if _below(ids[mixed], level, tailed=tailed) + np.count_nonzero(~mixed) <= max_cells:
             raise StateFormatError(f"the cells fit a level below {level}")
     elif mixed.any():
         raise StateFormatError("a score of a histogram is nan at level 0")
@@ -84,6 +81,24 @@ def _read_tails(arrays: Mapping[str, NDArray[Any]], level: int, scores: Floats) 
     if not are_tails(scores, tails).all() or (np.signbit(tails) & (tails == 0)).any():
         raise StateFormatError("a tail of a score is not what float64 leaves of an integer")
     return tails
+
+
+def _below(mixed: NDArray[np.int64], level: int, *, tailed: bool) -> float:
+    """The most cells that cells of several scores can be at the level below.
+
+    At level 1 two doubles share a cell, and with tails all integers that are nearest to either.
+    """
+    if not tailed:
+        return 2.0 * mixed.size
+    first, last = cell_edges(mixed, level)
+    above = (first <= 2.0**64) & (last >= 2.0**53)
+    if not (above | ((first <= -(2.0**53)) & (last >= -(2.0**63)))).any():
+        raise StateFormatError("no cell of a histogram can hold the scores that had tails")
+    if level > 1:
+        return 2.0 * mixed.size
+    size = np.abs(np.concatenate([first, last]))
+    long = (size >= 2.0**53) & (size <= 2.0**64)
+    return float(np.where(long, np.spacing(np.where(long, size, 1.0)) + 1, 1.0).sum())
 
 
 def _check_ids(

@@ -1,44 +1,17 @@
-"""Rows of a histogram that wait to be counted: checked, gathered, cut into parts, measured."""
+"""Rows of a histogram that wait to be counted: gathered, cut into parts, measured."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.histograms.keys import Rows, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streammetrics.core.histograms.keys import Codes, Floats
 
 SMALL = 1 << 14  # rows of a chunk worth joining to the next
 MANY = 64  # chunks that merged histograms may wait in
-
-
-def checked(classes: int, scores: Floats, codes: Codes | None, weight: Floats | None) -> Rows:
-    """Rows of a batch; ``InvalidBatchError`` where they are not such of a histogram."""
-    if scores.dtype != np.float64 or scores.ndim != 1:
-        raise InvalidBatchError(f"scores are {scores.dtype} {scores.shape}, not float64 (n,)")
-    if (codes is None) != (classes == 1):
-        raise InvalidBatchError(f"codes are for two classes, and there are {classes}")
-    if np.isnan(scores.max(initial=-np.inf)):
-        raise InvalidBatchError("a score is nan")
-    if codes is not None:
-        if codes.dtype != np.uint8 or codes.shape != scores.shape:
-            raise InvalidBatchError(f"codes are {codes.dtype} {codes.shape}, not uint8 (n,)")
-        if codes.max(initial=0) >= classes:
-            raise InvalidBatchError(f"a code is {codes.max()}: codes are 0 and 1")
-    if weight is not None:
-        if weight.dtype != np.float64 or weight.shape != scores.shape:
-            raise InvalidBatchError(f"weights are {weight.dtype}{weight.shape}, not float64")
-        if not (weight.min(initial=1.0) > 0 and weight.max(initial=1.0) < np.inf):
-            raise InvalidBatchError("a weight is not positive and finite")
-        if (weight == 1.0).all():
-            weight = None
-    return Rows(scores, codes, weight)
 
 
 def size_of(chunks: Sequence[Rows]) -> int:

@@ -1,0 +1,221 @@
+"""How the rows of a histogram are held: the three forms there are, and how one becomes another.
+
+Nothing here is ever changed: rows are taken by making another form of them.
+
+==========  ===================================================================================
+`Run`       unweighted rows in one sorted run, at most the budget of cells: cells of millions of
+            scores that occur once would take three times its memory
+`Sorting`   cells of any level, and rows that wait to be sorted in among them
+`Placing`   cells past level 0 with the index that finds the cell of a row, rows that wait, the
+            places of rows that were found, and rows that have no cell yet
+==========  ===================================================================================
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from streammetrics.core.histograms.cells import Cells, fitting_level
+from streammetrics.core.histograms.counting import counted
+from streammetrics.core.histograms.keys import Rows, sorted_rows
+from streammetrics.core.histograms.lookup import CellIndex, Tally, placed, tallied
+from streammetrics.core.histograms.merging import merged
+from streammetrics.core.histograms.waiting import SMALL, appended, gathered, parts, size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SLICE = 1 << 20  # rows counted at a time: bounds the scratch memory of an add
+FEWEST = 1 << 16  # rows worth a pass over the cells
+
+
+class Limits(NamedTuple):
+    """What a histogram may hold: occupied cells, and classes of rows."""
+
+    max_cells: int
+    classes: int
+
+    @property
+    def first(self) -> int:
+        """Rows that wait before there are cells: twice the budget shows the level in one sort."""
+        return max(FEWEST, 2 * self.max_cells)
+
+    @property
+    def batch(self) -> int:
+        """Rows that are counted at a time."""
+        return max(FEWEST, min(16 * self.max_cells, SLICE), self.max_cells)
+
+
+class Run(NamedTuple):
+    """One sorted run of rows of weight one, no more than there may be cells."""
+
+    rows: Rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.rows.nbytes
+
+
+class Sorting(NamedTuple):
+    """Cells of a level, and rows that wait to be sorted in among them."""
+
+    cells: Cells
+    waiting: tuple[Rows, ...] = ()
+    scattered: bool = False  # whether the cells are known not to fit an index
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.cells.nbytes + sum(rows.nbytes for rows in self.waiting)
+
+
+class Placing(NamedTuple):
+    """Cells past level 0, their index, and rows that wait, have been found, or have no cell."""
+
+    cells: Cells
+    lookup: CellIndex
+    waiting: tuple[Rows, ...] = ()
+    tally: Tally = Tally()
+    late: tuple[Rows, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        rows = sum(rows.nbytes for rows in (*self.waiting, *self.late))
+        return self.cells.nbytes + self.lookup.nbytes + self.tally.nbytes + rows
+
+
+Form: TypeAlias = Run | Sorting | Placing
+
+
+def taking(form: Form, rows: Rows, limits: Limits) -> Form:
+    """Take rows whose arrays are the caller's: count them, or keep copies."""
+    size = rows.scores.size
+    if isinstance(form, Run):
+        form = Sorting(Cells.empty(limits.classes), (form.rows,))
+    if isinstance(form, Placing) and size >= SMALL:
+        return _placed(form, [rows], limits)
+    fresh = not form.waiting and not form.cells.ids.size
+    if fresh and rows.weight is None and FEWEST <= size <= limits.max_cells:
+        return Run(sorted_rows([rows]))
+    if size_of(form.waiting) + size > _room(form, limits):
+        return _counted(form._replace(waiting=()), (*form.waiting, rows), limits)
+    return form._replace(waiting=appended(form.waiting, rows.copy()))
+
+
+def together(forms: Sequence[Form], limits: Limits) -> Sorting | Placing:
+    """The rows of all forms."""
+    cells, waiting = [], []
+    for form in forms:
+        if isinstance(form, Run):
+            waiting.append(form.rows)
+            continue
+        waiting += form.waiting
+        if isinstance(form, Placing):
+            waiting += form.late
+            cells.append(tallied(form.cells, form.tally))
+        else:
+            cells.append(form.cells)
+    none = Cells.empty(limits.classes)
+    whole = Sorting(merged(cells[0], cells[1:], limits.max_cells) if cells else none)
+    if size_of(waiting) > _room(whole, limits):
+        return _counted(whole, waiting, limits)
+    return whole._replace(waiting=gathered(waiting))
+
+
+def settled(form: Form, limits: Limits, *, counted_whole: bool) -> Form:
+    """Leave no row uncounted, or only those of one run, unless it is to be `counted_whole`."""
+    if isinstance(form, Run):
+        form = Sorting(Cells.empty(limits.classes), (form.rows,))
+    waiting, form = form.waiting, form._replace(waiting=())
+    size = size_of(waiting)
+    plain = not any(rows.weight is not None for rows in waiting)
+    if plain and 0 < size <= limits.max_cells and not form.cells.ids.size:
+        run = sorted_rows(waiting)
+        distinct = 1 + int(np.count_nonzero(run.scores[1:] != run.scores[:-1]))
+        if 2 * distinct > size and not counted_whole:
+            return Run(run)
+        return Sorting(counted(run, 0, limits.classes))
+    form = _counted(form, waiting, limits)
+    if isinstance(form, Placing):
+        form = _inserted(form, (), limits) if form.late else _without_tally(form)
+    return form._replace(cells=form.cells.normal())
+
+
+def _room(form: Sorting | Placing, limits: Limits) -> int:
+    """Rows that may wait without having looked for their cells."""
+    if not form.cells.ids.size:
+        return limits.first
+    if form.cells.level and not (isinstance(form, Sorting) and form.scattered):
+        return max(FEWEST, form.cells.ids.size // 4)
+    return limits.batch
+
+
+def _counted(form: Sorting | Placing, waiting: Sequence[Rows], limits: Limits) -> Sorting | Placing:
+    """Find the cells of rows, or make them."""
+    first = limits.batch if form.cells.level else limits.first  # later rows mostly have cells
+    total = size_of(waiting)
+    first = total if total <= first + FEWEST else first
+    for chunks in parts(waiting, first, limits.batch):
+        worthwhile = 4 * size_of(chunks) >= form.cells.ids.size
+        if isinstance(form, Sorting) and form.cells.level and worthwhile and not form.scattered:
+            lookup = CellIndex.of(form.cells)
+            form = (
+                form._replace(scattered=True)
+                if lookup is None
+                else Placing(form.cells, lookup, form.waiting)
+            )
+        if isinstance(form, Placing):
+            form = _placed(form, chunks, limits)
+        else:
+            form = _inserted(form, chunks, limits)
+    return form
+
+
+def _placed(form: Placing, chunks: Sequence[Rows], limits: Limits) -> Sorting | Placing:
+    """Find the cells of rows."""
+    tally, late = placed(form.cells, form.lookup, chunks, form.tally)
+    form = form._replace(tally=tally)
+    if late.scores.size:
+        form = form._replace(late=appended(form.late, late))
+    # To count weights costs a pass over all digits of the cells, and one over counts is cheap.
+    passes = 4 if chunks[0].weight is not None else 1
+    if tally.size > max(8 * FEWEST, passes * form.cells.ids.size):
+        form = _without_tally(form)
+    if size_of(form.late) > max(FEWEST, form.cells.ids.size // 2):
+        return _inserted(form, (), limits)
+    return form
+
+
+def _without_tally(form: Placing) -> Placing:
+    """Count the rows whose cells were found."""
+    tally, cells = form.tally, tallied(form.cells, form.tally)
+    lookup, strays = form.lookup, sum(mixed.size for mixed in tally.mixed)
+    if 16 * strays > min(tally.size, cells.ids.size):
+        lookup = lookup.refreshed(cells, tally)
+    return form._replace(cells=cells, lookup=lookup, tally=Tally())
+
+
+def _inserted(form: Sorting | Placing, chunks: Sequence[Rows], limits: Limits) -> Sorting:
+    """Count rows by sorting them, and with them those that had no cell."""
+    rows = list(chunks)
+    if isinstance(form, Placing):
+        form = _without_tally(form)
+        rows += form.late
+    cells = form.cells
+    for weighted in (False, True):
+        group = [chunk for chunk in rows if (chunk.weight is not None) == weighted]
+        if group:
+            cells = merged(cells, [_cells_of(group, cells.level, limits)], limits.max_cells)
+    return Sorting(cells, form.waiting)
+
+
+def _cells_of(chunks: Sequence[Rows], level: int, limits: Limits) -> Cells:
+    rows = sorted_rows(chunks)
+    # A part never needs a higher level than the whole, so that cells which the budget cannot hold
+    # are not even made.
+    level = level or fitting_level(rows.scores, 0, limits.max_cells)
+    return counted(rows, level, limits.classes)
