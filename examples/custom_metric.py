@@ -5,23 +5,24 @@ Run: python examples/custom_metric.py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import numpy as np
 
 import streammetrics as sm
-from streammetrics.metrics.classification.base import ContingencyMetric
-from streammetrics.testing import check_laws
-
-if TYPE_CHECKING:
-    from streammetrics.metrics.classification.view import Confusion
+from streammetrics.authoring import AtLeast, Confusion, ContingencyMetric, check_metric
 
 
-class ExpectedProfit(ContingencyMetric):
-    """Mean profit of a decision: what a hit earns less what a false alarm costs."""
+class ExpectedProfit(ContingencyMetric[float]):
+    """Mean profit of a decision: what a hit `earns` less what a false alarm `costs`.
 
-    earns: float = 10.0
-    costs: float = 1.0
+    Example:
+        >>> ExpectedProfit(costs=2).update([0, 1, 1, 0], [1, 1, 0, 0]).compute()
+        2.0
+    """
+
+    earns: Annotated[float, AtLeast(0)] = 10.0
+    costs: Annotated[float, AtLeast(0)] = 1.0
 
     def read(self, table: Confusion) -> float:
         """Return the profit per row."""
@@ -30,13 +31,13 @@ class ExpectedProfit(ContingencyMetric):
 
 
 def main() -> None:
-    """Check the laws, then use the metric next to others."""
+    """Check all of it, then use the metric next to others."""
     rng = np.random.default_rng(0)
     y = (rng.random(10_000) < 0.1).astype(int)
     score = np.clip(0.3 * y + rng.normal(0.3, 0.15, y.size), 0.0, 1.0)
 
-    check_laws(ExpectedProfit(threshold=0.5), {"y_true": y[:200], "y_score": score[:200]})
-    print("the laws hold")
+    check_metric(ExpectedProfit(threshold=0.5), {"y_true": y[:200], "y_score": score[:200]})
+    print("nothing is missing, and the laws hold")
 
     suite = sm.MetricSet(
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import os
@@ -54,7 +55,7 @@ def test_python_blocks(page, tmp_path, monkeypatch):
     for line, text in blocks(page, "python"):
         if not all(map(importable, asked_for(text))):
             left_out += 1
-        elif ">>> " in text:
+        elif text.lstrip().startswith(">>> "):
             test = doctest.DocTestParser().get_doctest(text, names, page.name, str(page), line)
             test.globs = names
             assert runner.run(test, clear_globs=False).failed == 0, f"{page.name}, line {line}"
@@ -108,3 +109,24 @@ def test_shell_commands(page, folder):
                 check=False,
             )
             assert done.returncode == 0, f"{page.name}, line {line}: {command}\n{done.stderr}"
+
+
+def test_authors_need_one_import_and_few_lines():
+    page = ROOT / "docs" / "extending.md"
+    trees = [ast.parse(text) for _, text in blocks(page, "python")]
+    modules = {
+        name
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
+    }  # fmt: skip
+    assert modules == {"numpy", "streammetrics", "streammetrics.authoring", "typing"}
+    lines = {
+        node.name: node.end_lineno - node.lineno + 1
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    assert lines["Skill"] <= 15
+    assert lines["LogSum"] <= 30

@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,9 +35,9 @@ from streammetrics.core.results.values import Interval
 from streammetrics.core.stateful import from_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = ["check_laws", "same_value", "split_rows"]
+__all__ = ["check_laws", "laws", "same_value", "split_rows"]
 
 M = TypeVar("M", Metric, MetricSet)
 Rows = dict[str, Any]
@@ -54,24 +55,24 @@ def check_laws(metric: M, rows: Mapping[str, Any], *, seed: int = 0, trials: int
     Raises:
         AssertionError: A law does not hold; the message names it.
     """
+    for check in laws(metric, rows, seed=seed, trials=trials):
+        check()
+
+
+def laws(
+    metric: M, rows: Mapping[str, Any], *, seed: int = 0, trials: int = 4
+) -> Iterator[Callable[[], None]]:
+    """Yield the checks of `check_laws` one by one; each raises `AssertionError` by itself."""
     rng = np.random.default_rng(seed)
     empty = metric.copy().reset()
     whole = _fed(empty, [dict(rows)])
-    expected, n = whole.to_bytes(), _length(rows)
-    for _ in range(trials):
-        order = rng.permutation(n)
-        batches = split_rows(_taken(rows, order), rng)
-        _same(_fed(empty, batches), expected, "rows in another order and other batches")
-        shards = [_fed(empty, [batch]) for batch in batches]
-        before = [shard.to_bytes() for shard in shards]
-        _same(_tree(shards, rng), expected, "shards merged in a random tree")
-        after = [shard.to_bytes() for shard in shards]
-        _true(before == after, "merge leaves its arguments untouched")
-    _check_monoid(empty, whole, expected, rows, rng)
-    _check_travels(empty, expected, rows)
-    _check_readings(whole, expected)
-    _check_independence(empty, whole, expected, rows)
-    _check_refusals(empty, whole, expected, rows)
+    expected = whole.to_bytes()
+    yield partial(_check_splits, empty, expected, rows, rng, trials)
+    yield partial(_check_monoid, empty, whole, expected, rows, rng)
+    yield partial(_check_travels, empty, expected, rows)
+    yield partial(_check_readings, whole, expected)
+    yield partial(_check_independence, empty, whole, expected, rows)
+    yield partial(_check_refusals, empty, whole, expected, rows)
 
 
 def split_rows(rows: Mapping[str, Any], rng: np.random.Generator) -> list[Rows]:
@@ -95,6 +96,21 @@ def same_value(a: Any, b: Any) -> bool:
         if left.dtype == object
         else left.tobytes() == right.tobytes()
     )
+
+
+def _check_splits(
+    empty: M, expected: bytes, rows: Mapping[str, Any], rng: np.random.Generator, trials: int
+) -> None:
+    n = _length(rows)
+    for _ in range(trials):
+        order = rng.permutation(n)
+        batches = split_rows(_taken(rows, order), rng)
+        _same(_fed(empty, batches), expected, "rows in another order and other batches")
+        shards = [_fed(empty, [batch]) for batch in batches]
+        before = [shard.to_bytes() for shard in shards]
+        _same(_tree(shards, rng), expected, "shards merged in a random tree")
+        after = [shard.to_bytes() for shard in shards]
+        _true(before == after, "merge leaves its arguments untouched")
 
 
 def _check_monoid(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any], rng: Any) -> None:

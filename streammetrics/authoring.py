@@ -1,0 +1,176 @@
+"""All that the author of a metric or a statistic needs, from one place.
+
+    >>> from streammetrics.authoring import ContingencyMetric, check_metric
+    >>> class ErrorRate(ContingencyMetric[float]):
+    ...     def read(self, table):
+    ...         return 1 - self.ratio(table.hits, table.total)
+    >>> ErrorRate(threshold=0.5).update([0, 1, 1], [0.2, 0.7, 0.4]).compute()
+    0.33333333333333337
+
+Families with their inputs, parameters and averages, and what their metrics read; statistics that
+are there to be shared; and for a statistic of your own its fields, columns and exact sums. See
+``docs/extending.md``.
+"""
+
+from streammetrics.core.columns.labels import Label, Labels
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.schema import Field, Schema
+from streammetrics.core.columns.scored import ScoredLabels
+from streammetrics.core.columns.scores import Scores
+from streammetrics.core.configured import require
+from streammetrics.core.constraints import (
+    Above,
+    AtLeast,
+    Between,
+    Bins,
+    Constraint,
+    MaxPairs,
+    MaxPoints,
+    NanPolicy,
+    OrNan,
+    Outside,
+    Positive,
+    Satisfies,
+    Seed,
+    Share,
+)
+from streammetrics.core.errors import InvalidBatchError, StateFormatError, StreamMetricsError
+from streammetrics.core.exact.rounding import nearest, root
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.field import StateField
+from streammetrics.core.fields.histograms import Histograms
+from streammetrics.core.fields.plain import Extreme, Width
+from streammetrics.core.fields.sums import NamedSums, Sum
+from streammetrics.core.fields.tables import PairTable
+from streammetrics.core.metric import Metric
+from streammetrics.core.results.curves import Curves, Points
+from streammetrics.core.results.values import Interval, KeyedValues, LabelledArray, Report
+from streammetrics.core.statistic import Statistic
+from streammetrics.core.types import Floats, Ints
+from streammetrics.metrics.aggregation import Aggregate
+from streammetrics.metrics.averages import ZeroDivision, mean_of_classes
+from streammetrics.metrics.classification.base import AveragedMetric, ContingencyMetric
+from streammetrics.metrics.classification.view import Confusion
+from streammetrics.metrics.clustering.base import LabelingMetric
+from streammetrics.metrics.clustering.pairs import PairMetric, Pairs
+from streammetrics.metrics.clustering.points import InternalMetric, SampledMetric
+from streammetrics.metrics.clustering.view import Overlap
+from streammetrics.metrics.correlation.rank import RankCorrelation
+from streammetrics.metrics.ranking.base import AtK, RankingMetric, UpToK
+from streammetrics.metrics.ranking.view import Ranking
+from streammetrics.metrics.regression.base import RegressionMetric, averaged
+from streammetrics.metrics.regression.losses import MeanLoss, RootMeanLoss
+from streammetrics.metrics.regression.moments import VarianceRatio
+from streammetrics.metrics.regression.quantiles import ErrorQuantile
+from streammetrics.metrics.scores.base import ClassScoreMetric, ScoredMetric, ScoreMetric
+from streammetrics.metrics.scores.view import Staircase, Steps, staircases
+from streammetrics.statistics.clusters.sample import PointSample
+from streammetrics.statistics.clusters.sums import ClusterSums
+from streammetrics.statistics.pairs.histogram import PairHistogram
+from streammetrics.statistics.rankings.buffer import RankingBuffer
+from streammetrics.statistics.scores.histogram import ScoreHistogram
+from streammetrics.statistics.scores.losses import ProbabilityLossSum
+from streammetrics.statistics.sums.extremes import Extremes
+from streammetrics.statistics.sums.losses import LossSum
+from streammetrics.statistics.sums.moments import Moments
+from streammetrics.statistics.sums.values import ValueHistogram
+from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
+from streammetrics.statistics.tables.threshold import ThresholdTable
+from streammetrics.testing import check_laws, check_metric, same_value, split_rows
+
+__all__ = [
+    "Above",
+    "Aggregate",
+    "Amount",
+    "AtK",
+    "AtLeast",
+    "AveragedMetric",
+    "Between",
+    "Bins",
+    "ClassScoreMetric",
+    "ClusterSums",
+    "Confusion",
+    "Constraint",
+    "ContingencyMetric",
+    "ContingencyTable",
+    "Curves",
+    "ErrorQuantile",
+    "ExactSum",
+    "Extreme",
+    "Extremes",
+    "Field",
+    "Floats",
+    "Histograms",
+    "InternalMetric",
+    "Interval",
+    "Ints",
+    "InvalidBatchError",
+    "KeyedValues",
+    "Label",
+    "LabelPairs",
+    "LabelingMetric",
+    "LabelledArray",
+    "Labels",
+    "LossSum",
+    "MaxPairs",
+    "MaxPoints",
+    "MeanLoss",
+    "Metric",
+    "Moments",
+    "NamedSums",
+    "NanPolicy",
+    "Numbers",
+    "OrNan",
+    "Outside",
+    "Overlap",
+    "PairHistogram",
+    "PairMetric",
+    "PairTable",
+    "Pairs",
+    "PointSample",
+    "Points",
+    "Positive",
+    "ProbabilityLossSum",
+    "RankCorrelation",
+    "Ranking",
+    "RankingBuffer",
+    "RankingMetric",
+    "RegressionMetric",
+    "Report",
+    "RootMeanLoss",
+    "SampledMetric",
+    "Satisfies",
+    "Schema",
+    "ScoreHistogram",
+    "ScoreMetric",
+    "ScoredLabels",
+    "ScoredMetric",
+    "Scores",
+    "Seed",
+    "Share",
+    "Staircase",
+    "StateField",
+    "StateFormatError",
+    "Statistic",
+    "Steps",
+    "StreamMetricsError",
+    "Sum",
+    "ThresholdTable",
+    "UpToK",
+    "ValueHistogram",
+    "VarianceRatio",
+    "Weight",
+    "Width",
+    "ZeroDivision",
+    "averaged",
+    "check_laws",
+    "check_metric",
+    "mean_of_classes",
+    "nearest",
+    "require",
+    "root",
+    "same_value",
+    "split_rows",
+    "staircases",
+]

@@ -1,0 +1,348 @@
+"""Everything that is missing or broken in a metric, in one report to its author.
+
+>>> import numpy as np
+>>> import streammetrics as sm
+>>> from streammetrics.testing import check_metric
+>>> check_metric(sm.Mean, {"values": np.array([0.5, 0.25, 0.25, -3.0])})
+"""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import math
+import sys
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import numpy as np
+
+from streammetrics.core.errors import EstimateWarning, StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import plain
+from streammetrics.core.statistic import Statistic
+from streammetrics.testing.laws import laws, split_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["check_metric"]
+
+_THREADS = 4
+_ROWS = 24  # made up where the author gives none
+# Numbers that a metric has to take or to refuse with words, each beside ordinary ones.
+_HOSTILE = (
+    5e-324, -5e-324, 2.0**-1022, -0.0, 0.0, 1.0, -1.0, 1e16, 1.7e308, -1.7e308, math.inf,
+    -math.inf, math.nan,
+)  # fmt: skip
+
+Finding = tuple[str, str]  # what it is about, and what to do
+
+
+def check_metric(
+    metric: Metric | type[Metric], rows: Mapping[str, Any] | None = None, *, seed: int = 0
+) -> None:
+    """Tell everything that is missing or broken in a metric, at once.
+
+    Its documentation and whether the example in it runs; parameters and statistics; the signature
+    of `update`; the laws of `check_laws` on the rows given; numbers that are hard for it; what it
+    gives without rows; its bounds; many threads at a time.
+
+    Args:
+        metric: The metric, or its class where it can be made without parameters.
+        rows: Columns by input name, 20 to 1000 rows that are hard for the metric: ties, repeated
+            rows, rows that cancel. ``None``: made up from the kinds of its columns.
+        seed: Of random splits and orders.
+
+    Raises:
+        AssertionError: Something was found; the message lists all of it.
+    """
+    cls = metric if isinstance(metric, type) else type(metric)
+    if not issubclass(cls, Metric):
+        raise TypeError(f"expected a metric or its class, not a {cls.__name__}")
+    findings = list(_of_class(cls))
+    made = _made(metric, findings)
+    if made is not None:
+        findings += _of_object(made, rows, seed)
+    if findings:
+        count = f"{len(findings)} finding{'s' * (len(findings) > 1)}"
+        lines = [f"{place}. {about}: {told}" for place, (about, told) in enumerate(findings, 1)]
+        raise AssertionError("\n".join([f"{cls.__name__} has {count}:", *lines]))
+
+
+def _made(metric: Metric | type[Metric], findings: list[Finding]) -> Metric | None:
+    """Return an empty metric; why there is none is a finding."""
+    if not isinstance(metric, type):
+        return metric.copy().reset()
+    if inspect.isabstract(metric):
+        missing = ", ".join(sorted(metric.__abstractmethods__))
+        findings.append(("class", f"it does not say {missing}: write these methods"))
+        return None
+    needed = [name for name, known in metric._parameters.items() if known.required]
+    if needed:
+        asked = f"parameters without a default ({', '.join(needed)})"
+        findings.append(("class", f"it has {asked}: pass an object, not the class"))
+        return None
+    try:
+        return metric()
+    except Exception as error:
+        findings.append(("class", f"it cannot be made without parameters: {_said(error)}"))
+        return None
+
+
+def _of_class(cls: type[Metric]) -> Iterator[Finding]:
+    """Yield what is found without an object: documentation, types and parameters."""
+    text = inspect.cleandoc(cls.__dict__.get("__doc__") or "")
+    if not text:
+        yield "documentation", "the class has no docstring: say what it is, and its formula"
+    elif ">>> " not in text:
+        yield "documentation", 'the docstring has no example: show one under "Example:"'
+    else:
+        yield from _of_example(cls, text)
+    inherited = " ".join(base.__doc__ or "" for base in cls.__mro__)
+    for name in cls._parameters:
+        if name not in inherited:
+            yield "documentation", f'the parameter {name} is not described under "Args:"'
+    for name, value in vars(cls).items():
+        if not name.startswith("_") and isinstance(value, bool | int | float | str | list | dict):
+            yield "parameters", f"{name} has no annotation, so it is no parameter: give it a type"
+    said = [
+        argument
+        for base in cls.__mro__
+        for generic in base.__dict__.get("__orig_bases__", ())
+        for argument in get_args(generic)
+        if not isinstance(argument, TypeVar)
+    ]
+    if not said:
+        yield "types", f"nobody knows what its value is: write class {cls.__name__}(Metric[float])"
+    if "<locals>" in cls.__qualname__:
+        yield "class", "it is defined inside a function, where pickle does not find it: move it out"
+
+
+def _of_example(cls: type[Metric], text: str) -> Iterator[Finding]:
+    names = dict(vars(sys.modules[cls.__module__])) | {cls.__name__: cls}
+    test = doctest.DocTestParser().get_doctest(text, names, cls.__name__, None, None)
+    told: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        failed, _ = doctest.DocTestRunner().run(test, out=told.append)
+    if failed:
+        lines = [line.strip() for line in "".join(told).splitlines()]
+        first = next((i for i, line in enumerate(lines) if line == "Failed example:"), 0)
+        brief = " ".join(filter(None, lines[first:]))
+        yield "documentation", f"the example does not run as it is written. {brief[:300]}"
+
+
+def _of_object(metric: Metric, rows: Mapping[str, Any] | None, seed: int) -> Iterator[Finding]:
+    """Yield what is found with an object and rows."""
+    yield from _of_parameters(metric)
+    broken = list(_of_statistics(metric))
+    yield from broken
+    yield from _of_nothing(metric)
+    if broken:
+        return
+    columns = made_up(metric) if rows is None else {n: np.asarray(c) for n, c in rows.items()}
+    try:
+        metric.copy().feed(columns).to_bytes()
+    except Exception as error:
+        advice = "pass rows that it takes" if rows is None else "these rows are to be fed"
+        yield "rows", f"they are refused, so nothing else was checked ({advice}): {_said(error)}"
+        return
+    yield from _of_update(metric, columns)
+    yield from _of_laws(metric, columns, seed, "")
+    yield from _of_bounds(metric, columns)
+    yield from _of_threads(metric, columns, seed)
+    yield from _of_hostile(metric, columns, seed)
+
+
+def _of_parameters(metric: Metric) -> Iterator[Finding]:
+    try:
+        twin = type(metric)(**metric.config)
+        hash(metric._key)
+    except Exception as error:
+        yield "parameters", f"it cannot be made again from its own: {_said(error)}"
+        return
+    if twin._key != metric._key:
+        yield "parameters", "made again from its own it is another: let check_parameters be stable"
+
+
+def _of_statistics(metric: Metric) -> Iterator[Finding]:
+    first, second = metric.statistics(), metric.statistics()
+    if not isinstance(first, tuple) or not all(isinstance(s, Statistic) for s in first):
+        yield "statistics", f"statistics() gives {first!r}: return a tuple of statistics"
+        return
+    if any(one is other for one in first for other in second):
+        yield "statistics", "statistics() gives the same objects twice: make new ones"
+    if [s._key for s in first] != [s._key for s in second]:
+        yield "statistics", "statistics() gives others each time: let it depend on parameters only"
+
+
+def _of_nothing(metric: Metric) -> Iterator[Finding]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            value = metric.copy().compute()
+        except Exception as error:
+            yield "no rows", f"compute() raises: {_said(error)}; return nan there"
+            return
+    numbers = list(_numbers(plain(value)))
+    if any(number == number and number != 0 for number in numbers):  # noqa: PLR0124 - the test for nan
+        yield "no rows", f"compute() makes up {value!r}: return nan where nothing is defined"
+    odd = [warning for warning in caught if warning.category is not UndefinedMetricWarning]
+    if odd:
+        yield "no rows", f"compute() warns by itself ({odd[0].message}): test for it and return nan"
+
+
+def _of_update(metric: Metric, rows: Mapping[str, Any]) -> Iterator[Finding]:
+    expected = metric.copy().feed(rows).to_bytes()
+    asked = inspect.signature(metric.update).parameters
+    lacking = [name for name in metric.inputs if name in rows and name not in asked]
+    if lacking and not any(p.kind is p.VAR_KEYWORD for p in asked.values()):
+        yield "update", f"it does not take {', '.join(lacking)}, which the statistics read"
+        return
+    fed = metric.copy()
+    try:
+        back = fed.update(**rows)
+    except Exception as error:
+        yield "update", f"rows by name are refused: {_said(error)}"
+        return
+    if back is not fed:
+        yield "update", "it does not return the metric: end with `return self.feed(...)`"
+    if fed.to_bytes() != expected:
+        yield "update", "what it feeds are not the columns that it is given"
+
+
+def _of_laws(metric: Metric, rows: Mapping[str, Any], seed: int, of: str) -> Iterator[Finding]:
+    checks = laws(metric, rows, seed=seed)
+    while True:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UndefinedMetricWarning)
+                warnings.simplefilter("ignore", EstimateWarning)
+                check = next(checks, None)
+                if check is None:
+                    return
+                check()
+        except AssertionError as error:
+            yield "laws", f"{str(error).removeprefix('law broken: ')}: this does not hold{of}"
+        except Exception as error:
+            yield "laws", f"they cannot be checked{of}: {_said(error)}"
+
+
+def _of_bounds(metric: Metric, rows: Mapping[str, Any]) -> Iterator[Finding]:
+    fed = metric.copy().feed(rows)
+    try:
+        low, high = (list(_numbers(plain(side))) for side in fed.bounds())
+        exact = fed.exact
+    except Exception as error:
+        yield "bounds", f"they cannot be read: {_said(error)}"
+        return
+    if any(a > b for a, b in zip(low, high, strict=False)):
+        yield "bounds", "the lower one lies above the upper one"
+    if exact and any(a < b for a, b in zip(low, high, strict=False)):
+        yield "bounds", "they lie apart where `exact` says that the value is known: see is_exact()"
+
+
+def _of_threads(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[Finding]:
+    shared, raised = metric.copy(), list[BaseException]()
+    batches = split_rows(rows, np.random.default_rng(seed)) * _THREADS
+
+    def work(place: int) -> None:
+        try:
+            for batch in batches[place::_THREADS]:
+                shared.feed(batch)
+                _read(shared)
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(_THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    alone = metric.copy()
+    for batch in batches:
+        alone.feed(batch)
+    if raised:
+        yield "threads", f"several at a time raise: {_said(raised[0])}"
+    elif shared.to_bytes() != alone.to_bytes():
+        yield "threads", "several at a time lose rows: let update() rebind attributes, never write"
+
+
+def _of_hostile(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[Finding]:
+    """Feed numbers that are hard: each is taken or refused with words, and then laws hold."""
+    for name in (n for n, column in rows.items() if np.asarray(column).dtype.kind == "f"):
+        taken = []
+        for number in _HOSTILE:
+            hard = {**rows, name: np.where(np.arange(len(rows[name])) == 0, number, rows[name])}
+            fed = metric.copy().feed(rows)
+            before = fed.to_bytes()
+            try:
+                fed.feed(hard)
+            except StreamMetricsError:
+                if fed.to_bytes() != before:
+                    yield "all or nothing", f"refusing {name}={number!r} has changed the state"
+            except Exception as error:
+                told = f"{name}={number!r} raises {_said(error)}"
+                yield "hostile values", f"{told}: let the schema refuse what the metric cannot take"
+            else:
+                taken.append(number)
+                yield from _of_reading(fed, f"{name}={number!r}")
+        if any(number != number for number in taken):  # noqa: PLR0124 - the test for nan
+            yield "hostile values", f"nan in {name} is taken: let the schema refuse it"
+        column = np.asarray(rows[name]).copy()
+        some = [number for number in taken if math.isfinite(number)][: len(column) // 2]
+        column[: len(some)] = some
+        found = list(_of_laws(metric, {**rows, name: column}, seed, f" where {name} is hard"))
+        yield from found[:1]
+
+
+def _of_reading(metric: Metric, where: str) -> Iterator[Finding]:
+    try:
+        metric.to_bytes()
+    except Exception as error:
+        told = f"{where}: its statistic refuses what its schema has taken: {_said(error)}"
+        yield "hostile values", told
+        return
+    try:
+        _read(metric)
+    except Exception as error:
+        yield "hostile values", f"compute() with {where} raises {_said(error)}"
+
+
+def _read(metric: Metric) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        warnings.simplefilter("ignore", EstimateWarning)
+        metric.compute()
+
+
+def made_up(metric: Metric) -> dict[str, Any]:
+    """Return rows for a metric, from the kinds of its columns: ties and repeated rows included."""
+    place = np.arange(_ROWS)
+    first: dict[str, Any] = {
+        "label": place % 2,
+        "id": place % 5,
+        "number": (place * 7 % 11 + 1) / 16,
+    }
+    later = {"label": place % 2 ^ (place % 3 == 0), "id": place, "number": (place % 4 + 1) / 8}
+    schemas = [statistic.schema for statistic in metric.statistics()]
+    columns: dict[str, Any] = {}
+    seen = set()
+    for name, kind in {n: k for schema in schemas for n, k in schema.kinds.items()}.items():
+        columns[name] = (later if kind in seen else first)[kind]
+        seen.add(kind)
+    return columns
+
+
+def _numbers(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(item)
+    elif isinstance(value, int | float):
+        yield value
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

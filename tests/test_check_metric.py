@@ -1,0 +1,399 @@
+"""`check_metric` tells all that is missing or broken: a metric here is broken for each finding."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from streammetrics.authoring import (
+    AveragedMetric,
+    Confusion,
+    ContingencyMetric,
+    ExactSum,
+    Metric,
+    Moments,
+    Numbers,
+    Schema,
+    Statistic,
+    Sum,
+    check_metric,
+)
+
+VALUES = {"values": np.array([0.5, 0.25, 0.25, -3.0, 1e9, 1.0] * 5)}
+
+
+class Sums(Statistic):
+    """Exact sums of the values and the weights."""
+
+    total = Sum()
+    rows = Sum()
+
+    @property
+    def schema(self):
+        return Schema((Numbers("values"),))
+
+    def update(self, values, *, weight):
+        self.total += ExactSum.of(values, weight)
+        self.rows += ExactSum.of(np.ones(len(values)), weight)
+
+
+class Whole(Metric[float]):
+    """The mean of values that are all there, Σ x / n.
+
+    Example:
+        >>> Whole().update([1.0, 2.0]).compute()
+        1.5
+    """
+
+    def statistics(self):
+        return (Sums(),)
+
+    def update(self, values, *, sample_weight=None):
+        return self.feed({"values": values, "sample_weight": sample_weight})
+
+    def readout(self, sums):
+        rows = sums.rows.to_float()
+        return sums.total.to_float() / rows if rows else float("nan")
+
+
+class Undocumented(Whole):
+    def readout(self, sums):
+        return super().readout(sums)
+
+
+class WithoutExample(Whole):
+    """The mean."""
+
+
+class WrongExample(Whole):
+    """The mean.
+
+    Example:
+        >>> WrongExample().update([1.0, 2.0]).compute()
+        2.5
+    """
+
+
+class UnsaidParameter(Whole):
+    """The mean, times something.
+
+    Example:
+        >>> UnsaidParameter().update([1.0, 2.0]).compute()
+        1.5
+    """
+
+    multiplier: float = 1.0
+
+
+class NoParameter(Whole):
+    """The mean.
+
+    Example:
+        >>> NoParameter().update([1.0, 2.0]).compute()
+        1.5
+    """
+
+    scale = 2.0
+
+
+class Unsaid(Metric):  # type: ignore[type-arg]  # on purpose
+    """The mean of nobody knows what.
+
+    Example:
+        >>> 1 + 1
+        2
+    """
+
+    statistics, update, readout = Whole.statistics, Whole.update, Whole.readout
+
+
+class Unfinished(Metric[float]):
+    """Says nothing of its statistics."""
+
+
+class Needy(Whole):
+    """The mean for a `reason`."""
+
+    reason: str
+
+
+class Unstable(Whole):
+    """The mean, with a `factor` that grows."""
+
+    factor: float = 1.0
+
+    def check_parameters(self):
+        self.factor = self.factor + 1
+
+
+class NoTuple(Whole):
+    """The mean of a statistic that comes alone."""
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        type(self).statistics = lambda self: Sums()
+
+
+class SameObject(Whole):
+    """The mean of a statistic that is kept."""
+
+    kept = (Sums(),)
+
+    def statistics(self):
+        return self.kept
+
+
+class MadeUp(Whole):
+    """The mean, 1 without rows."""
+
+    def readout(self, sums):
+        return super().readout(sums) if sums.rows.to_float() else 1.0
+
+
+class Raising(Whole):
+    """The mean, without a thought of no rows."""
+
+    def readout(self, sums):
+        return sums.total.fraction() / sums.rows.fraction()
+
+
+class Warning_(Whole):  # noqa: N801 - it is one
+    """The mean as NumPy has it."""
+
+    def readout(self, sums):
+        if not sums.rows.to_float():
+            warnings.warn("invalid value encountered", RuntimeWarning, stacklevel=1)
+        return super().readout(sums)
+
+
+class Otherwise(Whole):
+    """The mean of a column by another name."""
+
+    def update(self, numbers):
+        return self.feed({"values": numbers})
+
+
+class Forgetful(Whole):
+    """The mean of an update that returns nothing."""
+
+    def update(self, values, *, sample_weight=None):
+        self.feed({"values": values, "sample_weight": sample_weight})
+
+
+class Doubling(Whole):
+    """The mean of twice what it is given."""
+
+    def update(self, values, *, sample_weight=None):
+        return self.feed({"values": 2 * np.asarray(values), "sample_weight": sample_weight})
+
+
+class Floating(Statistic):
+    """A sum that is rounded in each batch, so that its bytes tell the order."""
+
+    total = Sum()
+
+    @property
+    def schema(self):
+        return Schema((Numbers("values"),))
+
+    def update(self, values, *, weight):
+        self.total += ExactSum.of(np.array([values.sum() / 3]))
+
+
+class Rounded(Whole):
+    """A third of a sum that depends on batches."""
+
+    def statistics(self):
+        return (Floating(),)
+
+    def readout(self, sums):
+        return sums.total.to_float()
+
+
+class Crossed(Whole):
+    """The mean, with bounds the wrong way round."""
+
+    def interval(self, sums):
+        value = self.readout(sums)
+        return sm.Interval(value + 1, value - 1)
+
+
+class Apart(Whole):
+    """The mean, with bounds though it is exact."""
+
+    def interval(self, sums):
+        value = self.readout(sums)
+        return sm.Interval(value - 1, value + 1)
+
+
+class Writing(Statistic):
+    """Counts in an array that is written to."""
+
+    @property
+    def schema(self):
+        return Schema((Numbers("values"),))
+
+    def clear(self):
+        self.counts = np.zeros(1, np.int64)
+
+    def update(self, values, *, weight):
+        self.counts[0] += len(values)
+
+    def merge(self, other):
+        self.counts = self.counts + other.counts
+
+    def arrays(self):
+        return {"counts": self.counts}
+
+    def restore(self, arrays):
+        self.counts = arrays["counts"].copy()
+
+
+class Written(Whole):
+    """How many rows there are."""
+
+    def statistics(self):
+        return (Writing(),)
+
+    def readout(self, counts):
+        return float(counts.counts[0])
+
+
+class Picky(Statistic):
+    """Logarithms of numbers of which its schema says nothing."""
+
+    total = Sum()
+
+    @property
+    def schema(self):
+        return Schema((Numbers("values"),))
+
+    def update(self, values, *, weight):
+        if (values == 0).any():
+            raise ZeroDivisionError("division by zero")
+        self.total += ExactSum.of(values)
+
+
+class Surprised(Whole):
+    """A sum of numbers none of which may be 0."""
+
+    def statistics(self):
+        return (Picky(),)
+
+    def readout(self, sums):
+        return sums.total.to_float()
+
+
+class Overflowing(Whole):
+    """A power of the mean."""
+
+    def readout(self, sums):
+        value = super().readout(sums)
+        return float(int(abs(value)) ** 3) if abs(value) >= 0 else value
+
+
+BROKEN = [
+    (Undocumented, "documentation: the class has no docstring"),
+    (WithoutExample, "documentation: the docstring has no example"),
+    (WrongExample, "the example does not run as it is written"),
+    (UnsaidParameter, "documentation: the parameter multiplier is not described"),
+    (NoParameter, "parameters: scale has no annotation, so it is no parameter"),
+    (Unsaid, "types: nobody knows what its value is: write class Unsaid(Metric[float])"),
+    (Unfinished, "class: it does not say readout, statistics, update: write these methods"),
+    (Needy, "class: it has parameters without a default (reason): pass an object"),
+    (Unstable, "parameters: made again from its own it is another"),
+    (SameObject, "statistics: statistics() gives the same objects twice"),
+    (MadeUp, "no rows: compute() makes up 1.0: return nan"),
+    (Raising, "no rows: compute() raises: ZeroDivisionError"),
+    (Warning_, "no rows: compute() warns by itself (invalid value encountered)"),
+    (Otherwise, "update: it does not take values, which the statistics read"),
+    (Forgetful, "update: it does not return the metric"),
+    (Doubling, "update: what it feeds are not the columns that it is given"),
+    (Rounded, "laws: rows in another order and other batches: this does not hold"),
+    (Crossed, "bounds: the lower one lies above the upper one"),
+    (Apart, "bounds: they lie apart where `exact` says that the value is known"),
+    (Written, "laws: "),
+    (Surprised, "hostile values: values=-0.0: its statistic refuses what its schema has taken"),
+    (Overflowing, "hostile values: compute() with values=1.7e+308 raises OverflowError"),
+]
+
+
+@pytest.mark.parametrize(("metric", "told"), BROKEN, ids=lambda case: getattr(case, "__name__", ""))
+def test_what_is_broken_is_found(metric, told):
+    with pytest.raises(AssertionError, match=rf"^{metric.__name__} has \d+ finding") as caught:
+        check_metric(metric, VALUES)
+    assert told in str(caught.value)
+
+
+def test_all_findings_come_in_one_report():
+    class Everything(ContingencyMetric):
+        extra: float = 0.0
+        more = 1
+
+        def read(self, table: Confusion) -> float:
+            return self.extra
+
+        def update(self, y_true):
+            return self.feed({"y_true": y_true, "y_pred": y_true})
+
+    with pytest.raises(AssertionError, match="Everything has 8 findings") as caught:
+        check_metric(Everything)
+    lines = str(caught.value).splitlines()
+    assert [line.partition(". ")[0] for line in lines[1:]] == list("12345678")
+    for told in ("docstring", "extra", "more", "value is", "inside a function", "y_pred"):
+        assert any(told in line for line in lines), told
+
+
+def test_rows_that_are_refused_are_told():
+    with pytest.raises(AssertionError, match="these rows are to be fed.*values holds text"):
+        check_metric(Whole, {"values": ["a", "b"]})
+    with pytest.raises(AssertionError, match="pass rows that it takes"):
+        check_metric(sm.TopKAccuracy)
+
+
+def test_a_set_may_not_be_passed_for_a_metric():
+    with pytest.raises(TypeError, match="expected a metric or its class, not a MetricSet"):
+        check_metric(sm.MetricSet({"mean": sm.Mean()}))  # type: ignore[arg-type]  # on purpose
+
+
+class Gain(AveragedMetric):
+    """Recall less false positive rate, TPR - FPR.
+
+    Example:
+        >>> Gain().update([0, 1, 1], [0, 1, 0]).compute()
+        0.5
+    """
+
+    def read(self, table):
+        return self.averaged(table, table.tp, table.actual) - self.averaged(
+            table, table.fp, table.fp + table.tn
+        )
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        Whole, Gain(threshold=0.5), Gain(average="macro"), sm.Mean, sm.ROCAUC, sm.LogLoss,
+        sm.NDCG(k=2), sm.KendallTau, sm.PairRecall, sm.Quantile(q=0.5), sm.Silhouette,
+    ],
+    ids=lambda metric: getattr(metric, "__name__", type(metric).__name__),
+)  # fmt: skip
+def test_nothing_is_found_where_nothing_is_missing(metric):
+    check_metric(metric)
+
+
+def test_moments_are_there_to_be_read():
+    class Spread(sm.Metric[float]):
+        """Standard deviation."""
+
+        statistics = lambda self: (Moments(of="values"),)  # noqa: E731 - as short as may be
+        update = Whole.update
+
+        def readout(self, moments):
+            return float(moments.centred("x", "x")[0]) ** 0.5 if moments.total else float("nan")
+
+    assert Spread().update([1.0, 3.0]).compute() == 2**0.5
