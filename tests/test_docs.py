@@ -114,19 +114,10 @@ def test_shell_commands(page, folder):
 def test_authors_need_one_import_and_few_lines():
     page = ROOT / "docs" / "extending.md"
     trees = [ast.parse(text) for _, text in blocks(page, "python")]
-    modules = {
-        name
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in ([node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
-    }  # fmt: skip
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    modules = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    modules |= {each.name for node in nodes if isinstance(node, ast.Import) for each in node.names}
     assert modules == {"numpy", "streammetrics", "streammetrics.authoring", "typing"}
-    lines = {
-        node.name: node.end_lineno - node.lineno + 1
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-    }
+    lines = {n.name: n.end_lineno - n.lineno + 1 for n in nodes if isinstance(n, ast.ClassDef)}
     assert lines["Skill"] <= 15
     assert lines["LogSum"] <= 30
