@@ -104,8 +104,14 @@ def _of_class(cls: type[Metric]) -> Iterator[Finding]:
     for name in cls._parameters:
         if name not in inherited:
             yield "documentation", f'the parameter {name} is not described under "Args:"'
+    known = {
+        name
+        for base in cls.__mro__[1:]
+        for name in (*vars(base), *vars(base).get("__annotations__", ()))
+    }
     for name, value in vars(cls).items():
-        if not name.startswith("_") and isinstance(value, bool | int | float | str | list | dict):
+        constant = isinstance(value, bool | int | float | str | list | dict)
+        if constant and not name.startswith("_") and name not in known:
             yield "parameters", f"{name} has no annotation, so it is no parameter: give it a type"
     said = [
         argument
