@@ -55,8 +55,6 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     _parameters: ClassVar[dict[str, Parameter]] = {}
     _key: tuple[Any, ...]
 
-    higher_is_better: ClassVar[bool] = True  # which end is the bad one, in slices and comparisons
-
     # Parameters younger than the metric. Files leave them out at their default: a state that
     # needs none of them has the bytes it always had, and one from before has their defaults.
     _younger: ClassVar[frozenset[str]] = frozenset()
