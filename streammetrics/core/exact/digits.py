@@ -117,6 +117,20 @@ def from_integer(value: int, exponent: int) -> tuple[Digits, int]:
     return frozen(digits.reshape(1, width)), exponent
 
 
+def from_integers(values: Sequence[int], exponent: int) -> tuple[Digits, int]:
+    """Canonical digits ``(m, D)`` of ``value * 2**exponent`` of each value."""
+    if len(values) == 1:
+        return from_integer(values[0], exponent)
+    shift = exponent % 32
+    width = 1 + (max(map(int.bit_length, values), default=0) + shift) // 32
+    raw = b"".join(
+        [(value << shift).to_bytes(4 * width, "little", signed=True) for value in values]
+    )
+    digits = np.frombuffer(raw, "<u4").astype(np.int64).reshape(len(values), width)
+    digits[:, -1] -= (digits[:, -1] >> 31) << 32
+    return canonical(digits, exponent - shift)
+
+
 def to_integer(row: Digits) -> int:
     """The Python integer of one row of canonical digits."""
     low = row.astype("<u4").tobytes()  # two's complement: the cast keeps the low 32 bits

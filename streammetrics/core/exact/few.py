@@ -15,10 +15,14 @@ import numpy as np
 
 from streammetrics.core.columns.batch import extent
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.exact.folds import HIGH, LOW
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MANY = 1 << 15  # rows of few groups from which blocks in the cache are quicker
+_HEAVIEST = 2.0**30
+_SHORTEST = 16  # bits of a fold
 FEW = 128  # rows up to which this is faster, twice to four times
 
 
@@ -41,6 +45,49 @@ def few_sum(values: NDArray[Any]) -> tuple[int, int]:
         return Column.of(values).total()
     unit = max([below for _, below in parts], default=1)  # powers of two
     return sum([above * (unit // below) for above, below in parts]), 1 - unit.bit_length()
+
+
+def few_groups(
+    index: NDArray[np.intp], size: int, values: NDArray[Any], weight: NDArray[Any] | None
+) -> tuple[list[int], int] | None:
+    """The sums of few groups, integers and the exponent of their unit.
+
+    Values are split in folds (see `core.exact.folds`) so short that float64 adds them up exactly,
+    times weights that are whole. ``None`` where weights are not, or exponents are out of the
+    ordinary.
+    """
+    values = np.asarray(values, np.float64)
+    low, high = extent(values)
+    largest, rows = max(-low, high), float(values.size)
+    if weight is not None:
+        least, most = extent(weight)
+        if not 0 <= least <= most < _HEAVIEST or (np.rint(weight) != weight).any():
+            return None
+        rows = float(weight.sum())
+    bits = min(50, 53 - int(rows).bit_length())
+    if bits < _SHORTEST:
+        return None
+    folds: list[tuple[NDArray[Any], int]] = []
+    e = math.frexp(largest)[1]
+    while True:
+        if not (LOW <= e <= HIGH and largest < math.inf):
+            return None
+        unit = e - bits
+        sigma = math.ldexp(1.5, unit + 52)
+        head = values + sigma
+        head -= sigma
+        held = np.bincount(index, head if weight is None else head * weight, size)
+        folds.append(((held * 2.0**-unit).astype(np.int64), unit))
+        values = values - head
+        if not np.count_nonzero(values):
+            break
+        e = unit - 1
+    base = folds[-1][1]
+    sums = [0] * size
+    for held, unit in folds:
+        more, shift = held.tolist(), unit - base
+        sums = [a + (b << shift) for a, b in zip(sums, more, strict=True)]
+    return sums, base
 
 
 class Column(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from operator import add, sub
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from streammetrics.core.exact.digits import (
     are_shortest,
     canonical,
     from_integer,
+    from_integers,
     frozen,
     nearest,
     rounded,
@@ -23,48 +25,57 @@ from streammetrics.core.exact.digits import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from streammetrics.core.exact.digits import Digits, Floats
 
 
+SMALL = 64  # numbers up to which Python's integers are quicker than a table of digits
+
+
 class ExactNumbers:
     """An immutable array of exact numbers of any shape, ``()`` for a single one.
 
-    They are held as a table of digits, see :mod:`~streammetrics.core.exact.digits`, and a single
-    one as a Python integer and the exponent of its unit, of which digits are made when they are
-    asked for. Numbers of equal shape are added and subtracted.
+    They are held as a table of digits, see :mod:`~streammetrics.core.exact.digits`, but a single
+    one, and a few, as Python integers and the exponent of their unit, of which digits are made when
+    they are asked for. Numbers of equal shape are added and subtracted.
     """
 
-    __slots__ = ("_form", "_single", "shape")
+    __slots__ = ("_few", "_form", "shape")
 
     def __init__(self, shape: tuple[int, ...], digits: Digits, exponent: int) -> None:
         self.shape = shape
         self._form: tuple[Digits, int] | None = (digits, exponent)
-        self._single: tuple[int, int] | None = None
+        self._few: tuple[list[int], int] | None = None
 
     @classmethod
     def single(cls, value: int, unit: int = 0) -> Self:
         """One number, ``value * 2**unit``."""
-        number = object.__new__(cls)
-        number.shape, number._form, number._single = (), None, (value, unit)
-        return number
+        return cls.few((), [value], unit)
+
+    @classmethod
+    def few(cls, shape: tuple[int, ...], values: list[int], unit: int) -> Self:
+        """Numbers of a shape, which in their order are ``values * 2**unit``."""
+        numbers = object.__new__(cls)
+        numbers.shape, numbers._form, numbers._few = shape, None, (values, unit)
+        return numbers
 
     @classmethod
     def zero(cls, shape: tuple[int, ...] = ()) -> Self:
         """Nothing but zeros."""
-        if shape == ():
-            return cls.single(0)
-        return cls(shape, frozen(np.zeros((math.prod(shape), 0), np.int64)), 0)
+        size = math.prod(shape)
+        if size <= SMALL:
+            return cls.few(shape, [0] * size, 0)
+        return cls(shape, frozen(np.zeros((size, 0), np.int64)), 0)
 
     @property
     def _canonical(self) -> tuple[Digits, int]:
         form = self._form
         if form is None:
-            assert self._single is not None
-            form = self._form = from_integer(*self._single)
+            assert self._few is not None
+            form = self._form = from_integers(*self._few)
         return form
 
     @property
@@ -82,28 +93,25 @@ class ExactNumbers:
         return type(self)(shape, *self._canonical)
 
     def __add__(self, other: Self) -> Self:
-        if not isinstance(other, ExactNumbers):
-            return NotImplemented
-        return (
-            self._single_plus(other, 1) if self.shape == other.shape == () else self._plus(other, 1)
-        )
+        return self._plus(other, add) if isinstance(other, ExactNumbers) else NotImplemented
 
     def __sub__(self, other: Self) -> Self:
-        if not isinstance(other, ExactNumbers):
-            return NotImplemented
-        return self._plus(other, -1)
+        return self._plus(other, sub) if isinstance(other, ExactNumbers) else NotImplemented
 
     def __neg__(self) -> Self:
         return self.zero(self.shape) - self
 
-    def _plus(self, other: Self, sign: int) -> Self:
+    def _plus(self, other: Self, operation: Callable[[Any, Any], Any]) -> Self:
         if self.shape != other.shape:
             raise ValueError(f"sums of shapes {self.shape} and {other.shape} cannot be added")
+        mine, theirs = self._few, other._few
+        if mine is not None and theirs is not None:
+            return self._few_plus(mine, theirs, operation)
         if self.shape == ():
-            return self._single_plus(other, sign)
+            return self._few_plus(self._counted(), other._counted(), operation)
         if not other.digits.shape[1]:  # all zero, as sums are before the first rows
             return self
-        if sign == 1 and not self.digits.shape[1]:
+        if operation is add and not self.digits.shape[1]:
             return other
         low = min(self.exponent, other.exponent)
         left, right = (self.exponent - low) // 32, (other.exponent - low) // 32
@@ -111,19 +119,32 @@ class ExactNumbers:
         other_width = other.digits.shape[1]
         digits = np.zeros((rows, max(left + width, right + other_width)), np.int64)
         digits[:, left : left + width] = self.digits
-        digits[:, right : right + other_width] += sign * other.digits
+        part = digits[:, right : right + other_width]
+        part[...] = operation(part, other.digits)
         return type(self)(self.shape, *canonical(digits, low))
 
-    def _single_plus(self, other: Self, sign: int) -> Self:
-        mine, unit = self._single or self.integers()
-        theirs, other_unit = other._single or other.integers()
-        if not theirs:
-            return self
+    def _few_plus(
+        self,
+        mine: tuple[list[int], int],
+        theirs: tuple[list[int], int],
+        operation: Callable[[int, int], int],
+    ) -> Self:
+        (left, unit), (right, other_unit) = mine, theirs
         if unit > other_unit:
-            mine, unit = mine << unit - other_unit, other_unit
+            shift, unit = unit - other_unit, other_unit
+            left = [value << shift for value in left]
         elif unit < other_unit:
-            theirs <<= other_unit - unit
-        return self.single(mine + sign * theirs, unit)
+            shift = other_unit - unit
+            right = [value << shift for value in right]
+        return self.few(self.shape, list(map(operation, left, right)), unit)
+
+    def _counted(self) -> tuple[list[int], int]:
+        """Return a single number as a list of its integer, and the exponent of its unit."""
+        few = self._few
+        if few is None:
+            digits, exponent = self._canonical
+            few = self._few = [to_integer(digits[0])], exponent
+        return few
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ExactNumbers):
@@ -196,9 +217,11 @@ class ExactNumbers:
         Times ``2**exponent``, where given, before it is rounded. A ``float`` for a single sum,
         else an array.
         """
-        if self.shape == ():
-            value, unit = self.integers()
-            return nearest(value, unit + exponent)
+        few = self._counted() if self.shape == () else self._few
+        if few is not None:
+            values, unit = few
+            near = [nearest(value, unit + exponent) for value in values]
+            return near[0] if self.shape == () else np.array(near).reshape(self.shape)
         return rounded(self.digits, self.exponent + exponent).reshape(self.shape)
 
     def integers(self) -> tuple[Any, int]:
@@ -207,11 +230,8 @@ class ExactNumbers:
         An ``int`` for a single sum, else an array of Python integers.
         """
         if self.shape == ():
-            single = self._single
-            if single is None:
-                digits, exponent = self._canonical
-                single = self._single = to_integer(digits[0]), exponent
-            return single
+            (value,), unit = self._counted()
+            return value, unit
         integers = np.zeros(len(self.digits), object)
         for column in reversed(range(self.digits.shape[1])):
             integers = integers * 2**32 + self.digits[:, column].astype(object)

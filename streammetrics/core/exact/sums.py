@@ -13,10 +13,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streammetrics.core.columns.batch import extent
 from streammetrics.core.columns.long import LongNumbers, halves
 from streammetrics.core.exact.digits import Floats, Totals, are_in_range, canonical, frozen
-from streammetrics.core.exact.few import FEW, Column, few_sum
-from streammetrics.core.exact.numbers import ExactNumbers
+from streammetrics.core.exact.few import FEW, MANY, Column, few_groups, few_sum
+from streammetrics.core.exact.numbers import SMALL, ExactNumbers
 from streammetrics.core.exact.reductions import (
     add_groups,
     add_moments,
@@ -168,8 +169,15 @@ class ExactSum(ExactNumbers):
         weight: NDArray[Any] | None = None,
     ) -> Self:
         """Sums of ``values`` ``(n,)`` for each group ``0 <= index < size``, times ``weight``."""
-        totals = Totals((size,))
         tables([values, index], weight)
+        low, high = extent(index)
+        if index.size and not 0 <= low <= high < size:
+            raise IndexError(f"groups {low} to {high} of {size}")
+        if 0 < size <= SMALL and 0 < values.size < MANY:
+            few = few_groups(index, size, values, weight)
+            if few is not None:
+                return cls.few((size,), *few)
+        totals = Totals((size,))
         add_groups(totals, index, values, weight)
         return cls._from_totals(totals)
 
@@ -189,6 +197,8 @@ class ExactSum(ExactNumbers):
         """The integers themselves, of any shape."""
         if integers.shape == ():
             return cls.single(int(integers))
+        if integers.size <= SMALL:
+            return cls.few(integers.shape, integers.ravel().tolist(), 0)
         flat = np.array(integers, np.int64).reshape(-1, 1)
         if are_in_range(flat) and flat.any():  # canonical as they are
             return cls(integers.shape, frozen(flat), 0)

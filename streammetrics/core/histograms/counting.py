@@ -66,8 +66,9 @@ def _counted(rows: Rows, level: int, classes: int) -> Cells:
         if starts.size == size:
             counts[:, 1] = rows.codes
         else:
-            ones = np.cumsum(rows.codes, dtype=np.int64)
-            counts[:, 1] = np.diff(ones[starts + runs - 1], prepend=0)
+            ones = np.cumsum(rows.codes, dtype=np.int64)[starts + runs - 1]
+            counts[:, 1] = ones
+            counts[1:, 1] -= ones[:-1]
         np.subtract(runs, counts[:, 1], out=counts[:, 0])
         mass = narrow_counts(counts)
     return Cells(level, first, single, mass, classes)

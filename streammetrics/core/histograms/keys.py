@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Codes = NDArray[np.uint8]
 
 BLOCK = 1 << 15  # rows worked on at a time, so that scratch stays in the cache
+FEW = 1 << 12  # rows of which positions are sorted at less cost than it takes to pack them
 MAX_LEVEL = 64  # two cells: the negative scores and the others
 INT32_LEVEL = 33  # from this level on every cell id fits 32 bits
 
@@ -185,7 +186,8 @@ def sorted_rows(chunks: Sequence[Rows]) -> Rows:
         scores += 0.0
         scores.sort()
         return Rows(scores, None, None)
-    gap = None if chunks[0].weight is not None else _unused_keys(chunks)
+    few = sum([rows.scores.size for rows in chunks]) <= FEW
+    gap = None if few or chunks[0].weight is not None else _unused_keys(chunks)
     if gap is None:
         rows = joined(chunks)
         rows = rows.part(np.argsort(rows.scores))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -241,7 +242,7 @@ def _read_uncertain(stairs: Staircase, size: int) -> _UncertainBins:
     sums = [ExactSum.zero((size,))] * 4
     p_moved, n_moved = np.zeros(size), np.zeros(size)
     floor, ceiling = np.ones(size), np.zeros(size)
-    edges = np.linspace(0.0, 1.0, size + 1)
+    edges = _bounds(size)
     for steps in stairs.steps():
         low, high = _edges(stairs, steps)
         first, last = _bins(low, size), _bins(high, size)
@@ -272,9 +273,15 @@ def _edges(stairs: Staircase, steps: Steps) -> tuple[Floats, Floats]:
     return np.maximum(low, 0.0), np.minimum(high, 1.0)
 
 
+@lru_cache(maxsize=16)
+def _bounds(size: int) -> Floats:
+    """Return the edges of bins; nobody writes to them."""
+    return np.linspace(0.0, 1.0, size + 1)
+
+
 def _bins(scores: Floats, size: int) -> NDArray[np.intp]:
     """Return the bins of ascending scores."""
-    ends = np.searchsorted(scores, np.linspace(0.0, 1.0, size + 1)[1:-1], side="right")
+    ends = scores.searchsorted(_bounds(size)[1:-1], side="right")
     at = np.zeros(scores.size, np.intp)
     np.add.at(at, ends[ends < scores.size], 1)
     return np.cumsum(at, out=at)
