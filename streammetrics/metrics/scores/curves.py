@@ -226,24 +226,24 @@ def _precision_area(heights: _Heights, stairs: Staircase) -> tuple[float, float,
     """
     if not stairs.positives:
         return math.nan, math.nan, math.nan
-    sums = [ExactSum.zero()] * 3
+    certain, sums = ExactSum.zero(), [ExactSum.zero()]  # of tied rows, and of the three heights
     for steps in stairs.steps():
-        tied = heights._tied(steps)
-        each = [tied]
-        if not steps.single.all():
-            least, most = heights._least(steps, stairs.least), heights._most(steps)
-            guess = np.clip(_halfway(steps, stairs.least), least, most)
-            each = [np.where(steps.single, tied, height) for height in (least, guess, most)]
-        parts = [ExactSum.of(steps.p * height) for height in each]
-        sums = [total + part for total, part in zip(sums, parts * (3 // len(parts)), strict=True)]
-    low, value, high = (min(_float(total) / stairs.positives, 1.0) for total in sums)
-    return low, value, high
+        tied = steps.p * heights._tied(steps)
+        if steps.single.all():
+            certain += ExactSum.of(tied)
+            continue
+        least, most = heights._least(steps, stairs.least), heights._most(steps)
+        guess = np.clip(_halfway(steps, stairs.least), least, most)
+        each = [np.where(steps.single, tied, steps.p * height) for height in (least, guess, most)]
+        before = sums if len(sums) == len(each) else sums * 3
+        sums = [total + ExactSum.of(part) for total, part in zip(before, each, strict=True)]
+    values = [_share(certain + total, stairs) for total in sums]
+    return values[0], values[len(values) // 2], values[-1]
 
 
-def _float(total: ExactSum) -> float:
-    value = total.to_float()
-    assert isinstance(value, float)
-    return value
+def _share(total: ExactSum, stairs: Staircase) -> float:
+    """Return what a sum over the positives is of each, but for the rounding of its terms."""
+    return min(float(total.to_float()) / stairs.positives, 1.0)
 
 
 def _halfway(steps: Steps, row: float) -> Floats:
@@ -253,9 +253,12 @@ def _halfway(steps: Steps, row: float) -> Floats:
 
 def _precision(tp: NDArray[Any], fp: NDArray[Any]) -> Floats:
     """Return tp / (tp + fp), and 1 where nothing is called positive."""
-    called = np.asarray(tp + fp, np.float64)
-    precision = np.ones_like(called)
-    np.divide(tp, called, out=precision, where=called > 0)
+    called = tp + fp
+    some = called > 0
+    if some.all():
+        return np.asarray(tp / called)
+    precision = np.ones(called.shape)
+    np.divide(tp, called, out=precision, where=some)
     return precision
 
 

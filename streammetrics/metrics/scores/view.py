@@ -134,7 +134,8 @@ class Staircase:
         tp, fp = int(self.positives), int(self.negatives)
         for low, high, single, (n, p) in self._only or self._histogram.cells():
             yield Steps(low, high, single, p, n, tp, fp)
-            tp, fp = tp - int(p.sum()), fp - int(n.sum())
+            if not self._only:
+                tp, fp = tp - int(p.sum()), fp - int(n.sum())
 
 
 def _weighed(histogram: DyadicHistogram) -> Steps:
