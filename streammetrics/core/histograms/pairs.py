@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.fields.unions import Union
 from streammetrics.core.histograms.keys import MAX_LEVEL, cell_ids
 
 if TYPE_CHECKING:
@@ -36,10 +37,10 @@ class Axis(NamedTuple):
         single = np.diff(starts, append=ids.size) == 1
         return Axis(ids[starts], np.where(single, self.values[starts], np.nan)), places
 
-    def union(self, other: Axis) -> tuple[Axis, Places, Places]:
+    def union(self, other: Axis) -> tuple[Axis, Ints, Ints]:
         """Cells of either, and the place among them of each cell of this and of the other."""
-        ids, places = ranked(np.concatenate([self.ids, other.ids]))
-        mine, theirs = np.split(places, [self.ids.size])
+        ids, *places = Union.of(self.ids, other.ids)
+        mine, theirs = (np.arange(ids.size) if at is None else at for at in places)
         if self.ids is self.values:
             return Axis(ids, ids), mine, theirs
         values = np.full(ids.size, np.inf)

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.columns.long import LongNumbers
-from streammetrics.core.columns.schema import Schema
-from streammetrics.core.columns.scored import ScoredLabels
 from streammetrics.core.columns.scores import Scores
-from streammetrics.core.constraints import Bins, NanPolicy
+from streammetrics.core.constraints import Bins
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.fields.field import StateField
 from streammetrics.core.fields.histograms import Columns, Histograms
 from streammetrics.core.histograms.histogram import DyadicHistogram
-from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.scores.base import ScoredStatistic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,7 +100,7 @@ def _are_whole(histogram: DyadicHistogram) -> bool:
     return all(bool((np.rint(counts) == counts).all()) for counts in blocks)
 
 
-class ScoreHistogram(Statistic):
+class ScoreHistogram(ScoredStatistic):
     """Weight of both classes at each score, or in each cell of scores past `max_bins`.
 
     One histogram for (n,) scores of the positive class; K of them, each class against the rest,
@@ -111,25 +109,15 @@ class ScoreHistogram(Statistic):
     """
 
     max_bins: Bins = MAX_BINS
-    pos_label: Any = 1
-    labels: tuple[Any, ...] | None = None
-    nan_policy: NanPolicy = "raise"
-    ignore_index: int | None = None
     from_logits: bool = False
 
     counted = CountedScores()
 
     @property
-    def schema(self) -> Schema:
-        """A label and a score, or a score for each class; only the order of scores matters."""
+    def scores(self) -> Scores:
+        """Any scores: only their order matters."""
         # Integers as logits would have to be rounded by the softmax.
-        scored = ScoredLabels(
-            Scores(wide=True, from_logits=self.from_logits, long=not self.from_logits),
-            self.pos_label,
-            self.labels,
-            ignore_index=self.ignore_index,
-        )
-        return Schema((scored,), self.nan_policy)
+        return Scores(wide=True, from_logits=self.from_logits, long=not self.from_logits)
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Count the rows at their scores: codes (n,) and scores (n,) or (n, K)."""

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.columns.schema import Schema
-from streammetrics.core.columns.scored import ScoredLabels
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount, Weight
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import Sum
-from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.scores.base import ScoredStatistic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,30 +22,19 @@ if TYPE_CHECKING:
 EPSILON = float(np.finfo(np.float64).eps)  # probabilities are clipped to [EPSILON, 1 - EPSILON]
 
 
-class Probabilities(Statistic):
+class Probabilities(ScoredStatistic):
     """Nothing: only that every score is in [0, 1], for metrics that read another statistic."""
 
-    pos_label: Any = 1
-    labels: tuple[Any, ...] | None = None
-    nan_policy: Literal["raise", "omit"] = "raise"
-    ignore_index: int | None = None
-
     @property
-    def schema(self) -> Schema:
-        """A label and its probability, or a probability for each class."""
-        scored = ScoredLabels(
-            Scores(wide=True, use="probability"),
-            self.pos_label,
-            self.labels,
-            ignore_index=self.ignore_index,
-        )
-        return Schema((scored,), self.nan_policy)
+    def scores(self) -> Scores:
+        """Probabilities."""
+        return Scores(wide=True, use="probability")
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Keep nothing: the schema has checked the rows."""
 
 
-class ProbabilityLossSum(Statistic):
+class ProbabilityLossSum(ScoredStatistic):
     """The exact sum of a loss, rounded row by row, and of the weights; 100 bytes.
 
     `loss` is ``"log"`` or ``"brier"`` of probabilities, which with `from_logits` are made of
@@ -56,10 +43,6 @@ class ProbabilityLossSum(Statistic):
     """
 
     loss: Literal["log", "logit", "brier"]
-    pos_label: Any = 1
-    labels: tuple[Any, ...] | None = None
-    nan_policy: Literal["raise", "omit"] = "raise"
-    ignore_index: int | None = None
     from_logits: bool = False
 
     total = Sum()
@@ -67,16 +50,10 @@ class ProbabilityLossSum(Statistic):
     columns = Width("columns of scores")
 
     @property
-    def schema(self) -> Schema:
-        """A label and its score, or a score for each class."""
+    def scores(self) -> Scores:
+        """Probabilities, or logits."""
         use: Literal["logit", "probability"] = "logit" if self.loss == "logit" else "probability"
-        scored = ScoredLabels(
-            Scores(wide=True, use=use, from_logits=self.from_logits),
-            self.pos_label,
-            self.labels,
-            ignore_index=self.ignore_index,
-        )
-        return Schema((scored,), self.nan_policy)
+        return Scores(wide=True, use=use, from_logits=self.from_logits)
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add the losses of rows: codes (n,) and scores (n,) or (n, K)."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core.columns.schema import Schema
-from streammetrics.core.columns.scored import ScoredLabels
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount, Weight
-from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.scores.base import ScoredStatistic
 from streammetrics.statistics.tables.contingency import Cells
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 _SIDES, _ROWS, _COLUMNS = np.arange(2), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
 
 
-class ThresholdTable(Statistic):
+class ThresholdTable(ScoredStatistic):
     """True and false positives and negatives, a row being positive where score >= threshold.
 
     The cells are in the order of a two-by-two confusion matrix: true negatives, false positives,
@@ -29,20 +27,13 @@ class ThresholdTable(Statistic):
     """
 
     threshold: float = 0.5
-    pos_label: Any = 1
-    labels: tuple[Any, ...] | None = None
-    nan_policy: Literal["raise", "omit"] = "raise"
-    ignore_index: int | None = None
 
     amount = Weight((4,), inline=True)
 
     @property
-    def schema(self) -> Schema:
-        """A label and a score, of which only the order matters."""
-        scored = ScoredLabels(
-            Scores(long=True), self.pos_label, self.labels, ignore_index=self.ignore_index
-        )
-        return Schema((scored,), self.nan_policy)
+    def scores(self) -> Scores:
+        """Scores (n,), of which only the order matters."""
+        return Scores(long=True)
 
     def update(
         self,

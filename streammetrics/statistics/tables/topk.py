@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streammetrics.core.columns.schema import Schema
-from streammetrics.core.columns.scored import ScoredLabels
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.amounts import Amount, Weight
-from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.scores.base import ScoredStatistic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class TopKHits(Statistic):
+class TopKHits(ScoredStatistic):
     """The weight of the rows whose true class is in their top k, and of all rows."""
 
     k: int = 1
-    labels: tuple[Any, ...] | None = None
-    nan_policy: Literal["raise", "omit"] = "raise"
-    ignore_index: int | None = None
+
+    matrix: ClassVar[bool] = True
 
     hits = Weight()
     total = Weight()
 
     @property
-    def schema(self) -> Schema:
-        """A label and (n, K) scores, of which only the order within a row matters."""
-        scored = ScoredLabels(
-            Scores(wide=True, use="rank"),
-            labels=self.labels,
-            matrix=True,
-            ignore_index=self.ignore_index,
-        )
-        return Schema((scored,), self.nan_policy)
+    def scores(self) -> Scores:
+        """Scores (n, K), of which only the order within a row matters."""
+        return Scores(wide=True, use="rank")
 
     def update(self, truth: NDArray[Any], scores: NDArray[np.float64], *, weight: Any) -> None:
         """Count the rows with fewer than k better classes."""
