@@ -38,6 +38,7 @@ MODULES = (
     "files",
     "states",
     "reads",
+    "slices",
     "engines",
 )
 
