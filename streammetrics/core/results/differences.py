@@ -152,4 +152,6 @@ def _chance(p: float) -> str:
     """Return a probability in few characters."""
     if math.isnan(p):
         return "undefined"
-    return f"{p:.4f}" if p >= 1e-4 else f"{p:.1e}" if p else "0"
+    if p <= 1e-300:
+        return "< 1e-300"
+    return f"{p:.4f}" if p >= 1e-4 else f"{p:.1e}"

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from streammetrics.statistics.joint.schema import Bring
 
 
+LEAST = 1e-300  # p is not 0, where it is too small for a float
+
+
 class Estimate(NamedTuple):
     """A difference of two values, its limits, and how probable one as large is by chance."""
 
@@ -78,5 +81,5 @@ def estimated(difference: float, variance: float, level: float, test: str, df: f
     tail = (1 + level) / 2
     reach = error * (normal_quantile(tail) if normal else t_quantile(tail, df))
     t = abs(difference) / error
-    p = min(1.0, 2 * (normal_tail(t) if normal else t_tail(t, df)))
+    p = min(1.0, max(2 * (normal_tail(t) if normal else t_tail(t, df)), LEAST))
     return Estimate(difference, difference - reach, difference + reach, p, test)

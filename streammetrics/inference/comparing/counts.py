@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.inference.comparing.base import Estimate, Family, Joint, estimated
+from streammetrics.inference.comparing.base import LEAST, Estimate, Family, Joint, estimated
 from streammetrics.inference.distributions import binomial_cdf, normal_quantile
 from streammetrics.inference.influence import influence
 from streammetrics.metrics.classification.overall import Accuracy
@@ -47,7 +47,8 @@ class Discordant(NamedTuple):
         """Return the difference of the shares: exact p of McNemar, limits of Bonett and Price."""
         n, only, other = self
         least = min(only, other)
-        p = min(1.0, 2 * binomial_cdf(least, only + other, 0.5)) if only + other else 1.0
+        p = 2 * binomial_cdf(least, only + other, 0.5) if only + other else 1.0
+        p = min(1.0, max(p, LEAST))
         a, b = (only + 1) / (n + 2), (other + 1) / (n + 2)
         spread = normal_quantile((1 + level) / 2) * math.sqrt((a + b - (a - b) ** 2) / (n + 2))
         difference = (only - other) / n

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.exact.rounding import nearest
-from streammetrics.inference.comparing.base import Estimate, Family, Joint, estimated
+from streammetrics.inference.comparing.base import LEAST, Estimate, Family, Joint, estimated
 from streammetrics.inference.comparing.counts import Discordant
 from streammetrics.metrics.classification.overall import TopKAccuracy
 from streammetrics.metrics.regression.losses import RootMeanLoss
@@ -62,7 +62,7 @@ class Means(Family):
         is_root = isinstance(self.metric, RootMeanLoss)
         difference = one.value - other.value if is_root else nearest(mean)
         if variance <= 0 and difference:  # all rows differ alike: as probable as n equal signs
-            return Estimate(difference, difference, difference, 2.0 ** (1 - n), SIGNS)
+            return Estimate(difference, difference, difference, max(2.0 ** (1 - n), LEAST), SIGNS)
         return estimated(difference, max(variance, 0.0), level, PAIRED_T, n - 1)
 
     def _slope(self, side: Side, mean: Fraction) -> Fraction:

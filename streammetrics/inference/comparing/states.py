@@ -17,7 +17,7 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.differences import Difference, Differences
 from streammetrics.core.stateful import load
-from streammetrics.inference.comparing.base import Estimate
+from streammetrics.inference.comparing.base import LEAST, Estimate
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.inference.comparing.verdicts import check_level, verdict
 from streammetrics.inference.distributions import normal_quantile, normal_tail
@@ -144,7 +144,7 @@ def unpaired(one: Metric, other: Metric, values: tuple[float, float], level: flo
     if missed == _FARTHEST:  # not even there
         side = difference - low if difference > 0 else high - difference
         reached = max(_FARTHEST, abs(difference) / side * normal_quantile((1 + level) / 2))
-    p = min(1.0, 2 * normal_tail(reached))
+    p = min(1.0, max(2 * normal_tail(reached), LEAST))
     return Estimate(difference, low, high, p, UNPAIRED)
 
 

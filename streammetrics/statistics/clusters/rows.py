@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 _BLOCK = 1 << 15  # coordinates hashed at a time, so that they stay in cache
@@ -59,6 +61,17 @@ def point_hashes(points: NDArray[np.float64]) -> NDArray[np.uint64]:
         words = np.ascontiguousarray(points[start : start + step]).view(np.uint64)
         # Round numbers have all their bits on top, where a product modulo 2**64 forgets them.
         hashes[start : start + step] = (words ^ (words >> np.uint64(32))) @ factors
+    return hashes
+
+
+def column_hashes(columns: Sequence[NDArray[np.float64]]) -> NDArray[np.uint64]:
+    """Return the hash of each row of a table by its columns, as `point_hashes` of the table."""
+    hashes = np.zeros(len(columns[0]), np.uint64)
+    for column, factor in zip(columns, _factors(0, len(columns)), strict=True):
+        words = (column + 0.0).view(np.uint64)
+        words ^= words >> np.uint64(32)
+        words *= factor
+        hashes += words
     return hashes
 
 

@@ -46,7 +46,7 @@ class JointMoments(Statistic):
     @property
     def schema(self) -> Schema:
         """There is none of its own: it is fed through `ModelSchema`."""
-        raise NotImplementedError("joint statistics are fed through the schema of several models")
+        raise TypeError("a Comparison is fed with tables of its own: it has no slices")
 
     @property
     def _pairs(self) -> list[tuple[int, int]]:

@@ -15,6 +15,7 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.rows import (
     Rows,
     canonical,
+    column_hashes,
     label_hashes,
     point_hashes,
     row_hashes,
@@ -23,7 +24,7 @@ from streammetrics.statistics.joint.moments import squared
 from streammetrics.statistics.joint.schema import Bring
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -50,7 +51,7 @@ class RowSample(Statistic):
     @property
     def schema(self) -> Schema:
         """There is none of its own: it is fed through `ModelSchema`."""
-        raise NotImplementedError("joint statistics are fed through the schema of several models")
+        raise TypeError("a Comparison is fed with tables of its own: it has no slices")
 
     def clear(self) -> None:
         """Forget all rows."""
@@ -61,41 +62,42 @@ class RowSample(Statistic):
     def update(self, first: Floats, *scores: Floats, weight: Floats | None) -> None:
         """Take the rows among those kept: targets or classes (n, d), each model's scores (n, K)."""
         ones = np.ones(len(first)) if weight is None else weight
-        table = np.concatenate([first, *scores, ones[:, None]], axis=1)
-        table += 0.0  # a negative zero is the same score
+        columns = [*first.T, *(column for block in scores for column in block.T), ones]
         strata = 2 if self.by_class and scores[0].shape[1] == 1 else 1
         codes = first[:, 0].astype(np.intp) if strata == 2 else np.zeros(len(first), np.intp)
+        seeds = label_hashes(np.arange(strata), self.seed)
+        hashes = row_hashes(seeds, codes, column_hashes(columns))
+        chosen = np.flatnonzero(hashes <= self._last(strata)[codes])
+        points = np.stack([column[chosen] for column in columns], axis=1)
+        points += 0.0  # a negative zero is the same score
+        kept = Rows(hashes[chosen], codes[chosen], points, np.ones(len(chosen), np.int64))
+        parts = [kept.take(kept.codes == stratum) for stratum in range(strata)]
         counts = np.bincount(codes, minlength=strata)
-        if weight is None:
-            whole = ExactSum.counts(np.stack([counts, counts], axis=1))
-        else:
-            group = np.concatenate([2 * codes, 2 * codes + 1])
-            values = np.concatenate([ones, squared(ones)])
-            whole = ExactSum.grouped(group, 2 * strata, values)
-            whole = ExactSum((strata, 2), whole.digits, whole.exponent)
-        hashes = row_hashes(label_hashes(np.arange(strata), self.seed), codes, point_hashes(table))
-        parts = []
-        for stratum in range(strata):
-            mine = codes == stratum
-            if self.strata and len(self.strata[stratum].hashes) == self.max_rows:
-                mine &= hashes <= self.strata[stratum].hashes[-1]
-            chosen = np.flatnonzero(mine)
-            parts.append(
-                Rows(hashes[chosen], codes[chosen], table[chosen], np.ones(len(chosen), np.int64))
-            )
-        self._add(parts, counts, whole)
+        self._add(parts, counts, _sums(codes, counts, weight))
+
+    def _last(self, strata: int) -> NDArray[np.uint64]:
+        """Return the largest hash that a row of each stratum may have to be kept."""
+        last = np.full(strata, np.iinfo(np.uint64).max)
+        for stratum, rows in enumerate(self.strata):
+            if len(rows.hashes) == self.max_rows:
+                last[stratum] = rows.hashes[-1]
+        return last
 
     def merge(self, other: RowSample) -> None:
         """Take the rows of another sample."""
         if other.strata:
             self._add(other.strata, other.counts, other.sums)
 
-    def _add(self, parts: Any, counts: NDArray[np.int64], sums: ExactSum) -> None:
-        if self.strata:
-            parts = list(map(_together, self.strata, parts))
-            counts, sums = self.counts + counts, self.sums + sums
-        self.strata = tuple(canonical(rows, self.max_rows) for rows in parts)
-        self.counts, self.sums = counts, sums
+    def _add(self, parts: Sequence[Rows], counts: NDArray[np.int64], sums: ExactSum) -> None:
+        if not self.strata:
+            self.strata = tuple(canonical(rows, self.max_rows) for rows in parts)
+            self.counts, self.sums = counts, sums
+            return
+        self.strata = tuple(
+            canonical(_together(mine, theirs), self.max_rows) if len(theirs.codes) else mine
+            for mine, theirs in zip(self.strata, parts, strict=True)
+        )
+        self.counts, self.sums = self.counts + counts, self.sums + sums
 
     @property
     def complete(self) -> bool:
@@ -158,9 +160,17 @@ class RowSample(Statistic):
 
 
 def _together(one: Rows, other: Rows) -> Rows:
-    if not len(other.codes):
-        return one
     return Rows(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
+
+
+def _sums(codes: NDArray[np.intp], counts: NDArray[np.int64], weight: Floats | None) -> ExactSum:
+    """Return the sums of weights and of their squares, (strata, 2)."""
+    if weight is None:
+        return ExactSum.counts(np.stack([counts, counts], axis=1))
+    group = np.concatenate([2 * codes, 2 * codes + 1])
+    values = np.concatenate([weight, squared(weight)])
+    sums = ExactSum.grouped(group, 2 * len(counts), values)
+    return ExactSum((len(counts), 2), sums.digits, sums.exponent)
 
 
 def rows_of(schema: Schema) -> tuple[Schema, Bring]:

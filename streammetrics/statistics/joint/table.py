@@ -120,7 +120,7 @@ class JointTable(Statistic):
     @property
     def schema(self) -> Schema:
         """There is none of its own: it is fed through `ModelSchema`."""
-        raise NotImplementedError("joint statistics are fed through the schema of two models")
+        raise TypeError("a Comparison is fed with tables of its own: it has no slices")
 
     def update(self, *columns: Column, weight: NDArray[np.float64] | None) -> None:
         """Count the triples of the rows."""
@@ -136,26 +136,42 @@ class JointTable(Statistic):
         ]
         if size > _PACKED:
             cells, group = np.unique(np.stack(places, axis=1), axis=0, return_inverse=True)
+            amounts = _amounts(group.reshape(-1), len(cells), weight)
         else:
-            packed, group = _grouped((places[0] * size + places[1]) * size + places[2], size**3)
+            packed, amounts = _packed(
+                (places[0] * size + places[1]) * size + places[2], size, weight
+            )
             cells = np.stack([packed // size**2, packed // size % size, packed % size], axis=1)
-        group, counted = group.reshape(-1), len(cells)
-        if weight is None:
-            amount = squares = ExactSum.counts(np.bincount(group, minlength=counted))
-        else:
-            amount = ExactSum.grouped(group, counted, weight)
-            squares = ExactSum.grouped(group, counted, squared(weight))
         used, inverse = np.unique(cells, return_inverse=True)
         cells = inverse.reshape(cells.shape).astype(np.int64)
-        self.triples = self.triples.plus(Triples(labels[used], cells, amount, squares))
+        self.triples = self.triples.plus(Triples(labels[used], cells, *amounts))
 
 
-def _grouped(packed: NDArray[Any], size: int) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    """Return the distinct values, in order, and each row's place among them."""
-    if size > max(_DENSE, 4 * packed.size):
-        return np.unique(packed, return_inverse=True)
-    seen = np.bincount(packed, minlength=size) > 0
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[packed]
+def _packed(
+    codes: NDArray[Any], size: int, weight: NDArray[np.float64] | None
+) -> tuple[NDArray[np.int64], tuple[ExactSum, ExactSum]]:
+    """Return the distinct codes below size**3, in order, and how much there is of each."""
+    if size**3 > max(_DENSE, 4 * codes.size):
+        distinct, group = np.unique(codes, return_inverse=True)
+        return distinct, _amounts(group, len(distinct), weight)
+    counts = np.bincount(codes, minlength=size**3)
+    distinct = np.flatnonzero(counts)
+    if weight is None:
+        whole = ExactSum.counts(counts[distinct])
+        return distinct, (whole, whole)
+    place = np.empty(size**3, np.intp)
+    place[distinct] = np.arange(distinct.size)
+    return distinct, _amounts(place[codes], len(distinct), weight)
+
+
+def _amounts(
+    group: NDArray[np.intp], size: int, weight: NDArray[np.float64] | None
+) -> tuple[ExactSum, ExactSum]:
+    """Return the weight, and the squared weights, of each group."""
+    if weight is None:
+        whole = ExactSum.counts(np.bincount(group, minlength=size))
+        return whole, whole
+    return ExactSum.grouped(group, size, weight), ExactSum.grouped(group, size, squared(weight))
 
 
 def labels_of(table: ContingencyTable | ThresholdTable) -> Bring:
