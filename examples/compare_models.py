@@ -22,7 +22,9 @@ def main() -> None:
     print(sm.evaluate(duel, DATA).compute())
 
     # Census weights: rows stand for as many people as they weigh.
-    weighted = sm.MetricSet(suite, columns={"y_true": "label", "sample_weight": "weight"})
+    weighted = sm.MetricSet(
+        dict(suite.items()), columns={"y_true": "label", "sample_weight": "weight"}
+    )
     duel = sm.Comparison(weighted, {"boosting": "score", "logistic": "baseline_score"})
     for line in sm.evaluate(duel, DATA).compute(confidence=0.99):
         print(f"{line.metric}: {line.difference:+.4f}, {line.verdict} ({line.test})")

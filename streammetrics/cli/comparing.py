@@ -42,15 +42,13 @@ class Duel:
     def fought(self, *, workers: int, batch_rows: int) -> Comparison:
         """Read the rows of all models."""
         with progress_bar(self.pieces, "comparing") as progress:
-            found = evaluate(
+            return evaluate(
                 self.comparison,
                 self.pieces,
                 workers=workers,
                 batch_rows=batch_rows,
                 progress=progress,
             )
-        assert isinstance(found, Comparison)  # a copy of what was passed
-        return found
 
 
 def of_files(plans: Mapping[str, Plan], found: Found) -> Duel | None:

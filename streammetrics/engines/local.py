@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.columns.tables import is_table, streamed
 from streammetrics.engines._optional import needs
-from streammetrics.engines.shards import blank, located
+from streammetrics.engines.shards import S, blank, located
 from streammetrics.readers.pieces import BATCH_ROWS, Piece, StreamPiece, TablePiece
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["evaluate"]
 
 
 def evaluate(
-    suite: MetricSet,
+    suite: S,
     data: Any,
     *,
     workers: int = 1,
@@ -29,7 +29,7 @@ def evaluate(
     format: str | None = None,  # noqa: A002 - as the command line calls it
     delimiter: str | None = None,
     progress: Progress | None = None,
-) -> MetricSet:
+) -> S:
     """Return a new set that has taken all rows of files or tables; `suite` is untouched.
 
     The bytes of the result are those of one pass over all rows, whatever `workers` and

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.mergeable import merge
-from streammetrics.engines.shards import located
+from streammetrics.engines.shards import S, located
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -45,13 +45,13 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def fill(
-    suite: MetricSet,
+    suite: S,
     pieces: Iterable[Piece],
     *,
     batch_rows: int,
     workers: int = 1,
     progress: Progress | None = None,
-) -> MetricSet:
+) -> S:
     """Return a copy of `suite` that has taken the rows of all pieces.
 
     With several workers, this process hands out the pieces, and whoever is free gets the next one.
@@ -100,8 +100,8 @@ def _read(
 
 
 def _shared(
-    suite: MetricSet, pieces: Sequence[Piece], batch_rows: int, workers: int, progress: Progress
-) -> list[MetricSet]:
+    suite: S, pieces: Sequence[Piece], batch_rows: int, workers: int, progress: Progress
+) -> list[S]:
     """Let workers read all pieces, and return their sets."""
     _check_startable()
     crew = [_Worker(suite, batch_rows) for _ in range(workers)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from streammetrics.core.columns.tables import n_rows
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
@@ -12,8 +12,10 @@ from streammetrics.core.metric_set import MetricSet
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+S = TypeVar("S", bound=MetricSet)  # a set, or a comparison of several models
 
-def blank(suite: MetricSet) -> MetricSet:
+
+def blank(suite: S) -> S:
     """Return a copy of the set, which must not have been fed: what workers start from.
 
     Raises:
