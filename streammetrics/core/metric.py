@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import types
 import warnings
 from abc import abstractmethod
 from html import escape
@@ -65,6 +67,9 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._parameters = declared(cls)
+        update: Any = cls.update
+        if "update" not in vars(cls) and isinstance(update, types.FunctionType):
+            cls.update = _called(update, cls)  # type: ignore[method-assign]  # the same method
 
     def __init__(self, *args: Any, **parameters: Any) -> None:
         configure(self, args, parameters)
@@ -255,6 +260,21 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         value = self._glimpse(state)
         table = (value._repr_html_() or "") if isinstance(value, Result) else ""
         return f"<p>{escape(self._line(state))}</p>{table}"
+
+
+def _called(method: types.FunctionType, cls: type) -> Any:
+    """Return a method of a base as one of a class, which Python's own errors then name."""
+    own = types.FunctionType(
+        method.__code__,
+        method.__globals__,
+        method.__name__,
+        method.__defaults__,
+        method.__closure__,
+    )
+    functools.update_wrapper(own, method)
+    own.__kwdefaults__ = method.__kwdefaults__
+    own.__qualname__ = f"{cls.__qualname__}.{method.__name__}"
+    return own
 
 
 def _has_nan(value: Any) -> bool:

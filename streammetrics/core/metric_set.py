@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.conversion import Beside
 from streammetrics.core.columns.naming import (
     as_text,
-    asks_for,
-    check_single,
-    is_several,
     meant,
-    parted,
 )
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.columns.tables import n_rows, streamed, table_columns
@@ -30,6 +25,7 @@ from streammetrics.core.errors import (
 from streammetrics.core.layout import Layout
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric import Metric
+from streammetrics.core.named_inputs import NamedInputs, columns_of
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Values
 from streammetrics.core.stateful import registered, registered_name
@@ -42,7 +38,7 @@ if TYPE_CHECKING:
     from streammetrics.core.layout import Feed, State
 
 
-class MetricSet(Mergeable):
+class MetricSet(NamedInputs, Mergeable):
     """Metrics by name, fed with the same rows.
 
     Metrics that read the same statistic with the same configuration share it, so a batch is
@@ -118,14 +114,7 @@ class MetricSet(Mergeable):
     def _open(self, layout: Layout) -> None:
         """Start without rows, with the names of columns as `columns` and the layout have them."""
         self._accumulator, self._layout = Accumulator(layout), layout
-        self._in_tables = {WEIGHT: "", **self.columns}  # no column of a table is called nothing
-        self._told = False  # of weights that a table has and nothing asks for
-        # What `columns` makes of the names, which does not change; small batches come here often.
-        required, optional = layout.required, layout.optional
-        self._titles = {name: self.columns.get(name, name) for name in (*required, *optional)}
-        # An input that may be left out is needed all the same once `columns` has named it.
-        needed = (*required, *self.columns)
-        self._needed = tuple(dict.fromkeys(self.columns.get(name, name) for name in needed))
+        self._name_inputs(layout.required, layout.optional)
 
     def _views(self) -> dict[str, Metric]:
         """Return the metrics as they read this set's rows; made when they are first asked for."""
@@ -161,19 +150,9 @@ class MetricSet(Mergeable):
             names, renamed = table_columns(table), self._in_tables
             parts = self._parts(names)
             self._tell(names)
-        raw = _columns(table, parts)
+        raw = columns_of(table, parts)
         self._check_there([title for title in raw if raw[title] is not None], names)
         return self.feed(raw, renamed)
-
-    def _tell(self, names: Iterable[str]) -> None:
-        """Say once that a table has weights which nothing asks for."""
-        if not self._told and WEIGHT in names and WEIGHT not in self._asked(names).values():
-            warnings.warn(
-                f"the table's column {WEIGHT!r} is not read, and every row weighs 1: "
-                f"columns={{{WEIGHT!r}: {WEIGHT!r}}} takes it as the weight",
-                stacklevel=3,
-            )
-            self._told = True
 
     def _take(self, stream: Stream) -> Self:
         """Take all batches of a stream, or none."""
@@ -185,57 +164,6 @@ class MetricSet(Mergeable):
                 raise error.after(row, "table") from None
             row += n_rows(batch)
         return self.merge(twin)
-
-    def _asked(self, names: Iterable[str], *, weighted: bool = False) -> dict[str, str]:
-        """Return the column of each input that is needed, or is among the `names` of a table.
-
-        The weight is asked for only where `columns` names it, or where it is passed by its name.
-        """
-        wanted = {*self._needed, *names}
-        asked = {name: title for name, title in self._titles.items() if title in wanted}
-        if not weighted and WEIGHT not in self.columns:
-            asked.pop(WEIGHT, None)
-        return asked
-
-    def _reads(self, names: Iterable[str]) -> list[str]:
-        """Return those of a table's columns that `update` takes.
-
-        Raises:
-            InvalidBatchError: A column that it needs is not among them.
-        """
-        names = list(names)
-        self._tell(names)
-        parts = self._parts(names).values()
-        return list(dict.fromkeys(name for part in parts for name in part))
-
-    def _parts(self, names: list[str], *, weighted: bool = False) -> dict[str, tuple[str, ...]]:
-        """Return the columns that what each title stands for is read from: one, or a matrix's."""
-        asked = dict.fromkeys(self._asked(names, weighted=weighted).values())
-        plain = [title for title in asked if title in names]
-        self._check_there([*plain, *filter(is_several, asked)], names)
-        parts = {title: parted(title, names, plain) for title in asked}
-        check_single((name for part in parts.values() for name in part), names)
-        return parts
-
-    def _known(self, columns: Mapping[str, Any]) -> list[str]:
-        """Return the names, each of which some input asks for."""
-        titles = self._titles.values()
-        other = columns.keys() - set(titles)
-        unknown = sorted(n for n in other if not any(asks_for(title, n) for title in titles))
-        if unknown:
-            raise InvalidBatchError(
-                f"no input is called {', '.join(map(repr, unknown))}"
-                f"{meant(unknown[0], titles)}; the inputs are {', '.join(map(repr, titles))}"
-            )
-        return list(columns)
-
-    def _check_there(self, given: Sequence[str], names: Sequence[str]) -> None:
-        missing = [title for title in self._needed if title not in given]
-        if missing:
-            raise InvalidBatchError(
-                f"no column {', '.join(map(repr, missing))}; "
-                f"there are: {', '.join(map(repr, names)) or 'none'}{meant(missing[0], names)}"
-            )
 
     def compute(self) -> Values:
         """Return every metric's value by its name, a dictionary."""
@@ -387,14 +315,6 @@ class MetricSet(Mergeable):
             "rows": [metric._n_rows(state) for metric in self._metrics.values()],
         }
         return Table({"metric": list(read)}, columns).html()
-
-
-def _columns(table: Any, parts: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """Return what each title stands for in a table."""
-    return {
-        title: table[names[0]] if len(names) == 1 else Beside({name: table[name] for name in names})
-        for title, names in parts.items()
-    }
 
 
 def _configured(member: Mapping[str, Any]) -> Metric:

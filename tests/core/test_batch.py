@@ -242,3 +242,10 @@ def test_a_metric_takes_what_a_view_of_a_set_has_seen():
     suite = sm.MetricSet({"loss": sm.LogLoss(), "auc": sm.ROCAUC()}).update(**rows)
     for name, blank in (("loss", sm.LogLoss()), ("auc", sm.ROCAUC())):
         assert blank.merge(suite[name]) == type(blank)().update(**rows)
+
+
+@pytest.mark.parametrize("metric", [sm.F1(), sm.MSE(), sm.NDCG(), sm.Mean(), sm.ROCAUC()])
+def test_a_misspelt_column_is_told_with_the_name_of_the_metric(metric):
+    name = type(metric).__name__
+    with pytest.raises(TypeError, match=rf"^{name}\.update\(\) got an unexpected.*'y_tru'"):
+        metric.update(y_tru=[0, 1])

@@ -201,7 +201,7 @@ def test_two_columns_of_the_name_that_is_read_are_refused(kind):
             sm.evaluate(empty, kind(twice(list(titles)), None))
 
 
-@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("kind", [*TABLES, in_memory])
 def test_two_columns_of_a_name_that_is_not_read_do_not_matter(kind):
     columns = {"y_true": "l", "y_pred": "s"}
     state = sm.MetricSet({"accuracy": sm.Accuracy()}, columns=columns)

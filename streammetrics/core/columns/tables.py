@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from streammetrics.core.errors import InvalidBatchError
@@ -47,13 +47,26 @@ def streamed(table: Any) -> Stream | None:
         names = table.collect_schema().names()
         return Stream(names, lambda names: [table.select(names).collect()])
     if hasattr(table, "scanner"):
-        return Stream(list(table.schema.names), lambda names: table.to_batches(columns=names))
+        return Stream(
+            list(table.schema.names),
+            lambda names: _narrowed(table, names).to_batches(columns=names),
+        )
     import pyarrow as pa  # noqa: PLC0415 - DuckDB hands over its rows by it
 
     def batches(names: list[str]) -> Any:
         return pa.RecordBatchReader.from_stream(table.project(_quoted(names)))
 
     return Stream(list(table.columns), batches)
+
+
+def _narrowed(dataset: Any, names: Sequence[str]) -> Any:
+    """Return an Arrow Dataset of some columns: one in which two have a name cannot be scanned."""
+    schema = dataset.schema
+    if len(set(schema.names)) == len(schema.names):
+        return dataset
+    import pyarrow as pa  # noqa: PLC0415 - whose dataset it is
+
+    return dataset.replace_schema(pa.schema([schema.field(name) for name in names]))
 
 
 def _quoted(names: Iterable[str]) -> str:
