@@ -47,8 +47,10 @@ class Aggregate(Metric[V_co]):
 class Count(Aggregate[int | float]):
     """Number of rows, Σ w: an int where the weights add up to one, 0 without rows.
 
-    Args: see `Aggregate`.
+    Parameters are those of `Aggregate`.
+
     Memory and cost: some 10 bytes, no time that depends on the rows.
+
     Reference: ``len``.
 
     Example:
@@ -70,12 +72,13 @@ class Count(Aggregate[int | float]):
 class Sum(Aggregate[float]):
     """Sum of the values, Σ w x, correctly rounded.
 
-    Args: see `Aggregate`.
+    Parameters are those of `Aggregate`.
 
     Raises:
         InvalidBatchError: From `update`, where a value is infinite.
 
     Memory and cost: some 30 bytes; about 2 ns a row.
+
     Reference: ``math.fsum``.
 
     Example:
@@ -104,6 +107,7 @@ class Mean(Aggregate[float]):
         InvalidBatchError: From `update`, where a value is infinite.
 
     Memory and cost: as `Sum`, with which it shares its state in a set.
+
     Reference: ``numpy.average``.
 
     Example:
@@ -139,6 +143,7 @@ class Variance(Aggregate[float]):
         InvalidBatchError: From `update`, where a value is infinite.
 
     Memory and cost: some 60 bytes; about 5 ns a row.
+
     Reference: ``numpy.var``.
 
     Example:
@@ -163,8 +168,10 @@ class Variance(Aggregate[float]):
 class Minimum(Aggregate[float]):
     """Smallest value; infinities are values, and -0.0 counts as 0.0.
 
-    Args: see `Aggregate`.
+    Parameters are those of `Aggregate`.
+
     Memory and cost: 16 bytes; about 1 ns a row.
+
     Reference: ``numpy.min``.
 
     Example:
@@ -185,8 +192,10 @@ class Minimum(Aggregate[float]):
 class Maximum(Aggregate[float]):
     """Largest value; infinities are values, and -0.0 counts as 0.0.
 
-    Args: see `Aggregate`.
+    Parameters are those of `Aggregate`.
+
     Memory and cost: as `Minimum`, with which it shares its state in a set.
+
     Reference: ``numpy.max``.
 
     Example:
@@ -217,6 +226,7 @@ class Quantile(Aggregate[float]):
         nan_policy: See `Aggregate`.
 
     Memory and cost: 16 bytes for each distinct value, up to `max_bins`; about 8 ns a row.
+
     Reference: ``numpy.quantile`` with the same `method`; with weights ``wtd.quantile`` of
     Harrell's Hmisc for the linear one.
 

@@ -43,11 +43,11 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
     Counts are integers; with weights that are not whole, or from 2**62 on, they are sums as
     floats. Without rows they are 0.
 
+    The other parameters are those of every metric of labels, see `ContingencyMetric`.
+
     Args:
         normalize: ``"true"`` divides by the rows of the true class, ``"pred"`` by those of the
             predicted one, ``"all"`` by all rows; a class without rows gives `zero_division`.
-
-    The other parameters are those of every metric of labels, see `ContingencyMetric`.
 
     Memory and cost: 16 bytes per pair of labels that occurs; the result is (K, K).
 
@@ -99,8 +99,6 @@ class Accuracy(ContingencyMetric[float]):
 
     Parameters are those of every metric of labels, see `ContingencyMetric`.
 
-    Memory and cost: 16 bytes per pair of labels that occurs.
-
     Reference: ``sklearn.metrics.accuracy_score``.
 
     Example:
@@ -117,12 +115,10 @@ class Accuracy(ContingencyMetric[float]):
 class BalancedAccuracy(ContingencyMetric[float]):
     """Mean recall of the classes that have rows.
 
-    Args:
-        adjusted: Rescale so that chance is 0 and a perfect prediction 1.
-
     The other parameters are those of every metric of labels, see `ContingencyMetric`.
 
-    Memory and cost: 16 bytes per pair of labels that occurs.
+    Args:
+        adjusted: Rescale so that chance is 0 and a perfect prediction 1.
 
     Reference: ``sklearn.metrics.balanced_accuracy_score``.
 
@@ -153,8 +149,6 @@ class MatthewsCorrcoef(ContingencyMetric[float]):
 
     Parameters are those of every metric of labels, see `ContingencyMetric`.
 
-    Memory and cost: 16 bytes per pair of labels that occurs.
-
     Reference: ``sklearn.metrics.matthews_corrcoef``, which gives 0 where it is undefined.
 
     Example:
@@ -178,14 +172,12 @@ class MatthewsCorrcoef(ContingencyMetric[float]):
 class CohenKappa(ContingencyMetric[float]):
     """Agreement beyond chance, 1 − Σ w C / Σ w E, with E[i, j] = t[i] p[j] / n.
 
-    Args:
-        weights: What disagreement of classes i and j costs: 1 (``None``), their distance
-            (``"linear"``) or its square (``"quadratic"``) in the order of `classes`.
-
     The other parameters are those of every metric of labels, see `ContingencyMetric`. Undefined,
     `zero_division`, where chance already agrees.
 
-    Memory and cost: 16 bytes per pair of labels that occurs.
+    Args:
+        weights: What disagreement of classes i and j costs: 1 (``None``), their distance
+            (``"linear"``) or its square (``"quadratic"``) in the order of `classes`.
 
     Reference: ``sklearn.metrics.cohen_kappa_score``.
 
@@ -224,8 +216,6 @@ class ClassificationReport(ContingencyMetric[Report]):
     and ``"weighted avg"``. What a class without predictions or rows gets, `zero_division` says.
 
     Parameters are those of every metric of labels, see `ContingencyMetric`.
-
-    Memory and cost: 16 bytes per pair of labels that occurs.
 
     Reference: ``sklearn.metrics.classification_report(output_dict=True)``.
 

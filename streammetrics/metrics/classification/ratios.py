@@ -34,8 +34,6 @@ class Precision(AveragedMetric):
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
 
-    Memory and cost: 16 bytes per pair of labels that occurs.
-
     Reference: ``sklearn.metrics.precision_score``, whose `zero_division` is 0 by default.
 
     Example:
@@ -54,8 +52,6 @@ class Recall(AveragedMetric):
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
-
-    Memory and cost: 16 bytes per pair of labels that occurs.
 
     Reference: ``sklearn.metrics.recall_score``, whose `zero_division` is 0 by default.
 
@@ -76,8 +72,6 @@ class Specificity(AveragedMetric):
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
 
-    Memory and cost: 16 bytes per pair of labels that occurs.
-
     Reference: ``sklearn.metrics.recall_score`` of the negative class.
 
     Example:
@@ -96,8 +90,6 @@ class FalsePositiveRate(AveragedMetric):
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
-
-    Memory and cost: 16 bytes per pair of labels that occurs.
 
     Reference: 1 - specificity; ``sklearn.metrics.roc_curve`` at one threshold.
 
@@ -120,8 +112,6 @@ class FalseNegativeRate(AveragedMetric):
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
 
-    Memory and cost: 16 bytes per pair of labels that occurs.
-
     Reference: 1 - ``sklearn.metrics.recall_score``.
 
     Example:
@@ -143,8 +133,6 @@ class NegativePredictiveValue(AveragedMetric):
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
 
-    Memory and cost: 16 bytes per pair of labels that occurs.
-
     Reference: ``sklearn.metrics.precision_score`` of the negative class.
 
     Example:
@@ -161,16 +149,14 @@ class NegativePredictiveValue(AveragedMetric):
 class FBeta(AveragedMetric):
     """Weighted harmonic mean of precision and recall, (1 + β²) TP / ((1 + β²) TP + β² FN + FP).
 
-    Args:
-        beta: How many times recall counts as much as precision.
-
     The other parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
 
+    Args:
+        beta: How many times recall counts as much as precision.
+
     Raises:
         ValueError: `beta` is negative or not finite.
-
-    Memory and cost: 16 bytes per pair of labels that occurs.
 
     Reference: ``sklearn.metrics.fbeta_score``, whose `zero_division` is 0 by default.
 
@@ -201,8 +187,6 @@ class F1(AveragedMetric):
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
 
-    Memory and cost: 16 bytes per pair of labels that occurs.
-
     Reference: ``sklearn.metrics.f1_score``, whose `zero_division` is 0 by default.
 
     Example:
@@ -224,8 +208,6 @@ class Jaccard(AveragedMetric):
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
-
-    Memory and cost: 16 bytes per pair of labels that occurs.
 
     Reference: ``sklearn.metrics.jaccard_score``, whose `zero_division` is 0 by default.
 

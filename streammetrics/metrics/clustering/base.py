@@ -28,6 +28,8 @@ class LabelingMetric(Metric[float]):
 
     Args:
         nan_policy: ``"raise"`` or ``"omit"`` rows with a missing label.
+
+    Memory and cost: 16 bytes for each pair of labels that occurs.
     """
 
     higher_is_better = True

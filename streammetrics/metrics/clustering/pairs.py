@@ -71,8 +71,6 @@ class Purity(LabelingMetric):
     Args:
         nan_policy: see `LabelingMetric`.
 
-    Memory and cost: 16 bytes a pair of labels that occurs.
-
     Reference: Manning, Raghavan and Schütze (2008), "Introduction to Information Retrieval", 16.3.
 
     Example:
@@ -96,8 +94,6 @@ class RandIndex(PairMetric):
     Args:
         nan_policy: see `LabelingMetric`.
 
-    Memory and cost: 16 bytes a pair of labels that occurs.
-
     Reference: `sklearn.metrics.rand_score`; Rand (1971).
 
     Example:
@@ -118,8 +114,6 @@ class AdjustedRandIndex(PairMetric):
 
     Args:
         nan_policy: see `LabelingMetric`.
-
-    Memory and cost: 16 bytes a pair of labels that occurs.
 
     Reference: `sklearn.metrics.adjusted_rand_score`; Hubert and Arabie (1985).
 
@@ -147,8 +141,6 @@ class PairJaccard(PairMetric):
     Args:
         nan_policy: see `LabelingMetric`.
 
-    Memory and cost: 16 bytes a pair of labels that occurs.
-
     Reference: Jaccard index of the entries of `sklearn.metrics.cluster.pair_confusion_matrix`.
 
     Example:
@@ -170,8 +162,6 @@ class PairPrecision(PairMetric):
     Args:
         nan_policy: see `LabelingMetric`.
 
-    Memory and cost: 16 bytes a pair of labels that occurs.
-
     Reference: precision of `sklearn.metrics.cluster.pair_confusion_matrix`.
 
     Example:
@@ -192,8 +182,6 @@ class PairRecall(PairMetric):
 
     Args:
         nan_policy: see `LabelingMetric`.
-
-    Memory and cost: 16 bytes a pair of labels that occurs.
 
     Reference: recall of `sklearn.metrics.cluster.pair_confusion_matrix`.
 
@@ -220,8 +208,6 @@ class PairFBeta(PairMetric):
     Raises:
         ValueError: `beta` is not positive and finite.
 
-    Memory and cost: 16 bytes a pair of labels that occurs.
-
     Reference: F-measure of `sklearn.metrics.cluster.pair_confusion_matrix`.
 
     Example:
@@ -247,8 +233,6 @@ class FowlkesMallows(PairMetric):
 
     Args:
         nan_policy: see `LabelingMetric`.
-
-    Memory and cost: 16 bytes a pair of labels that occurs.
 
     Reference: `sklearn.metrics.fowlkes_mallows_score`; Fowlkes and Mallows (1983).
 

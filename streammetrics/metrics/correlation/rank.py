@@ -85,13 +85,21 @@ class KendallTau(RankCorrelation):
     n^2 (m - 1) / (2 m), m being the smaller number of distinct values of either. ``nan`` for
     fewer than two rows, and for ``"b"`` and ``"c"`` where all rows are tied in one column.
 
-    Args: see `RankCorrelation`, and
+    Past `max_pairs` the half-width of `bounds()` is for ``"a"`` the share of pairs of rows that lie
+    in one cell of either column, less those known to be tied. Inversions are counted bottom-up by
+    sorting (Knight 1966).
+
+    The other parameters are those of `RankCorrelation`.
+
+    Args:
         variant: ``"b"``, SciPy's default, ``"c"`` or ``"a"``.
 
     Raises:
         InvalidBatchError: There are weights, or a value is nan under ``nan_policy="raise"``.
+
     Memory and cost: that of `PairHistogram`; reading sorts the pairs some 14 times, about 100 ns
         for each pair.
+
     Reference: ``scipy.stats.kendalltau``; Kendall, Rank Correlation Methods (1970).
 
     Example:
@@ -123,13 +131,17 @@ class SpearmanRho(RankCorrelation):
     r"""Spearman's rho: Pearson's correlation of the ranks, ties having their average rank.
 
     With r and s the ranks less their mean, sum(r s) / sqrt(sum(r^2) sum(s^2)). ``nan`` where all
-    rows are tied in one column, as one row is.
+    rows are tied in one column, as one row is. In integers, ranks doubled. Past `max_pairs` what
+    ranks within cells can add is bounded by rearrangement within rows and columns, and by
+    Cauchy-Schwarz within cells.
 
-    Args: see `RankCorrelation`.
+    Parameters are those of `RankCorrelation`.
 
     Raises:
         InvalidBatchError: There are weights, or a value is nan under ``nan_policy="raise"``.
+
     Memory and cost: that of `PairHistogram`; reading takes about 20 ns for each pair.
+
     Reference: ``scipy.stats.spearmanr``.
 
     Example:

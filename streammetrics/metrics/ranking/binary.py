@@ -51,10 +51,10 @@ class MRR(UpToK):
     With ties in expectation, a group of n results after b others whose r relevant ones are the
     first gives sum_j 1 / (b + j) * C(n - j, r - 1) / C(n, r).
 
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
     Args:
         k: How many results count, ``None`` for all.
-
-    The other parameters are those of every ranking metric, see `RankingMetric`.
 
     Memory and cost: without `k`, only the results that score at least as high as the best relevant
     one (all of a query that has none yet), and its relevant documents by name; with `k` as
@@ -94,13 +94,13 @@ class MAP(UpToK):
     after b results with f relevant, adds (f + 1 + (i - 1)(r - 1)/(n - 1)) / (b + i); each of the
     n places holds one with probability r / n (McSherry and Najork 2008).
 
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
     Args:
         k: How many results count, ``None`` for all.
         denominator: What the sum is divided by: ``"relevant"``, all relevant documents, retrieved
             or not (trec_eval, ranx); ``"min"``, no more than `k` of them; ``"hits"``, those among
             the first k (torchmetrics).
-
-    The other parameters are those of every ranking metric, see `RankingMetric`.
 
     Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, and the same
     statistic.
@@ -186,10 +186,10 @@ def _hypergeometric(h: Ints, m: Ints, r: Ints, n: Ints) -> Floats:
 class RankBiasedPrecision(RankingMetric):
     """Expected utility of a reader who goes on with probability p, (1 - p) sum_i rel_i p^(i-1).
 
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
     Args:
         p: The reader's patience, in (0, 1).
-
-    The other parameters are those of every ranking metric, see `RankingMetric`.
 
     Raises:
         ValueError: `p` is not inside (0, 1).

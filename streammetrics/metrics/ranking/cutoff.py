@@ -19,10 +19,10 @@ __all__ = ["FBetaAtK", "HitRateAtK", "PrecisionAtK", "RecallAtK"]
 class PrecisionAtK(AtK):
     """Share of the first k results that are relevant, hits / k, also where fewer are retrieved.
 
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
     Args:
         k: How many results count.
-
-    The other parameters are those of every ranking metric, see `RankingMetric`.
 
     Memory and cost: the results that score as high as a query's k-th, its relevant documents by
     name, and the counts of its grades.
@@ -46,10 +46,10 @@ class RecallAtK(AtK):
 
     R counts every document judged relevant, retrieved or not.
 
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
     Args:
         k: How many results count.
-
-    The other parameters are those of every ranking metric, see `RankingMetric`.
 
     Memory and cost: as `PrecisionAtK`, and the same statistic.
 
@@ -73,10 +73,10 @@ class HitRateAtK(AtK):
     With ties in expectation it is 1 - C(n - r, m) / C(n, m), where the first k take m of a group
     of n tied results, r of them relevant.
 
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
     Args:
         k: How many results count.
-
-    The other parameters are those of every ranking metric, see `RankingMetric`.
 
     Memory and cost: as `PrecisionAtK`, and the same statistic.
 
@@ -109,11 +109,11 @@ class HitRateAtK(AtK):
 class FBetaAtK(AtK):
     """Weighted harmonic mean of precision and recall at k, (1 + b^2) hits / (b^2 R + k).
 
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
     Args:
         k: How many results count.
         beta: How many times as much recall weighs as precision; not negative.
-
-    The other parameters are those of every ranking metric, see `RankingMetric`.
 
     Raises:
         ValueError: `beta` is negative or not finite.

@@ -24,14 +24,14 @@ Gain = Literal["linear", "exponential"]
 class DCG(UpToK):
     """Discounted cumulative gain, sum over ranks i of gain / log2(i + 1).
 
+    The other parameters are those of every ranking metric, see `RankingMetric`. With ties in
+    expectation each result of a tie gains the mean of its group (McSherry and Najork 2008).
+
     Args:
         k: How many results count, ``None`` for all.
         gain: ``"linear"``: the relevance (trec_eval, scikit-learn); ``"exponential"``:
             2^relevance - 1 (Burges et al.), which is infinite above 1023. Negative relevance
             gains nothing.
-
-    The other parameters are those of every ranking metric, see `RankingMetric`. With ties in
-    expectation each result of a tie gains the mean of its group (McSherry and Najork 2008).
 
     Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, and the same
     statistic.
@@ -56,13 +56,13 @@ class DCG(UpToK):
 class NDCG(UpToK):
     """Discounted cumulative gain over that of the ideal ranking of all judged documents.
 
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
     Args:
         k: How many results count, here and in the ideal ranking, ``None`` for all.
         gain: ``"linear"``: the relevance (trec_eval, scikit-learn); ``"exponential"``:
             2^relevance - 1 (Burges et al.). Negative relevance gains nothing. Gains beyond float64
             give nan.
-
-    The other parameters are those of every ranking metric, see `RankingMetric`.
 
     Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, and the same
     statistic.
@@ -100,13 +100,13 @@ class ExpectedReciprocalRank(UpToK):
     The reader is satisfied by a document of relevance g with R = (2^g - 1) / 2^max_grade, and by
     one of negative relevance never.
 
+    The other parameters are those of every ranking metric, see `RankingMetric`. With ties in
+    expectation, a group of n tied results costs up to n^2 (n k with `k`) operations.
+
     Args:
         k: How many results count, ``None`` for all.
         max_grade: The highest relevance there is; ``None`` takes the highest that was judged in
             any query, so that values of one query then depend on the others.
-
-    The other parameters are those of every ranking metric, see `RankingMetric`. With ties in
-    expectation, a group of n tied results costs up to n^2 (n k with `k`) operations.
 
     Raises:
         InvalidBatchError: From `update`, where a relevance is above `max_grade`.

@@ -30,6 +30,7 @@ class TweedieDeviance(MeanLoss):
 
     Memory and cost: one exact sum for each output; about 60 ns a row. The bits of powers are
     those of the platform.
+
     Reference: ``sklearn.metrics.mean_tweedie_deviance``.
 
     Example:
@@ -50,12 +51,13 @@ class TweedieDeviance(MeanLoss):
 class PoissonDeviance(MeanLoss):
     """Mean deviance of a Poisson distribution, Σ w 2 (y log(y / p) - y + p) / Σ w.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
 
     Raises:
         InvalidBatchError: From `update`, where a target is below 0 or a prediction not above 0.
 
     Memory and cost: as `TweedieDeviance`, half the time.
+
     Reference: ``sklearn.metrics.mean_poisson_deviance``.
 
     Example:
@@ -72,12 +74,13 @@ class PoissonDeviance(MeanLoss):
 class GammaDeviance(MeanLoss):
     """Mean deviance of a gamma distribution, Σ w 2 (log(p / y) + y / p - 1) / Σ w.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
 
     Raises:
         InvalidBatchError: From `update`, where a target or prediction is not above 0.
 
     Memory and cost: as `TweedieDeviance`, half the time.
+
     Reference: ``sklearn.metrics.mean_gamma_deviance``.
 
     Example:

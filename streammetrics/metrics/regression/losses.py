@@ -43,8 +43,10 @@ class MeanLoss(RegressionMetric):
 class MAE(MeanLoss):
     """Mean absolute error, Σ w |y - p| / Σ w.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
+
     Memory and cost: one exact sum for each output; about 4 ns a row.
+
     Reference: ``sklearn.metrics.mean_absolute_error``.
 
     Example:
@@ -66,8 +68,10 @@ class MSE(MeanLoss):
     A square is rounded as float64; where it would overflow it is summed exactly, and the mean is
     infinite only if it is itself too large.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
+
     Memory and cost: one exact sum for each output; about 4 ns a row.
+
     Reference: ``sklearn.metrics.mean_squared_error``.
 
     Example:
@@ -98,8 +102,10 @@ class RootMeanLoss(RegressionMetric):
 class RMSE(RootMeanLoss):
     """Root mean squared error, √MSE of each output.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
+
     Memory and cost: as `MSE`, with which it shares its state in a set.
+
     Reference: ``sklearn.metrics.root_mean_squared_error``.
 
     Example:
@@ -118,8 +124,10 @@ class MeanError(RegressionMetric):
 
     Exact: taken from the sums of predictions and of targets, so nothing cancels.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
+
     Memory and cost: two exact sums for each output; about 5 ns a row.
+
     Reference: Hyndman and Koehler, "Another look at measures of forecast accuracy", Int. J.
     Forecasting 22 (2006), with the sign of a bias (prediction minus target).
 
@@ -155,6 +163,7 @@ class PinballLoss(MeanLoss):
         multioutput, nan_policy: See `RegressionMetric`.
 
     Memory and cost: one exact sum for each output; about 5 ns a row.
+
     Reference: ``sklearn.metrics.mean_pinball_loss``.
 
     Example:
@@ -178,6 +187,7 @@ class HuberLoss(MeanLoss):
         multioutput, nan_policy: See `RegressionMetric`.
 
     Memory and cost: one exact sum for each output; about 6 ns a row.
+
     Reference: Huber, "Robust estimation of a location parameter", Ann. Math. Statist. 35 (1964);
     ``torch.nn.HuberLoss``.
 
@@ -197,9 +207,11 @@ class HuberLoss(MeanLoss):
 class LogCoshError(MeanLoss):
     """Mean of log cosh(y - p): a square near 0, |y - p| - log 2 far out.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
+
     Memory and cost: one exact sum for each output; about 30 ns a row. The bits of logarithms are
     those of the platform.
+
     Reference: ``torchmetrics.LogCoshError``; digits are kept for errors near 0 as well.
 
     Example:

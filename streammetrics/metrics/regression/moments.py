@@ -69,6 +69,7 @@ class R2(VarianceRatio):
             targets out.
 
     Memory and cost: three exact sums for each output, one of them that of `MSE`; about 10 ns a row.
+
     Reference: ``sklearn.metrics.r2_score``.
 
     Example:
@@ -105,6 +106,7 @@ class ExplainedVariance(VarianceRatio):
             targets out.
 
     Memory and cost: five exact sums for each output; about 12 ns a row.
+
     Reference: ``sklearn.metrics.explained_variance_score``.
 
     Example:
@@ -133,8 +135,10 @@ class RelativeSquaredError(VarianceRatio):
 
     Undefined where the target is constant.
 
-    Args: see `RegressionMetric`; ``"variance_weighted"`` leaves constant targets out.
+    Parameters are those of `RegressionMetric`; ``"variance_weighted"`` leaves constant targets out.
+
     Memory and cost: as `R2`, with which it shares its state in a set.
+
     Reference: ``torchmetrics.RelativeSquaredError``.
 
     Example:
@@ -162,8 +166,10 @@ class PearsonCorrelation(RegressionMetric):
 
     Undefined where either is constant.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
+
     Memory and cost: five exact sums for each output; about 12 ns a row.
+
     Reference: ``scipy.stats.pearsonr``.
 
     Example:
@@ -194,8 +200,10 @@ class ConcordanceCorrelation(RegressionMetric):
 
     Variances are those of the rows themselves (divided by n). Undefined where both are constant.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
+
     Memory and cost: five exact sums for each output; about 12 ns a row.
+
     Reference: Lin, "A concordance correlation coefficient to evaluate reproducibility",
     Biometrics 45 (1989).
 

@@ -24,8 +24,10 @@ __all__ = ["AbsoluteErrorQuantile", "MaxError", "MedianAbsoluteError"]
 class MaxError(RegressionMetric):
     """Largest absolute error, max |y - p|.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
+
     Memory and cost: 16 bytes for each output; about 2 ns a row.
+
     Reference: ``sklearn.metrics.max_error``, which takes one output.
 
     Example:
@@ -88,6 +90,7 @@ class MedianAbsoluteError(ErrorQuantile):
         multioutput, nan_policy: See `RegressionMetric`.
 
     Memory and cost: 16 bytes for each distinct error, up to `max_bins`; about 10 ns a row.
+
     Reference: ``sklearn.metrics.median_absolute_error``.
 
     Example:
@@ -112,6 +115,7 @@ class AbsoluteErrorQuantile(ErrorQuantile):
         multioutput, nan_policy: See `RegressionMetric`.
 
     Memory and cost: 16 bytes for each distinct error, up to `max_bins`; about 10 ns a row.
+
     Reference: ``numpy.quantile`` with the same `method`.
 
     Example:

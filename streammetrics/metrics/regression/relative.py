@@ -18,12 +18,13 @@ __all__ = ["MAPE", "MSLE", "RMSLE", "SMAPE", "WAPE"]
 class MAPE(MeanLoss):
     """Mean absolute percentage error, as a share: Σ w |y - p| / max(|y|, ε) / Σ w, ε = 2⁻⁵².
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
 
     Raises:
         InvalidBatchError: From `update`, where a row's error is beyond float64.
 
     Memory and cost: one exact sum for each output; about 6 ns a row.
+
     Reference: ``sklearn.metrics.mean_absolute_percentage_error``.
 
     Example:
@@ -42,8 +43,10 @@ class SMAPE(MeanLoss):
 
     A row where both are 0 has no error.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
+
     Memory and cost: one exact sum for each output; about 6 ns a row.
+
     Reference: Makridakis and Hibon, "The M3-Competition", Int. J. Forecasting 16 (2000), where
     it is given in percent.
 
@@ -63,8 +66,10 @@ class WAPE(RegressionMetric):
 
     Undefined where every target is 0.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
+
     Memory and cost: two exact sums for each output, one of them that of `MAE`; about 6 ns a row.
+
     Reference: Kolassa and Schütz, "Advantages of the MAD/Mean ratio over the MAPE",
     Foresight 6 (2007).
 
@@ -94,13 +99,14 @@ class WAPE(RegressionMetric):
 class MSLE(MeanLoss):
     """Mean squared logarithmic error, Σ w (log(1 + y) - log(1 + p))² / Σ w.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
 
     Raises:
         InvalidBatchError: From `update`, where a target or prediction is -1 or less.
 
     Memory and cost: one exact sum for each output; about 15 ns a row. The bits of logarithms are
     those of the platform.
+
     Reference: ``sklearn.metrics.mean_squared_log_error``.
 
     Example:
@@ -117,12 +123,13 @@ class MSLE(MeanLoss):
 class RMSLE(RootMeanLoss):
     """Root mean squared logarithmic error, √MSLE of each output.
 
-    Args: see `RegressionMetric`.
+    Parameters are those of `RegressionMetric`.
 
     Raises:
         InvalidBatchError: From `update`, where a target or prediction is -1 or less.
 
     Memory and cost: as `MSLE`, with which it shares its state in a set.
+
     Reference: ``sklearn.metrics.root_mean_squared_log_error``.
 
     Example:

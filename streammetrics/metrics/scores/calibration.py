@@ -60,6 +60,7 @@ class CalibrationError(ClassScoreMetric):
         ValueError: `n_bins` is not positive, or beyond a million.
 
     Memory and cost: that of `ScoreHistogram`; reading takes some 50 ns a cell.
+
     Reference: Guo et al. 2017; ``torchmetrics.classification.BinaryCalibrationError`` but for
     scores on the edge of a bin, which go where ``sklearn.calibration.calibration_curve`` has them.
 
@@ -141,6 +142,7 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
         ValueError: `n_bins` is not positive, or beyond a million.
 
     Memory and cost: that of `ScoreHistogram`; reading takes some 50 ns a cell.
+
     Reference: ``sklearn.calibration.calibration_curve(strategy="uniform")``.
 
     Example:

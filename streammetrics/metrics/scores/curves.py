@@ -57,8 +57,10 @@ class ROCCurve(ScoreMetric[ROCPoints | Curves]):
     `exact` says whether none is left out. Rates are ``nan`` where there is no row of their class.
     (n, K) scores give a tuple of curves, one for each class.
 
-    Args: see `ScoreMetric`.
+    Parameters are those of `ScoreMetric`.
+
     Memory and cost: that of `ScoreHistogram`; the curve takes 24 bytes a point.
+
     Reference: ``sklearn.metrics.roc_curve(drop_intermediate=False)``.
 
     Example:
@@ -83,8 +85,10 @@ class PrecisionRecallCurve(ScoreMetric[PRPoints | Curves]):
     case: `exact` says whether none is left out. Recall is ``nan`` where there is no positive.
     (n, K) scores give a tuple of curves, one for each class.
 
-    Args: see `ScoreMetric`.
+    Parameters are those of `ScoreMetric`.
+
     Memory and cost: that of `ScoreHistogram`; the curve takes 24 bytes a point.
+
     Reference: ``sklearn.metrics.precision_recall_curve``.
 
     Example:
@@ -128,10 +132,11 @@ def _pr_points(stairs: Staircase) -> PRPoints:
 class ROCAUC(ClassScoreMetric):
     """Area under the ROC curve: P(score of a positive > of a negative) + P(equal) / 2.
 
-    A cell of several scores counts as a tie; `bounds()` is what it would give with all its
-    positives below all its negatives, and above. With `max_fpr` the area up to that false positive
-    rate, standardised (McClish 1989) so that chance gives 0.5 and perfection 1. ``nan`` without
-    rows of both classes.
+    Σ n (T + p / 2) / (P N) over cells, in integers and rounded once. A cell of several scores
+    counts as a tie; `bounds()` is what it would give with all its positives below all its
+    negatives, and above: ± Σ p n / (2 P N) over such cells. With `max_fpr` the area up to that
+    false positive rate, standardised (McClish 1989) so that chance gives 0.5 and perfection 1.
+    ``nan`` without rows of both classes.
 
     Args:
         max_fpr: In (0, 1]; ``None``: the whole area.
@@ -142,6 +147,7 @@ class ROCAUC(ClassScoreMetric):
         ValueError: `max_fpr` is not in (0, 1].
 
     Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+
     Reference: ``sklearn.metrics.roc_auc_score``, for (n, K) with ``multi_class="ovr"``.
 
     Example:
@@ -265,12 +271,16 @@ def _precision(tp: NDArray[Any], fp: NDArray[Any]) -> Floats:
 class AveragePrecision(ClassScoreMetric):
     """Area under the precision-recall curve by steps: sum of (R_i - R_i-1) * precision_i.
 
-    A cell of several scores adds at most what it would with its positives first and tied, at
-    least what it would with its negatives first and its positives one by one; `compute()` takes
-    its rows as well mixed. ``nan`` without a positive.
+    A cell of several scores adds at most what it would with its positives first and tied,
+    p (T + p) / (T + p + F), and at least what it would with its negatives first and its positives
+    one by one: p (f(r) + f(p)) / 2 with f(t) = (T + t) / (T + t + F + n), where no row weighs less
+    than r (1 if all weights are whole numbers, else 0). `compute()` takes its rows as well mixed.
+    ``nan`` without a positive.
 
-    Args: see `ScoreMetric`; `average` over the classes of (n, K) scores as in `ROCAUC`.
+    Parameters are those of `ClassScoreMetric`.
+
     Memory and cost: that of `ScoreHistogram`; reading takes some 10 ns a cell.
+
     Reference: ``sklearn.metrics.average_precision_score``.
 
     Example:
@@ -305,12 +315,15 @@ class PRAUC(ClassScoreMetric):
     """Area under the precision-recall curve by trapezoids, from (recall 0, precision 1).
 
     A straight line between points of this curve is too optimistic; `AveragePrecision` is not. A
-    cell of several scores adds at most the area below the concave curve of positives first, at
-    least the trapezoid of negatives first; `compute()` takes its rows as well mixed. ``nan``
-    without a positive.
+    cell of several scores adds at most the area below the concave curve of positives first,
+    p - F ln((T + p + F) / (T + F)), and at least the trapezoid of negatives first,
+    p (T / (T + F + n) + (T + p) / (T + p + F + n)) / 2. `compute()` takes its rows as well mixed.
+    ``nan`` without a positive.
 
-    Args: see `ScoreMetric`; `average` over the classes of (n, K) scores as in `ROCAUC`.
+    Parameters are those of `ClassScoreMetric`.
+
     Memory and cost: that of `ScoreHistogram`; reading takes some 10 ns a cell.
+
     Reference: ``sklearn.metrics.auc(recall, precision)`` of ``precision_recall_curve``.
 
     Example:

@@ -18,7 +18,8 @@ class LogLoss(ScoredMetric[float]):
     """Mean negative log-likelihood of the true class: -log p for it, averaged over rows.
 
     Probabilities are clipped to [2**-52, 1 - 2**-52], also where they come as float32, so that no
-    batch is treated unlike another; they are not normalised. ``nan`` of no rows.
+    batch is treated unlike another; they are not normalised. Of logits it is log(1 + e^-z) or the
+    log-softmax, up to 9e307. ``nan`` of no rows.
 
     Args:
         from_logits: Whether scores are logits: log p / (1 - p) for (n,), softmax for (n, K).
@@ -27,6 +28,7 @@ class LogLoss(ScoredMetric[float]):
             `ScoredMetric`.
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 to 10 ns a score.
+
     Reference: ``sklearn.metrics.log_loss``.
 
     Example:
@@ -66,6 +68,7 @@ class BrierScore(ScoredMetric[float]):
             `ScoredMetric`.
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 2 to 5 ns a score.
+
     Reference: ``sklearn.metrics.brier_score_loss``.
 
     Example:

@@ -33,8 +33,10 @@ class KolmogorovSmirnov(ClassScoreMetric):
 
     ``nan`` without rows of both classes.
 
-    Args: see `ScoreMetric`; `average` over the classes of (n, K) scores as in `ROCAUC`.
+    Parameters are those of `ClassScoreMetric`.
+
     Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+
     Reference: ``scipy.stats.ks_2samp(positives, negatives).statistic``.
 
     Example:
@@ -80,6 +82,7 @@ class RecallAtPrecision(ClassScoreMetric):
         ValueError: `p` is not in [0, 1].
 
     Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+
     Reference: the largest of ``recall[precision >= p]`` of
     ``sklearn.metrics.precision_recall_curve``.
 
@@ -125,6 +128,7 @@ class PrecisionAtRecall(ClassScoreMetric):
         ValueError: `r` is not in [0, 1].
 
     Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+
     Reference: the largest of ``precision[recall >= r]`` of
     ``sklearn.metrics.precision_recall_curve``.
 
@@ -169,6 +173,7 @@ class SensitivityAtSpecificity(ClassScoreMetric):
         ValueError: `s` is not in [0, 1].
 
     Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+
     Reference: the largest of ``tpr[1 - fpr >= s]`` of ``sklearn.metrics.roc_curve``.
 
     Example:

@@ -1,0 +1,121 @@
+"""The entries of ``docs/metrics.md``, made of the docstrings of metrics.
+
+    python -m streammetrics.show.reference docs/metrics.md
+
+brings a page up to date: every ``### Name`` of a metric is written anew, and a metric that has none
+gets one behind the others of its module. All else on the page stays.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from streammetrics.core.metric import Metric
+from streammetrics.core.stateful import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SECTION = re.compile(r"^(Args|Raises|Memory and cost|Reference|Example):[ \n]", re.MULTILINE)
+_ITEM = re.compile(r"^ {4}(\w[\w, ]*): ", re.MULTILINE)
+# What a page says once, above the entries of a family.
+_SHARED = re.compile(
+    r"^(The other p|The p|P)arameters are those [^`]*`\w+`(\s+and\s+`\w+`)?[.;,]\s*"
+)
+_OTHERS = re.compile(r" ?The others: see `\w+`\.$")
+_ENTRY = re.compile(r"^### (\w+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+
+
+class Documentation(NamedTuple):
+    """A docstring in parts."""
+
+    text: str
+    sections: dict[str, str]
+
+
+def documented(cls: type) -> Documentation:
+    """Return the parts of a class's docstring."""
+    pieces = _SECTION.split(inspect.getdoc(cls) or "")
+    titles, bodies = pieces[1::2], pieces[2::2]
+    return Documentation(pieces[0].strip(), dict(zip(titles, bodies, strict=True)))
+
+
+def public() -> dict[str, type[Metric[Any]]]:
+    """Return the metrics of the package by name: those that their modules list in ``__all__``."""
+    found = {}
+    for cls in REGISTRY.values():
+        module = sys.modules[cls.__module__]
+        ours = cls.__module__.startswith("streammetrics.metrics.") and issubclass(cls, Metric)
+        if ours and cls.__name__ in getattr(module, "__all__", ()):
+            found[cls.__name__] = cls
+    return found
+
+
+def entry(cls: type[Metric[Any]]) -> str:
+    """Return what a page says of a metric, below its heading."""
+    text, sections = documented(cls)
+    paragraphs = [shown for p in text.split("\n\n") if (shown := _SHARED.sub("", p))]
+    paragraphs += _parameters(cls, sections.get("Args", ""))
+    for title in ("Memory and cost", "Reference"):
+        if title in sections:
+            paragraphs.append(f"{title}: {inspect.cleandoc(sections[title])}")
+    paragraphs = [re.sub("``+", "`", paragraph) for paragraph in paragraphs]
+    example = inspect.cleandoc(sections["Example"]).removeprefix(">>> import streammetrics as sm\n")
+    return "\n\n".join([*paragraphs, f"```python\n{example}\n```"])
+
+
+def _parameters(cls: type[Metric[Any]], args: str) -> Iterator[str]:
+    """Yield the list of the parameters that are the metric's own."""
+    pieces = _ITEM.split(f"\n{args}")
+    told = dict(zip(pieces[1::2], pieces[2::2], strict=True))
+    own = {name for name, parameter in cls._parameters.items() if parameter.owner is cls}
+    lines = []
+    for name, body in told.items():
+        if name in own:
+            parameter = cls._parameters[name]
+            default = "" if parameter.required else f"={parameter.default!r}"
+            words = _OTHERS.sub("", " ".join(body.split()))
+            lines.append(f"- `{name}{default}`: {words}".replace("'", '"', 2 * ("'" in default)))
+    if lines:
+        yield "\n".join(lines)
+
+
+def updated(page: str) -> str:
+    """Return a page with the entry of every metric as its docstring has it."""
+    metrics = public()
+    page = _ENTRY.sub(
+        lambda found: (
+            f"### {found[1]}\n\n{entry(metrics[found[1]])}\n\n" if found[1] in metrics else found[0]
+        ),
+        page,
+    )
+    for name, cls in metrics.items():
+        if f"### {name}\n" not in page:
+            page = _added(page, name, cls, metrics)
+    return page.rstrip() + "\n"
+
+
+def _added(
+    page: str, name: str, cls: type[Metric[Any]], metrics: dict[str, type[Metric[Any]]]
+) -> str:
+    """Return the page with an entry more, behind those of its module or else of its room."""
+    room = cls.__module__.rpartition(".")[0]
+    for place in (cls.__module__, room):
+        beside = [
+            found
+            for found in _ENTRY.finditer(page)
+            if found[1] in metrics and metrics[found[1]].__module__.startswith(place)
+        ]
+        if beside:
+            end = beside[-1].end()
+            return f"{page[:end]}### {name}\n\n{entry(cls)}\n\n{page[end:]}"
+    raise ValueError(f"the page has no entry of {room}: write one by hand to say where it goes")
+
+
+if __name__ == "__main__":
+    for path in map(Path, sys.argv[1:]):
+        path.write_text(updated(path.read_text(encoding="utf-8")), encoding="utf-8")

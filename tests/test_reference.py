@@ -1,0 +1,82 @@
+"""docs/metrics.md is what docstrings of metrics make of it, and a new metric finds its place."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streammetrics.show.reference import documented, entry, public, updated
+
+PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
+ORDER = ("Args", "Raises", "Memory and cost", "Reference", "Example")
+
+ADDED = '''
+import sys
+from streammetrics.metrics.regression import losses
+from streammetrics.metrics.regression.losses import MAE
+
+class HalfMAE(MAE):
+    """Half of the mean absolute error, Σ w |y - p| / (2 Σ w).
+
+    Args:
+        share: The half.
+
+    Reference: none.
+
+    Example:
+        >>> HalfMAE().update([1.0], [2.0]).compute()
+        0.5
+    """
+
+    share: float = 0.5
+
+HalfMAE.__module__ = losses.__name__
+losses.__all__.append("HalfMAE")
+from streammetrics.show.reference import updated
+print(updated(sys.stdin.read()))
+'''
+
+
+def test_the_page_is_current():
+    told = "run: python -m streammetrics.show.reference docs/metrics.md"
+    assert updated(PAGE.read_text()) == PAGE.read_text(), told
+
+
+def test_a_new_metric_touches_its_module_and_gets_its_entry():
+    """Which needs no golden state of a released version, and no line in `streammetrics` itself."""
+    done = subprocess.run(
+        [sys.executable, "-c", ADDED],
+        input=PAGE.read_text(), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    page = done.stdout
+    at = page.index("### HalfMAE\n")
+    assert page.index("### LogCoshError") < at < page.index("### Ratios of variances")
+    assert "- `share=0.5`: The half." in page[at:]
+    assert (
+        page.replace(page[at : page.index("###", at + 4)], "").strip() == PAGE.read_text().strip()
+    )
+
+
+def test_a_metric_without_a_room_on_the_page_is_told():
+    with pytest.raises(ValueError, match="the page has no entry of streammetrics.metrics"):
+        updated("# Metrics\n")
+
+
+@pytest.mark.parametrize("name", sorted(public()))
+def test_docstrings_have_one_form(name):
+    """Google's: a summary with the formula, then the sections in one order, each after a blank."""
+    cls = public()[name]
+    told = documented(cls)
+    titles = list(told.sections)
+    assert titles == [title for title in ORDER if title in titles]
+    assert told.text.splitlines()[0].endswith((".", ":"))
+    assert not re.search(r"[^\n]\n *(Args|Raises|Memory and cost|Reference|Example):", cls.__doc__)
+    own = {n for n, known in cls._parameters.items() if known.owner is cls} - {"nan_policy"}
+    listed = set(re.findall(r"^ {4}(\w+): ", told.sections.get("Args", ""), re.MULTILINE))
+    inherited = " ".join(base.__doc__ or "" for base in cls.__mro__[1:])
+    assert not {n for n in own - listed if f"{n}:" not in inherited and f"`{n}`" not in told.text}
+    assert "\n\n\n" not in entry(cls)
