@@ -79,10 +79,12 @@ from streammetrics.metrics.regression.losses import *  # noqa: F403
 from streammetrics.metrics.regression.moments import *  # noqa: F403
 from streammetrics.metrics.regression.quantiles import *  # noqa: F403
 from streammetrics.metrics.regression.relative import *  # noqa: F403
+from streammetrics.metrics.scores import areas as scores_areas
 from streammetrics.metrics.scores import calibration as scores_calibration
 from streammetrics.metrics.scores import curves as scores_curves
 from streammetrics.metrics.scores import losses as scores_losses
 from streammetrics.metrics.scores import thresholds as scores_thresholds
+from streammetrics.metrics.scores.areas import *  # noqa: F403
 from streammetrics.metrics.scores.calibration import *  # noqa: F403
 from streammetrics.metrics.scores.curves import *  # noqa: F403
 from streammetrics.metrics.scores.losses import *  # noqa: F403
@@ -132,6 +134,7 @@ _MODULES = (
     regression_moments,
     regression_quantiles,
     regression_relative,
+    scores_areas,
     scores_calibration,
     scores_curves,
     scores_losses,

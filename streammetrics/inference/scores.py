@@ -25,7 +25,7 @@ from streammetrics.inference.areas import (
 from streammetrics.inference.bootstrap import best_errors
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import clopper_pearson, limits
-from streammetrics.metrics.scores import curves, thresholds
+from streammetrics.metrics.scores import areas, thresholds
 from streammetrics.metrics.scores.view import staircases
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _precision(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:
     if cells.positives < _BOYD:
         error = math.sqrt(max(value * (1 - value), 0.0) / cells.positives)
         return error, f"Boyd, of {cells.positives:g} positives"
-    trapezoid = isinstance(metric, curves.PRAUC)
+    trapezoid = isinstance(metric, areas.PRAUC)
     return precision_influences(cells, value, trapezoid=trapezoid).error(cells), "influences"
 
 
@@ -81,9 +81,9 @@ def _threshold(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  
 
 
 _ERRORS: dict[type, Callable[[Any, Ladder, float], tuple[float, str]]] = {
-    curves.ROCAUC: _roc,
-    curves.AveragePrecision: _precision,
-    curves.PRAUC: _precision,
+    areas.ROCAUC: _roc,
+    areas.AveragePrecision: _precision,
+    areas.PRAUC: _precision,
     thresholds.KolmogorovSmirnov: _distance,
     thresholds.PrecisionAtRecall: _threshold,
     thresholds.RecallAtPrecision: _threshold,
@@ -103,7 +103,7 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
         values.append(value)
         errors.append(error)
         methods.append(method)
-        of_both = isinstance(metric, curves.ROCAUC | thresholds.KolmogorovSmirnov)
+        of_both = isinstance(metric, areas.ROCAUC | thresholds.KolmogorovSmirnov)
         smallest.append(min(cells.positives, cells.negatives) if of_both else cells.positives)
     certain: Any = metric.interval(scores)
     method = next(filter(None, methods), "no rows of a class")
@@ -158,7 +158,7 @@ def _sides(
 
 def _least(metric: Any) -> float:
     """Return the least value that there can be."""
-    if isinstance(metric, curves.ROCAUC) and metric.max_fpr is not None:
+    if isinstance(metric, areas.ROCAUC) and metric.max_fpr is not None:
         rate: float = metric.max_fpr  # standardised, an area of 0 is not 0
         return 0.5 * (1 - rate / (2 - rate)) if rate < 1 else 0.0
     return 0.0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.inference.comparing.base import Estimate, Family, Joint, estimated
-from streammetrics.metrics.scores.curves import ROCAUC
+from streammetrics.metrics.scores.areas import ROCAUC
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.joint.sample import RowSample, rows_of
 

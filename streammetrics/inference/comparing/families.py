@@ -21,13 +21,9 @@ from streammetrics.metrics.classification.overall import (
 from streammetrics.metrics.ranking.base import RankingMetric
 from streammetrics.metrics.regression.losses import MeanError, MeanLoss, RootMeanLoss
 from streammetrics.metrics.regression.quantiles import MaxError
+from streammetrics.metrics.scores.areas import ROCAUC, AveragePrecision
 from streammetrics.metrics.scores.calibration import CalibrationCurve
-from streammetrics.metrics.scores.curves import (
-    ROCAUC,
-    AveragePrecision,
-    PrecisionRecallCurve,
-    ROCCurve,
-)
+from streammetrics.metrics.scores.curves import PrecisionRecallCurve, ROCCurve
 from streammetrics.metrics.scores.losses import BrierScore, LogLoss
 from streammetrics.statistics.joint.schema import OF_MODELS
 

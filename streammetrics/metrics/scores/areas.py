@@ -1,0 +1,252 @@
+"""Areas under the curves over all thresholds."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import numpy as np
+
+from streammetrics.core.constraints import Between
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.metrics.scores.base import ClassScoreMetric
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.metrics.scores.view import Staircase, Steps
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["PRAUC", "ROCAUC", "AveragePrecision"]
+
+
+class ROCAUC(ClassScoreMetric):
+    """Area under the ROC curve: P(score of a positive > of a negative) + P(equal) / 2.
+
+    Σ n (T + p / 2) / (P N) over cells, in integers and rounded once. A cell of several scores
+    counts as a tie; `bounds()` is what it would give with all its positives below all its
+    negatives, and above: ± Σ p n / (2 P N) over such cells. With `max_fpr` the area up to that
+    false positive rate, standardised (McClish 1989) so that chance gives 0.5 and perfection 1.
+    ``nan`` without rows of both classes.
+
+    Args:
+        max_fpr: In (0, 1]; ``None``: the whole area.
+        average: ``"macro"``, ``"weighted"`` or ``None`` over the classes of (n, K) scores, each
+            against the rest. The others: see `ScoreMetric`.
+
+    Raises:
+        ValueError: `max_fpr` is not in (0, 1].
+
+    Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+
+    Reference: ``sklearn.metrics.roc_auc_score``, for (n, K) with ``multi_class="ovr"``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.ROCAUC().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
+        0.75
+    """
+
+    max_fpr: Annotated[float, Between(0, 1, without=(0,))] | None = None
+
+    def read(self, stairs: Staircase) -> float:
+        """Return the area with cells as ties."""
+        return self.certain(stairs)[1]
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the area with negatives first, with ties, and with positives first in cells."""
+        if not stairs.positives or not stairs.negatives:
+            return math.nan, math.nan, math.nan
+        rate = Fraction(1 if self.max_fpr is None else self.max_fpr)
+        whole = 2 * _product(stairs)
+        areas = [twice / whole for twice in _roc_areas(stairs, rate)]
+        if rate < 1:  # else this changes nothing
+            chance = rate * rate / 2
+            areas = [(1 + (area - chance) / (rate - chance)) / 2 for area in areas]
+        low, value, high = (min(float(area), 1.0) for area in areas)
+        return low, value, high
+
+
+def _product(stairs: Staircase) -> Fraction:
+    return Fraction(stairs.positives) * Fraction(stairs.negatives)
+
+
+def _roc_areas(stairs: Staircase, rate: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+    """Return twice the area P * N up to a false positive rate: the least, with ties, the most."""
+    end = rate * Fraction(stairs.negatives)
+    last = int(end) if stairs.counted else float(end)
+    area = slack = beyond = Fraction(0)
+    for steps in stairs.steps():
+        n, twice_tp = steps.n, steps.tp_above + steps.tp
+        if rate < 1:
+            for cell in np.flatnonzero((steps.fp_above <= last) & (steps.fp > last)).tolist():
+                # The cell that the limit cuts. A straight line if its rows are tied; a curve that
+                # stays at the bottom, or goes along the top, if they are not.
+                past = end - Fraction(steps.fp_above[cell].item())
+                across = past * Fraction(steps.p[cell].item())
+                tied = across * past / Fraction(n[cell].item())
+                area += 2 * past * Fraction(steps.tp_above[cell].item()) + tied
+                if not steps.single[cell]:
+                    slack += tied
+                    beyond += 2 * (across - tied)
+            n = n * (steps.fp <= last)
+        area += _dot(n, twice_tp)
+        if not steps.single.all():
+            slack += _dot(n, steps.p * ~steps.single)
+    return area - slack, area, area + slack + beyond
+
+
+def _dot(x: NDArray[Any], y: NDArray[Any]) -> Fraction:
+    """Return the exact sum of products."""
+    if x.dtype == np.int64:
+        return Fraction(int(np.dot(x, y)))
+    return ExactSum.product(x, y).fraction()
+
+
+class _Heights(Protocol):
+    """How high the area over recall is in each cell."""
+
+    def _tied(self, steps: Steps) -> Floats:
+        """Return the height over recall of cells of one score."""
+
+    def _least(self, steps: Steps, row: float) -> Floats:
+        """Return the least mean height of cells of several, where a row weighs at least `row`."""
+
+    def _most(self, steps: Steps) -> Floats:
+        """Return the largest mean height that they may have."""
+
+
+def _precision_area(heights: _Heights, stairs: Staircase) -> tuple[float, float, float]:
+    """Return the area over recall with the least, the best guess and the most of each cell.
+
+    It is a sum over cells of bounded terms, divided by the positives.
+    """
+    if not stairs.positives:
+        return math.nan, math.nan, math.nan
+    certain, sums = ExactSum.zero(), [ExactSum.zero()]  # of tied rows, and of the three heights
+    for steps in stairs.steps():
+        tied = steps.p * heights._tied(steps)
+        if steps.single.all():
+            certain += ExactSum.of(tied)
+            continue
+        least, most = heights._least(steps, stairs.least), heights._most(steps)
+        guess = np.clip(_halfway(steps, stairs.least), least, most)
+        each = [np.where(steps.single, tied, steps.p * height) for height in (least, guess, most)]
+        before = sums if len(sums) == len(each) else sums * 3
+        sums = [total + ExactSum.of(part) for total, part in zip(before, each, strict=True)]
+    values = [_share(certain + total, stairs) for total in sums]
+    return values[0], values[len(values) // 2], values[-1]
+
+
+def _share(total: ExactSum, stairs: Staircase) -> float:
+    """Return what a sum over the positives is of each, but for the rounding of its terms."""
+    return min(float(total.to_float()) / stairs.positives, 1.0)
+
+
+def _halfway(steps: Steps, row: float) -> Floats:
+    """Return the precision halfway through cells whose rows are well mixed."""
+    return _precision(steps.tp_above + (steps.p + row) / 2, steps.fp_above + steps.n / 2)
+
+
+def _precision(tp: NDArray[Any], fp: NDArray[Any]) -> Floats:
+    """Return tp / (tp + fp), and 1 where nothing is called positive."""
+    called = tp + fp
+    some = called > 0
+    if some.all():
+        return np.asarray(tp / called)
+    precision = np.ones(called.shape)
+    np.divide(tp, called, out=precision, where=some)
+    return precision
+
+
+class AveragePrecision(ClassScoreMetric):
+    """Area under the precision-recall curve by steps: sum of (R_i - R_i-1) * precision_i.
+
+    A cell of several scores adds at most what it would with its positives first and tied,
+    p (T + p) / (T + p + F), and at least what it would with its negatives first and its positives
+    one by one: p (f(r) + f(p)) / 2 with f(t) = (T + t) / (T + t + F + n), where no row weighs less
+    than r (1 if all weights are whole numbers, else 0). `compute()` takes its rows as well mixed.
+    ``nan`` without a positive.
+
+    Parameters are those of `ClassScoreMetric`.
+
+    Memory and cost: that of `ScoreHistogram`; reading takes some 10 ns a cell.
+
+    Reference: ``sklearn.metrics.average_precision_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.AveragePrecision().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
+        0.8333333333333333
+    """
+
+    def read(self, stairs: Staircase) -> float:
+        """Return the area with the best guess for each cell of several scores."""
+        return self.certain(stairs)[1]
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the area with the least, the best guess and the most of each cell."""
+        return _precision_area(self, stairs)
+
+    def _tied(self, steps: Steps) -> Floats:
+        """Every positive has the precision at the threshold of the cell."""
+        return _precision(steps.tp, steps.fp)
+
+    def _least(self, steps: Steps, row: float) -> Floats:
+        """Precision is concave in the positives passed: the mean of its ends is below its mean."""
+        first = _precision(steps.tp_above + row, steps.fp)
+        return (first + _precision(steps.tp, steps.fp)) / 2
+
+    def _most(self, steps: Steps) -> Floats:
+        """Every positive comes with all others and before the negatives."""
+        return _precision(steps.tp, steps.fp_above)
+
+
+class PRAUC(ClassScoreMetric):
+    """Area under the precision-recall curve by trapezoids, from (recall 0, precision 1).
+
+    A straight line between points of this curve is too optimistic; `AveragePrecision` is not. A
+    cell of several scores adds at most the area below the concave curve of positives first,
+    p - F ln((T + p + F) / (T + F)), and at least the trapezoid of negatives first,
+    p (T / (T + F + n) + (T + p) / (T + p + F + n)) / 2. `compute()` takes its rows as well mixed.
+    ``nan`` without a positive.
+
+    Parameters are those of `ClassScoreMetric`.
+
+    Memory and cost: that of `ScoreHistogram`; reading takes some 10 ns a cell.
+
+    Reference: ``sklearn.metrics.auc(recall, precision)`` of ``precision_recall_curve``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.PRAUC().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
+        0.7916666666666666
+    """
+
+    def read(self, stairs: Staircase) -> float:
+        """Return the area with the best guess for each cell of several scores."""
+        return self.certain(stairs)[1]
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the area with the least, the best guess and the most of each cell."""
+        return _precision_area(self, stairs)
+
+    def _tied(self, steps: Steps) -> Floats:
+        """One line from the point before the cell to the point after it."""
+        before = _precision(steps.tp_above, steps.fp_above)
+        return (before + _precision(steps.tp, steps.fp)) / 2
+
+    def _least(self, steps: Steps, row: float) -> Floats:  # noqa: ARG002 - holds for any rows
+        """All points lie above the chord of the concave curve of negatives first."""
+        return (_precision(steps.tp_above, steps.fp) + _precision(steps.tp, steps.fp)) / 2
+
+    def _most(self, steps: Steps) -> Floats:
+        """All points, and so the lines between them, lie below that of positives first."""
+        above = np.asarray(steps.tp_above + steps.fp_above, np.float64)
+        growth = np.zeros_like(above)
+        np.divide(steps.p, above, out=growth, where=above > 0)
+        below = np.zeros_like(above)
+        np.divide(steps.fp_above * np.log1p(growth), steps.p, out=below, where=steps.p > 0)
+        return 1.0 - below
