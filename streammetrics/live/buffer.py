@@ -15,7 +15,9 @@ import numpy as np
 from streammetrics.core.columns.column import EXACT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
 
     from streammetrics.core.columns.schema import Kind
 
@@ -23,80 +25,100 @@ MOST = 1024  # rows that wait
 _LABELS = 1 << 16  # that are known to be good
 _NUMBERS = frozenset({float, int})
 _SCALARS = frozenset({int, str, bool})
-_NONE: frozenset[Any] = frozenset()
-
-# The types of a value, the smallest and the largest number, or the labels that are known.
-Check = tuple[frozenset[type], float, float, set[Any] | None]
 
 
 class Form:
     """Rows of the same columns, as long as they wait."""
 
-    __slots__ = ("checks", "kinds", "names", "rows", "widths")
+    __slots__ = ("full", "kinds", "labels", "names", "numbers", "types", "values", "widths")
 
-    def __init__(self, names: tuple[str, ...], kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, names: tuple[str, ...], kinds: Mapping[str, Kind], full: int) -> None:
         self.names = names
-        self.kinds = [kinds.get(name, "number") for name in names]
-        self.rows: list[tuple[Any, ...]] = []  # each with its time first
-        self.widths: list[Any] = [None] * len(names)  # shape and type of vectors, once one was seen
-        self.checks: list[Check] = [(_NONE, 1.0, 0.0, None)] * len(names)
+        self.full = full  # values that are enough
+        self.kinds = {name: kinds.get(name, "number") for name in names}
+        self.values: list[Any] = []  # row by row, its time first: nothing else is made of an event
+        self.widths: dict[str, Any] = {}  # shape and type of vectors, once one was seen
+        self.types: dict[str, type] = {}  # of labels
+        # What is known to be good; of a column of which nothing is, no number and no label.
+        self.numbers = [(n, 1.0, 0.0) for n in names if self.kinds[n] == "number"]
+        nothing: frozenset[Any] = frozenset()
+        self.labels = [(n, nothing) for n in names if self.kinds[n] != "number"]
 
-    def known(self, values: Collection[Any]) -> bool:
+    def known(self, columns: Mapping[str, Any]) -> bool:
         """Whether values are known to be good."""
-        for value, (types, low, high, among) in zip(values, self.checks, strict=True):
-            if type(value) not in types:
+        try:
+            for name, among in self.labels:
+                if columns[name] not in among:
+                    return False
+        except TypeError:  # it has no hash
+            return False
+        for name, low, high in self.numbers:
+            value = columns[name]
+            if type(value) is not float and type(value) is not int:
                 return False
-            if not (low <= value <= high if among is None else value in among):
+            if not low <= value <= high:
                 return False
         return True
 
-    def fits(self, values: Sequence[Any]) -> bool:
+    def fits(self, columns: Mapping[str, Any]) -> bool:
         """Whether values, which were accepted, can wait beside those of other rows."""
-        for place, value in enumerate(values):
-            types, _, _, among = self.checks[place]
-            width = self.widths[place]
-            if isinstance(value, np.ndarray):
-                if types or width not in {None, (value.shape, value.dtype)}:
-                    return False
-            elif width is not None or (types and type(value) not in types):
-                return False
-            elif self.kinds[place] == "number":
-                if type(value) not in _NUMBERS or not -EXACT < value < EXACT:
-                    return False
-            elif type(value) not in _SCALARS or (among is not None and len(among) >= _LABELS):
-                return False
-        return True
+        return all(map(self._fits, columns, columns.values()))
 
-    def learn(self, values: Sequence[Any]) -> None:
+    def _fits(self, name: str, value: Any) -> bool:
+        width = self.widths.get(name)
+        if isinstance(value, np.ndarray):
+            one = any(n == name and low <= high for n, low, high in self.numbers)
+            return not one and name not in self.types and width in {None, _width(value)}
+        if width is not None:
+            return False
+        if self.kinds[name] == "number":
+            return type(value) in _NUMBERS and -EXACT < value < EXACT
+        if type(value) not in _SCALARS or len(dict(self.labels)[name]) >= _LABELS:
+            return False
+        return type(value) is self.types.setdefault(name, type(value))
+
+    def learn(self, columns: Mapping[str, Any]) -> None:
         """Widen what is known by values that were accepted, and fit."""
-        for place, value in enumerate(values):
-            types, low, high, among = self.checks[place]
+        for name, value in columns.items():
             if isinstance(value, np.ndarray):
-                self.widths[place] = value.shape, value.dtype
-            elif self.kinds[place] == "number":
-                low, high = (min(low, value), max(high, value)) if types else (value, value)
-                self.checks[place] = _NUMBERS, low, high, None
-            else:
-                known = {*(among or ()), value}
-                self.checks[place] = frozenset({type(value)}), 0.0, 0.0, known
+                self.widths[name] = _width(value)
+        self.numbers = [
+            (name, *_widened(low, high, columns[name])) for name, low, high in self.numbers
+        ]
+        self.labels = [
+            (name, among if isinstance(columns[name], np.ndarray) else among | {columns[name]})
+            for name, among in self.labels
+        ]
 
-    def take(self, heads: int) -> tuple[list[tuple[Any, ...]], dict[str, Any]]:
+    def take(self, heads: int) -> tuple[list[list[Any]], dict[str, Any]]:
         """Return the columns of the rows that wait, of which there are some.
 
         The first `heads` have no names: the time, and the id where there is one.
         """
-        n = len(self.rows)
-        rows = self.rows[:n]
-        del self.rows[:n]  # others may have come meanwhile, behind them
-        columns = list(zip(*rows, strict=True))
-        named = zip(self.names, columns[heads:], self.kinds, self.checks, strict=True)
-        return columns[:heads], {name: _array(c, kind, check) for name, c, kind, check in named}
+        width = heads + len(self.names)
+        n = len(self.values) // width * width
+        values = self.values[:n]
+        del self.values[:n]  # others may have come meanwhile, behind them
+        columns = [values[place::width] for place in range(width)]
+        named = zip(self.names, columns[heads:], strict=True)
+        return columns[:heads], {name: self._array(name, column) for name, column in named}
+
+    def _array(self, name: str, values: list[Any]) -> Any:
+        if self.kinds[name] == "number" and name not in self.widths:
+            return np.array(values, np.float64)
+        kind = self.types.get(name)
+        # 1 and True are one label, of the kind that came first.
+        return values if kind is str else np.array(values, kind)
 
 
-def _array(values: tuple[Any, ...], kind: Kind, check: Check) -> Any:
-    if kind == "number" and check[0]:
-        return np.array(values, np.float64)
-    return list(values) if check[0] == {str} else np.array(values)
+def _width(value: NDArray[Any]) -> tuple[Any, ...]:
+    return value.shape, value.dtype
+
+
+def _widened(low: float, high: float, value: Any) -> tuple[float, float]:
+    if isinstance(value, np.ndarray):
+        return low, high
+    return (min(low, value), max(high, value)) if low <= high else (value, value)
 
 
 class Buffer:
@@ -116,6 +138,7 @@ class Buffer:
     ) -> None:
         self.forms: dict[tuple[str, ...], Form] = {}
         self.check, self._kinds, self._heads = check, kinds, heads
+        self.most = MOST  # rows that wait
 
     def checked(self, columns: Mapping[str, Any]) -> Form | None:
         """Check one row, of which `plain` made the values; return the form where it can wait.
@@ -123,21 +146,24 @@ class Buffer:
         Raises:
             InvalidBatchError: It is refused, alone or beside what other rows were.
         """
-        names, values = tuple(columns), tuple(columns.values())
+        names = tuple(columns)
         form = self.forms.get(names)
-        if form is not None and form.known(values):
+        if form is not None and form.known(columns):
             return form
         waits = self.check({name: as_row(value) for name, value in columns.items()})
         if form is None:
-            form = self.forms.setdefault(names, Form(names, self._kinds))
-        if not waits or not form.fits(values):
+            form = self.forms.setdefault(names, self._form(names))
+        if not waits or not form.fits(columns):
             return None
-        form.learn(values)
+        form.learn(columns)
         return form
 
-    def taken(self) -> list[tuple[list[tuple[Any, ...]], dict[str, Any]]]:
+    def _form(self, names: tuple[str, ...]) -> Form:
+        return Form(names, self._kinds, self.most * (self._heads + len(names)))
+
+    def taken(self) -> list[tuple[list[list[Any]], dict[str, Any]]]:
         """Return the columns of all rows that wait."""
-        return [form.take(self._heads) for form in list(self.forms.values()) if form.rows]
+        return [form.take(self._heads) for form in list(self.forms.values()) if form.values]
 
 
 def plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
-from streammetrics.live.buffer import MOST, Buffer, as_row, is_column, plain
+from streammetrics.live.buffer import Buffer, as_row, is_column, plain
 from streammetrics.live.checking import Checks
 from streammetrics.live.events import Events
 from streammetrics.live.ids import IDS, keys_of, versions_of
@@ -41,14 +41,15 @@ class Entrance:
     def _open(self) -> None:
         """Begin with empty buffers."""
         self._closed = False
-        self._most = MOST  # rows that wait
         self._truth = truth_of(self._suite)
         self._limit = 0.0  # seconds up to which times are known not to be ahead of the clock
         kinds = kinds_of(self._suite)
         checks = Checks(self._suite, kinds)
         self._observed = Buffer(checks.observed, kinds)
+        self._known = self._observed.forms
         self._predicted = Buffer(checks.predicted, kinds, heads=2)
         self._labelled = Buffer(checks.labelled, kinds, heads=3)
+        self._buffers = (self._observed, self._predicted, self._labelled)
 
     @abstractmethod
     def _came(self, events: Events) -> None:
@@ -66,15 +67,15 @@ class Entrance:
                 as ``time.time()`` gives them; a column of such times for columns of events.
             **columns: What `update` of the suite takes, by name: one value, or columns.
         """
-        form = self._observed.forms.get(tuple(columns))
+        form = self._known.get(tuple(columns))
         if (
             form is not None
-            and type(time) in _SECONDS
+            and (type(time) is float or type(time) is int)
             and 0 <= time < self._limit
-            and form.known(values := columns.values())
+            and form.known(columns)
         ):
-            form.rows.append((time, *values))
-            if len(form.rows) >= self._most:
+            form.values.extend((time, *columns.values()))
+            if len(form.values) >= form.full:
                 self._full()
             return self
         return self._take(self._observed, time, (), columns)
@@ -91,13 +92,13 @@ class Entrance:
         form = self._predicted.forms.get(tuple(columns))
         if (
             form is not None
-            and type(time) in _SECONDS
+            and (type(time) is float or type(time) is int)
             and 0 <= time < self._limit
             and type(id) in IDS
-            and form.known(values := columns.values())
+            and form.known(columns)
         ):
-            form.rows.append((time, id, *values))
-            if len(form.rows) >= self._most:
+            form.values.extend((time, id, *columns.values()))
+            if len(form.values) >= form.full:
                 self._full()
             return self
         return self._take(self._predicted, time, (id,), columns)
@@ -115,15 +116,15 @@ class Entrance:
         form = self._labelled.forms.get(tuple(columns))
         if (
             form is not None
-            and type(time) in _SECONDS
+            and (type(time) is float or type(time) is int)
             and 0 <= time < self._limit
             and type(id) in IDS
             and type(version) is int
             and 0 <= version < _VERSIONS
-            and form.known(values := columns.values())
+            and form.known(columns)
         ):
-            form.rows.append((time, id, version, *values))
-            if len(form.rows) >= self._most:
+            form.values.extend((time, id, version, *columns.values()))
+            if len(form.values) >= form.full:
                 self._full()
             return self
         return self._take(self._labelled, time, (id, version), columns)
@@ -148,7 +149,7 @@ class Entrance:
         columns = {name: plain(value) for name, value in columns.items()}
         form = buffer.checked(columns)
         if form is not None and type(time) in _SECONDS:
-            form.rows.append((time, *heads, *columns.values()))
+            form.values.extend((time, *heads, *columns.values()))
         else:
             one = {name: as_row(value) for name, value in columns.items()}
             alone = tuple([head] for head in heads)
@@ -157,7 +158,7 @@ class Entrance:
 
     def _entered(self) -> Self:
         """Bring events on at once where none may wait."""
-        if self._most == 1:
+        if self._observed.most == 1:
             self._full()
         return self
 

@@ -69,7 +69,8 @@ class Keeper:
         self._kept = weakref.ref(kept)
         self._path, self._empty, self._durable = path, empty, durable
         self._guard, self._every = Locked(), every
-        self.failures = 0  # attempts to write that failed
+        self.failures = 0  # attempts to read or write that failed
+        self._trouble, self._told = "", False
         self._start()
         self._load()
         _KEEPERS.add(self)
@@ -100,9 +101,16 @@ class Keeper:
                 self._read()
             except sqlite3.OperationalError as error:
                 self._failed(error)
+        self._tell()
 
     def write(self) -> bool:
         """Write what came; return whether it is in the file."""
+        done = self.try_to_write()
+        self._tell()
+        return done
+
+    def try_to_write(self) -> bool:
+        """Write what came, and keep to itself what fails."""
         with self._guard._lock:
             self._check_process()
             kept = self._kept()
@@ -112,7 +120,7 @@ class Keeper:
                 self._append()
                 if self._store.due:
                     self._fold()
-            except sqlite3.OperationalError as error:
+            except (sqlite3.Error, StreamMetricsError) as error:
                 self._failed(error)
                 return False
             return True
@@ -208,12 +216,17 @@ class Keeper:
             self._start()
             self._load()
 
-    def _failed(self, error: sqlite3.OperationalError) -> None:
+    def _failed(self, error: Exception) -> None:
         self.failures += 1
-        if self.failures == 1:
+        self._trouble = self._trouble or str(error)
+
+    def _tell(self) -> None:
+        """Warn once of what failed, in a thread of the user's."""
+        if self._trouble and not self._told:
+            self._told = True
             warnings.warn(
-                f"the store cannot be used ({error}): events are kept in memory, and it is tried "
-                "again each second",
+                f"the store cannot be used ({self._trouble}): events are kept in memory, and it "
+                "is tried again each second",
                 StoreWarning,
                 stacklevel=4,
             )
@@ -224,7 +237,7 @@ def _run(keeper: weakref.ref[Keeper], stop: threading.Event, every: float) -> No
         mine = keeper()
         if mine is None:
             return
-        mine.write()
+        mine.try_to_write()
         del mine
 
 
@@ -239,7 +252,7 @@ def _forked() -> None:
 
 def _at_exit() -> None:
     for keeper in list(_KEEPERS):
-        keeper.write()
+        keeper.try_to_write()
 
 
 atexit.register(_at_exit)

@@ -17,8 +17,8 @@ from streammetrics.core.locks import Locked
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.stateful import Stateful, from_bytes
 from streammetrics.live import form
-from streammetrics.live.buffer import MOST
 from streammetrics.live.config import Config
+from streammetrics.live.decay import decayed
 from streammetrics.live.entrance import Entrance
 from streammetrics.live.keeper import Image, Keeper, StoreWarning
 from streammetrics.live.reading import Span, series_of, span_of, spans_of
@@ -116,7 +116,7 @@ class Live(Entrance, Stateful):
             self._arrived.append(events)
 
     def _full(self) -> None:
-        if self._most == 1:
+        if self._observed.most == 1:
             self.flush()
         else:
             with self._guard._lock:
@@ -138,7 +138,9 @@ class Live(Entrance, Stateful):
     def _keep(self, path: str, *, durable: bool) -> None:
         """Keep the state in a file from now on."""
         self._keeper = Keeper(self, path, self.to_bytes(), durable=durable)
-        self._most = 1 if durable else MOST
+        if durable:
+            for buffer in self._buffers:
+                buffer.most = 1
 
     def _taken(self) -> list[Events]:
         with self._guard._lock:
@@ -192,7 +194,7 @@ class Live(Entrance, Stateful):
         with self._guard._lock:
             self._drain()
             self._closed, self._keeper = True, None
-            for buffer in (self._observed, self._predicted, self._labelled):
+            for buffer in self._buffers:
                 buffer.forms.clear()
 
     def __enter__(self) -> Self:
@@ -253,6 +255,30 @@ class Live(Entrance, Stateful):
 
     def _over(self, span: Span) -> Any:
         return self._suite._at(self._stream.over(span, self._clock))
+
+    def decayed(self, half_life: str | timedelta) -> Any:
+        """Return a new set, or metric, of all rows, of which older panes weigh less.
+
+        A row in pane k weighs ``2 ** -((newest - k) * length / half_life)``, exactly: sums of
+        weights are exact. The panes are those of the finest tier that reaches back eight
+        half-lives, else of the one that reaches back furthest.
+
+        Raises:
+            InvalidBatchError: The rows of a metric have no weights, as those of rankings.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Mean())
+            >>> _ = live.observe(time=[0, 60], values=[1.0, 4.0])
+            >>> live.decayed("1min").compute()
+            3.0
+        """
+        length = duration(half_life, "half_life")
+        self._catch_up()
+        with self._guard._lock:
+            self._drain()
+            states, layout = decayed(self._stream, length, self._clock), self._suite._layout
+            return self._suite._at(layout.merged(layout.start, states))
 
     def coverage(self, length: str | timedelta, *, end: Any = None) -> Coverage:
         """Return how many predictions of a window have their label, and what became of the others.

@@ -120,12 +120,12 @@ def test_killed_at_any_moment_nothing_counts_twice_and_what_was_flushed_is_there
             assert n > flushed
             assert service.to_bytes() == first(n).to_bytes()
         sent = n
-        if sent > 20_000:
+        if sent > 5_000:
             path.unlink()
             sent = 0
 
 
-@pytest.mark.parametrize("n", [400, pytest.param(20_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("n", [400, pytest.param(5_000, marks=pytest.mark.long)])
 def test_workers_of_one_file_give_the_bytes_of_one(path, n, often):
     workers = [start(path, range(place, n, 4)) for place in range(4)]
     with joined(store=path) as reader:
