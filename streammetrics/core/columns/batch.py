@@ -149,7 +149,9 @@ class Batch:
             if values.dtype == _FLOAT64 and column.nulls is None:
                 low, high = extent(values)
             else:
-                values = _to_float(column, self.title(name))
+                if column.vocabulary is not None:
+                    raise InvalidBatchError(f"{self.title(name)} holds text; numbers are needed")
+                values = _to_float(column)
                 low, high = extent(values)
                 if column.values.dtype.char in _LONG:
                     residual = _residual(column, values, (low, high))
@@ -196,9 +198,7 @@ class Batch:
         return weight
 
 
-def _to_float(column: Column, title: str) -> NDArray[np.float64]:
-    if column.vocabulary is not None:
-        raise InvalidBatchError(f"{title} holds text; numbers are needed")
+def _to_float(column: Column) -> NDArray[np.float64]:
     values = column.values.astype(np.float64)
     if column.nulls is not None:
         values[column.nulls] = math.nan

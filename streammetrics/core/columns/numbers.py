@@ -71,10 +71,11 @@ class Numbers(Field):
             batch.refuse_long(self.name, "what is computed here")
         if self.ordered:
             return
-        low, high = batch.extent(self.name)  # read by now
+        numbers = batch.numeric(self.name)  # read by now
+        low, high = numbers.low, numbers.high
         if self.low <= low > self.above and high <= self.high and low > -math.inf < high < math.inf:
             return
-        values = batch.numbers(self.name)
+        values = numbers.values
         wrong: Any = ~self._inside(values)
         if missing is not None:
             wrong &= ~missing.reshape(-1, *[1] * (wrong.ndim - 1))

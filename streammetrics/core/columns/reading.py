@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.schema import NO_ROWS, Rows, joined, reject
+from streammetrics.core.columns.schema import NO_ROWS, Field, Rows, joined, reject
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Facts, Field, Schema
+    from streammetrics.core.columns.schema import Facts, Schema
 
     Mask = NDArray[np.bool_]
     Taken = tuple[Any, ...]
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 class Reading:
     """What several schemas read alike, and whatever any of them refuses."""
 
-    __slots__ = ("_checks", "_conditions", "_fields", "_omits", "_unweighted")
+    __slots__ = ("_checks", "_conditions", "_fields", "_ignores", "_omits", "_unweighted")
 
     def __init__(self, schemas: Sequence[Schema]) -> None:
         plain = schemas[0].plain
         self._fields = plain.fields
+        self._ignores = any(type(field).ignored is not Field.ignored for field in self._fields)
         self._omits = plain.nan_policy == "omit"
         self._unweighted = next((s.unweighted for s in schemas if s.unweighted), "")
         fields = dict.fromkeys(
@@ -81,7 +82,7 @@ class Reading:
             taken.append(columns)
             if absent is not None:
                 absences.append((field.names, absent))
-            if (ignored := field.ignored(columns)) is not None:
+            if self._ignores and (ignored := field.ignored(columns)) is not None:
                 missing = ignored if missing is None else missing | ignored
         weight = batch.weight()
         if weight is not None:

@@ -53,7 +53,9 @@ class ExactNumbers:
     @classmethod
     def single(cls, value: int, unit: int = 0) -> Self:
         """One number, ``value * 2**unit``."""
-        return cls.few((), [value], unit)
+        number = object.__new__(cls)
+        number.shape, number._form, number._few = (), None, ([value], unit)
+        return number
 
     @classmethod
     def few(cls, shape: tuple[int, ...], values: list[int], unit: int) -> Self:

@@ -61,7 +61,7 @@ class ExactSum(ExactNumbers):
         """Sums over axis 0 of ``values`` ``(n, *shape)``, times ``weight`` ``(n,)``."""
         if isinstance(values, LongNumbers):
             return cls.of(values.head, weight) + cls.of(values.tail, weight)
-        if weight is None and _are_few(values):
+        if weight is None and values.ndim == 1 and 0 < values.size <= FEW:
             return cls.single(*few_sum(values))
         (table,) = tables([values], weight)
         if weight is not None and _are_few(values):

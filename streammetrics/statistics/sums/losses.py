@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core.columns.batch import extent
 from streammetrics.core.columns.long import nearest
 from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.exact.few import FEW
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.statistics.sums.moments import ExactSums
 from streammetrics.statistics.sums.targets import PRED, TRUE, FiniteTerms, regression_schema
@@ -48,6 +50,7 @@ LossName: TypeAlias = Literal[
 _EPSILON = float(np.finfo(np.float64).eps)
 _SMALLEST = 5e-324
 _NORMAL = float(np.finfo(np.float64).tiny)
+_TAME = 2.0**500  # squares of what is below are far from overflow
 _FAR = 20.0  # log cosh d is d - log 2 from here on, to the last bit
 _ROOM = 1024.0  # corners of an extent are moved outwards by this when overflow is looked for
 
@@ -68,6 +71,12 @@ def _absolute(y: Floats, p: Floats, _: float) -> Floats:
 
 
 def _square(d: Floats) -> Floats:
+    if d.size <= FEW:  # to look at them costs less than to ask for the processor's flags
+        low, high = extent(d)
+        if -_TAME < low <= high < _TAME:
+            squares = d * d
+            if squares.item(squares.argmin()) >= _NORMAL:
+                return squares
     # The processor's flags cost nothing: a square below the normal floats that is exact sets none.
     with np.errstate(over="raise", under="raise"):
         return np.multiply(d, d, out=d)
