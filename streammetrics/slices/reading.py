@@ -27,7 +27,7 @@ _DENSE = 1 << 16  # combinations that are counted by direct address, whatever th
 
 @dataclass
 class _Part:
-    """One column: codes below `size` and how each is spelt; the last one is what is missing."""
+    """One column: codes below `size` and how each is spelt; the last one may be what is missing."""
 
     codes: Codes
     size: int
@@ -43,7 +43,7 @@ class _Part:
             return encoded(values[code] if code < len(values) else None)
 
         every = nulls is not None and bool(nulls.all())
-        return cls(codes, len(values) + 1, spelt, None if every else kind)
+        return cls(codes, len(values) + (nulls is not None), spelt, None if every else kind)
 
 
 def key_column(columns: Mapping[str, Any], by: Sequence[str | Bins]) -> KeyColumn:

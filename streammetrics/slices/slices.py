@@ -268,7 +268,11 @@ class Slices(MetricSet):
             (['b'], [0.5], [1.0])
         """
         read = self._metric(metric)
-        low_is_bad = bool(getattr(read, "higher_is_better", True)) if lowest is None else lowest
+        low_is_bad = read.higher_is_better if lowest is None else lowest
+        if low_is_bad is None:
+            raise ValueError(
+                f"{metric!r} does not say which values are bad: pass lowest=True or lowest=False"
+            )
         state = self._accumulator.flush()
         rows: list[tuple[Slice, Measured, Measured | None]] = []
         for spec in self._chosen_specs(by):

@@ -129,4 +129,8 @@ def test_what_has_no_answer_says_why():
     ranked.update(y_true=[1.0, 2.0], y_pred=[1.0, 1.0], k=[1, 2])
     with pytest.raises(sm.NoConfidenceError, match="'max': MaxError .*confidence=None goes by the"):
         ranked.worst("max")
-    assert ranked.worst("max", confidence=None, lowest=False)["k"].tolist() == [2, 1]
+    assert ranked.worst("max", confidence=None)["k"].tolist() == [2, 1]
+    assert ranked.worst("max", confidence=None, lowest=True)["k"].tolist() == [1, 2]
+    plain = sm.Slices(sm.MetricSet({"mean": sm.Mean()}), by="k").update(values=[1.0], k=[1])
+    with pytest.raises(ValueError, match="'mean' does not say which values are bad"):
+        plain.worst("mean")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import streammetrics as sm
-from streammetrics import testing
+from streammetrics.testing import laws
 
 
 def suite():
@@ -54,15 +54,15 @@ def test_laws_hold(overflow):
     expected = empty.copy().update(table).to_bytes()
     whole, rng = sm.from_bytes(expected), np.random.default_rng(1)
     assert whole.to_bytes() == expected
-    testing._check_monoid(empty, whole, expected, table, rng)
-    testing._check_travels(empty, expected, table)
-    testing._check_independence(empty, whole, expected, table)
-    testing._check_refusals(empty, whole, expected, table)
+    laws._check_monoid(empty, whole, expected, table, rng)
+    laws._check_travels(empty, expected, table)
+    laws._check_independence(empty, whole, expected, table)
+    laws._check_refusals(empty, whole, expected, table)
     for _ in range(3):
-        batches = testing.split_rows(taken(table, rng.permutation(90)), rng)
-        assert testing._fed(empty, batches).to_bytes() == expected
-        shards = [testing._fed(empty, [batch]) for batch in batches]
-        assert testing._tree(shards, rng).to_bytes() == expected
+        batches = laws.split_rows(taken(table, rng.permutation(90)), rng)
+        assert laws._fed(empty, batches).to_bytes() == expected
+        shards = [laws._fed(empty, [batch]) for batch in batches]
+        assert laws._tree(shards, rng).to_bytes() == expected
     again = whole.copy().reset().update(table).compute()["auc"]
     assert whole.batch(table)["auc"].tobytes() == again.tobytes()
 

@@ -248,6 +248,14 @@ class Cells(NamedTuple):
         return codes
 
 
+def _united(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> Union:
+    """Unite sorted codes, of which those of a batch are mostly among those of all before."""
+    found = np.minimum(np.searchsorted(mine, theirs), len(mine) - 1)
+    if len(theirs) < len(mine) and np.array_equal(mine[found], theirs):
+        return Union(mine, None, found)
+    return Union.of(mine, theirs)
+
+
 class GroupedPairs(GroupedField[Cells]):
     """Amounts by group and pair of labels, of which only those that occur are held."""
 
@@ -274,7 +282,7 @@ class GroupedPairs(GroupedField[Cells]):
             return mine if mine.codes.size else other
         rows = Union.of(mine.row_labels, other.row_labels)
         columns = Union.of(mine.column_labels, other.column_labels)
-        pairs = Union.of(
+        pairs = _united(
             mine.recoded(rows, columns, mine=True), other.recoded(rows, columns, mine=False)
         )
         size = len(pairs.keys)

@@ -182,6 +182,9 @@ class Grouped(Statistic):
         """Let the keys at some places be party to a fact as well."""
         if not fact or not places.size:
             return
+        known = self.facts[self._party[places[0]]]
+        if fact.items() <= known.items() and (self._party[places] == self._party[places[0]]).all():
+            return
         facts, party = list(self.facts), self._party.copy()
         for which in np.unique(party[places]).tolist():
             more = joined(facts[which], fact)

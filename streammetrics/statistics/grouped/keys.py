@@ -12,6 +12,7 @@ import datetime
 import hashlib
 import json
 import math
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -49,7 +50,11 @@ def encoded(part: Part) -> str:
         return f'{{"bin":[{_edge(part.low)},{_edge(part.high)}]}}'
     if isinstance(part, datetime.date):
         return f'{{"date":"{part.isoformat()}"}}'
-    return json.dumps(part)
+    if isinstance(part, str):
+        return encode_basestring_ascii(part)
+    if isinstance(part, bool) or part is None:
+        return {True: "true", False: "false", None: "null"}[part]
+    return str(part)
 
 
 def _edge(edge: float | None) -> str:

@@ -10,6 +10,8 @@ from streammetrics.core.columns.conversion import Column, concatenate
 from streammetrics.core.columns.long import joined_numbers
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.grouped.forms import Form
+from streammetrics.statistics.scores.histogram import ScoreHistogram
+from streammetrics.statistics.sums.values import ValueHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,20 +21,21 @@ if TYPE_CHECKING:
     from streammetrics.statistics.grouped.forms import Arrays
 
 _ROWS = 1 << 16  # that are worth a call of the statistic of every group
-_EACH = 256  # rows of a group that are
+_EACH = 1024  # rows of a group that are
+_BIN = 16  # bytes that a bin of a histogram takes, or less
 
 
 class _Waiting(NamedTuple):
     """Rows that wait to be sorted by group, in arrays of their own."""
 
-    codes: NDArray[np.intp]
+    codes: NDArray[Any]
     columns: tuple[Any, ...]
     weight: Any
 
     def moved(self, places: NDArray[np.intp]) -> _Waiting:
         """Return the rows with the groups that they go to; those that go nowhere are left out."""
         codes = places[self.codes]
-        if codes.min() >= 0:
+        if codes.min(initial=0) >= 0:
             return self._replace(codes=codes)
         rows = np.flatnonzero(codes >= 0)
         weight = None if self.weight is None else self.weight[rows]
@@ -70,7 +73,8 @@ class Split(Form):
         total = codes.size + sum(some.codes.size for some in waiting)
         if self._patient and total < max(_ROWS, _EACH * self.size):
             own = None if weight is None else weight.copy()
-            kept = _Waiting(codes.copy(), tuple(column.copy() for column in columns), own)
+            narrow = codes.astype(np.uint16 if self.size <= 1 << 16 else np.intp)
+            kept = _Waiting(narrow, tuple(column.copy() for column in columns), own)
             return type(self)(self.of, _Held(states, (*waiting, kept)))
         return type(self)(self.of, _fed(_Held(states, (*waiting, rows))))
 
@@ -163,4 +167,15 @@ def split(
             part = slice(start, stop)
             own = None if weight is None else weight[part]
             state.update(*[column[part] for column in columns], weight=own)
+            _settle(state)
     return after
+
+
+def _settle(state: Statistic) -> None:
+    """Bring rows that wait in a histogram to their bins, where these take less.
+
+    A histogram lets many rows wait for the sake of speed, and here there is one for each group.
+    """
+    if isinstance(state, ScoreHistogram | ValueHistogram) and state.nbytes > _BIN * state.max_bins:
+        for histogram in state.histograms:
+            _ = histogram.level  # a read counts what waits
