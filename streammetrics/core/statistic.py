@@ -128,6 +128,10 @@ class Statistic(Configured, ABC):
         twin.__dict__.update(self.__dict__)
         return twin
 
+    def is_same(self, other: Self) -> bool:
+        """Whether another's state is this one to the byte."""
+        return _same(self.arrays(), other.arrays())
+
     def check(self) -> None:
         """Verify every invariant: what is written now can be read, and is written again.
 
@@ -177,7 +181,7 @@ class Statistic(Configured, ABC):
         twin = self.fork()
         for name, field in self.fields.items():
             twin.__dict__[name] = field.minus(self.__dict__[name], other.__dict__[name])
-        if _same(self.arrays(), other.arrays()):  # what is known of rows goes with the last one
+        if self.is_same(other):  # what is known of rows goes with the last one
             twin.clear()
         try:
             twin.check_fields()

@@ -33,6 +33,7 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Interval
 from streammetrics.core.stateful import from_bytes
+from streammetrics.testing.states import broken_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -71,6 +72,7 @@ def laws(
     yield partial(_check_monoid, empty, whole, expected, rows, rng)
     yield partial(_check_travels, empty, expected, rows)
     yield partial(_check_readings, whole, expected)
+    yield partial(_check_states, whole)
     yield partial(_check_independence, empty, whole, expected, rows)
     yield partial(_check_refusals, empty, whole, expected, rows)
 
@@ -177,6 +179,11 @@ def _check_readings(whole: M, expected: bytes) -> None:
     values = value.values() if isinstance(bounds, dict) else [value]
     for interval, one in zip(pairs, values, strict=True):
         _true(_holds(interval, one), f"bounds {interval} hold the value {one}")
+
+
+def _check_states(whole: M) -> None:
+    for law in broken_states(whole):
+        _true(holds=False, law=law)
 
 
 def _check_independence(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any]) -> None:

@@ -42,6 +42,7 @@ from streammetrics.statistics.tables.contingency import ContingencyTable, LabelP
 from streammetrics.statistics.tables.threshold import ThresholdTable
 from streammetrics.statistics.tables.topk import TopKHits
 from streammetrics.testing import check_laws
+from streammetrics.testing.states import broken_states
 
 
 class LogSum(Statistic):
@@ -389,3 +390,25 @@ def test_no_altered_state_is_believed(statistic, rows, data):
     again.check()
     with suppress(IncompatibleMetricsError, InvalidBatchError):  # of other widths, or contrary
         merged(again, seen).check()
+
+
+class Forgetful(LogSum):
+    """Takes a field for the other when it is read."""
+
+    def restore(self, arrays):
+        super().restore(arrays)
+        self.logs += self.logs
+
+
+class Doubled(GeometricMean):
+    """Reads a statistic whose bytes are not those of its state."""
+
+    def statistics(self):
+        return (Forgetful(),)
+
+
+def test_the_law_kit_checks_the_states_of_statistics():
+    metric = Doubled().update([2.0, 3.0])
+    (law,) = broken_states(metric)
+    assert "a Forgetful can be read again" in law
+    assert not list(broken_states(GeometricMean().update([2.0, 3.0])))

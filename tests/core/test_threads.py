@@ -15,6 +15,7 @@ import pytest
 import streammetrics as sm
 from streammetrics.core.layout import SLICE
 from streammetrics.core.staging import STAGED
+from streammetrics.testing.states import broken_states
 
 RNG = np.random.default_rng(0)
 PAIRS = 400  # of rows, in a batch
@@ -153,6 +154,7 @@ def test_a_long_time_of_everything_at_once():
     for some in batches:
         writer(alone, some)()
     assert metric.to_bytes() == alone.to_bytes()
+    assert not list(broken_states(metric))
 
 
 def test_more_rows_than_are_staged():

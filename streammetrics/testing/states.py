@@ -1,0 +1,54 @@
+"""The laws of a metric's statistics themselves: invariants, scaling and taking rows out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    InvalidBatchError,
+    StateFormatError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.statistic import Statistic
+
+
+def broken_states(metric: Mergeable) -> Iterator[str]:
+    """Yield what is not as it must be of each statistic of a metric or a set."""
+    for statistic in metric._accumulator.flush().statistics:
+        name = type(statistic).__name__
+        try:
+            statistic.check()
+        except StateFormatError as error:
+            yield f"a {name} can be read again ({error})"
+            continue
+        twice = statistic.fork()
+        twice.merge_all([statistic])
+        if not _is_scaled(statistic, twice):
+            yield f"scaling a {name} distributes over merge, and by 1 changes nothing"
+        if not _is_taken_out(statistic, twice):
+            yield f"what was merged into a {name} can be taken out again"
+
+
+def _is_scaled(statistic: Statistic, twice: Statistic) -> bool:
+    """Whether scaling keeps its laws, where rows have weights."""
+    try:
+        half = statistic.scaled(0.375)
+    except InvalidBatchError:
+        return True
+    half.check()
+    both = half.fork()
+    both.merge_all([half])
+    return both.is_same(twice.scaled(0.375)) and statistic.scaled(1.0).is_same(statistic)
+
+
+def _is_taken_out(statistic: Statistic, twice: Statistic) -> bool:
+    """Whether a state merged with itself is itself without itself, where that can be told."""
+    try:
+        return twice.minus(statistic).is_same(statistic)
+    except IncompatibleMetricsError:
+        return True
