@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import difflib
+import inspect
 import random
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING
 
 import parso
@@ -17,7 +19,7 @@ from cosmic_ray.plugins import get_operator
 from tuning import TUNING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from cosmic_ray.operators.operator import Operator
 
@@ -55,7 +57,7 @@ class Mutant:
 
 
 def sample(seed: int, part: str = "") -> Iterator[Mutant]:
-    """Yield mutants, of places drawn by the seed; `part` is in the modules' paths."""
+    """Yield mutants of functions, of places drawn by the seed; `part` is in the modules' paths."""
     paths = [p for room in ROOMS for p in (ROOT / "streammetrics" / room).rglob("*.py")]
     places = []
     for path in sorted(path for path in paths if part in str(path)):
@@ -86,6 +88,8 @@ def _mutant(path: Path, name: str, occurrence: int) -> Mutant | None:
     mutated = mutate_code(code, _operator(name), occurrence)
     if mutated is None or _meaning(mutated) == _meaning(code):
         return None  # in an annotation, say, which nothing evaluates
+    if _at_import(mutated) != _at_import(code):
+        return None
     lines = list(difflib.ndiff(code.splitlines(), mutated.splitlines()))
     before = " ".join(line[2:].strip() for line in lines if line.startswith("- "))
     after = " ".join(line[2:].strip() for line in lines if line.startswith("+ "))
@@ -115,6 +119,36 @@ class _Plain(ast.NodeTransformer):
         if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             return None
         return self.generic_visit(node)
+
+
+def inner(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of all functions in some code."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            if _is_function(constant):
+                yield constant
+            yield from inner(constant)
+
+
+def _is_function(code: CodeType) -> bool:
+    """Whether code runs when it is called: no body of a class, no comprehension where it stands."""
+    return bool(code.co_flags & inspect.CO_NEWLOCALS) and not code.co_name.startswith("<")
+
+
+def _at_import(code: str) -> list[Hashable]:
+    """Return what runs while a module is imported: constants, defaults, the bodies of classes."""
+    found: list[Hashable] = []
+
+    def walk(part: CodeType) -> None:
+        found.append((part.co_code, part.co_names))
+        for constant in part.co_consts:
+            if not isinstance(constant, CodeType):
+                found.append(repr(constant))
+            elif not _is_function(constant):
+                walk(constant)
+
+    walk(compile(code, "", "exec"))
+    return found
 
 
 def _meaning(code: str) -> str:
