@@ -58,7 +58,7 @@ class Accumulator(Locked):
 
     def _add(self, rows: tuple[Rows, ...], n: int) -> None:
         layout = self.layout
-        if n > STAGED or (layout.wary and layout.urgent(self._state, rows)):
+        if n > STAGED or (layout.can_refuse and layout.may_refuse(self._state, rows)):
             self._change_long(lambda state: layout.with_rows(state, rows))
             return
         if self._state.pending >= STAGED:

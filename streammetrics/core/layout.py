@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.reading import Reading
-from streammetrics.core.columns.schema import joined
+from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.staging import Staged
 from streammetrics.core.statistic import Statistic
@@ -33,7 +33,7 @@ class Feed(NamedTuple):
 
     def grown(self, facts: Facts, n_rows: int, n_omitted: int) -> Feed:
         """Return the feed after more rows."""
-        facts = self.facts if self.facts == facts else joined(self.facts, facts)
+        facts = self.facts if self.facts == facts else joined_facts(self.facts, facts)
         return Feed(facts, self.n_rows + n_rows, self.n_omitted + n_omitted)
 
 
@@ -74,6 +74,7 @@ class Layout:
         "_firsts",
         "_readers",
         "_readings",
+        "can_refuse",
         "leader",
         "optional",
         "places",
@@ -81,7 +82,6 @@ class Layout:
         "schemas",
         "sources",
         "start",
-        "wary",
     )
 
     def __init__(
@@ -110,7 +110,9 @@ class Layout:
         self.leader = next(filter(None, leaders), "")
         self.start = State(tuple(Feed({}, 0, 0) for _ in self.schemas), tuple(distinct.values()))
         # Asking is cheap, but not next to a batch of 64 rows.
-        self.wary = any(type(s).urgent is not Statistic.urgent for s in self.start.statistics)
+        self.can_refuse = any(
+            type(s).may_refuse is not Statistic.may_refuse for s in self.start.statistics
+        )
 
     @classmethod
     def known(cls, key: Hashable, statistics: Callable[[], Iterable[Statistic]]) -> Layout:
@@ -143,11 +145,11 @@ class Layout:
         shared = zip(self._readers, feeds, strict=True)
         return all(feed == feeds[self._firsts[reader]] for reader, feed in shared)
 
-    def urgent(self, state: State, rows: Sequence[Rows]) -> bool:
+    def may_refuse(self, state: State, rows: Sequence[Rows]) -> bool:
         """Whether a statistic must take rows at once."""
         read = (rows[self._readers[source]] for source in self.sources)
         pairs = zip(state.statistics, read, strict=True)
-        return any(statistic.urgent(part) for statistic, part in pairs)
+        return any(statistic.may_refuse(part) for statistic, part in pairs)
 
     def with_staged(self, state: State, rows: Sequence[Rows], n: int) -> State:
         """Return the state that keeps the rows of a small batch."""
@@ -219,7 +221,7 @@ class Layout:
         return tuple([grown[reader] for reader in self._readers])
 
     def agreed(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
-        """Return the feeds with the facts of rows whose number is counted when they are fed."""
+        """Merges facts now; rows are counted at flush."""
         for first, read in zip(self._firsts, rows, strict=True):
             if read.facts != feeds[first].facts:
                 return self._grown(feeds, [read._replace(n=0, omitted=0) for read in rows])

@@ -38,8 +38,8 @@ class Statistic(Configured, ABC):
 
     ``update`` *takes every row that the schema has accepted*: rows of small batches wait, so that
     a refusal in `update` would come when the call that brought them has long returned. What can
-    be refused is refused by the schema; rows that can contradict earlier ones are `urgent`. Rows
-    that `update` refuses all the same are dropped, and the read that comes upon them raises.
+    be refused is refused by the schema; `may_refuse` says which rows can contradict earlier ones.
+    Rows that `update` refuses all the same are dropped, and the read that comes upon them raises.
 
     Several threads may read one statistic. Where a read brings the state to another form, it
     replaces it in one assignment: keep what belongs together in one field.
@@ -75,7 +75,7 @@ class Statistic(Configured, ABC):
         Called for every state that is read. Subclasses override it.
         """
 
-    def urgent(self, rows: Rows) -> bool:  # noqa: ARG002 - for those that do depend on them
+    def may_refuse(self, rows: Rows) -> bool:  # noqa: ARG002 - for those that do depend on them
         """Whether rows must be taken at once, as `update` may find that they contradict others."""
         return False
 

@@ -31,7 +31,7 @@ _DEPTH = 32  # dimensions
 _EMPTY = 1 << 16  # longest side of an array that holds nothing
 
 
-class Column(NamedTuple):
+class StateColumn(NamedTuple):
     """The same array of many states."""
 
     data: NDArray[Any]  # (n, *shape) where all have one shape, else flat
@@ -39,7 +39,7 @@ class Column(NamedTuple):
     ends: NDArray[np.int64] | None = None  # (n,)
 
     @classmethod
-    def of(cls, arrays: Sequence[NDArray[Any]]) -> Column:
+    def of(cls, arrays: Sequence[NDArray[Any]]) -> StateColumn:
         """Return the column of arrays of one type and one number of dimensions."""
         first, n = arrays[0].shape, len(arrays)
         flat = np.concatenate([array.ravel() for array in arrays])
@@ -48,7 +48,7 @@ class Column(NamedTuple):
         return cls.shaped(flat, np.array([array.shape for array in arrays], np.int64))
 
     @classmethod
-    def shaped(cls, flat: NDArray[Any], shapes: NDArray[np.int64]) -> Column:
+    def shaped(cls, flat: NDArray[Any], shapes: NDArray[np.int64]) -> StateColumn:
         """Return the column of the data and the shapes, in the one form that is written."""
         if (shapes == shapes[0]).all():
             return cls(flat.reshape(len(shapes), *shapes[0].tolist()))
@@ -61,10 +61,10 @@ class Column(NamedTuple):
         start = self.ends[index - 1] if index else 0
         return self.data[start : self.ends[index]].reshape(self.shapes[index])
 
-    def take(self, places: NDArray[np.intp]) -> Column:
+    def take(self, places: NDArray[np.intp]) -> StateColumn:
         """Return the column of some states."""
         if self.shapes is None or self.ends is None:
-            return Column(self.data[places])
+            return StateColumn(self.data[places])
         shapes, ends = self.shapes[places], self.ends[places]
         sizes = shapes.prod(axis=1)
         back = ends - np.cumsum(sizes)  # how far each was moved
@@ -81,7 +81,7 @@ class Kind(NamedTuple):
 
     said: tuple[Any, ...]  # for each feed its facts, and the counts that fit no column
     counts: NDArray[np.int64]  # (n, feeds, 2): rows and rows left out
-    columns: dict[str, Column]
+    columns: dict[str, StateColumn]
 
     @property
     def key(self) -> Hashable:
@@ -180,7 +180,7 @@ def _kind(group: list[Row | Told]) -> Kind:
     feeds, arrays = every[0]
     said = tuple((dict(sorted(facts.items())), _far(n), _far(out)) for facts, n, out in feeds)
     counts = [[[_near(n), _near(out)] for _, n, out in feeds] for feeds, _ in every]
-    columns = {name: Column.of([mine[name] for _, mine in every]) for name in sorted(arrays)}
+    columns = {name: StateColumn.of([mine[name] for _, mine in every]) for name in sorted(arrays)}
     return Kind(said, np.array(counts, np.int64).reshape(len(every), len(said), 2), columns)
 
 
@@ -291,14 +291,14 @@ def _is_feed(told: Any) -> bool:
     )
 
 
-def _column(data: NDArray[Any], shapes: NDArray[Any] | None, n: int) -> Column:
+def _column(data: NDArray[Any], shapes: NDArray[Any] | None, n: int) -> StateColumn:
     if shapes is None:
         if data.ndim and len(data) == n:
-            return Column(data)
+            return StateColumn(data)
     elif data.ndim == 1 and shapes.dtype == np.int64 and shapes.ndim == 2 and len(shapes) == n:
         few = shapes.shape[1] <= _DEPTH and shapes.min(initial=0) >= 0
         sides = few and shapes.max(initial=0) <= data.size + _EMPTY
         # Of floats, as a product of integers that anyone wrote could wrap.
         if sides and shapes.prod(axis=1, dtype=np.float64).sum() == data.size:
-            return Column.shaped(data, shapes)
+            return StateColumn.shaped(data, shapes)
     raise StateFormatError("the states of the ledger do not fill their place")

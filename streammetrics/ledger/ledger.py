@@ -20,7 +20,7 @@ from streammetrics.ledger.shards import (
     as_id,
     check_alike,
     contradiction,
-    joined,
+    known_to_both,
     later,
     listed,
     order,
@@ -143,7 +143,7 @@ class Ledger(Stateful):
         with self._guard._lock:
             known = self._known
             for other_known in theirs:
-                known = joined(known, other_known)
+                known = known_to_both(known, other_known)
             if theirs:
                 self._put(known)
         return self

@@ -82,7 +82,7 @@ class Known(NamedTuple):
         return sorted(names, key=order)
 
 
-def joined(mine: Known, theirs: Known) -> Known:
+def known_to_both(mine: Known, theirs: Known) -> Known:
     """Return what both know, or raise `IncompatibleMetricsError` where that cannot be."""
     check_alike(mine.empty, theirs.empty)
     shards = dict(mine.shards)

@@ -83,4 +83,4 @@ class Checks:
         if agree:
             self._feeds = layout.agreed(self._feeds, rows)
         whole = all(read.n == batch.n_rows and not read.omitted for read in rows)
-        return whole and not layout.wary
+        return whole and not layout.can_refuse

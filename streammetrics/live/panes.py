@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streammetrics.core.columns.schema import joined
+from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.staging import STAGED
 from streammetrics.live.rows import pieces
@@ -121,7 +121,7 @@ class Panes:
             for state in states.values():
                 more = [feed.facts for feed in state.agreed or state.feeds]
                 if any(one != other for one, other in zip(facts, more, strict=True)):
-                    facts = tuple(map(joined, facts, more))
+                    facts = tuple(map(joined_facts, facts, more))
         return facts
 
     def copy(self) -> Panes:
@@ -140,7 +140,7 @@ class Panes:
 
 def grown(layout: Layout, state: State, rows: tuple[Rows, ...], n: int) -> State:
     """Return a state after rows, which wait in it as long as they are few."""
-    if n > STAGED or (layout.wary and layout.urgent(state, rows)):
+    if n > STAGED or (layout.can_refuse and layout.may_refuse(state, rows)):
         return layout.with_rows(state, rows)
     if state.pending >= STAGED:
         state = layout.fed(state)

@@ -14,7 +14,7 @@ from streammetrics.readers.selection import needed, of_kind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streammetrics.readers.selection import Column
+    from streammetrics.readers.selection import WantedColumn
     from streammetrics.readers.sources import Source
 
 _MANY = 5  # columns of a batch that are worth a thread each
@@ -54,7 +54,7 @@ class Parquet(File):
         self.sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
         return list(self.schema.names)
 
-    def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
+    def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
         """Join small row groups."""
         texts = tuple(
             name
@@ -127,7 +127,7 @@ class Arrow(File):
             self.rows = file.get_batch(0).num_rows if self.count else 0
             return list(file.schema.names)
 
-    def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
+    def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
         """Join small batches, as large as the first one promises."""
         if self.streamed:
             return [ArrowStreamPiece(self.source, columns, None)]
@@ -139,7 +139,7 @@ class Arrow(File):
 
 
 @contextlib.contextmanager
-def _arrow_file(source: Source, columns: Sequence[Column]) -> Iterator[Any]:
+def _arrow_file(source: Source, columns: Sequence[WantedColumn]) -> Iterator[Any]:
     """Open a file, not mapped into memory: where a mapped one is cut, the process dies."""
     with pa.OSFile(source.path, "rb") as file:
         names = pa.ipc.open_file(file).schema.names

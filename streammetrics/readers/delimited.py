@@ -19,7 +19,7 @@ from streammetrics.readers.whole import alike, exact, is_number, long_places, tr
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streammetrics.readers.selection import Column
+    from streammetrics.readers.selection import WantedColumn
     from streammetrics.readers.sources import Source
 
 _BLOCK = 1 << 22  # bytes of text parsed at a time
@@ -148,7 +148,7 @@ class Csv(File):
             self.head = _head(stream, self.source)
         return self.head.names
 
-    def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
+    def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
         """Text has to be read from the start."""
         return [CsvPiece(self.source, columns, None, self.head)]
 

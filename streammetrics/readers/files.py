@@ -18,7 +18,7 @@ from streammetrics.readers.errors import ReadError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from streammetrics.readers.selection import Column
+    from streammetrics.readers.selection import WantedColumn
     from streammetrics.readers.sources import Source
 
 PIECE_ROWS = 1 << 20  # what a worker takes at a time: long enough that opening a file is nothing
@@ -38,7 +38,7 @@ class FilePiece(ABC):
     """A file, or a part of one. It can be sent to a process."""
 
     source: Source
-    columns: tuple[Column, ...]
+    columns: tuple[WantedColumn, ...]
     rows: int | None  # how many, where it is known
 
     unit: ClassVar[str] = "file"
@@ -105,7 +105,7 @@ class File(ABC):
     """A file whose columns are known, before any is read."""
 
     names: tuple[str, ...]
-    late: tuple[str, ...] = ()  # columns that it lacks, and that would be read if it had them
+    lacking: tuple[str, ...] = ()  # columns that it lacks, and that would be read if it had them
     keys: dict[str, str | None]  # columns of which the path says the value, if the file has none
 
     def __init__(self, source: Source) -> None:
@@ -118,7 +118,7 @@ class File(ABC):
     def read_names(self) -> Sequence[str]:
         """Return the columns' names from what stands at the file's beginning or end."""
 
-    def pieces(self, columns: Sequence[Column], keys: Mapping[str, Any]) -> list[Any]:
+    def pieces(self, columns: Sequence[WantedColumn], keys: Mapping[str, Any]) -> list[Any]:
         """Return the parts that can be read on their own; `keys` are values by title."""
         stored = tuple(column for column in columns if column.title not in keys)
         wanted.check(stored, self.names, self.source)
@@ -127,7 +127,7 @@ class File(ABC):
         return [KeyedPiece(part, keys) for part in parts] if keys else parts
 
     @abstractmethod
-    def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
+    def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
         """Return the parts, of `PIECE_ROWS` rows or so where the format allows."""
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Kind
     from streammetrics.readers.files import File
     from streammetrics.readers.pieces import Piece
-    from streammetrics.readers.selection import Column
+    from streammetrics.readers.selection import WantedColumn
     from streammetrics.readers.sources import Source
 
 FILES: dict[str, type[File]] = {
@@ -35,7 +35,7 @@ FILES: dict[str, type[File]] = {
 class Opened(NamedTuple):
     """The columns that each input is read from, what to read, and what there is to say of it."""
 
-    columns: dict[str, Column]
+    columns: dict[str, WantedColumn]
     pieces: list[Piece]
     notes: list[str]
 
@@ -67,23 +67,23 @@ def pieces_of(
         if here != columns:
             raise InvalidBatchError(_difference(files[0], columns, file, here))
     distinct = {column.title: column for column in columns.values()}
-    late = tuple(text for key, text in asked(kinds).items() if key not in columns)
+    lacking = tuple(text for key, text in asked(kinds).items() if key not in columns)
     pieces: list[Piece] = []
     for file, values in zip(files, _keys(files, distinct), strict=True):
-        file.late = late
+        file.lacking = lacking
         pieces += file.pieces(list(distinct.values()), values)
     return Opened(columns, pieces, _notes(files, distinct))
 
 
 def _columns(
     file: File, asked: Callable[[Iterable[str]], Mapping[str, str]], kinds: Mapping[str, Kind]
-) -> dict[str, Column]:
+) -> dict[str, WantedColumn]:
     texts = asked([*file.names, *file.keys])
     return resolve(texts, kinds, file.names, file.source, keys=file.keys)
 
 
 def _difference(
-    one: File, columns: Mapping[str, Column], other: File, here: Mapping[str, Column]
+    one: File, columns: Mapping[str, WantedColumn], other: File, here: Mapping[str, WantedColumn]
 ) -> str:
     """Say of which input two files have other columns."""
     for key in dict.fromkeys([*columns, *here]):
@@ -103,7 +103,7 @@ def _difference(
     )
 
 
-def _keys(files: Sequence[File], columns: Mapping[str, Column]) -> list[dict[str, Any]]:
+def _keys(files: Sequence[File], columns: Mapping[str, WantedColumn]) -> list[dict[str, Any]]:
     """Return for each file the values that its path gives to columns, typed by those of all."""
     found: list[dict[str, Any]] = [{} for _ in files]
     for title, column in columns.items():
@@ -136,7 +136,7 @@ def _number(file: File, name: str) -> float | None:
     return number
 
 
-def _notes(files: Sequence[File], columns: Mapping[str, Column]) -> list[str]:
+def _notes(files: Sequence[File], columns: Mapping[str, WantedColumn]) -> list[str]:
     weighed = [file for file in files if WEIGHT in (*file.names, *file.keys)]
     if not weighed or any(WEIGHT in column.names for column in columns.values()):
         return []

@@ -21,7 +21,7 @@ from streammetrics.readers.whole import alike, exact, long_places
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streammetrics.readers.selection import Column
+    from streammetrics.readers.selection import WantedColumn
 
 _BLOCK = 1 << 22  # bytes of text parsed at a time
 _HEAD = 1 << 16  # bytes whose keys are the names of the columns
@@ -120,10 +120,10 @@ class JsonLines(File):
             raise InvalidBatchError(f"{self.source}: is empty; JSON objects are expected")
         return list(names)
 
-    def split(self, columns: tuple[Column, ...]) -> list[FilePiece]:
+    def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
         """Text has to be read from the start."""
         globs = tuple(column.title for column in columns if is_glob(column.title))
-        return [JsonPiece(self.source, columns, None, frozenset(self.names), globs + self.late)]
+        return [JsonPiece(self.source, columns, None, frozenset(self.names), globs + self.lacking)]
 
 
 def _blocks(stream: io.BufferedReader, size: int) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Column:
+class WantedColumn:
     """What one input of the metrics is read from: a column, or several as a matrix."""
 
     title: str  # what the user wrote, and messages say
@@ -36,7 +36,7 @@ def resolve(
     where: object,
     *,
     keys: Iterable[str] = (),
-) -> dict[str, Column]:
+) -> dict[str, WantedColumn]:
     """Return for each input the columns that the text asked for it names.
 
     Args:
@@ -57,10 +57,10 @@ def resolve(
     for key, text in asked.items():
         kind: Kind = "number" if len(chosen[key]) > 1 else kinds[key]
         found[text] = max(kind, found.get(text, kind), key=KINDS.index)
-    return {key: Column(text, chosen[key], found[text]) for key, text in asked.items()}
+    return {key: WantedColumn(text, chosen[key], found[text]) for key, text in asked.items()}
 
 
-def check(columns: Sequence[Column], names: Sequence[str], where: object) -> tuple[str, ...]:
+def check(columns: Sequence[WantedColumn], names: Sequence[str], where: object) -> tuple[str, ...]:
     """Return the distinct names that `columns` need, all of them in `names` and there once."""
     present = set(names)
     wanted = needed(columns)
@@ -71,17 +71,17 @@ def check(columns: Sequence[Column], names: Sequence[str], where: object) -> tup
     return tuple(wanted)
 
 
-def needed(columns: Sequence[Column]) -> list[str]:
+def needed(columns: Sequence[WantedColumn]) -> list[str]:
     """Return the distinct names that columns are read from."""
     return list(dict.fromkeys(name for column in columns for name in column.names))
 
 
-def of_kind(columns: Sequence[Column], kind: Kind) -> set[str]:
+def of_kind(columns: Sequence[WantedColumn], kind: Kind) -> set[str]:
     """Return the names of those of a kind."""
     return {name for column in columns if column.kind == kind for name in column.names}
 
 
-def table(batch: pa.RecordBatch, columns: Sequence[Column]) -> dict[str, Any]:
+def table(batch: pa.RecordBatch, columns: Sequence[WantedColumn]) -> dict[str, Any]:
     """Return the batch by the titles of `columns`, several columns as one matrix."""
     return {
         column.title: _matrix(batch, column.names)

@@ -8,7 +8,7 @@ import pytest
 import streammetrics as sm
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.metrics.classification.view import Confusion
-from streammetrics.statistics.tables.contingency import Cells
+from streammetrics.statistics.tables.contingency import LabelCells
 
 SIDES = np.array([3, 5, 9])
 NAMES = ("tp", "fp", "fn", "tn", "actual", "predicted", "total", "hits", "amount", "seen")
@@ -20,7 +20,7 @@ def test_counts_are_read_as_their_exact_sums_are(largest, labels):
     rng = np.random.default_rng(largest % 97)
     pairs = np.flatnonzero(rng.random(9) < 0.7)
     counts = rng.integers(1, largest, pairs.size, np.int64, endpoint=True)
-    cells = Cells(SIDES, SIDES, pairs // 3, pairs % 3, counts)
+    cells = LabelCells(SIDES, SIDES, pairs // 3, pairs % 3, counts)
     plain = Confusion.of_labels(cells, labels)
     exact = Confusion.of_labels(cells._replace(amount=ExactSum.counts(counts)), labels)
     for name in NAMES:

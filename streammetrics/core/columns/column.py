@@ -82,9 +82,9 @@ def concatenate(columns: Sequence[Column], name: str = "the column") -> Column:
     nulls = None
     if any(column.nulls is not None for column in columns):
         nulls = np.concatenate([null_mask(column) for column in columns])
-    telling = _telling(columns)
-    if any(column.vocabulary is not None for column in telling):
-        if any(column.vocabulary is None for column in telling):
+    with_values = _with_values(columns)
+    if any(column.vocabulary is not None for column in with_values):
+        if any(column.vocabulary is None for column in with_values):
             refuse(name, "strings and numbers", "pass one kind")
         nothing = np.empty(0, "U1")
         codes, vocabulary = merge_codes(
@@ -96,7 +96,7 @@ def concatenate(columns: Sequence[Column], name: str = "the column") -> Column:
             ]
         )
         return Column(codes, nulls, True, vocabulary)
-    dtype = _common_dtype(telling, name)
+    dtype = _common_dtype(with_values, name)
     return Column(np.concatenate([c.values.astype(dtype) for c in columns]), nulls, True)
 
 
@@ -150,7 +150,7 @@ def stacked(columns: Sequence[Column], name: str) -> Column:
         refuse(name, "a matrix of strings", "pass one column of strings, as (n,)")
     if any(column.values.ndim > 1 for column in columns):
         refuse(name, "more than two dimensions", "pass (n,) or (n, d)")
-    dtype = _common_dtype(_telling(columns), name)
+    dtype = _common_dtype(_with_values(columns), name)
     values = np.empty((len(columns[0]), len(columns)), dtype)
     for place, column in enumerate(columns):
         values[:, place] = column.values
@@ -172,7 +172,7 @@ def reshaped(column: Column, shape: tuple[int, ...], name: str) -> Column:
     return Column(column.values.reshape(shape), nulls, column.owned)
 
 
-def _telling(columns: Sequence[Column]) -> Sequence[Column]:
+def _with_values(columns: Sequence[Column]) -> Sequence[Column]:
     """Leave out the columns that are all null: they say nothing about the kind of the others."""
     some = [column for column in columns if column.nulls is None or not column.nulls.all()]
     return some or columns

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.schema import NO_ROWS, Field, Rows, joined, reject
+from streammetrics.core.columns.schema import NO_ROWS, Field, Rows, joined_facts, reject
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Reading:
                 facts = more
             elif facts != more:
                 self._refuse_kinds(batch, field, facts, more)
-                facts = joined(facts, more)
+                facts = joined_facts(facts, more)
         return Rows(tuple(every), weight, n, omitted, facts)
 
     def _taken(self, batch: Batch) -> tuple[list[Taken], NDArray[np.float64] | None, Mask | None]:

@@ -165,7 +165,7 @@ def shown(value: Any) -> str:
     return repr(items)
 
 
-def joined(facts: Facts, more: Facts) -> Facts:
+def joined_facts(facts: Facts, more: Facts) -> Facts:
     """Return what both agree on; raise where they contradict each other."""
     if facts == more or not more:
         return facts

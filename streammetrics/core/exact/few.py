@@ -36,13 +36,13 @@ def few_sum(values: NDArray[Any]) -> tuple[int, int]:
     try:
         part = math.fsum(floats)
         if not math.isfinite(part):
-            return Column.of(values).total()
+            return DigitColumn.of(values).total()
         while part:
             parts.append(part.as_integer_ratio())
             floats.append(-part)
             part = math.fsum(floats)
     except (OverflowError, ValueError):  # of partial sums beyond float64, of infinities
-        return Column.of(values).total()
+        return DigitColumn.of(values).total()
     unit = max([below for _, below in parts], default=1)  # powers of two
     return sum([above * (unit // below) for above, below in parts]), 1 - unit.bit_length()
 
@@ -90,7 +90,7 @@ def few_groups(
     return sums, base
 
 
-class Column(NamedTuple):
+class DigitColumn(NamedTuple):
     """The value of each row, ``integers * 2**(exponents - unit)``."""
 
     integers: list[int]
@@ -98,7 +98,7 @@ class Column(NamedTuple):
     unit: int
 
     @classmethod
-    def of(cls, values: NDArray[Any]) -> Column:
+    def of(cls, values: NDArray[Any]) -> DigitColumn:
         """The same values (n,) as float64; raises where one is not finite."""
         values = np.asarray(values, np.float64)
         low, high = extent(values)
@@ -107,9 +107,9 @@ class Column(NamedTuple):
         fractions, exponents = np.frexp(values)
         return cls((fractions * 2.0**53).astype(np.int64).tolist(), exponents, 53)
 
-    def times(self, other: Column) -> Column:
+    def times(self, other: DigitColumn) -> DigitColumn:
         """The products of each row's values."""
-        return Column(
+        return DigitColumn(
             list(map(mul, self.integers, other.integers)),
             self.exponents + other.exponents,
             self.unit + other.unit,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streammetrics.core.columns.batch import extent
 from streammetrics.core.columns.long import LongNumbers, halves
 from streammetrics.core.exact.digits import Floats, Totals, are_in_range, canonical, frozen
-from streammetrics.core.exact.few import FEW, MANY, Column, few_groups, few_sum
+from streammetrics.core.exact.few import FEW, MANY, DigitColumn, few_groups, few_sum
 from streammetrics.core.exact.numbers import SMALL, ExactNumbers
 from streammetrics.core.exact.reductions import (
     add_groups,
@@ -65,7 +65,7 @@ class ExactSum(ExactNumbers):
             return cls.single(*few_sum(values))
         (table,) = tables([values], weight)
         if weight is not None and _are_few(values):
-            return cls.single(*Column.of(values).times(Column.of(weight)).total())
+            return cls.single(*DigitColumn.of(values).times(DigitColumn.of(weight)).total())
         totals = Totals(values.shape[1:])
         add_sums(totals, table, weight)
         return cls._from_totals(totals)
@@ -99,10 +99,10 @@ class ExactSum(ExactNumbers):
         """Sums over axis 0 of ``x * y``, both ``(n, *shape)``, times ``weight`` ``(n,)``."""
         columns = tables([x] if x is y else [x, y], weight)
         if _are_few(x):
-            column = Column.of(x)
-            column = column.times(column if x is y else Column.of(y))
+            column = DigitColumn.of(x)
+            column = column.times(column if x is y else DigitColumn.of(y))
             if weight is not None:
-                column = column.times(Column.of(weight))
+                column = column.times(DigitColumn.of(weight))
             return cls.single(*column.total())
         totals = Totals(x.shape[1:])
         add = add_moments if x.ndim == 1 else add_wide_moments
@@ -126,10 +126,10 @@ class ExactSum(ExactNumbers):
         shape = columns[0].shape[1:]
         pairs = [(i, j) for i in range(len(columns)) for j in range(i, len(columns))]
         if _are_few(columns[0]):
-            plain = list(map(Column.of, tables(columns, weight)))
+            plain = list(map(DigitColumn.of, tables(columns, weight)))
             held = plain
             if weight is not None:
-                factor = Column.of(weight)
+                factor = DigitColumn.of(weight)
                 held = [column.times(factor) for column in plain]
             return (
                 [cls.single(*column.total()) for column in held],

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.histograms.keys import Rows
+    from streammetrics.core.histograms.keys import ScoredRows
 
 
-def counted_parts(rows: Rows, level: int, classes: int) -> Iterator[Cells]:
+def counted_parts(rows: ScoredRows, level: int, classes: int) -> Iterator[Cells]:
     """Ascending parts of the cells of rows that ``sorted_rows`` has sorted.
 
     The temporaries of a part stay in the cache.
@@ -35,7 +35,7 @@ def counted_parts(rows: Rows, level: int, classes: int) -> Iterator[Cells]:
         start = stop
 
 
-def counted(rows: Rows, level: int, classes: int) -> Cells:
+def counted(rows: ScoredRows, level: int, classes: int) -> Cells:
     """Cells of rows that :func:`~streammetrics.core.histograms.keys.sorted_rows` has sorted."""
     if rows.weight is not None:
         return _counted(rows, level, classes)
@@ -45,7 +45,7 @@ def counted(rows: Rows, level: int, classes: int) -> Cells:
     return Cells(level, first, single, np.concatenate(masses), classes)
 
 
-def _counted(rows: Rows, level: int, classes: int) -> Cells:
+def _counted(rows: ScoredRows, level: int, classes: int) -> Cells:
     scores, size = rows.scores, rows.scores.size
     ids = narrow_ids(cell_ids(scores, level), level) if level else scores
     starts, first, single = runs_of(ids, scores)

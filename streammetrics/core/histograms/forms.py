@@ -19,7 +19,7 @@ import numpy as np
 
 from streammetrics.core.histograms.cells import Cells, fitting_level
 from streammetrics.core.histograms.counting import counted
-from streammetrics.core.histograms.keys import Rows, sorted_rows
+from streammetrics.core.histograms.keys import ScoredRows, sorted_rows
 from streammetrics.core.histograms.lookup import CellIndex, Tally, placed, tallied
 from streammetrics.core.histograms.merging import merged
 from streammetrics.core.histograms.waiting import SMALL, appended, gathered, parts, size_of
@@ -51,7 +51,7 @@ class Limits(NamedTuple):
 class Run(NamedTuple):
     """One sorted run of rows of weight one, no more than there may be cells."""
 
-    rows: Rows
+    rows: ScoredRows
 
     @property
     def nbytes(self) -> int:
@@ -63,7 +63,7 @@ class Sorting(NamedTuple):
     """Cells of a level, and rows that wait to be sorted in among them."""
 
     cells: Cells
-    waiting: tuple[Rows, ...] = ()
+    waiting: tuple[ScoredRows, ...] = ()
     scattered: bool = False  # whether the cells are known not to fit an index
 
     @property
@@ -77,21 +77,21 @@ class Placing(NamedTuple):
 
     cells: Cells
     lookup: CellIndex
-    waiting: tuple[Rows, ...] = ()
+    waiting: tuple[ScoredRows, ...] = ()
     tally: Tally = Tally()
-    late: tuple[Rows, ...] = ()
+    unplaced: tuple[ScoredRows, ...] = ()
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        rows = sum(rows.nbytes for rows in (*self.waiting, *self.late))
+        rows = sum(rows.nbytes for rows in (*self.waiting, *self.unplaced))
         return self.cells.nbytes + self.lookup.nbytes + self.tally.nbytes + rows
 
 
 Form: TypeAlias = Run | Sorting | Placing
 
 
-def taking(form: Form, rows: Rows, limits: Limits) -> Form:
+def taking(form: Form, rows: ScoredRows, limits: Limits) -> Form:
     """Take rows whose arrays are the caller's: count them, or keep copies."""
     size = rows.scores.size
     if isinstance(form, Run):
@@ -115,7 +115,7 @@ def together(forms: Sequence[Form], limits: Limits) -> Sorting | Placing:
             continue
         waiting += form.waiting
         if isinstance(form, Placing):
-            waiting += form.late
+            waiting += form.unplaced
             cells.append(tallied(form.cells, form.tally))
         else:
             cells.append(form.cells)
@@ -141,7 +141,7 @@ def settled(form: Form, limits: Limits, *, counted_whole: bool) -> Form:
         return Sorting(counted(run, 0, limits.classes))
     form = _counted(form, waiting, limits)
     if isinstance(form, Placing):
-        form = _inserted(form, (), limits) if form.late else _without_tally(form)
+        form = _inserted(form, (), limits) if form.unplaced else _without_tally(form)
     return form._replace(cells=form.cells.normal())
 
 
@@ -154,7 +154,9 @@ def _room(form: Sorting | Placing, limits: Limits) -> int:
     return limits.batch
 
 
-def _counted(form: Sorting | Placing, waiting: Sequence[Rows], limits: Limits) -> Sorting | Placing:
+def _counted(
+    form: Sorting | Placing, waiting: Sequence[ScoredRows], limits: Limits
+) -> Sorting | Placing:
     """Find the cells of rows, or make them."""
     first = limits.batch if form.cells.level else limits.first  # later rows mostly have cells
     total = size_of(waiting)
@@ -175,17 +177,17 @@ def _counted(form: Sorting | Placing, waiting: Sequence[Rows], limits: Limits) -
     return form
 
 
-def _placed(form: Placing, chunks: Sequence[Rows], limits: Limits) -> Sorting | Placing:
+def _placed(form: Placing, chunks: Sequence[ScoredRows], limits: Limits) -> Sorting | Placing:
     """Find the cells of rows."""
-    tally, late = placed(form.cells, form.lookup, chunks, form.tally)
+    tally, unplaced = placed(form.cells, form.lookup, chunks, form.tally)
     form = form._replace(tally=tally)
-    if late.scores.size:
-        form = form._replace(late=appended(form.late, late))
+    if unplaced.scores.size:
+        form = form._replace(unplaced=appended(form.unplaced, unplaced))
     # To count weights costs a pass over all digits of the cells, and one over counts is cheap.
     passes = 4 if chunks[0].weight is not None else 1
     if tally.size > max(8 * FEWEST, passes * form.cells.ids.size):
         form = _without_tally(form)
-    if size_of(form.late) > max(FEWEST, form.cells.ids.size // 2):
+    if size_of(form.unplaced) > max(FEWEST, form.cells.ids.size // 2):
         return _inserted(form, (), limits)
     return form
 
@@ -199,12 +201,12 @@ def _without_tally(form: Placing) -> Placing:
     return form._replace(cells=cells, lookup=lookup, tally=Tally())
 
 
-def _inserted(form: Sorting | Placing, chunks: Sequence[Rows], limits: Limits) -> Sorting:
+def _inserted(form: Sorting | Placing, chunks: Sequence[ScoredRows], limits: Limits) -> Sorting:
     """Count rows by sorting them, and with them those that had no cell."""
     rows = list(chunks)
     if isinstance(form, Placing):
         form = _without_tally(form)
-        rows += form.late
+        rows += form.unplaced
     cells = form.cells
     for weighted in (False, True):
         group = [chunk for chunk in rows if (chunk.weight is not None) == weighted]
@@ -213,7 +215,7 @@ def _inserted(form: Sorting | Placing, chunks: Sequence[Rows], limits: Limits) -
     return Sorting(cells, form.waiting)
 
 
-def _cells_of(chunks: Sequence[Rows], level: int, limits: Limits) -> Cells:
+def _cells_of(chunks: Sequence[ScoredRows], level: int, limits: Limits) -> Cells:
     rows = sorted_rows(chunks)
     # A part never needs a higher level than the whole, so that cells which the budget cannot hold
     # are not even made.

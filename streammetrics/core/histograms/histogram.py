@@ -19,7 +19,7 @@ from streammetrics.core.histograms.forms import (
     taking,
     together,
 )
-from streammetrics.core.histograms.keys import Rows
+from streammetrics.core.histograms.keys import ScoredRows
 from streammetrics.core.histograms.long import LongCells, grown, split
 from streammetrics.core.histograms.merging import merged
 from streammetrics.core.histograms.removal import long_without, strangers, without
@@ -115,7 +115,7 @@ class DyadicHistogram:
         """
         if weight is not None and (weight == 1.0).all():
             weight = None
-        rows = Rows(scores, codes, weight)
+        rows = ScoredRows(scores, codes, weight)
         form, long, tailed, _ = self._state
         if tails is not None and tails.any():
             told = tails != 0

@@ -125,24 +125,24 @@ def _double(signed: Ints) -> Floats:
     return np.where(signed < 0, _SIGN - signed, signed).view(np.float64)
 
 
-class Rows(NamedTuple):
+class ScoredRows(NamedTuple):
     """Rows of one batch: scores (n,), class codes (n,) or None, weights (n,) or None for 1."""
 
     scores: Floats
     codes: Codes | None
     weight: Floats | None
 
-    def part(self, index: slice | NDArray[Any]) -> Rows:
+    def part(self, index: slice | NDArray[Any]) -> ScoredRows:
         """Rows picked by a slice, by positions or by a mask."""
-        return Rows(
+        return ScoredRows(
             self.scores[index],
             None if self.codes is None else self.codes[index],
             None if self.weight is None else self.weight[index],
         )
 
-    def copy(self) -> Rows:
+    def copy(self) -> ScoredRows:
         """Rows with arrays of their own."""
-        return Rows(
+        return ScoredRows(
             self.scores.copy(),
             None if self.codes is None else self.codes.copy(),
             None if self.weight is None else self.weight.copy(),
@@ -154,26 +154,26 @@ class Rows(NamedTuple):
         return sum(column.nbytes for column in self if column is not None)
 
 
-def blocks(chunks: Sequence[Rows]) -> Iterator[Rows]:
+def blocks(chunks: Sequence[ScoredRows]) -> Iterator[ScoredRows]:
     """All rows in views small enough for the cache."""
     for rows in chunks:
         for start in range(0, rows.scores.size, BLOCK):
             yield rows.part(slice(start, start + BLOCK))
 
 
-def joined(chunks: Sequence[Rows]) -> Rows:
+def concatenated(chunks: Sequence[ScoredRows]) -> ScoredRows:
     """All chunks as one; they have the same columns."""
     if len(chunks) == 1:
         return chunks[0]
     scores, codes, weights = zip(*chunks, strict=True)
-    return Rows(
+    return ScoredRows(
         np.concatenate(scores),
         None if codes[0] is None else np.concatenate(codes),
         None if weights[0] is None else np.concatenate(weights),
     )
 
 
-def sorted_rows(chunks: Sequence[Rows]) -> Rows:
+def sorted_rows(chunks: Sequence[ScoredRows]) -> ScoredRows:
     """All rows of the chunks by ascending score, in new arrays; -0.0 becomes 0.0.
 
     Scores and codes in {0, 1} without weights are sorted as one packed integer,
@@ -185,11 +185,11 @@ def sorted_rows(chunks: Sequence[Rows]) -> Rows:
         scores = np.concatenate([rows.scores for rows in chunks])
         scores += 0.0
         scores.sort()
-        return Rows(scores, None, None)
+        return ScoredRows(scores, None, None)
     few = sum([rows.scores.size for rows in chunks]) <= FEW
     gap = None if few or chunks[0].weight is not None else _unused_keys(chunks)
     if gap is None:
-        rows = joined(chunks)
+        rows = concatenated(chunks)
         rows = rows.part(np.argsort(rows.scores))
         return rows._replace(scores=rows.scores + 0.0)
     packed = np.empty(sum(rows.scores.size for rows in chunks), np.int64)
@@ -215,10 +215,10 @@ def sorted_rows(chunks: Sequence[Rows]) -> Rows:
             keys += np.sign(keys) * gap
         if keys[0] < 0:
             keys.view(np.float64)[:] = _double(keys)
-    return Rows(packed.view(np.float64), codes, None)
+    return ScoredRows(packed.view(np.float64), codes, None)
 
 
-def _unused_keys(chunks: Sequence[Rows]) -> int | None:
+def _unused_keys(chunks: Sequence[ScoredRows]) -> int | None:
     """How many keys next to 0 to leave out so that 63 bits suffice; None where nothing helps."""
     top = max(max(float(rows.scores.max()), -float(rows.scores.min())) for rows in chunks)
     if top < 2.0:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.histograms.keys import Floats, Rows
+    from streammetrics.core.histograms.keys import Floats, ScoredRows
 
 
 class LongCells(NamedTuple):
@@ -40,7 +40,7 @@ class LongCells(NamedTuple):
         return cls(np.empty(0), np.empty(0), ExactSum.zero((0, classes)))
 
     @classmethod
-    def of(cls, rows: Rows, tails: Floats, classes: int) -> LongCells:
+    def of(cls, rows: ScoredRows, tails: Floats, classes: int) -> LongCells:
         """Cells of rows whose scores are the heads."""
         size = tails.size
         entry = np.arange(size) * classes

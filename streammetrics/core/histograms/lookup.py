@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.histograms.cells import Cells, count_dtype, exact_mass
-from streammetrics.core.histograms.keys import BLOCK, Rows, blocks, joined, write_cell_ids
+from streammetrics.core.histograms.keys import (
+    BLOCK,
+    ScoredRows,
+    blocks,
+    concatenated,
+    write_cell_ids,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -124,15 +130,15 @@ class Tally(NamedTuple):
 
 
 def placed(
-    cells: Cells, index: CellIndex, chunks: Sequence[Rows], tally: Tally
-) -> tuple[Tally, Rows]:
+    cells: Cells, index: CellIndex, chunks: Sequence[ScoredRows], tally: Tally
+) -> tuple[Tally, ScoredRows]:
     """Tally with the rows that have a cell, and copies of those that have none.
 
     Either all chunks have weights or none has.
     """
     scratch = np.empty((2, BLOCK), np.int64)
     places = np.empty(sum(rows.scores.size for rows in chunks), np.int32)
-    late, mixed, size = [chunks[0].part(_NONE)], [np.empty(0, np.int32)], 0
+    unplaced, mixed, size = [chunks[0].part(_NONE)], [np.empty(0, np.int32)], 0
     beyond = cells.ids.size * cells.classes
     for rows in blocks(chunks):
         ids, spare = scratch[:, : rows.scores.size]
@@ -145,7 +151,7 @@ def placed(
             entries = ~place.take(unsure, mode="clip")
             absent = unsure[entries == NOWHERE]
             if absent.size:
-                late.append(rows.part(absent))
+                unplaced.append(rows.part(absent))
                 known = entries != NOWHERE
                 np.minimum(entries, beyond, out=entries)
                 place[unsure] = entries
@@ -158,14 +164,16 @@ def placed(
         if rows.codes is not None:
             place += rows.codes
     strays = np.concatenate(mixed)
-    weight = None if late[0].weight is None else np.concatenate([rows.weight for rows in chunks])
+    weight = (
+        None if unplaced[0].weight is None else np.concatenate([rows.weight for rows in chunks])
+    )
     return (
         Tally(
             (*tally.places, places),
             (*tally.weights, weight),
             (*tally.mixed, strays) if strays.size else tally.mixed,
         ),
-        joined(late),
+        concatenated(unplaced),
     )
 
 

@@ -44,7 +44,7 @@ def merged(cells: Cells, others: Sequence[Cells], max_cells: int) -> Cells:
         else:
             found = _Lookups(cells, index, plain, dtype)
             start += found.taken
-            cells = _union([found.cells, *found.late], max_cells)
+            cells = _union([found.cells, *found.unplaced], max_cells)
     return cells
 
 
@@ -145,13 +145,13 @@ def _plain(cells: Cells, others: Sequence[Cells]) -> list[Cells]:
 
 
 class _Lookups:
-    """Cells with the counts of others added that have a cell there; the rest of these is `late`.
+    """Cells with the counts of others added that have a cell there; the others are `unplaced`.
 
-    It stops, after some that were `taken`, once the late ones are worth an index of their own.
+    It stops, after some that were `taken`, once the unplaced ones are worth an index of their own.
     """
 
     def __init__(self, cells: Cells, index: CellIndex, others: Sequence[Cells], dtype: Any) -> None:
-        self.late: list[Cells] = []
+        self.unplaced: list[Cells] = []
         self._level, self._index, self._scores = cells.level, index, cells.scores.copy()
         size, classes = cells.ids.size, cells.classes
         # One more cell takes what has none.
@@ -168,7 +168,7 @@ class _Lookups:
 
     def _add(self, other: Cells, dtype: Any) -> int:
         """Add the counts of some cells; return how many have no cell here."""
-        late = 0
+        unplaced = 0
         ids = other.ids_at(self._level).astype(np.int64)
         entries = np.empty(ids.size, np.int32)
         self._index.find(ids, np.empty_like(ids), entries)
@@ -178,8 +178,8 @@ class _Lookups:
             absent = alone == NOWHERE
             if absent.any():
                 rows = unsure[absent]
-                late = rows.size
-                self.late.append(other.part(rows).raised(self._level))
+                unplaced = rows.size
+                self.unplaced.append(other.part(rows).raised(self._level))
                 alone[absent] = self._scores.size * other.classes
             entries[unsure] = alone
             known, cell = unsure[~absent], alone[~absent] // other.classes
@@ -188,4 +188,4 @@ class _Lookups:
         mass = np.asarray(other.mass, dtype)
         for column, more in zip(self._columns, columns_of(mass, dtype), strict=True):
             np.add.at(column, place, more)
-        return late
+        return unplaced

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streammetrics.core.histograms.keys import Rows, joined
+from streammetrics.core.histograms.keys import ScoredRows, concatenated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,12 +14,12 @@ SMALL = 1 << 14  # rows of a chunk worth joining to the next
 MANY = 64  # chunks that merged histograms may wait in
 
 
-def size_of(chunks: Sequence[Rows]) -> int:
+def size_of(chunks: Sequence[ScoredRows]) -> int:
     """Rows of all chunks."""
     return sum([rows.scores.size for rows in chunks])
 
 
-def appended(chunks: tuple[Rows, ...], last: Rows) -> tuple[Rows, ...]:
+def appended(chunks: tuple[ScoredRows, ...], last: ScoredRows) -> tuple[ScoredRows, ...]:
     """Chunks and one more, joined with those before while both are small.
 
     Joining only what is as small doubles the chunks, so that a row is copied a few times at most.
@@ -27,12 +27,12 @@ def appended(chunks: tuple[Rows, ...], last: Rows) -> tuple[Rows, ...]:
     while chunks and chunks[-1].scores.size <= min(last.scores.size, SMALL):
         if (chunks[-1].weight is None) != (last.weight is None):
             break
-        last = joined([chunks[-1], last])
+        last = concatenated([chunks[-1], last])
         chunks = chunks[:-1]
     return (*chunks, last)
 
 
-def gathered(chunks: Sequence[Rows]) -> tuple[Rows, ...]:
+def gathered(chunks: Sequence[ScoredRows]) -> tuple[ScoredRows, ...]:
     """The same chunks while they are few, else two at most: rows of weight 1, and the others.
 
     Merges add chunk to chunk, and a state merged with itself doubles them.
@@ -41,13 +41,13 @@ def gathered(chunks: Sequence[Rows]) -> tuple[Rows, ...]:
         return tuple(chunks)
     plain = [rows for rows in chunks if rows.weight is None]
     others = [rows for rows in chunks if rows.weight is not None]
-    return tuple(joined(group) for group in (plain, others) if group)
+    return tuple(concatenated(group) for group in (plain, others) if group)
 
 
-def parts(chunks: Sequence[Rows], first: int, size: int) -> Iterator[list[Rows]]:
+def parts(chunks: Sequence[ScoredRows], first: int, size: int) -> Iterator[list[ScoredRows]]:
     """All rows in parts that bound the scratch memory, those of weight 1 first."""
     for weighted in (False, True):
-        part: list[Rows] = []
+        part: list[ScoredRows] = []
         room = first
         for rows in chunks:
             start = 0 if (rows.weight is not None) == weighted else rows.scores.size

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.inference.comparing.base import Side
     from streammetrics.metrics.classification.base import ContingencyMetric
-    from streammetrics.statistics.tables.contingency import Cells
+    from streammetrics.statistics.tables.contingency import LabelCells
 
     Floats = NDArray[np.float64]
 
@@ -85,17 +85,21 @@ class Counts(Family):
         return estimated(one.value - other.value, variance, level, DELTA, math.inf)
 
 
-def slopes(metric: ContingencyMetric) -> tuple[Cells, Floats]:
+def slopes(metric: ContingencyMetric) -> tuple[LabelCells, Floats]:
     """Return the cells of a metric's table, and how much its value changes with each of them."""
     (table,) = metric._read()
     confusion = metric._confusion(table)  # type: ignore[arg-type]  # a table, by its `statistics`
-    cells: Cells = table.cells()  # type: ignore[attr-defined]
+    cells: LabelCells = table.cells()  # type: ignore[attr-defined]
     scale = 2.0**-confusion.exponent
     return cells, influence(metric, confusion, metric.read) * scale
 
 
 def _at(
-    labels: NDArray[Any], truth: NDArray[Any], called: NDArray[Any], cells: Cells, slope: Floats
+    labels: NDArray[Any],
+    truth: NDArray[Any],
+    called: NDArray[Any],
+    cells: LabelCells,
+    slope: Floats,
 ) -> Floats:
     """Return the slopes at pairs of places in `labels`."""
     size = max(len(labels), 1)

@@ -15,7 +15,7 @@ from streammetrics.core.fields.amounts import Amount
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.statistics.tables.contingency import Cells
+    from streammetrics.statistics.tables.contingency import LabelCells
 
     Floats = NDArray[np.float64]
     Amounts = NDArray[np.int64] | ExactSum
@@ -44,7 +44,7 @@ class Confusion:
         self.doubt = ""  # what a reading of it has to warn of
 
     @classmethod
-    def of_labels(cls, cells: Cells, labels: tuple[Any, ...] | None) -> Self:
+    def of_labels(cls, cells: LabelCells, labels: tuple[Any, ...] | None) -> Self:
         """Return the table over the labels given, or over all labels seen on either side."""
         sides = [cells.row_labels, cells.column_labels]
         told = [side.tolist() for side in sides]

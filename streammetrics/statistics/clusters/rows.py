@@ -15,7 +15,7 @@ _BLOCK = 1 << 15  # coordinates hashed at a time, so that they stay in cache
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio, odd
 
 
-class Rows(NamedTuple):
+class PointRows(NamedTuple):
     """Distinct rows, each with the number of times it occurs."""
 
     hashes: NDArray[np.uint64]
@@ -23,9 +23,9 @@ class Rows(NamedTuple):
     points: NDArray[np.float64]
     copies: NDArray[np.int64]
 
-    def take(self, rows: Any) -> Rows:
+    def take(self, rows: Any) -> PointRows:
         """Return some of the rows."""
-        return Rows(*(column[rows] for column in self))
+        return PointRows(*(column[rows] for column in self))
 
 
 def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -82,7 +82,7 @@ def row_hashes(
     return _mixed(labels[codes] + points)
 
 
-def by_content(rows: Rows, size: int) -> tuple[Rows, NDArray[np.intp]]:
+def by_content(rows: PointRows, size: int) -> tuple[PointRows, NDArray[np.intp]]:
     """Return the rows in an order that no label has a say in, and each cluster's place in one.
 
     Points are in the order of their hashes, clusters in that of the sum of theirs: clusters whose
@@ -98,7 +98,7 @@ def by_content(rows: Rows, size: int) -> tuple[Rows, NDArray[np.intp]]:
     return rows.take(order), places
 
 
-def canonical(rows: Rows, limit: int) -> Rows:
+def canonical(rows: PointRows, limit: int) -> PointRows:
     """Return the `limit` distinct rows that come first by hash, then label, then coordinates."""
     order = np.argsort(rows.hashes)
     new = _new(rows, order)
@@ -112,7 +112,7 @@ def canonical(rows: Rows, limit: int) -> Rows:
     return first._replace(copies=copies[:limit])
 
 
-def _new(rows: Rows, order: NDArray[np.intp]) -> NDArray[np.bool_] | None:
+def _new(rows: PointRows, order: NDArray[np.intp]) -> NDArray[np.bool_] | None:
     """Return where a row differs from the one before; ``None`` where only the hash is the same."""
     hashes = rows.hashes[order]
     alike = np.flatnonzero(hashes[1:] == hashes[:-1]) + 1
@@ -120,7 +120,9 @@ def _new(rows: Rows, order: NDArray[np.intp]) -> NDArray[np.bool_] | None:
     return None if new[alike].any() else new
 
 
-def _distinct(rows: Rows, order: NDArray[np.intp], places: NDArray[np.intp]) -> NDArray[np.bool_]:
+def _distinct(
+    rows: PointRows, order: NDArray[np.intp], places: NDArray[np.intp]
+) -> NDArray[np.bool_]:
     """Return False at those of the `places` whose row equals the one before, else True."""
     here, before = order[places], order[places - 1]
     equal = rows.codes[here] == rows.codes[before]

@@ -16,7 +16,7 @@ from streammetrics.core.fields.unions import moved
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.rows import (
-    Rows,
+    PointRows,
     canonical,
     label_hashes,
     point_hashes,
@@ -38,7 +38,7 @@ class Sample(NamedTuple):
     """Clusters, with the number and the box of their rows, and the rows that are kept."""
 
     clusters: Table
-    rows: Rows
+    rows: PointRows
     limit: int  # of rows
 
     def plus(self, other: Sample) -> Sample:
@@ -47,7 +47,7 @@ class Sample(NamedTuple):
         kept = self.rows._replace(codes=moved(union.mine, self.rows.codes))
         if len(other.rows.codes):
             more = other.rows._replace(codes=moved(union.theirs, other.rows.codes))
-            both = Rows(*(np.concatenate(pair) for pair in zip(kept, more, strict=True)))
+            both = PointRows(*(np.concatenate(pair) for pair in zip(kept, more, strict=True)))
             kept = canonical(both, self.limit)
         return Sample(clusters, kept, self.limit)
 
@@ -69,7 +69,7 @@ class SampleField(StateField[Sample]):
     def empty(self, of: Configured) -> Sample:
         """Return no clusters and no rows."""
         nothing = np.empty(0, np.int64)
-        rows = Rows(np.empty(0, np.uint64), nothing, np.empty((0, 0)), nothing)
+        rows = PointRows(np.empty(0, np.uint64), nothing, np.empty((0, 0)), nothing)
         return Sample(_CLUSTERS.empty(of), rows, of.config["max_points"])
 
     def plus(self, mine: Sample, other: Sample) -> Sample:
@@ -115,7 +115,7 @@ class SampleField(StateField[Sample]):
         if len(codes) < limit and bool((held < counts).any()):
             raise StateFormatError("a sample of points lacks some")
         hashes = row_hashes(label_hashes(labels, of.config["seed"]), codes, point_hashes(points))
-        rows = Rows(hashes, codes, points, copies)
+        rows = PointRows(hashes, codes, points, copies)
         for column, again in zip(rows, canonical(rows, limit), strict=True):
             if not np.array_equal(column, again):
                 raise StateFormatError("the points of a sample are out of order")
@@ -158,7 +158,7 @@ class PointSample(Statistic):
         low = np.minimum.reduceat(by_cluster, starts, axis=0)
         high = np.maximum.reduceat(by_cluster, starts, axis=0)
         hashes = row_hashes(label_hashes(used, self.seed), codes, point_hashes(points))
-        rows = Rows(hashes, codes, points, np.ones(len(points), np.int64))
+        rows = PointRows(hashes, codes, points, np.ones(len(points), np.int64))
         if len(self.rows.hashes) == self.max_points:
             rows = rows.take(np.flatnonzero(hashes <= self.rows.hashes[-1]))
         columns = {"counts": Amount.of_counts(counts, len(points)), "low": low, "high": high}
@@ -194,6 +194,6 @@ class PointSample(Statistic):
         return high
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> PointRows:
         """The rows of the sample, in the order of their hashes."""
         return self.held.rows

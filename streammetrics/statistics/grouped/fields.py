@@ -223,7 +223,7 @@ class GroupedWidth(GroupedField[int]):
         return 8
 
 
-class Cells(NamedTuple):
+class GroupedCells(NamedTuple):
     """Pairs of labels by group: a code is ``(group * rows + row) * columns + column``."""
 
     row_labels: NDArray[Any]
@@ -256,14 +256,14 @@ def _united(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> Union:
     return Union.of(mine, theirs)
 
 
-class GroupedPairs(GroupedField[Cells]):
+class GroupedPairs(GroupedField[GroupedCells]):
     """Amounts by group and pair of labels, of which only those that occur are held."""
 
-    def empty(self, of: Statistic, size: int) -> Cells:  # noqa: ARG002 - as of no rows
+    def empty(self, of: Statistic, size: int) -> GroupedCells:  # noqa: ARG002 - as of no rows
         """Return no pairs."""
-        return Cells(*Pairs.empty())
+        return GroupedCells(*Pairs.empty())
 
-    def regrouped(self, value: Cells, places: Places, size: int) -> Cells:  # noqa: ARG002 - the places say it
+    def regrouped(self, value: GroupedCells, places: Places, size: int) -> GroupedCells:  # noqa: ARG002 - the places say it
         """Return the pairs of groups that go to one place."""
         group, cell = np.divmod(value.codes, value.area)
         to = places[group]
@@ -276,7 +276,7 @@ class GroupedPairs(GroupedField[Cells]):
         codes, place = np.unique(codes, return_inverse=True)
         return value._replace(codes=codes, amount=regrouped_amounts(amount, place, codes.size))
 
-    def plus(self, mine: Cells, other: Cells) -> Cells:
+    def plus(self, mine: GroupedCells, other: GroupedCells) -> GroupedCells:
         """Return the pairs of both."""
         if not mine.codes.size or not other.codes.size:
             return mine if mine.codes.size else other
@@ -287,9 +287,9 @@ class GroupedPairs(GroupedField[Cells]):
         )
         size = len(pairs.keys)
         amount = mine.amount.spread(pairs.mine, size) + other.amount.spread(pairs.theirs, size)
-        return Cells(rows.keys, columns.keys, pairs.keys, amount)
+        return GroupedCells(rows.keys, columns.keys, pairs.keys, amount)
 
-    def at(self, value: Cells, group: int) -> Pairs:
+    def at(self, value: GroupedCells, group: int) -> Pairs:
         """Return the pairs of one group, and its labels."""
         first = group * value.area
         low, high = np.searchsorted(value.codes, [first, first + value.area]).tolist()
@@ -297,7 +297,7 @@ class GroupedPairs(GroupedField[Cells]):
         amount = value.amount.at(part)
         return Pairs.of(value.row_labels, value.column_labels, value.codes[part] - first, amount)
 
-    def joined(self, values: Sequence[Pairs], of: Statistic) -> Cells:
+    def joined(self, values: Sequence[Pairs], of: Statistic) -> GroupedCells:
         """Return the pairs of all groups."""
         some = [pairs for pairs in values if pairs.codes.size]
         if not some:
@@ -319,9 +319,9 @@ class GroupedPairs(GroupedField[Cells]):
                 pairs.amount.exact()[place] for pairs in some for place in range(len(pairs.codes))
             ]
             amount = Amount.of_weights(joined_sums(sums, ()))
-        return Cells(row_labels, column_labels, np.concatenate(codes), amount)
+        return GroupedCells(row_labels, column_labels, np.concatenate(codes), amount)
 
-    def nbytes(self, value: Cells) -> int:
+    def nbytes(self, value: GroupedCells) -> int:
         """Bytes held now."""
         return sum(part.nbytes for part in value)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.columns.schema import joined
+from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
@@ -93,12 +93,12 @@ class Grouped(Statistic):
         """The number of keys."""
         return len(self.keys)
 
-    def urgent(self, rows: Rows) -> bool:
-        """Whether rows bring a key that may be too many, or are urgent to a statistic."""
+    def may_refuse(self, rows: Rows) -> bool:
+        """Whether rows bring a key that may be too many, or that a statistic may refuse."""
         if not rows.n:
             return False
         own = rows._replace(columns=rows.columns[1:-1])
-        if any(statistic.urgent(own) for statistic in self.of):
+        if any(statistic.may_refuse(own) for statistic in self.of):
             return True
         if self.most is None or self.overflow == "other":
             return False
@@ -187,7 +187,7 @@ class Grouped(Statistic):
             return
         facts, party = list(self.facts), self._party.copy()
         for which in np.unique(party[places]).tolist():
-            more = joined(facts[which], fact)
+            more = joined_facts(facts[which], fact)
             if more not in facts:
                 facts.append(more)
             if (to := facts.index(more)) != which:
@@ -199,7 +199,7 @@ class Grouped(Statistic):
         if not other.size:
             return
         if self.size and self.keys.dtype.kind != other.keys.dtype.kind:
-            raise IncompatibleMetricsError("keys of text and integers cannot be joined")
+            raise IncompatibleMetricsError("keys of text and integers cannot be joined_facts")
         try:
             labels, twin = other.keys, other.fork()
             places = self._places(labels, np.arange(len(labels)))

@@ -15,7 +15,7 @@ from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.labels import coded_labels
-from streammetrics.statistics.grouped.fields import Cells
+from streammetrics.statistics.grouped.fields import GroupedCells
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
@@ -62,7 +62,7 @@ def _contingency(
     else:
         found, place = np.unique(pair, return_inverse=True)
         amount = _amounts(place, found.size, weight)
-    return {"table": Cells(row_labels, column_labels, found, amount)}
+    return {"table": GroupedCells(row_labels, column_labels, found, amount)}
 
 
 def _threshold(

@@ -54,7 +54,7 @@ class Split(Form):
 
     def __init__(self, of: Statistic, held: _Held) -> None:
         self.of, self.size, self._held = of, len(held.states), held
-        self._patient = type(of).urgent is Statistic.urgent  # others may refuse rows
+        self._patient = type(of).may_refuse is Statistic.may_refuse  # others may refuse rows
 
     @classmethod
     def empty(cls, of: Statistic, size: int = 0) -> Self:

@@ -13,7 +13,7 @@ from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.rows import (
-    Rows,
+    PointRows,
     canonical,
     column_hashes,
     label_hashes,
@@ -55,7 +55,7 @@ class RowSample(Statistic):
 
     def clear(self) -> None:
         """Forget all rows."""
-        self.strata: tuple[Rows, ...] = ()
+        self.strata: tuple[PointRows, ...] = ()
         self.counts: NDArray[np.int64] = np.zeros(0, np.int64)  # rows of each stratum
         self.sums = ExactSum.zero((0, 2))  # weights, and squared weights, of each
 
@@ -70,7 +70,7 @@ class RowSample(Statistic):
         chosen = np.flatnonzero(hashes <= self._last(strata)[codes])
         points = np.stack([column[chosen] for column in columns], axis=1)
         points += 0.0  # a negative zero is the same score
-        kept = Rows(hashes[chosen], codes[chosen], points, np.ones(len(chosen), np.int64))
+        kept = PointRows(hashes[chosen], codes[chosen], points, np.ones(len(chosen), np.int64))
         parts = [kept.take(kept.codes == stratum) for stratum in range(strata)]
         counts = np.bincount(codes, minlength=strata)
         self._add(parts, counts, _sums(codes, counts, weight))
@@ -88,7 +88,7 @@ class RowSample(Statistic):
         if other.strata:
             self._add(other.strata, other.counts, other.sums)
 
-    def _add(self, parts: Sequence[Rows], counts: NDArray[np.int64], sums: ExactSum) -> None:
+    def _add(self, parts: Sequence[PointRows], counts: NDArray[np.int64], sums: ExactSum) -> None:
         if not self.strata:
             self.strata = tuple(canonical(rows, self.max_rows) for rows in parts)
             self.counts, self.sums = counts, sums
@@ -137,7 +137,7 @@ class RowSample(Statistic):
 
     def _restored(
         self, stratum: int, points: Floats, copies: NDArray[np.int64], count: int, seeds: Any
-    ) -> Rows:
+    ) -> PointRows:
         if len(points) != len(copies) or len(points) > self.max_rows or points.shape[1] < 3:
             raise StateFormatError("the columns of a sample of rows do not fit together")
         if np.isnan(points).any() or bool(np.signbit(points[points == 0.0]).any()):
@@ -152,15 +152,15 @@ class RowSample(Statistic):
         codes = np.full(len(points), stratum, np.intp)
         if len(seeds) == 2 and bool((points[:, 0] != stratum).any()):
             raise StateFormatError("a row of a sample is not of its class")
-        rows = Rows(row_hashes(seeds, codes, point_hashes(points)), codes, points, copies)
+        rows = PointRows(row_hashes(seeds, codes, point_hashes(points)), codes, points, copies)
         for column, again in zip(rows, canonical(rows, self.max_rows), strict=True):
             if not np.array_equal(column, again):
                 raise StateFormatError("the rows of a sample are out of order")
         return rows
 
 
-def _together(one: Rows, other: Rows) -> Rows:
-    return Rows(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
+def _together(one: PointRows, other: PointRows) -> PointRows:
+    return PointRows(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
 
 
 def _sums(codes: NDArray[np.intp], counts: NDArray[np.int64], weight: Floats | None) -> ExactSum:

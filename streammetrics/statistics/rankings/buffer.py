@@ -53,7 +53,7 @@ class RankingBuffer(Statistic):
         field = RankingRows(self.named, self.highest, self.nan_policy == "omit")
         return Schema((field,), self.nan_policy, unweighted="ranking metrics")
 
-    def urgent(self, rows: Rows) -> bool:
+    def may_refuse(self, rows: Rows) -> bool:
         """Whether rows may contradict others, which the update that brings them has to refuse."""
         return "doc ids" in rows.facts
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.statistics.rankings.ids import tight, used
+from streammetrics.statistics.rankings.ids import narrowest, used
 from streammetrics.statistics.rankings.order import Results, counted, ranked
-from streammetrics.statistics.rankings.table import Grades, Judgments, Table, joined
+from streammetrics.statistics.rankings.table import Grades, Judgments, Table, united_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ def combined(tables: Sequence[Table], cut: Cut, *, distinct: bool) -> Table:
     `distinct` promises that no (query, document) has two judgments or two scores; else those that
     are equal count once, and `InvalidBatchError` names the first that are not.
     """
-    table = _judged_once(joined(tables))
+    table = _judged_once(united_tables(tables))
     if not distinct:
         table = _retrieved_once(table)
     if cut.first_at is not None:
@@ -159,7 +159,7 @@ def _compact(table: Table) -> Table:
     for query in (results.query[first >= 0], given.query, grades.query):
         judged[query] = True
     return Table(
-        tight(table.queries), judged, tight(docs), levels,
+        narrowest(table.queries), judged, narrowest(docs), levels,
         Results(results.query, results.score, of_results, first),
         Judgments(given.query, of_given, second),
         Grades(grades.query, third, grades.times),

@@ -9,7 +9,7 @@ from streammetrics.core.fields.field import StateField
 from streammetrics.statistics.rankings.combine import Cut, combined
 from streammetrics.statistics.rankings.index import pair_hashes, seen_again, with_hashes
 from streammetrics.statistics.rankings.restore import restored
-from streammetrics.statistics.rankings.table import MOST, Table, empty_table, joined
+from streammetrics.statistics.rankings.table import MOST, Table, empty_table, united_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ class Ranked:
         waiting = (*pending, more)
         small = sum(waiter.rows < _SMALL for waiter in waiting[-_FEW:])
         if small == _FEW:
-            waiting = (*waiting[:-_FEW], joined(waiting[-_FEW:]))
+            waiting = (*waiting[:-_FEW], united_tables(waiting[-_FEW:]))
         rows += n
         taken = Ranked(self.cut, _Form(table, waiting, rows, seen))
         if rows >= max(_PENDING, table.rows // 4):

@@ -139,7 +139,7 @@ def _with(values: Values, more: Values) -> Values:
     return np.insert(values, at[new], more[new])
 
 
-def tight(values: Values) -> Values:
+def narrowest(values: Values) -> Values:
     """Return bytes in the least width that holds them; empty arrays are int64."""
     if values.dtype.kind != "S":
         return values
@@ -152,9 +152,9 @@ def _bytes(texts: NDArray[np.str_]) -> Values:
     if not len(texts):
         return np.empty(0, np.int64)
     try:
-        return tight(texts.astype("S"))
+        return narrowest(texts.astype("S"))
     except UnicodeEncodeError:  # not only ASCII
-        return tight(np.strings.encode(texts, "utf-8"))
+        return narrowest(np.strings.encode(texts, "utf-8"))
 
 
 def decoded(values: Values) -> list[int] | list[str]:

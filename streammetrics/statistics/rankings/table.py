@@ -141,7 +141,7 @@ def lifted(query: Coded, doc: Coded, grade: Coded, score: NDArray[np.float64]) -
     return Table(query.values, judged, doc.values, grade.values, results, judgments, grades)
 
 
-def joined(tables: Sequence[Table]) -> Table:
+def united_tables(tables: Sequence[Table]) -> Table:
     """Return the rows of all tables one after the other."""
     if len(tables) == 1:
         return tables[0]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _DENSE = 1 << 16  # pairs counted by direct address: 512 KB of counts stay in cache
 
 
-class Cells(NamedTuple):
+class LabelCells(NamedTuple):
     """The pairs that occur: labels of both sides, places in them, and how much of each pair."""
 
     row_labels: NDArray[Any]
@@ -87,10 +87,12 @@ class ContingencyTable(Statistic):
             amount = Amount.of_counts(counts, pair.size)
         self.table = self.table.plus(Pairs.of(row_labels, column_labels, places, amount))
 
-    def cells(self) -> Cells:
+    def cells(self) -> LabelCells:
         """Return the pairs that occur, in order of their labels."""
         table = self.table
-        return Cells(table.row_labels, table.column_labels, *table.places, table.amount.plain())
+        return LabelCells(
+            table.row_labels, table.column_labels, *table.places, table.amount.plain()
+        )
 
     @property
     def counts(self) -> NDArray[np.int64]:

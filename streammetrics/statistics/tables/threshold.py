@@ -10,7 +10,7 @@ from streammetrics.core.columns.scores import Scores
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount, Weight
 from streammetrics.statistics.scores.base import ScoredStatistic
-from streammetrics.statistics.tables.contingency import Cells
+from streammetrics.statistics.tables.contingency import LabelCells
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,6 +54,6 @@ class ThresholdTable(ScoredStatistic):
         cells = (truth.size - true - call + both, call - both, true - both, both)
         self.amount += Amount.of_counts(np.array(cells), truth.size)
 
-    def cells(self) -> Cells:
+    def cells(self) -> LabelCells:
         """Return the four cells; the labels are 0 and 1 for the negative and the positive."""
-        return Cells(_SIDES, _SIDES, _ROWS, _COLUMNS, self.amount.plain())
+        return LabelCells(_SIDES, _SIDES, _ROWS, _COLUMNS, self.amount.plain())
