@@ -39,6 +39,7 @@ MODULES = (
     "states",
     "reads",
     "slices",
+    "compare",
     "engines",
 )
 

@@ -47,6 +47,7 @@ def seedlings() -> list[Seedling]:
     suite = sm.MetricSet({"auc": sm.ROCAUC(), "f1": sm.F1(threshold=0.5), "loss": sm.LogLoss()})
     rows = {"y_true": np.arange(24) % 2, "y_score": np.arange(24) / 30}
     made.append(Seedling(suite, rows, suite.copy().update(**rows)))
+    made += _comparisons()
     for count in (4, 260):
         ledger = sm.Ledger()
         for index in range(count):
@@ -56,6 +57,18 @@ def seedlings() -> list[Seedling]:
         ledger.seal(ledger.ids[:2])
         made.append(Seedling(sm.Ledger(sm.Mean()), {}, ledger))
     return made
+
+
+def _comparisons() -> list[Seedling]:
+    rng = np.random.default_rng(0)
+    labels = {"y_true": np.arange(24) % 2, "a": rng.random(24), "b": rng.random(24)}
+    numbers = {name: rng.normal(size=24) for name in ("y_true", "a", "b")}
+    kinds = (
+        ({"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC(), "loss": sm.LogLoss()}, labels),
+        ({"mae": sm.MAE(), "r2": sm.R2()}, numbers),
+    )
+    empty = [(sm.Comparison(metrics, {"a": "a", "b": "b"}), rows) for metrics, rows in kinds]
+    return [Seedling(made, rows, made.copy().update(**rows)) for made, rows in empty]
 
 
 def mutated(blob: bytes, rng: np.random.Generator) -> bytes:

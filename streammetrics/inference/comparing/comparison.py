@@ -272,11 +272,10 @@ class Comparison(MetricSet):
     @classmethod
     def _configured(cls, meta: Mapping[str, Any]) -> Self:
         """Return an empty comparison of what `_configuration` said."""
-        models: Any = meta.get("models")
         options: Any = {name: meta.get(name) for name in ("baseline", "max_rows")}
         suite = MetricSet._configured(meta)
         try:
-            return cls(suite, {name: dict(columns) for name, columns in models}, **options)
+            return cls(suite, _told(meta.get("models")), **options)
         except (ValueError, TypeError) as error:
             raise StateFormatError(f"these are no models to compare: {error}") from error
 
@@ -288,6 +287,16 @@ class Comparison(MetricSet):
 
     def _repr_html_(self) -> str:
         return self.compute()._repr_html_() or "" if self.n_rows else f"<p>{escape(repr(self))}</p>"
+
+
+def _told(models: Any) -> dict[str, dict[str, str]]:
+    """Return the models that a file names, in their order."""
+    found = {}
+    for model, columns in models:
+        if not isinstance(columns, dict) or not all(isinstance(t, str) for t in columns.values()):
+            raise ValueError(f"the columns of {model!r} are not told")
+        found[model] = columns
+    return found
 
 
 def _asked(

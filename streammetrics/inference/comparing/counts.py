@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.errors import StreamMetricsError
 from streammetrics.inference.comparing.base import LEAST, Estimate, Family, Joint, estimated
 from streammetrics.inference.distributions import binomial_cdf, normal_quantile
 from streammetrics.inference.influence import influence
@@ -110,7 +111,11 @@ def _at(
     packed = rows * size + columns
     order = np.argsort(packed)
     wanted = truth * size + called
-    found: Floats = slope[order[np.searchsorted(packed[order], wanted)]]
+    known = np.append(packed[order], -1)
+    places = np.searchsorted(known[:-1], wanted)
+    if not np.array_equal(known[places], wanted):  # nobody checks it when a state is read
+        raise StreamMetricsError("the joint counts of this state are not those of its models")
+    found: Floats = slope[order[places]]
     return found
 
 

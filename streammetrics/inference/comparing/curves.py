@@ -108,7 +108,7 @@ class Curves(Family):
         for rows, (_, squares) in zip(sample.strata, known, strict=True):
             gap = self._adds(one, rows.points) - self._adds(other, rows.points)
             amount = rows.copies * rows.points[:, -1] ** 2
-            if len(amount):
+            if amount.any():
                 total += float(np.dot(amount, gap**2)) * squares / float(amount.sum())
         return total / whole**2
 

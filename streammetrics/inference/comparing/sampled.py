@@ -64,9 +64,11 @@ class Sampled(Family):
         if size < 2:
             return estimated(difference, math.nan, level, JACKKNIFE, 1.0)
         spread = float(((without - without.mean()) ** 2).sum()) * (size - 1) / size
-        held = float(weight.sum()) ** 2 / float(np.dot(rows.copies, rows.points[:, -1] ** 2))
+        # How many rows of one weight those of the sample are worth, and how many all rows are.
         total, squares = np.asarray(joint.sums.to_float())[0].tolist()
-        variance = spread * held / (total**2 / squares)
+        held = float(np.dot(rows.copies, rows.points[:, -1] ** 2))
+        worth = float(weight.sum()) ** 2 * squares, total**2 * held
+        variance = spread * worth[0] / worth[1] if worth[1] > 0 else math.nan
         return estimated(difference, variance, level, JACKKNIFE, size - 1)
 
     def _value(self, side: Side, points: Floats, weight: Floats) -> float:

@@ -125,6 +125,9 @@ class RowSample(Statistic):
         if size > 1 + self.by_class or (size and counts.min() < 0) or counts.max(initial=0) > _MOST:
             raise StateFormatError(f"{counts.tolist()} are not the rows of a sample")
         sums = ExactSum.from_arrays((size, 2), part(arrays, "sums"))
+        weights, squares = np.asarray(sums.to_float()).reshape(size, 2).T
+        if not (((weights > 0) == (counts > 0)) & (squares >= 0)).all():
+            raise StateFormatError("the weights of a sample do not fit its rows")
         seeds = label_hashes(np.arange(size), self.seed)
         strata = []
         for stratum in range(size):
