@@ -192,6 +192,6 @@ class _Cut:
     threshold: float
 
     def __call__(self, columns: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-        truth = columns[0][0].astype(np.int64)
-        called = [(scores >= self.threshold).astype(np.int64) for _, scores in columns]
+        truth = columns[0][0].astype(np.int8)
+        called = [(scores >= self.threshold).astype(np.int8) for _, scores in columns]
         return tuple(Column(values, None, True) for values in (truth, *called))
