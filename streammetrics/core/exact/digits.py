@@ -145,6 +145,15 @@ def nearest(value: int, exponent: int) -> float:
         return math.inf if value > 0 else -math.inf
 
 
+def all_nearest(values: Sequence[int], exponent: int) -> list[float]:
+    """Nearest float64 of ``value * 2**exponent`` of each value."""
+    above, below = 1 << max(exponent, 0), 1 << max(-exponent, 0)
+    try:
+        return [value * above / below for value in values]
+    except OverflowError:  # of one
+        return [nearest(value, exponent) for value in values]
+
+
 def rounded(digits: Digits, exponent: int) -> Floats:
     """Nearest float64 of every row, ties to even, infinite only where the value overflows."""
     rows, width = digits.shape

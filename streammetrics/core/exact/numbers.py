@@ -13,13 +13,13 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.digits import (
     HIGHEST,
     LOWEST,
+    all_nearest,
     are_in_range,
     are_shortest,
     canonical,
     from_integer,
     from_integers,
     frozen,
-    nearest,
     rounded,
     to_integer,
 )
@@ -222,7 +222,7 @@ class ExactNumbers:
         few = self._counted() if self.shape == () else self._few
         if few is not None:
             values, unit = few
-            near = [nearest(value, unit + exponent) for value in values]
+            near = all_nearest(values, unit + exponent)
             return near[0] if self.shape == () else np.array(near).reshape(self.shape)
         return rounded(self.digits, self.exponent + exponent).reshape(self.shape)
 
