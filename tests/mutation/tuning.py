@@ -30,7 +30,7 @@ TUNING = {
     "statistics.clusters.rows": {"_BLOCK": 8},
     "statistics.pairs.histogram": {"_FEWEST": 4},
     "statistics.pairs.inversions": {"_GRID": 16, "_BLOCK": 2},
-    "statistics.rankings.held": {"_PENDING": 8, "_SMALL": 2, "_FEW": 2},
+    "statistics.rankings.held": {"_PENDING": 8, "_SMALL": 2},
     "statistics.rankings.order": {"_BLOCK": 8},
     "statistics.tables.contingency": {"_DENSE": 2},
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streammetrics.core.chunks import piled
 from streammetrics.core.histograms.keys import ScoredRows, concatenated
 
 if TYPE_CHECKING:
@@ -20,16 +21,16 @@ def size_of(chunks: Sequence[ScoredRows]) -> int:
 
 
 def appended(chunks: tuple[ScoredRows, ...], last: ScoredRows) -> tuple[ScoredRows, ...]:
-    """Chunks and one more, joined with those before while both are small.
+    """Chunks and one more, joined with small ones before it that have weights as it does."""
+    first = len(chunks)
+    while first and (chunks[first - 1].weight is None) == (last.weight is None):
+        first -= 1
+    alike = piled(chunks[first:], last, size=_size, join=concatenated, small=SMALL)
+    return (*chunks[:first], *alike)
 
-    Joining only what is as small doubles the chunks, so that a row is copied a few times at most.
-    """
-    while chunks and chunks[-1].scores.size <= min(last.scores.size, SMALL):
-        if (chunks[-1].weight is None) != (last.weight is None):
-            break
-        last = concatenated([chunks[-1], last])
-        chunks = chunks[:-1]
-    return (*chunks, last)
+
+def _size(rows: ScoredRows) -> int:
+    return rows.scores.size
 
 
 def gathered(chunks: Sequence[ScoredRows]) -> tuple[ScoredRows, ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.chunks import piled
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import MaxPairs, NanPolicy
@@ -17,7 +18,7 @@ from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_PAIRS = 1 << 20
 _MOST = 1 << 52  # rows; ranks are exact in float64 while there are not twice as many
+_SMALL = 1 << 13  # rows of a chunk worth joining to the next
 _FEWEST = 1 << 16  # rows worth a pass over the cells
 _NAMES = {"level", "x_cells", "x_values", "y_cells", "y_values", "pairs", "counts"}
 
@@ -37,6 +39,15 @@ class _Form(NamedTuple):
     cells: PairCells
     waiting: tuple[tuple[Floats, Floats], ...] = ()  # rows not yet counted
     rows: int = 0  # of them
+
+
+def _size(rows: tuple[Floats, Floats]) -> int:
+    return rows[0].size
+
+
+def _joined(chunks: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    xs, ys = zip(*chunks, strict=True)
+    return np.concatenate(xs), np.concatenate(ys)
 
 
 class CountedPairs:
@@ -56,7 +67,8 @@ class CountedPairs:
     def taking(self, x: Floats, y: Floats) -> CountedPairs:
         """These pairs and those of rows, whose arrays are kept."""
         cells, waiting, rows = self._form
-        return CountedPairs(self.most, _Form(cells, (*waiting, (x, y)), rows + x.size))
+        waiting = piled(waiting, (x, y), size=_size, join=_joined, small=_SMALL)
+        return CountedPairs(self.most, _Form(cells, waiting, rows + x.size))
 
     def plus(self, other: CountedPairs) -> CountedPairs:
         """The pairs of both."""
@@ -80,8 +92,7 @@ class CountedPairs:
         """The cells of all rows."""
         cells, waiting, _ = self._form
         if waiting:
-            x, y = (np.concatenate(side) for side in zip(*waiting, strict=True))
-            more = PairCells.of(x, y).at_level(cells.level)
+            more = PairCells.of(*_joined(waiting)).at_level(cells.level)
             cells = cells.union(more).fitted(self.most)
             self._form = _Form(cells)
         return cells

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streammetrics.core.chunks import piled
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.fields.field import StateField
 from streammetrics.statistics.rankings.combine import Cut, combined
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from streammetrics.statistics.rankings.index import Hashes
 
 _PENDING = 1 << 20  # rows kept unsorted at least, so that sorting is worth its overhead
-_SMALL = 1 << 13  # pending batches below this are put together
-_FEW = 64  # as soon as there are so many
+_SMALL = 1 << 13  # rows of a pending batch worth joining to the next
 
 
 class _Form(NamedTuple):
@@ -31,6 +31,10 @@ class _Form(NamedTuple):
     pending: tuple[Table, ...] = ()  # batches not yet put in order
     rows: int = 0  # of them
     seen: tuple[Hashes, ...] | None = ()  # None: to be made from the table
+
+
+def _rows(table: Table) -> int:
+    return table.rows
 
 
 class Ranked:
@@ -59,10 +63,7 @@ class Ranked:
             if seen_again(seen, hashes):
                 return self._combined([more], distinct=False)
             seen = with_hashes(seen, hashes)
-        waiting = (*pending, more)
-        small = sum(waiter.rows < _SMALL for waiter in waiting[-_FEW:])
-        if small == _FEW:
-            waiting = (*waiting[:-_FEW], united_tables(waiting[-_FEW:]))
+        waiting = piled(pending, more, size=_rows, join=united_tables, small=_SMALL)
         rows += n
         taken = Ranked(self.cut, _Form(table, waiting, rows, seen))
         if rows >= max(_PENDING, table.rows // 4):
