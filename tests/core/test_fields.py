@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import streammetrics as sm
 from streammetrics.core.columns.batch import Batch
+from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.reading import Reading
 from streammetrics.core.columns.schema import Schema
@@ -24,6 +25,8 @@ from streammetrics.core.errors import (
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.keyed import LabelTable, Sums, Table, Weights
+from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.plain import Extreme, Width
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.statistic import Statistic
@@ -66,6 +69,29 @@ class LogSum(Statistic):
     def check_fields(self):
         if bool(self.rows) != (self.width == 1) or self.low.shape != (self.width,):
             raise StateFormatError("rows, columns and the smallest do not fit each other")
+
+
+class ByLabel(Statistic):
+    """A table by label, of rows that may have weights, and of their sums."""
+
+    table = LabelTable(rows=Weights(), sums=Sums())
+
+    @property
+    def schema(self):
+        return Schema((Numbers("values"), Labels("labels")))
+
+    def update(self, values, labels, *, weight):
+        places, every = coded_labels(labels)
+        used, codes = used_labels(every, places)
+        size = len(used)
+        rows = (
+            Amount.of_counts(np.bincount(codes, minlength=size))
+            if weight is None
+            else Amount.of_weights(ExactSum.grouped(codes, size, weight))
+        )
+        sums = ExactSum.grouped(codes, size, values, weight).reshaped((size, 1))
+        more = Table(used, {"rows": rows, "sums": sums})
+        self.table = type(self).table.plus(self.table, more)
 
 
 class GeometricMean(sm.Metric):
@@ -112,6 +138,10 @@ def long_scores(rng, n):
     return {"y_true": rng.integers(0, 2, n), "y_score": np.where(rng.random(n) < 0.3, 1, scores)}
 
 
+def named(rng, n):
+    return {"values": rng.normal(size=n), "labels": rng.choice(["x", "yy", "z", "w"], n)}
+
+
 def points(rng, n):
     return {"X": rng.normal(size=(n, 2)).round(1), "labels": rng.integers(0, 3, n)}
 
@@ -150,6 +180,7 @@ WEIGHTED = [
     (ValueHistogram(of="errors"), wide),
     (Extremes(of="errors"), wide),
     (LogSum(), values),
+    (ByLabel(), named),
 ]
 UNWEIGHTED = [
     (LabelPairs(), labelings),
@@ -412,3 +443,16 @@ def test_the_law_kit_checks_the_states_of_statistics():
     (law,) = broken_states(metric)
     assert "a Forgetful can be read again" in law
     assert not list(broken_states(GeometricMean().update([2.0, 3.0])))
+
+
+def test_sums_without_rows_are_not_left():
+    rows = {"values": [1.0, 2.0, 4.0], "labels": ["a", "a", "b"]}
+    whole = of(ByLabel(), rows)
+    other = of(ByLabel(), rows | {"values": [1.0, 3.0, 4.0]})
+    with pytest.raises(IncompatibleMetricsError, match="sums are left of labels without rows"):
+        whole.minus(other)
+    with pytest.raises(IncompatibleMetricsError, match="some labels are not here"):
+        whole.minus(of(ByLabel(), {"values": [1.0], "labels": ["c"]}))
+    left = whole.minus(of(ByLabel(), {"values": [4.0], "labels": ["b"]}))
+    assert left.table.labels.tolist() == ["a"]
+    assert left.table.columns["sums"].to_float().tolist() == [[3.0]]

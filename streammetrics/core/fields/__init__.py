@@ -23,10 +23,15 @@ An attribute of a field holds an immutable value; `update` rebinds it, mostly by
                 raise StateFormatError("there are logarithms of no rows")
 
 `check_fields` says how fields must fit each other, where they do: it is called for every state that
-is read. Which fields there are: `~streammetrics.core.fields.sums` (`Sum`, `NamedSums`),
-`~streammetrics.core.fields.amounts` (`Weight`: how much there is of something, whole numbers while
-no row has a weight), `~streammetrics.core.fields.plain` (`Width`, `Truth`, `Extreme`),
-`~streammetrics.core.fields.tables` (`PairTable`, `LabelTable`) and
-`~streammetrics.core.fields.histograms` (`Histograms`). Another one is a subclass of
-`~streammetrics.core.fields.field.StateField`.
+is read. Which fields there are, and where:
+
+- `sums`: `Sum`, `NamedSums`;
+- `amounts`: `Weight`, how much there is of something: whole rows are counted while none has a
+  weight; `Counts`, of rows that cannot have any;
+- `plain`: `Width`, `Extreme`; `spreads`: `Spreads`;
+- `tables`: `PairTable`; `keyed`: `LabelTable`, of columns that are monoids themselves;
+- `histograms`: `Histograms`.
+
+Another one is a subclass of `StateField` in `field`: its values need not be of one array, nor be
+held in the form in which they are written.
 """
