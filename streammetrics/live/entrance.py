@@ -217,6 +217,7 @@ class Entrance:
             if buffer is not self._observed:
                 self._drain()
             self._came(events)
+            self._stream.tidy()
 
     def _check_ahead(self, time: int, row: int) -> None:
         """Raise where a time is further ahead of the clock than it may be."""
@@ -234,15 +235,16 @@ class Entrance:
     def _drain(self) -> None:
         """Take the events that wait; the lock is held."""
         stream = self._stream
-        for (times,), columns in self._observed.taken():
-            known = columns_of(batch_of(self._suite, columns))
-            self._came(Events("observe", _instants(times), known))
         for (times, ids), columns in self._predicted.taken():
             known = stream.columns(columns)
             self._came(Events("predict", _instants(times), known, keys_of(ids)))
         for (times, ids, versions), columns in self._labelled.taken():
             known, each = stream.columns(columns), np.array(versions, np.int64)
             self._came(Events("label", _instants(times), known, keys_of(ids), each))
+        for (times,), columns in self._observed.taken():
+            known = columns_of(batch_of(self._suite, columns))
+            self._came(Events("observe", _instants(times), known))
+        stream.tidy()
 
 
 def _instants(seconds: Sequence[Any]) -> NDArray[np.int64]:

@@ -43,6 +43,7 @@ class Join:
         self.names, self.label = tuple(names), label
         self.table = Table(names, label)
         self.newest = -1  # time of an event of either kind
+        self.left = 0  # time before which rows have left
         self.displaced = -1  # up to which time rows had to leave early
         self.changed: set[int] = set()  # panes whose rows are no longer what they were
         self.unit = config.unit
@@ -58,12 +59,12 @@ class Join:
 
     @property
     def floor(self) -> int:
-        """The time before which rows have left; what is older is refused."""
+        """The time before which rows leave; what is older than those that left is refused."""
         return max(self.newest - self.config.horizon, self.displaced + 1, 0)
 
     def predict(self, new: Predictions) -> int:
         """Take predictions; return how many came too late."""
-        kept = np.flatnonzero(new.times >= self.floor)
+        kept = np.flatnonzero(new.times >= self.left)
         late = len(new.times) - len(kept)
         self.put(new.take(kept) if late else new)
         return late
@@ -114,8 +115,7 @@ class Join:
         rows = self.table.find(new.keys)
         there = rows >= 0
         old = np.zeros(len(rows), bool)
-        old[there] = self.table.times.values[rows[there]] < self.floor
-        old[~there] = new.times[~there] < self.floor - self.config.label_lateness
+        old[~there] = new.times[~there] < self.left - self.config.label_lateness
         self.newest = max(self.newest, int(new.times.max()))
         found, alone = np.flatnonzero(there & ~old), np.flatnonzero(~there & ~old)
         if found.size:
@@ -227,7 +227,7 @@ class Join:
         twin = Join(self.config, self.names, self.label)
         twin.table, twin._orphans = self.table.copy(), list(self._orphans)
         twin.newest, twin.displaced, twin.unmatched = self.newest, self.displaced, self.unmatched
-        twin.changed, twin._since = set(self.changed), self._since
+        twin.changed, twin._since, twin.left = set(self.changed), self._since, self.left
         return twin
 
 

@@ -183,8 +183,9 @@ class Keeper:
         with self._store.reading():
             base = self._store.base()
             parts = self._store.since(base.through) or []
+            came_through = self._store.last(self.worker) >= self._number
         events = [event for part in parts for event in read(part.blob)]
-        mine = self._mine if self._part is not None else []
+        mine = [] if self._part is None or came_through else self._mine
         kept._restore(base.blob, base.counters, [*events, *mine, *self._waiting])
         self._seen = parts[-1].seq if parts else base.through
 
@@ -195,7 +196,10 @@ class Keeper:
         if kept is None:
             return
         with self._store.writing():
-            self._follow(self._store.since(self._seen) or [])
+            found = self._store.since(self._seen)
+            if found is None:  # others have folded while this one waited for its turn
+                return
+            self._follow(found)
             image = kept._image()
             self._waiting += image.events
             self._make_part()

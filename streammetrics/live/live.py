@@ -156,6 +156,7 @@ class Live(Entrance, Stateful):
                 except InvalidBatchError as error:
                     message = f"another worker's events do not go with those of this one: {error}"
                     warnings.warn(message, StoreWarning, stacklevel=2)
+            self._stream.tidy()
 
     def _restore(self, blob: bytes, counters: Mapping[str, int], events: list[Events]) -> None:
         stream = Stream(self._suite, self._config)
@@ -165,8 +166,9 @@ class Live(Entrance, Stateful):
             stream = found._stream
         stream.counters = counters
         with self._guard._lock:
+            self._drain()
             self._stream = stream
-            self._apply(events)
+            self._apply([*events, *self._arrived])  # also what came since the last were taken
 
     def _differing(self, blob: bytes) -> str:
         try:
@@ -255,6 +257,34 @@ class Live(Entrance, Stateful):
 
     def _over(self, span: Span) -> Any:
         return self._suite._at(self._stream.over(span, self._clock))
+
+    def possible(
+        self,
+        length: str | timedelta,
+        *,
+        end: Any = None,
+        target_range: tuple[float, float] | None = None,
+    ) -> Any:
+        """Return, for each metric of a window, what it may be whatever the missing labels are.
+
+        The interval certainly holds the value that the metric has once all labels are there, each
+        0 or 1, or a target within `target_range`: that of the ROC area, of losses (log loss, Brier
+        score, MAE, MSE, RMSE), and of ratios of counts at a threshold. ``None`` for other metrics,
+        for weighted rows, and where rows have left without a label.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Accuracy(threshold=0.5))
+            >>> _ = live.observe(time=10, y_true=1, y_score=0.75)
+            >>> _ = live.predict(id="a", time=20, y_score=0.25)
+            >>> live.window("1min").compute(), live.possible("1min")
+            (1.0, Interval(low=0.5, high=1.0))
+        """
+        until = None if end is None else instant(end, "end")
+        self._catch_up()
+        with self._guard._lock:
+            self._drain()
+            return self._stream.possible(self._span(length, until), self._clock, target_range)
 
     def decayed(self, half_life: str | timedelta) -> Any:
         """Return a new set, or metric, of all rows, of which older panes weigh less.

@@ -142,11 +142,16 @@ class Store:
         query = "select seq, worker, blob from journal where seq > ? order by seq"
         return [Part(*row) for row in self._db.execute(query, (seq,))]
 
+    def last(self, worker: str) -> int:
+        """Return the number of the last part of a worker, 0 where there is none."""
+        query = "select number from workers where worker = ?"
+        found = self._db.execute(query, (worker,)).fetchone()
+        return 0 if found is None else int(found[0])
+
     def put(self, worker: str, number: int, blob: bytes) -> None:
         """Write a part, once however often it is tried."""
         db = self._db
-        found = db.execute("select number from workers where worker = ?", (worker,)).fetchone()
-        if found is not None and found[0] >= number:
+        if self.last(worker) >= number:
             return  # it came through
         db.execute("insert or replace into workers values (?, ?, ?)", (worker, number, time.time()))
         db.execute(

@@ -8,12 +8,14 @@ import numpy as np
 
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import Coverage, coverage_of
 from streammetrics.live.join import Join
 from streammetrics.live.panes import Panes
+from streammetrics.live.possible import Unlabelled, possible
 from streammetrics.live.rows import batch_of
-from streammetrics.live.table import Labels, Predictions
+from streammetrics.live.table import LABELLED, Labels, Predictions
 from streammetrics.live.truth import as_numbers, kinds_of, truth_of
 from streammetrics.live.waiting import Waiting, settle
 
@@ -96,16 +98,15 @@ class Stream:
         self.join.table.labels.begin(values)
         late = self.join.put_labels(Labels(keys, times, versions, values))
         self.refused = self.refused._replace(labels=self.refused.labels + late)
-        self._settle_if_due()
 
     def _advance(self, newest: int) -> None:
         """Learn of the newest time of a prediction or an observation."""
         self.panes.advance(newest)
         self.counted.advance(newest)
         self.join.newest = max(self.join.newest, newest)
-        self._settle_if_due()
 
-    def _settle_if_due(self) -> None:
+    def tidy(self) -> None:
+        """Do what is due after events: match labels, and let rows go that wait no longer."""
         join, config = self.join, self.config
         if join.due:
             join.match()
@@ -134,6 +135,24 @@ class Stream:
         alone = 0 if waiting is None else len(waiting.keys)
         stream = (alone, join.unmatched, refused.predictions, refused.labels)
         return coverage_of(_together(COVERAGE, counted), stream)
+
+    def possible(self, span: Span, clock: int, target_range: tuple[float, float] | None) -> Any:
+        """Return what metrics of some panes may be, whatever labels are missing."""
+        state, join = self.over(span, clock), self.join
+        first, last = self._units(span, clock)
+        numbers, clock = join.table.times.values // join.unit, max(clock, join.newest)
+        rows = np.flatnonzero((numbers >= first) & (numbers <= last))
+        missing = join.table.flags.values[rows] & LABELLED == 0
+        if self.config.default_label is not None:
+            missing &= join.table.times.values[rows] + self.config.label_ttl >= clock
+        columns = join.table.at(rows[missing]).columns
+        titles: Mapping[str, str] = getattr(self.suite, "columns", {})
+        gone = coverage_of(_together(COVERAGE, self.counted.over(*span)), (0, 0, 0, 0))
+        left = gone.displaced + (gone.expired if self.config.default_label is None else 0)
+        if left:  # of which nothing is known any more
+            return dict.fromkeys(self.suite) if isinstance(self.suite, MetricSet) else None
+        unlabelled = Unlabelled(dict(zip(join.names, columns, strict=True)), join.label, titles)
+        return possible(self.suite, state, unlabelled, target_range)
 
     def _units(self, span: Span, clock: int) -> tuple[int, int]:
         """Return the panes, of those in which rows wait, that make up others."""

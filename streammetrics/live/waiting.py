@@ -155,7 +155,7 @@ def settle(suite: Mergeable, join: Join, panes: Panes, counted: Panes) -> None:
     if len(table) > most:
         times, over = table.times.values, len(table) - most + most // 16
         join.displaced = max(join.displaced, int(np.partition(times, over - 1)[over - 1]))
-    floor = join.floor
+    floor = join.left = join.floor
     leaving = table.times.values < floor
     if leaving.any():
         found = read(suite, join, np.flatnonzero(leaving), join.newest)

@@ -177,7 +177,9 @@ def test_beyond_the_budget_the_oldest_leave_and_are_counted():
         warnings.simplefilter("ignore")
         for place in range(100):
             state.predict(id=place, time=START + place, y_score=0.5)
-        state.label(id=3, time=START + 100, y_true=1).label(id=99, time=START + 100, y_true=1)
+        state.flush().label(id=3, time=START + 100, y_true=1).label(
+            id=99, time=START + 100, y_true=1
+        )
         found = state.coverage("5min")
     assert found.predicted == 100
     assert found.displaced >= 68

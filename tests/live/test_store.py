@@ -85,7 +85,7 @@ def test_folding_changes_nothing_and_bounds_the_file(path, often):
 def test_what_is_counted_beside_the_state_survives_too(path, often):
     with joined(store=path) as service:
         service.observe(time=START + 7200, y_true=1, y_score=0.5)
-        service.observe(time=START, y_true=1, y_score=0.5)
+        service.observe(time=START, y_true=1, y_score=0.5).flush()
         service.predict(id=1, time=START, y_score=0.5).label(id=1, time=START, y_true=1)
         service.flush()
     with joined(store=path) as service:
