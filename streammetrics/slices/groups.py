@@ -10,7 +10,7 @@ import numpy as np
 
 from streammetrics.core.columns.naming import near
 from streammetrics.slices.bins import Bins, title_of
-from streammetrics.slices.table import named
+from streammetrics.slices.table import OTHERS, named
 from streammetrics.statistics.grouped.grouped import Grouped, grouped
 from streammetrics.statistics.grouped.groups import Groups
 from streammetrics.statistics.grouped.keys import (
@@ -116,6 +116,8 @@ def found(
     keys, groups = spec.groups(state)
     if not spec.columns:
         return groups.state(np.arange(len(groups))) if len(groups) else spec.cut.layout.start
+    if None in keys and set(which.values()) == {OTHERS}:
+        return groups.state(np.array([keys.index(None)]))
     asked = tuple(_asked(which[title], _by(spec, title)) for title in spec.columns)
     for place, parts in enumerate(keys):
         if parts is not None and list(map(encoded, parts)) == list(map(encoded, asked)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import pickle
+import threading
 
 import numpy as np
 import pandas as pd
@@ -197,6 +198,7 @@ def test_folded_slices_do_not_depend_on_the_order():
     assert result["user"][users][-1] == "(other)"
     assert result["n_rows"][users].sum() == result["n_rows"][0] == 600
     assert (result["by"] == "k").sum() == 3
+    assert expected[{"user": "(other)"}].n_rows == result["n_rows"][users][-1]
     kept = result["user"][users][0]
     assert result["n_rows"][users][0] == (table["user"] == kept).sum()
     assert sm.from_bytes(expected.to_bytes()) == expected
@@ -301,6 +303,24 @@ def test_missing_slices_and_columns_are_named():
         slices.update({k: v for k, v in rows().items() if k != "country"})
     with pytest.raises(sm.IncompatibleMetricsError, match=r"by is .* there and .* here"):
         slices.merge(sm.Slices(suite(), by=BY[:2]))
+
+
+def test_threads_lose_nothing():
+    table = rows(600)
+    slices = sm.Slices(suite(), by=BY)
+    parts = [taken(table, slice(start, start + 20)) for start in range(0, 600, 20)]
+
+    def feed(batches):
+        for batch in batches:
+            slices.update(batch)
+            assert slices.n_rows % 20 == 0
+
+    threads = [threading.Thread(target=feed, args=(parts[k::3],)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert slices == sm.Slices(suite(), by=BY).update(table)
 
 
 def test_undefined_slices_are_warned_of_once():

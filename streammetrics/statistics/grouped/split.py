@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _ROWS = 1 << 16  # that are worth a call of the statistic of every group
 _EACH = 1024  # rows of a group that are
+_MOST = 1 << 20  # rows that wait, at most
 _BIN = 16  # bytes that a bin of a histogram takes, or less
 
 
@@ -71,7 +72,7 @@ class Split(Form):
         states, waiting = self._held
         rows = _Waiting(codes, tuple(columns), weight)
         total = codes.size + sum(some.codes.size for some in waiting)
-        if self._patient and total < max(_ROWS, _EACH * self.size):
+        if self._patient and total < _room(self.size):
             own = None if weight is None else weight.copy()
             narrow = codes.astype(np.uint16 if self.size <= 1 << 16 else np.intp)
             kept = _Waiting(narrow, tuple(column.copy() for column in columns), own)
@@ -95,7 +96,7 @@ class Split(Form):
         states = tuple([self._together([s for s in pair if s is not self.of]) for pair in pairs])
         held = _Held(states, (*waiting, *more))
         rows = sum(some.codes.size for some in held.waiting)
-        return type(self)(self.of, held if rows < max(_ROWS, _EACH * self.size) else _fed(held))
+        return type(self)(self.of, held if rows < _room(self.size) else _fed(held))
 
     def _together(self, states: list[Statistic]) -> Statistic:
         if len(states) < 2:
@@ -127,6 +128,11 @@ class Split(Form):
             held += codes.nbytes + (0 if weight is None else weight.nbytes)
             held += sum(_size(column) for column in columns)
         return held
+
+
+def _room(size: int) -> int:
+    """Return how many rows may wait."""
+    return min(max(_ROWS, _EACH * size), _MOST)
 
 
 def _size(column: Any) -> int:
