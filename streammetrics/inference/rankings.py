@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streammetrics.statistics.rankings.buffer import RankingBuffer
 
 # Those whose value of a query lies in [0, 1].
-_SHARES = (
+SHARES = (
     binary.BPref, cutoff.FBetaAtK, cutoff.HitRateAtK, binary.MAP, binary.MRR, cutoff.PrecisionAtK,
     binary.RPrecision, binary.RankBiasedPrecision, cutoff.RecallAtK,
     graded.ExpectedReciprocalRank, graded.NDCG,
@@ -36,7 +36,7 @@ def of_queries(metric: RankingMetric, asked: Asked, buffer: RankingBuffer) -> Co
     """The mean over queries, which are the sample: how many rows each has does not matter."""
     _, values = metric._counted(buffer)
     n = len(values)
-    share = isinstance(metric, _SHARES)
+    share = isinstance(metric, SHARES)
     if asked.anytime:
         if not share:
             raise not_anytime(metric)

@@ -70,11 +70,11 @@ def title_of(by: str | Bins) -> str:
     return by.column if isinstance(by, Bins) else by
 
 
-def specs_of(by: Any) -> tuple[tuple[str | Bins, ...], ...]:
+def specs_of(by: Any, *, some: bool = True) -> tuple[tuple[str | Bins, ...], ...]:
     """Return what to slice by: for each kind of slice its columns.
 
     Raises:
-        ValueError: It names no column, or one in two ways.
+        ValueError: It names no column, where there must be `some`, or one in two ways.
     """
     given = [by] if isinstance(by, str | Bins) else list(by)
     specs = []
@@ -89,7 +89,7 @@ def specs_of(by: Any) -> tuple[tuple[str | Bins, ...], ...]:
             raise ValueError(f"by names a column twice in {list(columns)!r}")
         if columns not in specs:
             specs.append(columns)
-    if not any(specs):
+    if not any(specs) and (some or not specs):
         raise ValueError(f'by={by!r} names no column to slice by: by=[["country"]]')
     ways: dict[str, str | Bins] = {}
     for column in (column for spec in specs for column in spec):

@@ -11,12 +11,13 @@ import numpy as np
 
 from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.columns.naming import near
-from streammetrics.core.confidence import ConfidenceInterval
+from streammetrics.core.confidence import Asked, ConfidenceInterval
 from streammetrics.core.errors import (
     StateFormatError,
     UndefinedMetricWarning,
 )
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.inference.units import unit_limits
 from streammetrics.slices.bins import Bins, specs_of, title_of
 from streammetrics.slices.fairness import (
     Disparity,
@@ -34,6 +35,7 @@ from streammetrics.slices.table import (
     merged_tables,
     value_columns,
 )
+from streammetrics.slices.units import groups_of, hashed
 from streammetrics.slices.worst import Slice, limits_of, ranked
 from streammetrics.statistics.grouped.schema import GroupedLayout, KeyedSchema
 
@@ -65,6 +67,8 @@ class Slices(MetricSet):
         overflow: What becomes of more. ``"raise"``: the batch that brings them raises.
             ``"other"``: of each kind `max_slices` are kept, those whose keys have the lowest
             hashes, and the others are one slice ``(other)``; the order does not matter.
+        unit: A column that says which rows hang together, those of one user: slices are kept for
+            64 groups of units, up to 64 times the memory, so that `confidence` can be by unit.
 
     Raises:
         InvalidBatchError: From `update`, where a column is missing, a key is of another kind than
@@ -94,6 +98,7 @@ class Slices(MetricSet):
         by: By,
         max_slices: int = 10_000,
         overflow: Literal["raise", "other"] = "raise",
+        unit: str | None = None,
     ) -> None:
         if not isinstance(suite, MetricSet) or isinstance(suite, Slices):
             raise TypeError(
@@ -112,10 +117,15 @@ class Slices(MetricSet):
         self.__dict__.update(suite.copy().__dict__)
         self.__dict__.pop("_opening", None)
         self.max_slices, self.overflow = max_slices, overflow
-        self._suite, self.by = suite.copy(), specs_of(by)
+        if unit is not None and (not isinstance(unit, str) or overflow == "other"):
+            raise ValueError(
+                f"Slices(unit={unit!r}, overflow={overflow!r}): expected the name of a column, "
+                "and overflow='raise', as what is folded has no units"
+            )
+        self._suite, self.by, self.unit = suite.copy(), specs_of(by, some=unit is None), unit
         columns = {title_of(column): column for spec in self.by for column in spec}
         self._check_titles(columns)
-        finest = tuple(columns.values())
+        finest = (*columns.values(), *([] if unit is None else [hashed(unit)]))
         apart = [spec for spec in self.by if spec] if overflow == "other" else [finest]
         self._cuts = tuple(
             Cut(suite._layout, number, parts, max_slices, overflow)
@@ -124,8 +134,9 @@ class Slices(MetricSet):
         self._specs = tuple(Spec.of(spec, self._cuts) for spec in self.by)
         self._layout = GroupedLayout([each for cut in self._cuts for each in cut.statistics])
         self._accumulator = Accumulator(self._layout)
-        self._titles = {**suite._titles, **{f"by {title}": title for title in columns}}
-        self._needed = tuple(dict.fromkeys((*suite._needed, *columns)))
+        asked = (*columns, *([] if unit is None else [unit]))
+        self._titles = {**suite._titles, **{f"by {title}": title for title in asked}}
+        self._needed = tuple(dict.fromkeys((*suite._needed, *asked)))
         self._viewed = None
 
     def _check_titles(self, columns: Mapping[str, Any]) -> None:
@@ -136,7 +147,11 @@ class Slices(MetricSet):
 
     def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
         """Take columns by name, those to slice by among them."""
-        keys = {cut.title: key_column(columns, cut.by) for cut in self._cuts}
+        told = columns
+        if self.unit is not None:
+            groups = groups_of(columns.get(self.unit), self.unit)
+            told = {**columns, hashed(self.unit): groups}
+        keys = {cut.title: key_column(told, cut.by) for cut in self._cuts}
         titles = {cut.name: cut.title for cut in self._cuts}
         return super().feed({**columns, **keys}, {**(renamed or {}), **titles})
 
@@ -161,9 +176,57 @@ class Slices(MetricSet):
     def _computed(self, state: State, depth: int = 3) -> SliceTable:  # type: ignore[override]  # a table of them
         return self._read(state, None, anytime=False, depth=depth + 1)
 
-    def confidence(self, level: float = 0.95, *, anytime: bool = False) -> SliceTable:  # type: ignore[override]  # a table of them
-        """Return every metric of every slice with its confidence limits, as `compute` does."""
-        return self._read(self._accumulator.flush(), level, anytime=anytime)
+    def confidence(  # type: ignore[override]  # a table of them
+        self, level: float = 0.95, *, anytime: bool = False, unit: str | None = None
+    ) -> SliceTable:
+        """Return every metric of every slice with its confidence limits, as `compute` does.
+
+        Args:
+            level: In which share of all samples limits hold.
+            anytime: Whether they are to hold at all times at once, see `Metric.confidence`.
+            unit: The `unit` of these slices: limits are those of a sample of units, not of rows,
+                and any metric that is a number or an array of some has them.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> suite = sm.MetricSet({"acc": sm.Accuracy()})
+            >>> slices = sm.Slices(suite, by=[[]], unit="user")
+            >>> rows = {"y_true": [1] * 6, "y_pred": [1, 1, 0, 1, 1, 0], "user": [1, 1, 2, 3, 3, 4]}
+            >>> table = slices.update(rows).confidence(0.95, unit="user")
+            >>> table["acc"][0], table["acc_low"][0] < 0.2, table["acc_high"][0] > 0.9
+            (0.6666666666666666, True, True)
+        """
+        if unit is None:
+            return self._read(self._accumulator.flush(), level, anytime=anytime)
+        if unit != self.unit or anytime:
+            raise ValueError(
+                f"confidence(unit={unit!r}, anytime={anytime}): these slices keep "
+                f"{'no units' if self.unit is None else f'units by {self.unit!r}'}, and limits by "
+                "unit hold at one time: Slices(..., unit='user') keeps them"
+            )
+        return self._by_units(self._accumulator.flush(), Asked(level, anytime, self.n_rows).level)
+
+    def _by_units(self, state: State, level: float) -> SliceTable:
+        """Read every slice, and without each group of its units."""
+        every: list[Slice] = []
+        limits: dict[str, list[Any]] = {name: [] for name in self._metrics}
+        values: dict[str, list[Any]] = {name: [] for name in self._metrics}
+        for spec in self._specs:
+            parts = Spec((*spec.columns, hashed(str(self.unit))), self._cuts[0]).states(state)
+            for each in self._of_spec(spec, state):
+                every.append(each)
+                own = [s for key, s in parts if key is not None and key[:-1] == each.parts]
+                rests = without_each(self._suite._layout, own, [True] * len(own))
+                for name, metric in self._metrics.items():
+                    values[name].append(metric._judged(*metric._chosen(each.state))[0])
+                    others = [metric._judged(*metric._chosen(rest))[0] for rest in rests]
+                    limits[name].append(unit_limits(metric, values[name][-1], others, level))
+        tables = [self._keys(every)]
+        nothing = ConfidenceInterval(math.nan, math.nan, level, "")
+        for name in self._metrics:
+            tables.append(value_columns(name, values[name]))
+            tables.append(value_columns(name, [limit or nothing for limit in limits[name]]))
+        return merged_tables(tables)
 
     def bounds(self) -> SliceTable:  # type: ignore[override]  # a table of them
         """Return the limits that certainly hold every metric of every slice."""
@@ -408,15 +471,17 @@ class Slices(MetricSet):
         kinds = dict(self._suite._kinds)
         for column in (column for spec in self.by for column in spec):
             kinds[f"by {title_of(column)}"] = "number" if isinstance(column, Bins) else "label"
+        if self.unit is not None:
+            kinds[f"by {self.unit}"] = "id"
         return kinds
 
     @property
     def _identity(self) -> Any:
-        return super()._identity, self.by, self.max_slices, self.overflow
+        return super()._identity, self.by, self.max_slices, self.overflow, self.unit
 
     def _apart(self, other: Any) -> str:
-        mine = {"by": self.by, "max_slices": self.max_slices, "overflow": self.overflow}
-        theirs = {"by": other.by, "max_slices": other.max_slices, "overflow": other.overflow}
+        names = ("by", "max_slices", "overflow", "unit")
+        mine, theirs = ({name: getattr(each, name) for name in names} for each in (self, other))
         parts = [
             f"{name} is {_listed(theirs[name])} there and {_listed(mine[name])} here"
             for name in mine
@@ -435,6 +500,7 @@ class Slices(MetricSet):
             "by": [[_written(column) for column in spec] for spec in self.by],
             "max_slices": self.max_slices,
             "overflow": self.overflow,
+            **({} if self.unit is None else {"unit": self.unit}),
         }
 
     @classmethod
@@ -448,6 +514,7 @@ class Slices(MetricSet):
                 by=specs,
                 max_slices=meta.get("max_slices"),  # type: ignore[arg-type]  # checked there
                 overflow=meta.get("overflow"),  # type: ignore[arg-type]  # checked there
+                unit=meta.get("unit"),
             )
         except (ValueError, TypeError) as error:
             raise StateFormatError(f"the state does not say what is sliced: {error}") from error

@@ -49,7 +49,8 @@ def users(rng: np.random.Generator, n: int) -> dict[str, Any]:
     """Ten rows of each user, who are easy or hard to tell."""
     easy = np.repeat(rng.beta(2.0, 1.0, n // 10), 10)
     y = rng.integers(0, 2, easy.size)
-    return {"y_true": y, "y_pred": np.where(rng.random(y.size) < easy, y, 1 - y)}
+    told = {"y_true": y, "y_pred": np.where(rng.random(y.size) < easy, y, 1 - y)}
+    return told | {"user": np.arange(y.size) // 10}
 
 
 def scores(share: float, apart: float, places: int | None = None) -> Draw:
@@ -74,7 +75,8 @@ def targets(spread: float, *, weighted: bool = False) -> Draw:
 
     def draw(rng: np.random.Generator, n: int) -> dict[str, Any]:
         y = rng.gamma(2.0, size=n)
-        rows = {"y_true": y, "y_pred": y * np.exp(spread * rng.standard_normal(n))}
+        predicted = y * np.exp(spread * rng.standard_normal(n))
+        rows = {"y_true": y, "y_pred": predicted, "user": np.arange(n)}
         return rows | ({"sample_weight": rng.exponential(size=n)} if weighted else {})
 
     return draw
@@ -117,6 +119,7 @@ class Line(NamedTuple):
     note: str = ""
     large: int = 2_000_000
     anytime: bool = False
+    unit: str | None = None
 
 
 COMMON, RARE = labels(0.3, 0.7, 0.15), labels(0.03, 0.6, 0.01)
@@ -162,6 +165,8 @@ LINES = (
     Line(sm.KendallTau(), pairs, (50, 200, 1000), large=200_000),
     Line(sm.SpearmanRho(), pairs, (50, 200, 1000), large=200_000),
     Line(sm.Accuracy(), users, (200, 1000), "10 rows a user, taken as rows"),
+    Line(sm.Accuracy(), users, (200, 1000, 5000), "10 rows a user, by unit", unit="user"),
+    Line(sm.R2(), targets(0.3), (1000, 5000), "each row a unit", unit="user"),
     Line(sm.Accuracy(), COMMON, (200, 1000), "anytime=True", anytime=True),
 )
 
@@ -172,14 +177,24 @@ def named(line: Line) -> str:
     return f"{shown}{', ' if line.note else ''}{line.note}"
 
 
+def limits(line: Line, rows: dict[str, Any]) -> tuple[float, float]:
+    """Return the limits of a sample."""
+    if line.unit is not None:
+        suite = sm.MetricSet({"it": line.metric.copy()})
+        table = sm.Slices(suite, by=[[]], unit=line.unit).update(rows).confidence(unit=line.unit)
+        return table["it_low"][0], table["it_high"][0]
+    metric = line.metric.copy().update(**{key: rows[key] for key in rows if key != "user"})
+    low, high = metric.confidence(LEVEL, anytime=line.anytime)
+    return low, high
+
+
 def coverage(line: Line, n: int, truth: float, samples: int, seconds: float) -> tuple[float, int]:
     """Return the share of samples whose limits hold the truth, and how many there were."""
     held = drawn = 0
     until = time.perf_counter() + seconds
     while drawn < samples and time.perf_counter() < until:
         rng = np.random.default_rng([drawn, n])
-        metric = line.metric.copy().update(**line.draw(rng, n))
-        low, high = metric.confidence(LEVEL, anytime=line.anytime)
+        low, high = limits(line, line.draw(rng, n))
         held += bool(low <= truth <= high)
         drawn += 1
     return held / drawn, drawn
@@ -198,7 +213,8 @@ def main() -> None:
         if arguments.only.lower() not in named(line).lower():
             continue
         rows = line.draw(np.random.default_rng(12345), line.large)
-        truth = float(line.metric.copy().update(**rows).compute())
+        known = {key: rows[key] for key in rows if key != "user"}
+        truth = float(line.metric.copy().update(**known).compute())
         for n in line.sizes:
             share, drawn = coverage(line, n, truth, arguments.samples, arguments.seconds)
             error = math.sqrt(share * (1 - share) / drawn)

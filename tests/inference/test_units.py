@@ -1,0 +1,121 @@
+"""Confidence by unit: a jackknife over groups of users, of sets, slices and saved states."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from streammetrics.slices.units import groups_of
+
+
+def rows(users=400, each=8, seed=0):
+    rng = np.random.default_rng(seed)
+    easy = np.repeat(rng.beta(2.0, 1.0, users), each)
+    y = rng.integers(0, 2, easy.size)
+    return {
+        "y_true": y,
+        "y_pred": np.where(rng.random(y.size) < easy, y, 1 - y),
+        "user": np.repeat(rng.permutation(10**6)[:users], each),
+        "country": np.repeat(rng.choice(["DE", "FR"], users), each),
+    }
+
+
+def sliced(by=((),), **metrics):
+    suite = sm.MetricSet(metrics or {"acc": sm.Accuracy()})
+    return sm.Slices(suite, by=[list(spec) for spec in by], unit="user")
+
+
+def test_limits_are_those_of_leaving_out_each_group_of_users():
+    table = rows()
+    told = sliced().update(table).confidence(0.95, unit="user")
+    group = groups_of(table["user"], "user")
+    right = table["y_true"] == table["y_pred"]
+    values = [right[group != g].mean() for g in np.unique(group)]
+    error = math.sqrt((len(values) - 1) * np.var(values))
+    low, high, value = told["acc_low"][0], told["acc_high"][0], right.mean()
+    half = 1.998340542520741 * error / value / (1 - value)
+    logit = math.log(value / (1 - value))
+    assert low == pytest.approx(1 / (1 + math.exp(half - logit)), rel=1e-9)
+    assert high == pytest.approx(1 / (1 + math.exp(-half - logit)), rel=1e-9)
+
+
+def test_rows_that_hang_together_are_less_sure_than_as_many_others():
+    table = rows(each=20)
+    by_unit = sliced().update(table).confidence(unit="user")
+    as_rows = sm.Accuracy().update(table["y_true"], table["y_pred"]).confidence()
+    assert by_unit["acc_high"][0] - by_unit["acc_low"][0] > 1.5 * (as_rows.high - as_rows.low)
+
+
+def test_every_slice_has_limits_by_its_own_units():
+    table = rows()
+    told = sliced([[], ["country"]]).update(table).confidence(unit="user")
+    assert told["country"].tolist() == [None, "DE", "FR"]
+    german = {name: column[table["country"] == "DE"] for name, column in table.items()}
+    alone = sliced().update(german).confidence(unit="user")
+    assert told["acc_low"][1] == alone["acc_low"][0]
+
+
+def test_metrics_without_other_limits_have_these():
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal(900)
+    table = {"y_true": y, "y_pred": y + rng.standard_normal(900), "user": np.arange(900)}
+    told = sliced(r2=sm.R2(), mae=sm.MAE(), corr=sm.PearsonCorrelation()).update(table)
+    for name in ("r2", "mae", "corr"):
+        limits = told.confidence(unit="user")
+        assert limits[f"{name}_low"][0] < limits[name][0] < limits[f"{name}_high"][0]
+
+
+def test_any_sharding_and_a_saved_state_give_the_same_limits():
+    table = rows()
+    whole = sliced([[], ["country"]]).update(table)
+    parts = [
+        sliced([[], ["country"]]).update({name: column[k::3] for name, column in table.items()})
+        for k in (2, 0, 1)
+    ]
+    merged = sm.merge(parts)
+    assert merged.to_bytes() == whole.to_bytes()
+    again = sm.from_bytes(merged.to_bytes()).confidence(unit="user").to_dict()
+    assert again == whole.confidence(unit="user").to_dict()
+
+
+def test_a_unit_is_in_the_same_group_whatever_its_type_and_neighbours():
+    ids = np.array([5, 17, 2**40])
+    groups = groups_of(ids, "user").tolist()
+    assert groups_of(ids.astype(float), "user").tolist() == groups
+    assert groups_of(ids[::-1], "user").tolist() == groups[::-1]
+    texts = ["a", "longer than others", "b"]
+    assert groups_of(texts, "user")[0] == groups_of(["a"], "user")[0]
+    spread = np.bincount(groups_of(np.arange(64_000), "user"), minlength=64)
+    assert spread.min() > 800
+
+
+def test_mistakes():
+    table = rows()
+    slices = sliced()
+    with pytest.raises(sm.InvalidBatchError, match="no column 'user'"):
+        slices.update({name: table[name] for name in ("y_true", "y_pred")})
+    with pytest.raises(sm.InvalidBatchError, match="user is missing, and every row is of a unit"):
+        slices.update({**table, "user": [None, *table["user"][1:].tolist()]})
+    with pytest.raises(sm.InvalidBatchError, match="user holds numbers that are no ids"):
+        slices.update({**table, "user": table["user"] + 0.5})
+    assert slices.n_rows == 0
+    with pytest.raises(ValueError, match="these slices keep units by 'user'"):
+        slices.confidence(unit="account")
+    plain = sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by=[["country"]])
+    with pytest.raises(ValueError, match="these slices keep no units"):
+        plain.confidence(unit="user")
+    with pytest.raises(ValueError, match="overflow='raise'"):
+        sm.Slices(plain._suite, by=[["country"]], unit="user", overflow="other")
+    with pytest.raises(sm.IncompatibleMetricsError, match="unit is"):
+        sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by=[["country"]], unit="user").merge(plain)
+    with pytest.raises(ValueError, match="names no column"):
+        sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by=[[]])
+
+
+def test_values_that_are_no_numbers_have_no_limits():
+    told = sliced(matrix=sm.ConfusionMatrix(), recall=sm.Recall(average=None)).update(rows())
+    table = told.confidence(unit="user").to_dict()
+    assert any(name.startswith("recall") and name.endswith("low") for name in table)
