@@ -35,7 +35,9 @@ class Ladder(NamedTuple):
         steps = [(s.p, s.n, s.tp_above, s.fp_above) for s in stairs.steps()]
         scale = positives / stairs.positives if positives else 1.0  # of large or weighted amounts
         columns = map(np.concatenate, zip(*steps, strict=True)) if steps else [np.zeros(0)] * 4
-        p, n, p_above, n_above = (column * scale for column in columns)
+        p, n, p_above, n_above = (
+            column.astype(np.float64) if scale == 1 else column * scale for column in columns
+        )
         return cls(p, n, p_above, n_above, positives, negatives)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-REPLICATES = 500
+REPLICATES = 200
 _GROUPS = 2048  # of neighbouring cells that are drawn as one: what is between them varies little
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.confidence import Asked, ConfidenceInterval, confidence_of, not_anytime
-from streammetrics.inference.bootstrap import drawn
+from streammetrics.inference.bootstrap import REPLICATES, drawn
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import limits
 from streammetrics.inference.tables import at_end
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
 
 _FEW = 512  # pairs of labels that are left out one by one
-_REPLICATES = 200
 _COSTLY = 8  # how many times as long an adjusted information takes
 _ENDS: dict[type, tuple[float, float]] = {
     pairs.AdjustedRandIndex: (-1.0, 1.0),
@@ -39,7 +38,7 @@ def of_labelings(metric: LabelingMetric, asked: Asked, table: LabelPairs) -> Con
     if asked.anytime:
         raise not_anytime(metric)
     value = metric.readout(table)
-    few, replicates = _FEW, _REPLICATES
+    few, replicates = _FEW, REPLICATES
     if isinstance(metric, entropy.AdjustedMutualInfo):
         few, replicates = few // _COSTLY, replicates // 2
     counts = table.counts

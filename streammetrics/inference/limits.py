@@ -88,8 +88,10 @@ def wilson(s: NDArray[np.float64], n: NDArray[np.float64], z: float) -> Limits:
 
 def clopper_pearson(s: float, n: float, tail: float) -> tuple[float, float]:
     """Return the exact binomial limits of a probability of which s of n trials were successes."""
-    low = beta_quantile(tail, s, n - s + 1) if s > 0 else 0.0
-    return low, beta_quantile(1 - tail, s + 1, n - s) if s < n else 1.0
+    if s in {0, n}:  # in closed form
+        far = tail ** (1 / n)
+        return (far, 1.0) if s else (0.0, 1 - far)
+    return beta_quantile(tail, s, n - s + 1), beta_quantile(1 - tail, s + 1, n - s)
 
 
 def anytime_limits(s: float, n: float, alpha: float) -> tuple[float, float]:

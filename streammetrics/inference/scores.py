@@ -96,20 +96,25 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
     if asked.anytime:
         raise not_anytime(metric)
     error_of = next(_ERRORS[cls] for cls in type(metric).__mro__ if cls in _ERRORS)
-    values, errors, methods, smallest = [], [], [], []
-    for stairs, cells in ladders(metric, asked, scores):
+    values, spans, errors, methods, smallest = [], [], [], [], []
+    found = ladders(metric, asked, scores)
+    for stairs, cells in found:
         value = metric.read(stairs)
+        spans.append((value, value) if stairs.exact else metric._sides(stairs))
         error, method = (math.nan, "") if value != value else error_of(metric, cells, value)  # noqa: PLR0124 - the test for nan
         values.append(value)
         errors.append(error)
         methods.append(method)
         of_both = isinstance(metric, areas.ROCAUC | thresholds.KolmogorovSmirnov)
         smallest.append(min(cells.positives, cells.negatives) if of_both else cells.positives)
-    certain: Any = metric.interval(scores)
+    classes = tuple(stairs for stairs, _ in found)
+    low_side, high_side = map(list, zip(*spans, strict=True))
+    least: Any = metric._averaged(classes, low_side)[0]
+    most: Any = metric._averaged(classes, high_side)[0]
     method = next(filter(None, methods), "no rows of a class")
     ends = (_least(metric), 1.0)
     if len(values) == 1 or metric.average is None:
-        sides = [np.atleast_1d(np.asarray(side, np.float64)) for side in certain]
+        sides = [np.atleast_1d(np.asarray(side, np.float64)) for side in (least, most)]
         pairs = [
             _sides(low, high, error, n, ends, asked)
             for low, high, error, n in zip(*sides, errors, smallest, strict=True)
@@ -119,13 +124,13 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
             method = f"Clopper-Pearson of {exactly[0]:g} rows, as no row varies"
         low, high = ([pair[place] for pair in pairs] for place in (0, 1))
         if metric.average is None and len(values) > 1:
-            axes = certain.low.axes
+            axes = least.axes
             return ConfidenceInterval(
                 LabelledArray(low, axes), LabelledArray(high, axes), asked.level, method
             )
         return ConfidenceInterval(low[0], high[0], asked.level, method)
     error = _error_of_mean(metric, scores, np.array(values), np.array(errors))
-    below, above, exact = _sides(certain.low, certain.high, error, min(smallest), ends, asked)
+    below, above, exact = _sides(least, most, error, min(smallest), ends, asked)
     method = f"{method}, of a mean over classes as if they varied together (at most)"
     if exact:
         method = f"Clopper-Pearson of {min(smallest):g} rows, as no row varies"

@@ -40,6 +40,7 @@ MODULES = (
     "reads",
     "slices",
     "compare",
+    "confidence",
     "engines",
 )
 
