@@ -15,7 +15,7 @@ from oracles.base import assert_close
 from oracles.table import thinned
 
 import streammetrics as sm
-from kinds.rows import FIRST, plain_rows, repeated
+from kinds.rows import FIRST, plain_rows, repeated, with_parameters
 
 sys.path.append(str(Path(__file__).parents[1] / "mutation"))
 from tuning import TUNING
@@ -50,6 +50,25 @@ def everything(oracle):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return metric.to_bytes(), metric.compute(), tuple(metric.bounds())
+
+
+@pytest.mark.parametrize("oracle", thinned(FIRST))
+def test_rows_of_zeros_make_a_state_that_travels(oracle):
+    rows = {
+        name: np.zeros(np.shape(column)) if np.asarray(column).dtype.kind == "f" else column
+        for name, column in plain_rows(oracle, 30).items()
+    }
+    metrics = [oracle.metric]
+    if "spread" in oracle.metric.config:
+        metrics.append(with_parameters(oracle.metric, spread=True))
+    for metric in metrics:
+        try:
+            seen = metric.copy().update(**rows)
+        except sm.InvalidBatchError:  # of what has to be positive
+            continue
+        again = sm.from_bytes(seen.to_bytes())
+        assert again == seen
+        assert again.merge(seen).n_rows == 2 * seen.n_rows
 
 
 @pytest.mark.parametrize("oracle", thinned(FIRST))

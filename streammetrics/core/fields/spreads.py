@@ -88,7 +88,8 @@ class Spreads(StateField["Spread | None"]):
             return None
         n = take_array(arrays, "rows", "int64")
         digits = arrays.get("squares/digits", np.zeros(0))
-        if n.shape != (1,) or not 0 < n[0] < MOST or not digits.size or len(arrays) != 7:
+        known = digits.ndim == 2 and len(digits) > 0 and len(arrays) == 7
+        if n.shape != (1,) or not 0 < n[0] < MOST or not known:
             raise StateFormatError(f"sums of squares are not those of {n.tolist()} rows")
         shape = () if len(digits) == 1 else (len(digits),)
         squares, values = (ExactSum.from_arrays(shape, part(arrays, name)) for name in _SUMS[:2])
