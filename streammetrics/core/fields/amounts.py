@@ -68,8 +68,11 @@ class Amount:
     def of_exact(cls, amount: ExactSum) -> Self:
         """The same amount: counts if all are whole and below 2**62, else exact sums."""
         if amount.shape == ():
-            value = amount.fraction()
-            return cls(value.numerator) if value.denominator == 1 else cls(0, amount)
+            value, unit = amount.integers()
+            if unit >= 0:
+                return cls(value << unit)
+            whole = value >> -unit
+            return cls(whole) if whole << -unit == value else cls(0, amount)
         if amount.exponent == 0 and amount.digits.shape[1] == 1:
             return cls.of_counts(amount.digits.reshape(amount.shape))
         floats = np.abs(np.asarray(amount.to_float()))
@@ -94,6 +97,8 @@ class Amount:
 
     def __bool__(self) -> bool:
         """Whether there is something."""
+        if isinstance(self.counts, int):
+            return bool(self.counts or (self.weights is not None and self.weights.integers()[0]))
         return bool(np.any(self.signs()))
 
     def spread(self, places: NDArray[np.intp] | None, size: int) -> Self:
