@@ -477,6 +477,12 @@ def test_a_suite_with_rows_is_refused():
         sm.Comparison(auc, {"a": "x", "b": "y"})
 
 
+def test_slices_of_a_comparison_are_refused():
+    made = sm.Comparison({"auc": sm.ROCAUC()}, {"a": "a", "b": "b"})
+    with pytest.raises(TypeError, match="one comparison for each slice"):
+        sm.Slices(made, by=["country"])
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -11,7 +11,7 @@ from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.errors import StateFormatError, StreamMetricsError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.sums import Sum
-from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.joint.base import JointStatistic
 from streammetrics.statistics.joint.schema import Bring
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.sums.losses import LossSum
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.columns.schema import Schema
+    from streammetrics.core.statistic import Statistic
 
     Floats = NDArray[np.float64]
 
 _LARGEST = float(np.finfo(np.float64).max)
 
 
-class JointMoments(Statistic):
+class JointMoments(JointStatistic):
     """Σ w, Σ w·t_i, and Σ of all products of w, w·t_1, ..., w·t_m, for model i's term of a row t_i.
 
     From them the variance of any difference of weighted means of the terms follows exactly. The
@@ -42,11 +42,6 @@ class JointMoments(Statistic):
     weight = Sum()
     totals = Sum(lambda of: (of.models,))
     products = Sum(lambda of: (len(of._pairs),))
-
-    @property
-    def schema(self) -> Schema:
-        """There is none of its own: it is fed through `ModelSchema`."""
-        raise TypeError("a Comparison is fed with tables of its own: it has no slices")
 
     @property
     def _pairs(self) -> list[tuple[int, int]]:

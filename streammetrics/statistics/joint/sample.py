@@ -11,7 +11,6 @@ from streammetrics.core.columns.scored import ScoredLabels
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.state.arrays import nested, part, take_array
-from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.rows import (
     PointRows,
     canonical,
@@ -20,6 +19,7 @@ from streammetrics.statistics.clusters.rows import (
     point_hashes,
     row_hashes,
 )
+from streammetrics.statistics.joint.base import JointStatistic
 from streammetrics.statistics.joint.moments import squared
 from streammetrics.statistics.joint.schema import Bring
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _MOST = 1 << 62  # copies of a row that are counted
 
 
-class RowSample(Statistic):
+class RowSample(JointStatistic):
     """The distinct rows whose seeded hash is smallest, with multiplicities: a canonical sample.
 
     A row is the target or the code of the true class, the scores or predictions of every model and
@@ -47,11 +47,6 @@ class RowSample(Statistic):
     max_rows: int = 8192
     by_class: bool = False
     seed: int = 0
-
-    @property
-    def schema(self) -> Schema:
-        """There is none of its own: it is fed through `ModelSchema`."""
-        raise TypeError("a Comparison is fed with tables of its own: it has no slices")
 
     def clear(self) -> None:
         """Forget all rows."""

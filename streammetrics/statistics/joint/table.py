@@ -14,7 +14,7 @@ from streammetrics.core.fields.field import StateField
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
 from streammetrics.core.fields.unions import Union, moved
 from streammetrics.core.state.arrays import nested, part, take_array
-from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.joint.base import JointStatistic
 from streammetrics.statistics.joint.moments import squared
 from streammetrics.statistics.joint.schema import Bring
 from streammetrics.statistics.tables.threshold import ThresholdTable
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.columns.schema import Schema
     from streammetrics.core.configured import Configured
     from streammetrics.statistics.tables.contingency import ContingencyTable
 
@@ -108,7 +107,7 @@ class TripleTable(StateField[Triples]):
         return sum(each.nbytes for each in value)
 
 
-class JointTable(Statistic):
+class JointTable(JointStatistic):
     """Amounts of (true, one model's, the other's) label, of the rows and of their squared weights.
 
     What either model got right where the other did not, and for any metric of counts how far the
@@ -116,11 +115,6 @@ class JointTable(Statistic):
     """
 
     triples = TripleTable()
-
-    @property
-    def schema(self) -> Schema:
-        """There is none of its own: it is fed through `ModelSchema`."""
-        raise TypeError("a Comparison is fed with tables of its own: it has no slices")
 
     def update(self, *columns: Column, weight: NDArray[np.float64] | None) -> None:
         """Count the triples of the rows."""
