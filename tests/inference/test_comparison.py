@@ -104,6 +104,17 @@ def test_the_variance_of_counts_is_the_sum_of_squares_of_what_each_row_does(weig
     assert line.p == pytest.approx(2 * stats.norm.sf(abs(line.difference) / expected), rel=1e-3)
 
 
+def test_shares_of_the_top_k_have_the_exact_p_of_mcnemar():
+    rng = np.random.default_rng(9)
+    y = rng.integers(0, 4, 200)
+    scores = {m: rng.random((200, 4)) + s * np.eye(4)[y] for m, s in (("a", 0.5), ("b", 0.2))}
+    (line,) = duel({"top": sm.TopKAccuracy(k=2)}, {"y_true": y, **scores}).compute()
+    hits = [(np.argsort(-scores[m], axis=1)[:, :2] == y[:, None]).any(axis=1) for m in "ab"]
+    only, other = int((hits[0] & ~hits[1]).sum()), int((hits[1] & ~hits[0]).sum())
+    assert line.p == pytest.approx(stats.binomtest(only, only + other).pvalue, rel=1e-10)
+    assert line.test == "McNemar, exact"
+
+
 # --- curves --------------------------------------------------------------------------------------
 
 
@@ -355,6 +366,16 @@ def test_signs_flipped_at_random_come_near_all_ways():
     assert sign_flips(gaps) == pytest.approx(exact, abs=4 * np.sqrt(exact / 10_000))
     assert sign_flips(gaps[::-1]) == sign_flips(gaps)
     assert sign_flips(np.full(50, 1.0)) == 1 / 10_000
+
+
+def test_roots_of_several_outputs_are_told_to_be_compared_otherwise():
+    y = np.zeros((5, 2))
+    rows = {"y_true": y, "a": y + 1, "b": y + np.arange(10).reshape(5, 2)}
+    made = duel({"rmse": sm.RMSE()}, rows)
+    with pytest.raises(sm.StreamMetricsError, match="compare the mean losses, such as MSE"):
+        made.compute()
+    (line,) = duel({"mae": sm.MAE()}, rows).compute()
+    assert line.difference == 1 - 4.5
 
 
 # --- the state -----------------------------------------------------------------------------------
