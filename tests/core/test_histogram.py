@@ -468,7 +468,7 @@ def test_resolution_near_one_is_that_near_zero():
 def test_sorted_rows_keep_their_codes(rows, cut):
     scores, codes, _ = columns(rows)
     chunks = [
-        keys.Rows(scores[part], codes[part], None)
+        keys.ScoredRows(scores[part], codes[part], None)
         for part in (slice(None, cut), slice(cut, None))
         if scores[part].size
     ]
