@@ -193,8 +193,8 @@ class Slices(MetricSet):
             >>> slices = sm.Slices(suite, by=[[]], unit="user")
             >>> rows = {"y_true": [1] * 6, "y_pred": [1, 1, 0, 1, 1, 0], "user": [1, 1, 2, 3, 3, 4]}
             >>> table = slices.update(rows).confidence(0.95, unit="user")
-            >>> table["acc"][0], table["acc_low"][0] < 0.2, table["acc_high"][0] > 0.9
-            (0.6666666666666666, True, True)
+            >>> {name: round(column[0], 2) for name, column in table.to_dict().items()}
+            {'n_rows': 6, 'acc': 0.67, 'acc_low': 0.05, 'acc_high': 0.99}
         """
         if unit is None:
             return self._read(self._accumulator.flush(), level, anytime=anytime)
