@@ -50,12 +50,14 @@ class Stream:
         self.refused = Refused()
         self._kinds = kinds_of(suite)
         self._waiting = Waiting(suite, self.join)
+        self._found: dict[tuple[Span, int], State] = {}  # windows that were read, until events come
         self._settled = -1  # the newest time when rows left last
 
     # --- events ------------------------------------------------------------------------------
 
     def take(self, events: Events) -> None:
         """Take events, or raise and be as before."""
+        self._found.clear()
         if events.kind == "observe":
             self.panes.add(events.times, batch_of(self.suite, dict(events.columns)))
             self._advance(self.panes.newest)
@@ -123,8 +125,12 @@ class Stream:
 
     def over(self, span: Span, clock: int) -> State:
         """Return what the rows of some panes come to."""
-        units = self._units(span, clock)
-        return _together(self.suite, self.panes.over(*span) + self._waiting.over(*units))
+        found = self._found.get((span, clock))
+        if found is None:
+            units = self._units(span, clock)
+            states = self.panes.over(*span) + self._waiting.over(*units)
+            found = self._found[span, clock] = _together(self.suite, states)
+        return found
 
     def coverage(self, span: Span, clock: int) -> Coverage:
         """Return what became of the predictions of some panes."""
@@ -203,6 +209,7 @@ class Stream:
             here, there = self.refused, other.refused
             self.refused = Refused(here[0] + there[0], here[1] + there[1])
         self._advance(self.panes.newest)
+        self._found.clear()
         self.settle()
 
     def _check_rows(self, other: Join) -> None:
@@ -225,6 +232,7 @@ class Stream:
 
     def restart(self) -> None:
         """Read all rows that wait again when they are asked for."""
+        self._found = {}
         self._waiting = Waiting(self.suite, self.join)
         times = self.join.table.times.values // self.join.unit
         self.join.changed = set(times.tolist())
