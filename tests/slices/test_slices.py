@@ -49,9 +49,9 @@ def taken(table, index):
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
-@pytest.mark.parametrize("overflow", ["raise", "other"])
+@pytest.mark.parametrize("overflow", ["raise", pytest.param("other", marks=pytest.mark.long)])
 def test_laws_hold(overflow):
-    empty, table = sm.Slices(suite(), by=BY, overflow=overflow, max_slices=900), rows(90)
+    empty, table = sm.Slices(suite(), by=BY, overflow=overflow, max_slices=900), rows(50)
     expected = empty.copy().update(table).to_bytes()
     whole, rng = sm.from_bytes(expected), np.random.default_rng(1)
     assert whole.to_bytes() == expected
@@ -60,7 +60,7 @@ def test_laws_hold(overflow):
     laws._check_independence(empty, whole, expected, table)
     laws._check_refusals(empty, whole, expected, table)
     for _ in range(3):
-        batches = laws.split_rows(taken(table, rng.permutation(90)), rng)
+        batches = laws.split_rows(taken(table, rng.permutation(50)), rng)
         assert laws._fed(empty, batches).to_bytes() == expected
         shards = [laws._fed(empty, [batch]) for batch in batches]
         assert laws._tree(shards, rng).to_bytes() == expected
