@@ -26,7 +26,6 @@ class Config:
     label_ttl: int
     label_lateness: int
     default_label: int | float | str | bool | None
-    keep_rows: int
     max_pending: int
 
     @classmethod
@@ -36,7 +35,6 @@ class Config:
         label_ttl: str | timedelta,
         label_lateness: str | timedelta,
         default_label: Any,
-        keep_rows: int,
         max_pending: int,
     ) -> Config:
         """Return the parameters as a user gives them, checked."""
@@ -48,7 +46,6 @@ class Config:
             ttl,
             lateness,
             default_label,
-            _count(keep_rows, "keep_rows", 0),
             _count(max_pending, "max_pending", 1),
         )
 

@@ -50,6 +50,10 @@ class Live(Entrance, Stateful):
         suite: An empty `MetricSet`, or a metric, of which every pane has one.
         tiers: The length of a pane, and how far back such panes are kept; the finest first. Panes
             of ``"1d"`` may be calendar days of a zone: ``("1d", "400d", "Europe/Berlin")``.
+        label_ttl: How long after its prediction the time of a label may be.
+        label_lateness: How much longer its arrival may take.
+        default_label: What a label that never came means; ``None``: nothing.
+        max_pending: Predictions that may wait for labels; beyond it the oldest leave, and it warns.
         max_ahead: How far ahead of the clock a time may be; ``None`` takes any.
         store: A file in which the state survives, and which other processes on this machine may
             share: each reads the whole service. It is made where there is none.
@@ -84,7 +88,6 @@ class Live(Entrance, Stateful):
         label_ttl: str | timedelta = "1d",
         label_lateness: str | timedelta = "1d",
         default_label: Any = None,
-        keep_rows: int = 0,
         max_pending: int = 10_000_000,
         max_ahead: str | timedelta | None = "10min",
         store: str | os.PathLike[str] | None = None,
@@ -94,7 +97,7 @@ class Live(Entrance, Stateful):
             raise TypeError(f"a {type(suite).__name__} is not a metric or a MetricSet")
         if suite.n_rows or suite.n_omitted:
             raise ValueError(f"the suite has already seen {suite.n_rows:,} rows: reset() it")
-        config = Config.of(tiers, label_ttl, label_lateness, default_label, keep_rows, max_pending)
+        config = Config.of(tiers, label_ttl, label_lateness, default_label, max_pending)
         self._bind(suite.copy(), config)
         self._ahead = None if max_ahead is None else duration(max_ahead, "max_ahead")
         if store is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from streammetrics.live.panes import Panes
 from streammetrics.live.possible import Unlabelled, possible
 from streammetrics.live.rows import batch_of
 from streammetrics.live.table import LABELLED, Labels, Predictions
+from streammetrics.live.time import SECOND
 from streammetrics.live.truth import as_numbers, kinds_of, truth_of
 from streammetrics.live.waiting import Waiting, settle
 
@@ -118,6 +120,14 @@ class Stream:
 
     def settle(self) -> None:
         """Bring the rows that wait no longer to the panes."""
+        config = self.config
+        if len(self.join.table) > config.max_pending and self.join.displaced < 0:
+            rate = config.max_pending / config.horizon * SECOND
+            warnings.warn(
+                f"more than max_pending={config.max_pending:,} predictions wait, and the oldest "
+                f"leave early: label_ttl + label_lateness holds {rate:,.1f} of them a second",
+                stacklevel=2,
+            )
         settle(self.suite, self.join, self.panes, self.counted)
         self._settled = self.join.newest
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-import warnings
 
 import numpy as np
 import pytest
@@ -173,14 +172,12 @@ def test_a_prediction_twice_is_one_and_of_two_the_earlier_counts():
 
 def test_beyond_the_budget_the_oldest_leave_and_are_counted():
     state = joined(max_pending=32)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for place in range(100):
-            state.predict(id=place, time=START + place, y_score=0.5)
-        state.flush().label(id=3, time=START + 100, y_true=1).label(
-            id=99, time=START + 100, y_true=1
-        )
-        found = state.coverage("5min")
+    for place in range(100):
+        state.predict(id=place, time=START + place, y_score=0.5)
+    with pytest.warns(UserWarning, match=r"more than max_pending=32 .* holds 0.0 of them a second"):
+        state.flush()
+    state.label(id=3, time=START + 100, y_true=1).label(id=99, time=START + 100, y_true=1)
+    found = state.coverage("5min")
     assert found.predicted == 100
     assert found.displaced >= 68
     assert found.labelled == 1
