@@ -57,9 +57,9 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     _parameters: ClassVar[dict[str, Parameter]] = {}
     _key: tuple[Any, ...]
 
-    # Parameters younger than the metric. Files leave them out at their default: a state that
-    # needs none of them has the bytes it always had, and one from before has their defaults.
-    _younger: ClassVar[frozenset[str]] = frozenset()
+    # Parameters younger than the metric, and what it did before it had them. Files leave them out
+    # at that value: a state that needs none of them has the bytes it always had.
+    _younger: ClassVar[tuple[tuple[str, Any], ...]] = ()
 
     # Whether a larger value is that of a better model; None where neither is.
     higher_is_better: ClassVar[bool | None] = None
@@ -214,9 +214,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     def _configuration(self) -> dict[str, Any]:
         """Return what a file says of the metric before its rows."""
         parameters = {
-            name: value
-            for name, value in self.config.items()
-            if name not in self._younger or value != self._parameters[name].default
+            name: value for name, value in self.config.items() if (name, value) not in self._younger
         }
         return {"class": registered_name(type(self)), "parameters": parameters}
 
@@ -227,7 +225,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         if not isinstance(parameters, dict) or not takes(cls, parameters):
             raise StateFormatError(f"these are not the parameters of a {cls.__name__}")
         try:
-            return cls(**parameters)
+            return cls(**{**dict(cls._younger), **parameters})
         except ValueError as error:
             raise StateFormatError(f"the parameters are not those of a metric: {error}") from error
 

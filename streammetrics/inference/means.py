@@ -19,18 +19,17 @@ from streammetrics.core.confidence import (
     not_anytime,
     without,
 )
-from streammetrics.core.fields.spreads import LARGEST
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.limits import anytime_limits, limits
 from streammetrics.metrics import aggregation
 from streammetrics.metrics.regression import losses, relative
 from streammetrics.metrics.scores import losses as scored
+from streammetrics.statistics.spreads import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.fields.spreads import Spread
 
 _NOISE = Fraction(1, 1 << 40)  # of the squares: less than that is their rounding
 
@@ -42,22 +41,17 @@ def sums_of(metric: Any, held: Any) -> list[Sums]:
     if not metric.spread:
         raise without(
             metric,
-            f"its state holds no squares of what it is the mean of; "
-            f"{type(metric).__name__}(spread=True) keeps them, from the first row on",
+            f"its state holds no squares of what it is the mean of, as those of 0.1.0; "
+            f"that of {type(metric).__name__}(spread=True), the default, does",
         )
-    spread: Spread | None = held.spreads
-    if spread is None:
+    weights = held.squared_weight.fraction()
+    if not weights:
         return []
-    wide = spread.values.shape != ()
-    parts = (
-        [total[k] for total in spread[1:3] for k in range(spread.values.shape[0])]
-        if wide
-        else spread[1:3]
-    )
-    exact = [part.fraction() for part in parts]
-    half = len(exact) // 2
-    weights = spread.weights.fraction()
-    return [(exact[k], exact[half + k], weights) for k in range(half)]
+    squares, values = (held.powers[name] for name in ("squares", "values"))
+    if not values.shape:
+        return [(squares.fraction(), values.fraction(), weights)]
+    outputs = range(values.shape[0])
+    return [(squares[k].fraction(), values[k].fraction(), weights) for k in outputs]
 
 
 def error_of(sums: Sums, mean: Fraction, total: Fraction, n: int) -> float:

@@ -9,58 +9,90 @@ import numpy as np
 
 from streammetrics.core.columns.long import nearest
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.spreads import LARGEST, Spread, Spreads
-from streammetrics.statistics.scores.losses import ProbabilityLossSum, losses_of
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
+from streammetrics.core.fields.sums import each_plus
+from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.sums.losses import LossSum, squared_losses
 from streammetrics.statistics.sums.moments import Moments
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streammetrics.core.types import Floats
+
+LARGEST = 2.0**1023  # what a square is at most
+
+Powers = dict[str, ExactSum]
 
 
 class Spreading(ABC):
-    """What is added to a statistic of sums: the squares of what is summed."""
+    """What is added to a statistic of sums: Σ w² x², Σ w² x and Σ w² of the numbers that it sums.
 
-    spreads = Spreads()
+    They are exact, once x² is rounded as float64. The first two are of a shape ``()``, or ``(d,)``
+    for d outputs.
+    """
+
+    powers = SquareWeighted(lambda _: ("squares", "values"))
+    squared_weight = SquaredWeight()
 
     @abstractmethod
-    def summed(self, columns: tuple[Any, ...]) -> Floats:
+    def numbers(self, *columns: Any) -> Floats:
         """Return the number of each row that is summed, (n,) or (n, d)."""
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
-        """Add the sums of the rows, and of their squares."""
-        super().update(*columns, weight=weight)  # type: ignore[misc]  # of the statistic
-        numbers = self.summed(columns)
-        if numbers.ndim > 1 and numbers.shape[1] == 1:
-            numbers = numbers[:, 0]
-        field = type(self).spreads
-        self.spreads = field.plus(self.spreads, Spread.of(numbers, weight))
+    def spread_by(self, powers: Powers, n: int, weight: Floats | None) -> None:
+        """Add the powers of `n` rows."""
+        self.powers = each_plus(self.powers, powers)
+        if weight is None:
+            self.squared_weight += Amount(n)
+        else:
+            self.squared_weight += Amount.of_weights(ExactSum.product(weight, weight))
 
     def check_fields(self) -> None:
         """Check as well that the squares are those of as many outputs."""
         super().check_fields()  # type: ignore[misc]  # of the statistic
-        width = getattr(self, "width", 1)
-        held = self.spreads
-        if held is not None and held.values.shape != (() if width == 1 else (width,)):
+        width, shapes = getattr(self, "width", 1), {total.shape for total in self.powers.values()}
+        seen = bool(self.squared_weight)
+        if seen != bool(shapes) or (seen and shapes != {() if width == 1 else (width,)}):
             raise StateFormatError(f"there are no sums of squares of {width} outputs")
+        if seen and (np.asarray(self.powers["squares"].to_float()) < 0).any():
+            raise StateFormatError("sums of squares are negative")
 
 
 class LossSpread(Spreading, LossSum):
     """The sum of a loss, and of its squares."""
 
-    def summed(self, columns: tuple[Any, ...]) -> Floats:
-        """Return the losses; those beyond float64 are as large as it goes."""
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Add the losses of the rows, and their squares, in one pass where none has a weight."""
+        try:
+            powers = powers_of(self.numbers, columns, weight)
+            whole = weight is not None
+        except FloatingPointError:  # of a square beyond the normal floats
+            powers = powers_of(self._clipped, columns, weight)
+            whole = True
+        sums = self.lift(columns, weight) if whole else {"loss": powers["values"]}
+        self.add(columns, weight, sums)
+        self.spread_by(powers, len(columns[0]), weight)
+
+    def numbers(self, *columns: Any) -> Floats:
+        """Return the losses."""
+        return self.terms(*columns)
+
+    def _clipped(self, y: Floats, p: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
-            try:
-                return self.terms(*columns)
-            except FloatingPointError:  # of a square
-                return np.minimum(squared_losses(self.loss, *columns), LARGEST)
+            return np.minimum(squared_losses(self.loss, y, p), LARGEST)
 
 
 class MomentSpread(Spreading, Moments):
     """The sum of values, or of targets and predictions, and the squares of their differences."""
 
-    def summed(self, columns: tuple[Any, ...]) -> Floats:
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Add the rows."""
+        super().update(*columns, weight=weight)
+        self.spread_by(powers_of(self.numbers, columns, weight), len(columns[0]), weight)
+
+    def numbers(self, *columns: Any) -> Floats:
         """Return the values, or predictions less targets."""
         return columns[1] - columns[0] if self.of == "pair" else nearest(columns[0])
 
@@ -68,6 +100,41 @@ class MomentSpread(Spreading, Moments):
 class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
     """The sum of a loss of probabilities, and of its squares."""
 
-    def summed(self, columns: tuple[Any, ...]) -> Floats:
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Add the losses of the rows, and their squares, in one pass where none has a weight."""
+        powers = powers_of(self.numbers, columns, weight)
+        loss = powers["values"] if weight is None else self.lift(columns, weight)
+        self.add(columns, weight, loss)
+        self.spread_by(powers, len(columns[0]), weight)
+
+    def numbers(self, *columns: Any) -> Floats:
         """Return the losses."""
-        return losses_of(self.loss, columns)
+        return self.losses(*columns)
+
+
+def powers_of(
+    terms: Callable[..., Floats], columns: tuple[Any, ...], weight: Floats | None
+) -> Powers:
+    """Return Σ w² x² and Σ w² x of ``terms(*columns)``, (n,) or (n, d), each of its own row."""
+    if weight is None:
+        sums = ExactSum.of_each(lambda *rows: _powers(terms(*rows)), columns, 2)
+    else:
+        powers = _powers(terms(*columns))
+        wide = powers[0].ndim > 1
+        each = np.repeat(weight[:, None], powers[0].shape[1], axis=1) if wide else weight
+        sums = [ExactSum.product(power, each, weight) for power in powers]
+    return dict(zip(("values", "squares"), sums, strict=True))
+
+
+def _powers(numbers: Any) -> tuple[Any, Floats]:
+    """Return numbers, and their squares as float64."""
+    numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
+    rounded = nearest(numbers)
+    return numbers, squares_of(rounded)
+
+
+def squares_of(numbers: Floats) -> Floats:
+    """Return squares as float64, none of them infinite."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = numbers * numbers
+    return np.minimum(squares, LARGEST, out=squares)

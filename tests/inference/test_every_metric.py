@@ -46,8 +46,6 @@ def test_every_metric_has_limits_or_says_in_a_sentence_why_not(name):
     rows = oracle.rows(np.random.default_rng(0), oracle.n)
     rows.pop("sample_weight", None)
     config = oracle.metric.config
-    if "spread" in config:
-        config["spread"] = True
     metric = METRICS[name](**config).update(**rows)
     if name in WITHOUT and not (name == "ConfusionMatrix" and metric.normalize):
         with pytest.raises(sm.NoConfidenceError, match=WITHOUT[name]) as refused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ def rows(n=300, seed=0):
 
 def test_a_mean_of_values_takes_t():
     values, _ = rows()
-    low, high = sm.Mean(spread=True).update(values).confidence(0.9)
+    low, high = sm.Mean().update(values).confidence(0.9)
     expected = scipy.stats.t.interval(0.9, 299, values.mean(), scipy.stats.sem(values))
     assert (low, high) == pytest.approx(expected, rel=1e-12)
 
@@ -37,7 +38,7 @@ def test_a_mean_of_values_takes_t():
 def test_losses_take_t_on_the_logarithm(metric, loss):
     y, p = rows()
     terms = loss(y, p)
-    low, high = metric(spread=True).update(y, p).confidence()
+    low, high = metric().update(y, p).confidence()
     half = scipy.stats.t.ppf(0.975, 299) * scipy.stats.sem(terms) / terms.mean()
     sides = terms.mean() / math.exp(half), terms.mean() * math.exp(half)
     assert (low, high) == pytest.approx(sides, rel=1e-9)
@@ -45,14 +46,14 @@ def test_losses_take_t_on_the_logarithm(metric, loss):
 
 def test_a_root_has_the_root_of_limits():
     y, p = rows()
-    squares = sm.MSE(spread=True).update(y, p).confidence()
-    roots = sm.RMSE(spread=True).update(y, p).confidence()
+    squares = sm.MSE().update(y, p).confidence()
+    roots = sm.RMSE().update(y, p).confidence()
     assert tuple(roots) == pytest.approx(np.sqrt(squares), rel=1e-12)
 
 
 def test_the_error_of_a_mean_error():
     y, p = rows()
-    low, high = sm.MeanError(spread=True).update(y, p).confidence()
+    low, high = sm.MeanError().update(y, p).confidence()
     expected = scipy.stats.t.interval(0.95, 299, (p - y).mean(), scipy.stats.sem(p - y))
     assert (low, high) == pytest.approx(expected, rel=1e-9)
 
@@ -60,7 +61,7 @@ def test_the_error_of_a_mean_error():
 def test_a_ratio_of_means_is_linearised():
     y, p = rows()
     e, ratio = abs(y - p), abs(y - p).sum() / y.sum()
-    low, high = sm.WAPE(spread=True).update(y, p).confidence()
+    low, high = sm.WAPE().update(y, p).confidence()
     error = np.std(e - ratio * y, ddof=1) / math.sqrt(300) / y.mean()
     half = scipy.stats.t.ppf(0.975, 299) * error / ratio
     assert (low, high) == pytest.approx((ratio / math.exp(half), ratio * math.exp(half)), rel=1e-9)
@@ -74,7 +75,7 @@ def test_losses_of_probabilities():
         (sm.LogLoss, -np.log(np.where(y, p, 1 - p))),
         (sm.BrierScore, (p - y) ** 2),
     ):
-        low, high = metric(spread=True).update(y, p).confidence()
+        low, high = metric().update(y, p).confidence()
         half = scipy.stats.t.ppf(0.975, 399) * scipy.stats.sem(terms) / terms.mean()
         assert low == pytest.approx(terms.mean() / math.exp(half), rel=1e-9)
         assert high == pytest.approx(terms.mean() * math.exp(half), rel=1e-9)
@@ -87,18 +88,18 @@ def test_weights_count_by_their_squares():
     mean = np.average(e, weights=w)
     error = math.sqrt((w**2 * (e - mean) ** 2).sum() * 300 / 299) / w.sum()
     half = scipy.stats.t.ppf(0.975, 299) * error / mean
-    interval = sm.MAE(spread=True).update(y, p, sample_weight=w).confidence()
+    interval = sm.MAE().update(y, p, sample_weight=w).confidence()
     assert tuple(interval) == pytest.approx(
         (mean / math.exp(half), mean * math.exp(half)), rel=1e-9
     )
-    same = sm.MAE(spread=True).update(y, p, sample_weight=2 * w).confidence()
+    same = sm.MAE().update(y, p, sample_weight=2 * w).confidence()
     assert tuple(same) == pytest.approx(tuple(interval), rel=1e-12)
 
 
 def test_any_sharding_gives_one_state_and_the_same_limits():
     y, p = rows(999)
     w = np.where(np.arange(999) % 3, 1.0, 0.3)
-    for metric in (sm.MAE(spread=True), sm.WAPE(spread=True), sm.MeanError(spread=True)):
+    for metric in (sm.MAE(), sm.WAPE(), sm.MeanError()):
         whole = metric.copy().update(y, p, sample_weight=w)
         shards = [
             metric.copy().update(y[k::5], p[k::5], sample_weight=w[k::5]) for k in (3, 0, 4, 2, 1)
@@ -112,33 +113,45 @@ def test_any_sharding_gives_one_state_and_the_same_limits():
 def test_outputs():
     y, p = rows(400)
     y, p = y.reshape(-1, 2), p.reshape(-1, 2)
-    low, high = sm.RMSE(spread=True, multioutput="raw_values").update(y, p).confidence()
+    low, high = sm.RMSE(multioutput="raw_values").update(y, p).confidence()
     for k in range(2):
-        alone = sm.RMSE(spread=True).update(y[:, k], p[:, k]).confidence()
+        alone = sm.RMSE().update(y[:, k], p[:, k]).confidence()
         assert (low[k], high[k]) == pytest.approx(tuple(alone), rel=1e-12)
-    mean = sm.RMSE(spread=True).update(y, p)
+    mean = sm.RMSE().update(y, p)
     assert mean.confidence().low < mean.compute() < mean.confidence().high
     assert "at most" in mean.confidence().method
 
 
 def test_without_squares_the_message_says_what_to_type():
     y, p = rows()
-    with pytest.raises(sm.NoConfidenceError, match=r"MAE\(spread=True\) keeps them"):
-        sm.MAE().update(y, p).confidence()
-    assert sm.MAE().update(y, p).to_bytes() != sm.MAE(spread=True).update(y, p).to_bytes()
+    without = sm.MAE(spread=False).update(y, p)
+    with pytest.raises(
+        sm.NoConfidenceError, match=r"that of MAE\(spread=True\), the default, does"
+    ):
+        without.confidence()
+    assert b"spread" not in without.to_bytes()
+    with pytest.raises(sm.IncompatibleMetricsError, match="spread"):
+        sm.MAE().merge(without)
+
+
+def test_states_of_before_hold_no_confidence_and_say_so():
+    old = sm.load(Path(__file__).parents[1] / "states" / "0.1.0" / "MAE.state")
+    assert repr(old).startswith("MAE(spread=False)")
+    with pytest.raises(sm.NoConfidenceError, match="as those of 0.1.0"):
+        old.confidence()
 
 
 def test_rows_that_do_not_differ_and_none_have_no_limits():
     for values in ([0.1, 0.1, 0.1], [5.0]):
         with pytest.warns(sm.UndefinedMetricWarning, match="do not tell how it varies"):
-            assert np.isnan(sm.Mean(spread=True).update(values).confidence()).all()
-    for metric in (sm.MAE(spread=True), sm.WAPE(spread=True), sm.LogLoss(spread=True)):
+            assert np.isnan(sm.Mean().update(values).confidence()).all()
+    for metric in (sm.MAE(), sm.WAPE(), sm.LogLoss()):
         with pytest.warns(sm.UndefinedMetricWarning, match="no rows were seen"):
             assert np.isnan(metric.confidence()).all()
 
 
 def test_losses_whose_squares_leave_float64_have_no_limits():
-    metric = sm.MSE(spread=True).update([1e100, 1.0], [0.0, 0.0])
+    metric = sm.MSE().update([1e100, 1.0], [0.0, 0.0])
     assert metric.compute() == 5e199
     with pytest.warns(sm.UndefinedMetricWarning, match="limits that are nan"):
         assert np.isnan(metric.confidence()).all()
@@ -149,10 +162,10 @@ def test_bounded_losses_have_limits_at_all_times():
     p = rng.random(400)
     y = (rng.random(400) < p).astype(int)
     always = sm.BrierScore().update(y, p).confidence(anytime=True)
-    now = sm.BrierScore(spread=True).update(y, p).confidence()
+    now = sm.BrierScore().update(y, p).confidence()
     assert 0 < always.low < now.low < now.high < always.high < 1
     assert sm.SMAPE().update(*rows()).confidence(anytime=True).high < 2
     with pytest.raises(sm.NoConfidenceError, match="anytime=True is for rates"):
-        sm.MAE(spread=True).update(*rows()).confidence(anytime=True)
+        sm.MAE().update(*rows()).confidence(anytime=True)
     with pytest.raises(sm.NoConfidenceError, match="these have weights"):
         sm.SMAPE().update(*rows(), sample_weight=np.full(300, 0.5)).confidence(anytime=True)

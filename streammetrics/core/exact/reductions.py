@@ -108,12 +108,16 @@ def add_sums(totals: Totals, values: NDArray[Any], weight: NDArray[Any] | None) 
 
 
 def add_terms(
-    totals: Totals, terms: Callable[..., Floats], columns: Sequence[NDArray[Any]]
+    totals: Sequence[Totals],
+    terms: Callable[..., Sequence[Floats]],
+    columns: Sequence[NDArray[Any]],
 ) -> None:
-    """Add the sum of the terms of rows, which are taken of a block of them at a time."""
+    """Add the sum of each of the terms of rows, which are taken of a block of them at a time."""
     for rows, _, work in _blocks((len(columns[0]),), BLOCK):
-        for whole, unit in sums(terms(*[column[rows] for column in columns]), work):
-            totals.add_integer(whole, unit)
+        each = terms(*[column[rows] for column in columns])
+        for total, values in zip(totals, each, strict=True):
+            for whole, unit in sums(values, work):
+                total.add_integer(whole, unit)
 
 
 def add_groups(

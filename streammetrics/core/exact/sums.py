@@ -84,15 +84,28 @@ class ExactSum(ExactNumbers):
         >>> ExactSum.of_terms(np.subtract, [np.array([3.0, 5.0]), np.array([1.0, 2.0])]).to_float()
         5.0
         """
-        if (
-            weight is not None
-            or len(columns[0]) <= FEW
-            or any(column.ndim > 1 or isinstance(column, LongNumbers) for column in columns)
-        ):
+        if weight is not None:
             return cls.of(terms(*columns), weight)
-        totals = Totals(())
+        return cls.of_each(lambda *rows: (terms(*rows),), columns, 1)[0]
+
+    @classmethod
+    def of_each(
+        cls, terms: Callable[..., Sequence[Floats]], columns: Sequence[Any], number: int
+    ) -> list[Self]:
+        """Sums of each of so many new arrays ``terms(*columns)``, computed in the cache.
+
+        >>> def powers(x):
+        ...     return x, x * x
+        >>> [total.to_float() for total in ExactSum.of_each(powers, [np.array([1.0, 2.0])], 2)]
+        [3.0, 5.0]
+        """
+        if len(columns[0]) <= FEW or any(
+            column.ndim > 1 or isinstance(column, LongNumbers) for column in columns
+        ):
+            return [cls.of(values) for values in terms(*columns)]
+        totals = [Totals(()) for _ in range(number)]
         add_terms(totals, terms, columns)
-        return cls._from_totals(totals)
+        return [cls._from_totals(total) for total in totals]
 
     @classmethod
     def product(cls, x: NDArray[Any], y: NDArray[Any], weight: NDArray[Any] | None = None) -> Self:

@@ -29,9 +29,9 @@ __all__ = [
 class MeanLoss(RegressionMetric):
     """A mean of one row's loss."""
 
-    spread: bool = False
+    spread: bool = True
 
-    _younger = frozenset({"spread"})
+    _younger = (("spread", False),)
 
     higher_is_better = False
 
@@ -88,9 +88,9 @@ class MSE(MeanLoss):
 class RootMeanLoss(RegressionMetric):
     """The square root of a mean loss, correctly rounded for each output."""
 
-    spread: bool = False
+    spread: bool = True
 
-    _younger = frozenset({"spread"})
+    _younger = (("spread", False),)
 
     higher_is_better = False
 
@@ -137,9 +137,9 @@ class MeanError(RegressionMetric):
         0.25
     """
 
-    spread: bool = False
+    spread: bool = True
 
-    _younger = frozenset({"spread"})
+    _younger = (("spread", False),)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sums of targets and predictions."""

@@ -81,9 +81,9 @@ class WAPE(RegressionMetric):
 
     higher_is_better = False
 
-    spread: bool = False
+    spread: bool = True
 
-    _younger = frozenset({"spread"})
+    _younger = (("spread", False),)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sums of absolute errors and of targets, and for its spread of both."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -51,7 +51,10 @@ class ScoredMetric(Metric[V_co]):
     from_logits: bool = False
     ignore_index: int | None = None
 
-    _younger = frozenset({"from_logits", "ignore_index"})
+    _younger: ClassVar[tuple[tuple[str, Any], ...]] = (
+        ("from_logits", False),
+        ("ignore_index", None),
+    )
 
     def check_parameters(self) -> None:
         """Bring the labels to one kind."""
@@ -115,7 +118,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
     average: Literal["macro", "weighted"] | None = "macro"
     zero_division: ZeroDivision = None
 
-    _younger = ScoredMetric._younger | {"zero_division"}
+    _younger = (*ScoredMetric._younger, ("zero_division", None))
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram."""

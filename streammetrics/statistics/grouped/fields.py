@@ -10,6 +10,7 @@ import numpy as np
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import MANY, Amount, Weight
 from streammetrics.core.fields.plain import Width
+from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
 from streammetrics.core.fields.sums import NamedSums, Sum, each_plus
 from streammetrics.core.fields.tables import Pairs, PairTable
 from streammetrics.core.fields.unions import Union, moved
@@ -332,4 +333,6 @@ GROUPED: dict[type[Any], type[GroupedField[Any]]] = {
     Weight: GroupedWeight,
     Width: GroupedWidth,
     PairTable: GroupedPairs,
+    SquareWeighted: GroupedNamedSums,
+    SquaredWeight: GroupedWeight,
 }

@@ -17,6 +17,13 @@ from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.labels import coded_labels
 from streammetrics.statistics.grouped.fields import GroupedCells
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
+from streammetrics.statistics.spreads import (
+    LossSpread,
+    MomentSpread,
+    ProbabilityLossSpread,
+    Spreading,
+    squares_of,
+)
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
@@ -94,9 +101,8 @@ def _probability_loss(
     of: ProbabilityLossSum, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
 ) -> dict[str, Any]:
     scores = columns[1]
-    total = _sums(codes, size, of.terms(*columns), weight)
     return {
-        "total": -total if of.loss == "log" else total,
+        "total": _sums(codes, size, of.losses(*columns), weight),
         "rows": _amounts(codes, size, weight),
         "columns": 1 if scores.ndim == 1 else scores.shape[1],
     }
@@ -149,6 +155,28 @@ def _moments(
     return {"width": width, "weight": _amounts(codes, size, weight), "sums": sums}
 
 
+def _spreading(lift: Lift) -> Lift:
+    """Return the lift of a statistic that keeps how far the numbers spread that it sums."""
+
+    def lifted(
+        of: Spreading, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
+    ) -> dict[str, Any] | None:
+        # Weights are rare, and their squares rarer.
+        values = None if weight is not None else lift(of, codes, size, columns, weight)
+        if values is None:
+            return None
+        if "width" in values:
+            _, columns = _single(columns) or (0, columns)
+        numbers = of.numbers(*columns)
+        powers = {"values": numbers, "squares": squares_of(numbers)}
+        return values | {
+            "powers": {name: _sums(codes, size, power, None) for name, power in powers.items()},
+            "squared_weight": _amounts(codes, size, None),
+        }
+
+    return lifted
+
+
 # Each with the fields that it lifts: a statistic that has others as well is split.
 LIFTS: dict[type[Any], tuple[Lift, tuple[str, ...]]] = {
     ContingencyTable: (_contingency, ("table",)),
@@ -158,3 +186,10 @@ LIFTS: dict[type[Any], tuple[Lift, tuple[str, ...]]] = {
     LossSum: (_loss, ("width", "weight", "sums")),
     Moments: (_moments, ("width", "weight", "sums")),
 }
+for _spread, _sum in (
+    (ProbabilityLossSpread, ProbabilityLossSum),
+    (LossSpread, LossSum),
+    (MomentSpread, Moments),
+):
+    _lift, _fields = LIFTS[_sum]
+    LIFTS[_spread] = _spreading(_lift), (*_fields, "powers", "squared_weight")

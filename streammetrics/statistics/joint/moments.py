@@ -126,8 +126,7 @@ def _(statistic: LossSum, y: Any, p: Any) -> Floats:
 
 @row_terms.register(ProbabilityLossSum)
 def _(statistic: ProbabilityLossSum, codes: Any, scores: Any) -> Floats:
-    found = statistic.terms(codes, scores)
-    return -found if statistic.loss == "log" else found
+    return statistic.losses(codes, scores)
 
 
 @row_terms.register(TopKHits)

@@ -57,16 +57,23 @@ class ProbabilityLossSum(ScoredStatistic):
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add the losses of rows: codes (n,) and scores (n,) or (n, K)."""
+        self.add(columns, weight, self.lift(columns, weight))
+
+    def add(self, columns: tuple[Any, ...], weight: Floats | None, loss: ExactSum) -> None:
+        """Add rows, of which this is the sum of losses."""
         codes, scores = columns
-        loss = ExactSum.of_terms(self.terms, columns, weight)
-        self.total = self.total - loss if self.loss == "log" else self.total + loss
+        self.total += loss
         self.rows += Amount.of_rows(codes.size, weight)
         self.columns = 1 if scores.ndim == 1 else scores.shape[1]
 
-    def terms(self, codes: NDArray[Any], scores: Floats) -> Floats:
-        """Return the loss of each row, of the log loss negated."""
-        terms: Floats = _LOSSES[self.loss][scores.ndim - 1](codes, scores)
-        return terms
+    def lift(self, columns: tuple[Any, ...], weight: Floats | None) -> ExactSum:
+        """Return the sum of the losses of rows."""
+        return ExactSum.of_terms(self.losses, columns, weight)
+
+    def losses(self, codes: NDArray[Any], scores: Floats) -> Floats:
+        """Return the loss of each row."""
+        losses: Floats = _LOSSES[self.loss][scores.ndim - 1](codes, scores)
+        return losses
 
     def mean(self) -> float:
         """Return the mean loss, correctly rounded; ``nan`` of no rows."""
@@ -80,12 +87,6 @@ class ProbabilityLossSum(ScoredStatistic):
             raise StateFormatError("the sums and the columns of scores do not fit each other")
 
 
-def losses_of(loss: str, columns: tuple[Any, ...]) -> Floats:
-    """Return the loss of each row."""
-    terms: Floats = _LOSSES[loss][columns[1].ndim - 1](*columns)
-    return -terms if loss == "log" else terms
-
-
 def _log_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
     probability = (codes ^ 1).astype(np.float64)
     np.subtract(scores, probability, out=probability)
@@ -97,10 +98,11 @@ def _log_classes(codes: NDArray[np.intp], scores: Floats) -> Floats:
 
 
 def _log(probability: Floats) -> Floats:
-    """Return the log, which is the loss negated, of the clipped probabilities in their place."""
+    """Return the log, negated, of the clipped probabilities in their place."""
     np.maximum(probability, EPSILON, out=probability)
     np.minimum(probability, 1 - EPSILON, out=probability)
-    return np.log(probability, out=probability)
+    np.log(probability, out=probability)
+    return np.negative(probability, out=probability)
 
 
 def _logit_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:

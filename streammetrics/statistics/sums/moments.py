@@ -49,11 +49,15 @@ class ExactSums(Statistic):
 
     def update(self, *columns: Floats, weight: Floats | None) -> None:
         """Add the sums of the rows."""
-        n = len(columns[0])
-        width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
-        self.weight += Amount.of_rows(n, weight)
-        self.sums = each_plus(self.sums, self.lift(columns, weight))
-        self.width = width
+        self.add(columns, weight, self.lift(columns, weight))
+
+    def add(
+        self, columns: tuple[Floats, ...], weight: Floats | None, sums: dict[str, ExactSum]
+    ) -> None:
+        """Add rows, of which these are the sums."""
+        self.weight += Amount.of_rows(len(columns[0]), weight)
+        self.sums = each_plus(self.sums, sums)
+        self.width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
 
     def check_fields(self) -> None:
         """Check that there are sums of as many outputs, and rows, or neither."""
