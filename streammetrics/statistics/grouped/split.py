@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ROWS = 1 << 16  # that are worth a call of the statistic of every group
 _EACH = 1024  # rows of a group that are
 _MOST = 1 << 20  # rows that wait, at most
-_BIN = 16  # bytes that a bin of a histogram takes, or less
+_BIN = 64  # bytes for each bin of a histogram, a few times what bins take, that rows may wait in
 
 
 class _Waiting(NamedTuple):
