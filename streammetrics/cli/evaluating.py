@@ -81,7 +81,7 @@ def opened(asked: Asked) -> Work:
     named = _by_model(asked.columns)
     plans = {
         name: sliced(
-            plan(asked.task, columns, asked.options, asked.specs, spread=_sure(asked)),
+            plan(asked.task, columns, asked.options, asked.specs),
             asked.by,
             asked.max_slices,
             asked.worst,
@@ -97,10 +97,6 @@ def opened(asked: Asked) -> Work:
     paths = [source.path for source in found.sources]
     duel = of_files(plans, found) if len(plans) > 1 and not asked.by else None
     return Work(models, paths, list(dict.fromkeys(notes)), duel)
-
-
-def _sure(asked: Asked) -> bool:
-    return asked.confidence is not None
 
 
 def _by_model(columns: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
@@ -177,7 +173,7 @@ def _of_trec_files(asked: Asked) -> Work:
     models = {}
     files: list[str] = []
     for name, run in zip(names, asked.runs, strict=True):
-        what = plan(asked.task, trec.INPUTS, options, asked.specs, besides, spread=_sure(asked))
+        what = plan(asked.task, trec.INPUTS, options, asked.specs, besides)
         pieces = trec.pieces(asked.qrels, run)
         _check_again(pieces, len(asked.runs))
         files += map(str, pieces)

@@ -34,8 +34,6 @@ def plan(
     options: Mapping[str, Any],
     metrics: Sequence[Spec] | None,
     besides: Sequence[Spec] = (),
-    *,
-    spread: bool = False,
 ) -> Plan:
     """Choose what to compute.
 
@@ -45,7 +43,6 @@ def plan(
         options: Parameters that were given, for all metrics that take them.
         metrics: What was asked for; ``None``: the task's default for these inputs.
         besides: What comes before the default.
-        spread: Whether metrics keep what their confidence takes, unless they are told not to.
 
     Raises:
         CommandError: What was given contradicts itself or does not suffice.
@@ -66,8 +63,6 @@ def plan(
         depths = chosen.get("k", ())
         specs = [*besides, *at_each(_defaults(task, asked, chosen), depths, strict=False)]
     shared = {key: value for key, value in parameters.items() if key not in _AHEAD}
-    if spread:
-        shared["spread"] = True
     built = construct(specs, shared, strict=options.keys() & shared.keys())
     read = _read(built, asked)
     for key in columns:

@@ -41,7 +41,7 @@ def test_limits_of_a_saved_state_are_those_of_python(command, path, binary, tmp_
         name: entry["confidence"] for name, entry in json.loads(first.out)["metrics"].items()
     }
     label, score = binary["label"].to_numpy(), binary["score"].to_numpy()
-    for metric in (sm.ROCAUC(), sm.LogLoss(spread=True), sm.F1(threshold=0.5)):
+    for metric in (sm.ROCAUC(), sm.LogLoss(), sm.F1(threshold=0.5)):
         expected = metric.update(label, score).confidence(0.95).to_dict()
         assert told[type(metric).__name__]["confidence"] == expected
 
@@ -55,9 +55,9 @@ def test_csv_has_limits_as_its_last_columns_where_they_were_asked_for(command, p
 
 def test_a_state_without_squares_says_what_keeps_them(command, path, tmp_path):
     state = tmp_path / "s.state"
-    command("evaluate", path, *BINARY, "--metrics", "LogLoss", "--save", state)
+    command("evaluate", path, *BINARY, "--metrics", "LogLoss(spread=False)", "--save", state)
     done = command("show", state, "--confidence", "0.95")
-    assert "LogLoss(spread=True) keeps them, from the first row on" in done.out
+    assert "that of LogLoss(spread=True), the default, does" in done.out
 
 
 @pytest.mark.parametrize("level", ["95", "0", "1", "-0.5"])
