@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 import traceback
@@ -27,6 +28,8 @@ _TRACEBACK = "STREAMMETRICS_TRACEBACK"
 def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run a command; every mistake is one line on standard error."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    if sys.stdout is None:
+        sys.stdout = _Closed()
     try:
         outcome = _run(words or ["--help"])
         _print(outcome.text)
@@ -43,6 +46,15 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _failed(error, words)
     return outcome.code
+
+
+class _Closed(io.TextIOBase):
+    """Standard output that nobody has opened: the parser would drop what it prints there."""
+
+    def write(self, text: str) -> int:
+        if text:
+            raise CommandError("standard output is closed")
+        return 0
 
 
 def _run(words: list[str]) -> Outcome:
@@ -93,10 +105,6 @@ def _mistake(message: str) -> int:
 
 def _print(text: str) -> None:
     """Write to standard output, all the way to whom it is for."""
-    if sys.stdout is None:
-        if text:
-            raise CommandError("standard output is closed")
-        return
     try:
         try:
             sys.stdout.write(text)

@@ -208,7 +208,7 @@ def _built(
         if parameter.default is parameter.empty and name not in given:
             option = " or --k 10" if name == "k" else ""
             raise CommandError(
-                f"{spec.name} needs {name} ({parameter.annotation}): "
+                f"{spec.name} needs {name}, {cls._parameters[name].words}: "
                 f"{spec.name}({name}=...){option}"
             )
     try:

@@ -114,10 +114,12 @@ class Parameter:
                         return float(canonical)
                 elif not whole or -_BEYOND <= canonical < _BEYOND:
                     return canonical
-        told = dict.fromkeys(option.words() for option in self.options)
-        raise ValueError(
-            f"{cls.__name__}({self.name}={_brief(canonical)}): expected {_either(list(told))}"
-        )
+        raise ValueError(f"{cls.__name__}({self.name}={_brief(canonical)}): expected {self.words}")
+
+    @property
+    def words(self) -> str:
+        """What it may be, in words."""
+        return _either(list(dict.fromkeys(option.words() for option in self.options)))
 
     def __set__(self, what: Any, value: Any) -> None:
         if "_key" in what.__dict__:

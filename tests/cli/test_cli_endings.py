@@ -46,7 +46,9 @@ def test_a_full_disk_behind_standard_output(path):
         "error: /dev/full: cannot be written: No space left on device\n"
     )
     assert in_shell("$COMMAND --version > /dev/full 2>&1") == (2, "", "")
-    assert in_shell("$COMMAND --version >&-") == (2, "", "error: standard output is closed\n")
+    for words in ("--version", "--help", "metrics"):
+        told = (2, "", "error: standard output is closed\n")
+        assert in_shell(f"$COMMAND {words} >&-") == told
 
 
 def test_a_full_disk_behind_a_file_or_standard_input(path, tmp_path):

