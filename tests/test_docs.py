@@ -90,7 +90,14 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def _each_page():
+    """Yield the pages; those of many commands take long, as each starts an interpreter."""
+    many = {"cli.md", "comparing.md", "distributed.md"}
+    for page in PAGES:
+        yield pytest.param(page, id=page.name, marks=[pytest.mark.long] * (page.name in many))
+
+
+@pytest.mark.parametrize("page", _each_page())
 def test_shell_commands(page, folder):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for line, text in blocks(page, "sh"):

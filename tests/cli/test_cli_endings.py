@@ -38,6 +38,7 @@ def in_shell(line, **more):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.long
 def test_a_full_disk_behind_standard_output(path):
     evaluate = f"$COMMAND evaluate {path} {' '.join(BINARY)}"
     told = (2, "", "error: standard output: No space left on device\n")
@@ -51,6 +52,7 @@ def test_a_full_disk_behind_standard_output(path):
         assert in_shell(f"$COMMAND {words} >&-") == told
 
 
+@pytest.mark.long
 def test_a_full_disk_behind_a_file_or_standard_input(path, tmp_path):
     limit = "ulimit -f 1 &&"  # KiB of every file that is written
     big = tmp_path / "big.parquet"
@@ -69,6 +71,7 @@ def test_a_full_disk_behind_a_file_or_standard_input(path, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["big.parquet", path.name]
 
 
+@pytest.mark.long
 def test_a_pipe_that_nobody_reads_ends_quietly():
     code, out, err = in_shell("$COMMAND metrics MAP MRR BPref NDCG | true")
     assert (code, out, err) == (141, "", "")

@@ -109,6 +109,7 @@ def test_states_judgments_and_runs_are_inputs(mistake, command, tmp_path, path):
         assert line.startswith(f"--save would overwrite {tmp_path / name}")
 
 
+@pytest.mark.long
 def test_standard_output_is_an_output_too(path):
     before = path.read_bytes()
     run = [sys.executable, "-m", "streammetrics.cli", "evaluate", path, *BINARY]
@@ -119,6 +120,7 @@ def test_standard_output_is_an_output_too(path):
     assert path.read_bytes() == before
 
 
+@pytest.mark.long
 def test_standard_output_by_its_other_name(path, tmp_path):
     run = [sys.executable, "-m", "streammetrics.cli", "evaluate", path, *BINARY]
     with open(tmp_path / "out", "wb") as file:

@@ -28,6 +28,7 @@ def title(measure):
     return TITLES[stem].format(k)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "extra"),
     [("rag24.expected", ()), ("rag24.expected_complete", ("--unretrieved", "zero"))],

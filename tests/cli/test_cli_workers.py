@@ -44,6 +44,7 @@ def test_the_result_is_the_same_to_the_last_bit(command, tmp_path, folder):
         assert json.loads(outputs.pop())["n_rows"] == 3000
 
 
+@pytest.mark.long
 def test_the_first_piece_that_fails_is_told(mistake, folder, binary):
     score = binary["score"].to_numpy().copy()
     score[[1234, 2750]] = np.nan
@@ -57,6 +58,7 @@ def test_the_first_piece_that_fails_is_told(mistake, folder, binary):
     assert "in 1 row, first in row 1234 of the file" in line
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
 def test_control_c_ends_a_command(tmp_path):
     os.mkfifo(tmp_path / "a.csv")
@@ -69,6 +71,7 @@ def test_control_c_ends_a_command(tmp_path):
     assert process.returncode == 130
 
 
+@pytest.mark.long
 def test_pandas_is_not_imported_to_read_numbers(tmp_path, binary):
     path = store(binary.select(["label", "score"]), tmp_path / "t.parquet")
     arguments = ["evaluate", str(path), *BINARY, "--json", str(tmp_path / "j")]

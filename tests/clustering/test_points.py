@@ -42,6 +42,7 @@ def test_laws_hold_past_the_budget(metric, max_points):
     check_laws(metric(max_points=max_points, seed=3), rows, seed=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("metric", some([*SAMPLED, sm.CalinskiHarabasz], every=2))
 @given(
     st.lists(st.tuples(st.floats(-1e308, 1e308), st.integers(0, 3)), min_size=1, max_size=40),

@@ -151,6 +151,7 @@ def killed_saves(path, kills, seed=0):
     return left
 
 
+@pytest.mark.long
 def test_a_saver_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path):
     killed_saves(tmp_path / "a.state", 2)
 
@@ -188,6 +189,7 @@ def test_many_may_save_one_file_at_once(tmp_path):
     assert os.listdir(tmp_path) == ["a.state"]
 
 
+@pytest.mark.long
 def test_a_ledger_that_several_processes_read_change_and_write_keeps_every_shard(tmp_path):
     path = tmp_path / "l.state"
     sm.Ledger(sm.Count()).save(path)

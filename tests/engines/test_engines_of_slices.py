@@ -35,6 +35,7 @@ def files(tmp_path):
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_files_give_the_bytes_of_one_pass(files, workers):
     expected = slices().update(table())

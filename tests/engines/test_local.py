@@ -69,6 +69,7 @@ def test_files_give_the_bytes_of_one_pass(files, workers):
         assert sum(ticks) == N
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", WORKERS)
 def test_tables_give_the_bytes_of_one_pass(workers):
     edges = np.linspace(0, N, 8).astype(int)
@@ -94,6 +95,7 @@ def test_one_table_one_path_and_nothing(files):
     assert sm.evaluate(suite(), []) == sm.evaluate(suite(), iter([])) == suite()
 
 
+@pytest.mark.long
 def test_tables_and_files_together(files):
     data = [files[0], TABLE.slice(750, 1500), *files[3:]]
     for workers in (1, 2):
@@ -150,6 +152,7 @@ def test_text_is_read_by_what_the_metrics_take(tmp_path):
     assert result["n"].compute() == 2
 
 
+@pytest.mark.long
 def test_a_users_own_metric(files):
     own = sm.MetricSet({"own": Own()}, columns={"values": "score"})
     result = sm.evaluate(own, files, workers=2)
@@ -177,6 +180,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_a_metric_that_a_script_defines(tmp_path):
     (tmp_path / "run.py").write_text(OWN)
     process = started(tmp_path / "run.py")
@@ -196,6 +200,7 @@ def test_a_set_that_was_fed_is_refused():
         sm.evaluate(sm.ROCAUC(), TABLE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_part_that_lacks_a_column(tmp_path, workers):
     good = store(TABLE, tmp_path / "a.parquet")
@@ -208,6 +213,7 @@ def test_a_part_that_lacks_a_column(tmp_path, workers):
     assert template == suite()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_row_is_that_of_the_file_or_table(tmp_path, workers, monkeypatch):
     monkeypatch.setattr(columnar, "PIECE_ROWS", 500)
@@ -272,6 +278,7 @@ class Rows:
             yield len(values), {"y_true": values, "y_pred": [1] * len(values)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_piece_that_fails_names_itself_and_its_row(workers):
     pieces = [Rows([1, 1, 1], [0, 0.5])] * 2

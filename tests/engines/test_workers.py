@@ -110,6 +110,7 @@ def test_errors_travel_as_they_are_where_they_can():
         assert (type(told), str(told)) == (sm.StreamMetricsError, text)
 
 
+@pytest.mark.long
 def test_a_parent_that_was_stopped_itself_blames_nobody(monkeypatch):
     monkeypatch.setattr(processes, "SILENCE", 10.0)
     clock = time.monotonic
@@ -125,6 +126,7 @@ def in_daemon(results):
         results.put(str(error))
 
 
+@pytest.mark.long
 def test_a_daemonic_process_is_told_so():
     context = multiprocessing.get_context("spawn")
     results = context.SimpleQueue()
@@ -144,6 +146,7 @@ except sm.StreamMetricsError as error:
 """
 
 
+@pytest.mark.long
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     (tmp_path / "run.py").write_text(UNGUARDED)
     out, err = started(tmp_path / "run.py").communicate(timeout=60)
@@ -173,6 +176,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_workers_do_not_outlive_their_parent(end, tmp_path):
     (tmp_path / "run.py").write_text(ENDLESS)
@@ -188,6 +192,7 @@ def test_workers_do_not_outlive_their_parent(end, tmp_path):
         assert (out, err) == ("[]\n", "")
 
 
+@pytest.mark.long
 def test_a_worker_that_cannot_begin_is_told(tmp_path):
     (tmp_path / "run.py").write_text(
         "import sys\nif __name__ != '__main__': sys.exit(5)\n" + UNGUARDED

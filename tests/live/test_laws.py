@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from live.events import START, fresh, live, observe, observed, rows
 
 import streammetrics as sm
 
 
-@settings(max_examples=40)
 @given(st.lists(observed, max_size=40), st.randoms(use_true_random=False))
 def test_any_order_batching_and_merge_tree_gives_one_state(events, random):
     whole = live()

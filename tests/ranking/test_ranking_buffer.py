@@ -47,6 +47,7 @@ def pieces(draw):
     return {"query": query, "doc": doc, "relevance": relevance, "score": score}
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @given(rows=pieces(), pending=st.sampled_from([1, 5, 1 << 20]), block=st.sampled_from([2, 1 << 20]))
@@ -175,6 +176,7 @@ def test_state_of_the_top_k_is_a_fraction_of_the_rows():
     assert named.nbytes < 8_500_000
 
 
+@pytest.mark.long
 def test_small_batches_do_not_pile_up():
     metric = sm.NDCG(k=2)
     for i in range(3000):
