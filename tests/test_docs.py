@@ -90,14 +90,14 @@ def folder(tmp_path):
     return tmp_path
 
 
-def _each_page():
-    """Yield the pages; those of many commands take long, as each starts an interpreter."""
-    many = {"cli.md", "comparing.md", "distributed.md"}
-    for page in PAGES:
-        yield pytest.param(page, id=page.name, marks=[pytest.mark.long] * (page.name in many))
+# All but the first page's take long, as each command starts an interpreter.
+EACH_PAGE = [
+    pytest.param(page, id=page.name, marks=[pytest.mark.long] * (page.name != "README.md"))
+    for page in PAGES
+]
 
 
-@pytest.mark.parametrize("page", _each_page())
+@pytest.mark.parametrize("page", EACH_PAGE)
 def test_shell_commands(page, folder):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for line, text in blocks(page, "sh"):

@@ -212,6 +212,7 @@ def test_mistakes(mistake, tmp_path, rankings, arguments, told):
     assert told in mistake("evaluate", path, *arguments)
 
 
+@pytest.mark.long
 def test_trec_mistakes(mistake, tmp_path):
     assert mistake("evaluate", *TREC[:4]) == "--qrels and --run need each other"
     for option, value in (("--delimiter", ";"), ("--input-format", "csv")):

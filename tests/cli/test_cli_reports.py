@@ -30,6 +30,7 @@ def path(tmp_path, binary):
     return store(binary, tmp_path / "t.parquet")
 
 
+@pytest.mark.long
 def test_a_pipe_gets_plain_text(path):
     run = [sys.executable, "-m", "streammetrics.cli", "evaluate", path, *BINARY]
     done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)

@@ -148,6 +148,7 @@ def test_bounds_hold_the_value_of_all_points(metric, seed):
         assert math.isnan(estimate) or low <= estimate <= high
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
 def test_estimates_are_near():
     rng = np.random.default_rng(8)

@@ -450,6 +450,7 @@ def test_the_warp_has_no_jump():
     assert keys.cell_id_range(1) == (warped(-math.inf) >> 1, warped(math.inf) >> 1)
 
 
+@pytest.mark.long
 def test_resolution_near_one_is_that_near_zero():
     rng = np.random.default_rng(0)
     near = np.exp(-rng.exponential(8, 50_000)) / 2

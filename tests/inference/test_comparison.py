@@ -451,6 +451,7 @@ def test_it_counts_once_in_a_ledger():
     assert ledger.merged() == sm.merge([made, other])
 
 
+@pytest.mark.long
 def test_files_are_read_by_several_processes(tmp_path):
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
