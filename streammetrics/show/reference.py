@@ -48,7 +48,7 @@ def public() -> dict[str, type[Metric[Any]]]:
     """Return the metrics of the package by name: those that their modules list in ``__all__``."""
     found = {}
     for cls in REGISTRY.values():
-        module = sys.modules[cls.__module__]
+        module = sys.modules.get(cls.__module__)  # that of a user's metric may be gone
         ours = cls.__module__.startswith("streammetrics.metrics.") and issubclass(cls, Metric)
         if ours and cls.__name__ in getattr(module, "__all__", ()):
             found[cls.__name__] = cls
