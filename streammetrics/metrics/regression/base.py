@@ -53,7 +53,7 @@ class RegressionMetric(Metric[Value]):
             ``"raw_values"`` an array (d,). Where the metric is a ratio of variances,
             ``"variance_weighted"`` weighs each output by the variance of its target.
         spread: Of a metric made of means: whether to sum the squares of what is averaged too, which
-            `confidence` needs; large batches then take about half as long again.
+            `confidence` needs; large batches then take half as long again to twice as long.
         nan_policy: ``"omit"`` leaves rows with a missing value out; `n_omitted` counts them.
     """
 

@@ -25,7 +25,7 @@ class LogLoss(ScoredMetric[float]):
         from_logits: Whether scores are logits: log p / (1 - p) for (n,), softmax for (n, K).
             They are not clipped.
         spread: Whether to sum the squares of losses too: `confidence` needs them, and large
-            batches take about half as long again. The others: see
+            batches take half as long again to twice as long. The others: see
             `ScoredMetric`.
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 to 10 ns a score.
@@ -66,7 +66,7 @@ class BrierScore(ScoredMetric[float]):
         scale_by_half: Whether to halve it, which puts it in [0, 1] and for two classes makes it
             (p - y)**2. ``"auto"``: for (n,) scores and for (n, 2), as scikit-learn does.
         spread: Whether to sum the squares of losses too: `confidence` needs them, and large
-            batches take about half as long again. The others: see
+            batches take half as long again to twice as long. The others: see
             `ScoredMetric`.
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 2 to 5 ns a score.
