@@ -10,13 +10,11 @@ from streammetrics.core.columns.batch import Batch
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.layout import Feed, Layout, State
 from streammetrics.core.state.arrays import nested, parted
-from streammetrics.core.state.container import ROWS, opened, packed
-from streammetrics.core.state.files import write_whole
-from streammetrics.core.stateful import pickled, register
+from streammetrics.core.state.container import ROWS, opened
+from streammetrics.core.stateful import Stateful, register
 from streammetrics.core.types import V_co
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
@@ -154,30 +152,11 @@ class Mergeable(ABC, Generic[V_co]):
         """Return an object of the same configuration at another state."""
         return self._over(Accumulator(self._layout, state))
 
-    def to_bytes(self) -> bytes:
-        """Return the state as bytes: safe, versioned, checksummed, equal for equal rows."""
-        return packed(*self._describe())
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_bytes()` to a file, in one step: `load` finds the old state or the new one.
-
-        The state is written to a hidden file beside it, brought to the disk and renamed; what a
-        process that was killed left there goes with the next save. A link stays a link.
-
-        Raises:
-            OSError: The file cannot be written; an old one is as it was.
-        """
-        write_whole(path, self.to_bytes())
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return self.to_bytes() == other.to_bytes()
-
+    to_bytes = Stateful.to_bytes
+    save = Stateful.save
+    __eq__ = Stateful.__eq__
     __hash__ = None  # type: ignore[assignment]  # mutable
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(self._types, self.to_bytes())
+    __reduce__ = Stateful.__reduce__
 
     def copy(self) -> Self:
         """Return an independent object of the same configuration and state."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.state.container import brief, packed, unpacked
@@ -15,15 +15,27 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    # What a file says of an object, its arrays, and the opening.
+    Description = tuple[dict[str, Any], dict[str, NDArray[Any]], str]
 
 _TEXT = 2000  # characters of a message: a file may quote all of itself
+
+
+class Described(Protocol):
+    """What can be written: what a file says of it, and the classes that reading it needs."""
+
+    def _describe(self) -> Description: ...
+
+    @property
+    def _types(self) -> tuple[type, ...]: ...
 
 
 class Stateful(ABC):
     """An object whose configuration and state are `to_bytes()`, and nothing else.
 
-    What keeps metrics is one, as a ledger; metrics and sets are so by `Mergeable`. A class is known
-    to `from_bytes` by its registered name; what stands in the file is the business of its
+    What keeps metrics is one, as a ledger; metrics and sets are written by the same functions, of
+    which `Mergeable` takes over each, so that no metric has one more class above it. A class is
+    known to `from_bytes` by its registered name; what stands in the file is the business of its
     `_describe` and `_rebuild`.
     """
 
@@ -32,7 +44,7 @@ class Stateful(ABC):
         register(cls)
 
     @abstractmethod
-    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]], str]:
+    def _describe(self) -> Description:
         """Return what a file says of this object, its class first, its arrays, and an opening.
 
         The opening, if there is one, is `opened` of the configuration, and says the class.
@@ -42,14 +54,6 @@ class Stateful(ABC):
     @abstractmethod
     def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the object that `_describe` described, after checking all of it."""
-
-    def _refilled(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the object of this configuration that was described, as `_rebuild`."""
-        raise NotImplementedError(f"a {type(self).__name__} has no opening")
-
-    def _blank(self) -> Self:
-        """Return an object of the same configuration without rows."""
-        raise NotImplementedError(f"a {type(self).__name__} has no opening")
 
     @abstractmethod
     def merge(self, *others: Self) -> Self:
@@ -64,11 +68,11 @@ class Stateful(ABC):
     def _types(self) -> tuple[type, ...]:
         """The classes of metrics that must be defined where the state is read."""
 
-    def to_bytes(self) -> bytes:
+    def to_bytes(self: Described) -> bytes:
         """Return the state as bytes: safe, versioned, checksummed, equal for equal rows."""
         return packed(*self._describe())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self: Described, path: str | os.PathLike[str]) -> None:
         """Write `to_bytes()` to a file, in one step: `load` finds the old state or the new one.
 
         The state is written to a hidden file beside it, brought to the disk and renamed; what a
@@ -77,17 +81,17 @@ class Stateful(ABC):
         Raises:
             OSError: The file cannot be written; an old one is as it was.
         """
-        write_whole(path, self.to_bytes())
+        write_whole(path, packed(*self._describe()))
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self: Described, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return self.to_bytes() == other.to_bytes()
+        return packed(*self._describe()) == packed(*other._describe())
 
     __hash__ = None  # type: ignore[assignment]  # mutable
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(self._types, self.to_bytes())
+    def __reduce__(self: Described) -> tuple[Any, ...]:
+        return pickled(self._types, packed(*self._describe()))
 
 
 def pickled(types: tuple[type, ...], blob: bytes) -> tuple[Any, ...]:

@@ -52,11 +52,16 @@ class Influences(NamedTuple):
         return float(np.sqrt(cells.p @ self.positive**2 + cells.n @ self.negative**2))
 
 
+def structural_components(cells: Ladder) -> tuple[Floats, Floats]:
+    """Return DeLong's (1988): the share of the other class that a row of each cell is right of."""
+    beats = (cells.negatives - cells.n_above - cells.n / 2) / cells.negatives  # ties halved
+    return beats, (cells.p_above + cells.p / 2) / cells.positives
+
+
 def roc_influences(cells: Ladder, area: float) -> Influences:
-    """Return those of the area under the ROC curve: DeLong's structural components (1988)."""
+    """Return those of the area under the ROC curve."""
     positives, negatives = cells.positives, cells.negatives
-    beats = (negatives - cells.n_above - cells.n / 2) / negatives  # of the negatives, ties halved
-    beaten = (cells.p_above + cells.p / 2) / positives
+    beats, beaten = structural_components(cells)
     # The variance of a mean of m components is estimated over m - 1.
     return Influences(
         (beats - area) / np.sqrt(positives * (positives - 1)),

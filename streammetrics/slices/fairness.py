@@ -10,7 +10,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from streammetrics.core.confidence import ConfidenceInterval
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.core.results.values import Interval, plain
+from streammetrics.inference.distributions import normal_quantile, normal_tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,8 +122,8 @@ def p_value(one: Measured, rest: Measured, level: float) -> float:
         return math.nan
     if not spread:
         return 0.0 if difference else 1.0
-    z = abs(difference) / spread * NormalDist().inv_cdf((1 + level) / 2)
-    return math.erfc(z / math.sqrt(2))
+    z = abs(difference) / spread * normal_quantile((1 + level) / 2)
+    return 2 * normal_tail(z)
 
 
 def adjusted(p: Sequence[float]) -> list[float]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.conversion import Column, as_column
+from streammetrics.core.columns.schema import reject
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.slices.bins import Bins, title_of
 from streammetrics.statistics.grouped.keys import encoded, text_of
@@ -111,12 +112,12 @@ def _part(value: Any, title: str) -> _Part:
     days = _days(value, title)
     if days is not None:
         nulls = np.isnat(days)
-        whole = days.astype(np.int64)
-        whole[nulls] = 0
-        places, found = _places(whole)
+        numbers = days.astype(np.int64)
+        numbers[nulls] = 0
+        places, found = _places(numbers)
         dates = [datetime.date(1970, 1, 1) + datetime.timedelta(int(day)) for day in found]
         return _Part.of(places, dates, nulls, "dates")
-    column = _flat(as_column(value, title), title)
+    column = flat(as_column(value, title), title)
     values, nulls = column.values, column.nulls
     if column.vocabulary is not None:
         codes = values if nulls is None else np.where(nulls, 0, values)
@@ -126,12 +127,16 @@ def _part(value: Any, title: str) -> _Part:
             values.view(np.uint8).astype(np.intp), [False, True], nulls, "true or false"
         )
     if values.dtype.kind == "f":
-        values, nulls = _whole(values, nulls, title)
+        advice = (
+            f"keys are text, integers, booleans or dates; sm.Bins({title!r}, edges) cuts numbers"
+        )
+        values, nulls = whole(values, nulls, title, "is no key to slice by", advice)
     places, found = _places(values)
     return _Part.of(places, found, nulls, "integers")
 
 
-def _flat(column: Column, title: str) -> Column:
+def flat(column: Column, title: str) -> Column:
+    """Return a column of one value a row as (n,)."""
     if column.values.ndim > 1:
         if column.values.shape[1:] != (1,):
             shape = column.values.shape
@@ -157,29 +162,23 @@ def _places(values: NDArray[Any]) -> tuple[Codes, Sequence[int]]:
     return places, found.tolist()
 
 
-def _whole(values: NDArray[Any], nulls: Any, title: str) -> tuple[NDArray[np.int64], Any]:
-    """Return floats as integers, as frames that have missing values hold them."""
+def whole(
+    values: NDArray[Any], nulls: Any, title: str, what: str, advice: str = ""
+) -> tuple[NDArray[np.int64], Any]:
+    """Return floats as integers, as frames that have missing values hold them, or refuse them."""
     missing = np.isnan(values)
     if nulls is not None:
         missing |= nulls
     kept = np.where(missing, 0, values).astype(np.float64)
     wrong = (np.rint(kept) != kept) | (np.abs(kept) >= 2.0**63)
     if wrong.any():
-        row = int(np.argmax(wrong))
-        count = int(np.count_nonzero(wrong))
-        raise InvalidBatchError(
-            f"{title} is no key to slice by in {count} row{'s' * (count != 1)}, first in row {row} "
-            f"({values[row].item()!r}): keys are text, integers, booleans or dates; "
-            f"sm.Bins({title!r}, edges) cuts numbers",
-            title,
-            row,
-        )
+        reject(title, what, wrong, values, advice=advice)
     return kept.astype(np.int64), missing if missing.any() else None
 
 
 def _binned(value: Any, bins: Bins) -> _Part:
     title = bins.column
-    column = _flat(as_column(value, title), title)
+    column = flat(as_column(value, title), title)
     if column.vocabulary is not None and len(column.vocabulary):
         raise InvalidBatchError(f"{title} holds text; Bins need numbers")
     numbers = column.values.astype(np.float64)

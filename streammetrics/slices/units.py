@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.conversion import as_column
+from streammetrics.core.columns.schema import reject
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.slices.reading import flat, whole
 from streammetrics.statistics.clusters.rows import label_hashes
 
 if TYPE_CHECKING:
@@ -30,24 +32,13 @@ def groups_of(value: Any, title: str) -> NDArray[np.int64]:
     """
     if value is None:
         raise InvalidBatchError(f"no column {title!r}, which says what unit each row is of")
-    column = as_column(value, title)
-    values, missing = column.values.reshape(-1), column.nulls
+    column = flat(as_column(value, title), title)
+    values, missing = column.values, column.nulls
     if values.dtype.kind == "f":
-        missing = np.isnan(values) if missing is None else missing.reshape(-1) | np.isnan(values)
-        odd = ~missing & ((np.rint(values) != values) | (np.abs(values) >= 2.0**63))
-        _refuse(odd, title, "holds numbers that are no ids")
-        values = np.where(missing, 0, values).astype(np.int64)
-    if missing is not None:
-        _refuse(missing.reshape(-1), title, "is missing, and every row is of a unit")
+        values, missing = whole(values, missing, title, "holds numbers that are no ids")
+    if missing is not None and missing.any():
+        reject(title, "is missing, and every row is of a unit", missing)
     of = column.vocabulary
     hashes = label_hashes(values.astype(np.int64) if of is None else of, _SEED)
     groups: NDArray[np.int64] = (hashes % np.uint64(GROUPS)).astype(np.int64)
     return groups if of is None else groups[values]
-
-
-def _refuse(wrong: NDArray[np.bool_], title: str, what: str) -> None:
-    if wrong.any():
-        row, count = int(np.argmax(wrong)), int(np.count_nonzero(wrong))
-        raise InvalidBatchError(
-            f"{title} {what}, in {count} row{'s' * (count != 1)}, first in row {row}", title, row
-        )

@@ -173,7 +173,7 @@ LINES = (
 
 def named(line: Line) -> str:
     """Return how a line is called."""
-    shown = repr(line.metric).partition(" <")[0].replace("spread=True", "").replace("()", "")
+    shown = repr(line.metric).partition(" <")[0].replace("()", "")
     return f"{shown}{', ' if line.note else ''}{line.note}"
 
 

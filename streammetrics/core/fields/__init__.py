@@ -28,7 +28,7 @@ is read. Which fields there are, and where:
 - `sums`: `Sum`, `NamedSums`;
 - `amounts`: `Weight`, how much there is of something: whole rows are counted while none has a
   weight; `Counts`, of rows that cannot have any;
-- `plain`: `Width`, `Extreme`; `spreads`: `Spreads`;
+- `plain`: `Width`, `Extreme`; `spreads`: `SquareWeighted`, `SquaredWeight`;
 - `tables`: `PairTable`; `keyed`: `LabelTable`, of columns that are monoids themselves;
 - `histograms`: `Histograms`.
 

@@ -9,10 +9,11 @@ others (1988).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from streammetrics.inference.areas import Ladder, precision_influences, structural_components
 from streammetrics.inference.comparing.base import Estimate, Family, Joint, estimated
 from streammetrics.metrics.scores.areas import ROCAUC
 from streammetrics.metrics.scores.view import staircases
@@ -141,36 +142,27 @@ def _square(adds: Influence, positive: bool) -> float:
     return float(np.dot(rows, squares) / rows.sum())
 
 
-def _cells(stairs: Staircase) -> list[Any]:
-    """Return lower edges, positives and negatives of all cells, and those at or above each."""
-    every: list[tuple[Any, ...]] = [(s.low, s.p, s.n, s.tp, s.fp) for s in stairs.steps()]
-    parts = zip(*(every or [(np.zeros(0),) * 5]), strict=True)
-    return [np.concatenate(part).astype(np.float64, copy=False) for part in parts]
+def _ladder(stairs: Staircase) -> tuple[Floats, Ladder]:
+    """Return the lower edges of all cells, and the cells."""
+    low = np.concatenate([step.low for step in stairs.steps()] or [np.zeros(0)])
+    cells = Ladder.of(stairs, float(stairs.positives), float(stairs.negatives))
+    return low.astype(np.float64, copy=False), cells
 
 
 def _roc(stairs: Staircase) -> Influence:
     """Return how often a row of each cell is on the right side of one of the other class."""
-    low, p, n, tp, fp = _cells(stairs)
-    positives, negatives = float(stairs.positives), float(stairs.negatives)
+    low, cells = _ladder(stairs)
     with np.errstate(invalid="ignore", divide="ignore"):
-        above_negatives = (negatives - fp + n / 2) / negatives
-        below_positives = (tp - p / 2) / positives
-        area = float(np.dot(p, above_negatives)) / positives
-    return Influence(low, p, n, above_negatives - area, below_positives - area)
+        beats, beaten = structural_components(cells)
+        area = float(np.dot(cells.p, beats)) / cells.positives
+    return Influence(low, cells.p, cells.n, beats - area, beaten - area)
 
 
 def _precision(stairs: Staircase) -> Influence:
-    """Return the derivatives of the sum over cells of precision times positives, over all of them.
-
-    A positive adds the precision of its cell and raises that of all at or below it; a negative
-    lowers theirs.
-    """
-    low, p, n, tp, fp = _cells(stairs)
-    positives, called = float(stairs.positives), tp + fp
+    """Return what a row of each cell adds to the average precision."""
+    low, cells = _ladder(stairs)
     with np.errstate(invalid="ignore", divide="ignore"):
-        precision = tp / called
-        gains = np.cumsum(p * fp / called**2)
-        losses = np.cumsum(p * tp / called**2)
-        area = float(np.dot(p, precision)) / positives
-        negatives = float(stairs.negatives) / positives
-    return Influence(low, p, n, precision + gains - area, -losses * negatives)
+        tp, fp = cells.p_above + cells.p, cells.n_above + cells.n
+        area = float(np.dot(cells.p, tp / (tp + fp))) / cells.positives
+        positive, negative = precision_influences(cells, area, trapezoid=False)
+    return Influence(low, cells.p, cells.n, positive * cells.positives, negative * cells.negatives)
