@@ -173,15 +173,21 @@ def test_average_precision_varies_as_its_derivatives_by_each_row_say(weighted):
     assert error(line) == pytest.approx(expected, rel=1e-5)
 
 
-def test_weighted_areas_and_averages_of_classes_vary_as_their_rows():
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("seen", [3, 2], ids=["all classes", "a class without rows"])
+def test_weighted_areas_and_averages_of_classes_vary_as_their_rows(seen):
     rng = np.random.default_rng(6)
-    y = rng.integers(0, 3, 30)
+    y = rng.integers(0, seen, 30)
     scores = {
         m: rng.dirichlet(np.ones(3), 30) + s * np.eye(3)[y] for m, s in (("a", 0.8), ("b", 0.4))
     }
     scores = {m: s / s.sum(axis=1, keepdims=True) for m, s in scores.items()}
     weight = rng.integers(1, 4, 30).astype(float)
-    metrics = {"macro": sm.ROCAUC(), "weighted": sm.AveragePrecision(average="weighted")}
+    labels = (0, 1, 2)
+    metrics = {
+        "macro": sm.ROCAUC(labels=labels),
+        "weighted": sm.AveragePrecision(labels=labels, average="weighted"),
+    }
     lines = duel(metrics, {"y_true": y, **scores}, weight=weight).compute()
     for line, metric in zip(lines, metrics.values(), strict=True):
         adds = []

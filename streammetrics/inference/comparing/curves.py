@@ -76,14 +76,12 @@ class Curves(Family):
             variance = self._by_row(one, other, joint)
         return estimated(difference, variance, level, test, math.inf)
 
-    def _influences(self, side: Side) -> list[Influence]:
-        (histogram,) = side.metric._read()
-        read = _roc if isinstance(self.metric, ROCAUC) else _precision
-        return [read(stairs) for stairs in staircases(histogram)]
+    def _influence(self, stairs: Staircase) -> Influence:
+        return (_roc if isinstance(self.metric, ROCAUC) else _precision)(stairs)
 
     def _by_class(self, one: Side, other: Side, sample: RowSample) -> float:
         """Return the variance from the exact ones of each class and their correlation."""
-        a, b = self._influences(one)[0], self._influences(other)[0]
+        a, b = (self._influence(staircases(side.metric._read()[0])[0]) for side in (one, other))
         total = 0.0
         for positive, (rows, count) in enumerate(zip(sample.strata, sample.counts, strict=True)):
             held = np.full(len(rows.points), bool(positive))
@@ -123,10 +121,9 @@ class Curves(Family):
         seen = (shares > 0) & (shares < 1)
         each = shares if weighted else seen / max(int(seen.sum()), 1)
         total = np.zeros(len(points))
-        for k, adds in enumerate(self._influences(side)):
+        for k in np.flatnonzero(seen).tolist():  # the others have no area
+            adds = self._influence(classes[k])
             positive = points[:, 0] == (k if width > 1 else 1)
-            if not seen[k]:
-                continue
             scores = points[:, 1 + side.place * width + k]
             share = np.where(positive, shares[k], 1 - shares[k])
             total += each[k] * adds.at(positive, scores) / share
