@@ -24,6 +24,7 @@ FORMAT = 1
 _APPLICATION = 0x736D4C76  # by which SQLite files of ours are known
 _CHUNK = 64 << 20  # bytes of a row, of which SQLite takes no more than 10^9
 _LEAST = 1 << 20  # bytes of the journal that are worth a fold
+_PAUSE = 0.01  # seconds between attempts to prepare a file
 _GONE = 86_400 * 2  # seconds without a sign after which a worker is forgotten
 _SCHEMA = """
 create table empty (blob blob not null);
@@ -83,7 +84,7 @@ class Store:
             self.path, timeout=timeout, isolation_level=None, check_same_thread=False
         )
         try:
-            self._prepare(empty, durable=durable)
+            self._prepare_in_turn(empty, durable=durable, timeout=timeout)
         except sqlite3.DatabaseError as error:
             self._db.close()
             if isinstance(error, sqlite3.OperationalError):
@@ -93,10 +94,23 @@ class Store:
             self._db.close()
             raise
 
+    def _prepare_in_turn(self, empty: bytes, *, durable: bool, timeout: float) -> None:
+        """Prepare the file; of workers that start together, one after the other."""
+        # SQLite waits for whoever writes, but not for whoever changes the mode of the journal.
+        until = time.monotonic() + timeout
+        while True:
+            try:
+                return self._prepare(empty, durable=durable)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+            time.sleep(_PAUSE)
+
     def _prepare(self, empty: bytes, *, durable: bool) -> None:
         db = self._db
-        (application,) = db.execute("pragma application_id").fetchone()
+        # In this order: whoever makes the tables at this moment says in one step whose they are.
         (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
+        (application,) = db.execute("pragma application_id").fetchone()
         if tables and application != _APPLICATION:
             raise StateFormatError(f"{self.path} is a database, but no store of streammetrics")
         db.execute("pragma journal_mode=wal")

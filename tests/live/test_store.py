@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from live.events import START, joined, live
@@ -61,6 +63,21 @@ def test_every_worker_reads_the_whole_service(path):
     with pytest.raises(sm.StreamMetricsError, match="closed: it takes no more events"):
         one.observe(time=START, y_true=1, y_score=0.5)
     other.close()
+
+
+def test_workers_that_start_together_share_one_file(tmp_path):
+    def work(path, together):
+        together.wait()
+        with sm.Live(sm.Mean(), store=path) as one:
+            one.observe(time=START, values=1.0)
+
+    with ThreadPoolExecutor(6) as workers:
+        for turn in range(12):
+            path, together = tmp_path / f"{turn}.db", threading.Barrier(6)
+            for done in [workers.submit(work, path, together) for _ in range(6)]:
+                done.result()
+            with sm.Live(sm.Mean(), store=path) as whole:
+                assert whole.n_rows == 6
 
 
 def test_folding_changes_nothing_and_bounds_the_file(path, often):
