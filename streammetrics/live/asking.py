@@ -1,0 +1,205 @@
+"""What is asked of a live state: windows, what is missing from them, and how they went."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streammetrics.live.decay import decayed
+from streammetrics.live.reading import Span, series_of, span_of, spans_of
+from streammetrics.live.time import duration, instant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import timedelta
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.locks import Locked
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.live.config import Config
+    from streammetrics.live.coverage import Coverage
+    from streammetrics.live.stream import Stream
+
+
+class Asking:
+    """Readings of a stream: each sees every event that came before, here and in the store."""
+
+    _suite: Mergeable
+    _config: Config
+    _stream: Stream
+    _guard: Locked
+    _now: int  # the time of reading, as somebody said
+
+    @abstractmethod
+    def _catch_up(self) -> None:
+        """Read what other workers have written; before the lock is taken."""
+
+    @abstractmethod
+    def _drain(self) -> None:
+        """Take the events that wait; the lock is held."""
+
+    @contextmanager
+    def _at_rest(self) -> Iterator[Stream]:
+        """Hold the lock around the stream, in which is all that came."""
+        self._catch_up()
+        with self._guard._lock:
+            self._drain()
+            yield self._stream
+
+    def now(self, time: Any) -> Self:
+        """Say what time it is for those who read, so that windows of an idle stream empty.
+
+        No state depends on it, and no time before the newest event's counts; ``None`` takes it
+        back. Return this object.
+        """
+        self._now = 0 if time is None else instant(time)
+        return self
+
+    def window(self, length: str | timedelta, *, end: Any = None) -> Any:
+        """Return a new set, or metric, that has seen the rows of a window.
+
+        Args:
+            length: How long: a whole number of panes of a tier that reaches back so far. The finest
+                such tier counts.
+            end: A time that ends the window: the pane that it falls into, or ends, is the last
+                one, and is taken whole. Without it, that is the newest pane, or the one of `now`.
+
+        Raises:
+            ValueError: No tier has such a window, or it is kept no longer.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Mean())
+            >>> _ = live.observe(time=[0, 60, 120, 180], values=[1.0, 2.0, 3.0, 4.0])
+            >>> live.window("2min").compute(), live.window("2min", end=120).compute()
+            (3.5, 1.5)
+        """
+        until = None if end is None else instant(end, "end")
+        with self._at_rest():
+            return self._over(self._span(length, until))
+
+    def _span(self, length: str | timedelta, until: int | None) -> Span:
+        newest = self._stream.panes.newest
+        return span_of(self._config.tiers, length, newest, until, self._clock)
+
+    @property
+    def _clock(self) -> int:
+        """The time of reading."""
+        return max(self._stream.panes.newest, self._now, 0)
+
+    def _over(self, span: Span) -> Any:
+        return self._suite._at(self._stream.over(span, self._clock))
+
+    def possible(
+        self,
+        length: str | timedelta,
+        *,
+        end: Any = None,
+        target_range: tuple[float, float] | None = None,
+    ) -> Any:
+        """Return, for each metric of a window, what it may be whatever the missing labels are.
+
+        The interval certainly holds the value that the metric has once all labels are there, each
+        0 or 1, or a target within `target_range`: that of the ROC area, of losses (log loss, Brier
+        score, MAE, MSE, RMSE), and of ratios of counts at a threshold. ``None`` for other metrics,
+        for weighted rows, and where rows have left without a label.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Accuracy(threshold=0.5))
+            >>> _ = live.observe(time=10, y_true=1, y_score=0.75)
+            >>> _ = live.predict(id="a", time=20, y_score=0.25)
+            >>> live.window("1min").compute(), live.possible("1min")
+            (1.0, Interval(low=0.5, high=1.0))
+        """
+        until = None if end is None else instant(end, "end")
+        with self._at_rest() as stream:
+            return stream.possible(self._span(length, until), self._clock, target_range)
+
+    def decayed(self, half_life: str | timedelta) -> Any:
+        """Return a new set, or metric, of all rows, of which older panes weigh less.
+
+        A row in pane k weighs ``2 ** -((newest - k) * length / half_life)``, exactly: sums of
+        weights are exact. The panes are those of the finest tier that reaches back eight
+        half-lives, else of the one that reaches back furthest.
+
+        Raises:
+            InvalidBatchError: The rows of a metric have no weights, as those of rankings.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Mean())
+            >>> _ = live.observe(time=[0, 60], values=[1.0, 4.0])
+            >>> live.decayed("1min").compute()
+            3.0
+        """
+        length = duration(half_life, "half_life")
+        with self._at_rest() as stream:
+            states, layout = decayed(stream, length, self._clock), self._suite._layout
+            return self._suite._at(layout.merged(layout.start, states))
+
+    def coverage(self, length: str | timedelta, *, end: Any = None) -> Coverage:
+        """Return how many predictions of a window have their label, and what became of the others.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Accuracy())
+            >>> _ = live.predict(id="a", time=10, y_pred=1).predict(id="b", time=20, y_pred=0)
+            >>> _ = live.label(id="a", time=3610, y_true=1)
+            >>> found = live.coverage("1min")
+            >>> found.predicted, found.labelled, found.pending, found.delay_median
+            (2, 1, 1, 3600.0)
+            >>> live.window("1min").compute()
+            1.0
+        """
+        until = None if end is None else instant(end, "end")
+        with self._at_rest() as stream:
+            return stream.coverage(self._span(length, until), self._clock)
+
+    def series(self, window: str | timedelta, *, every: str | timedelta) -> dict[str, NDArray[Any]]:
+        """Return the metrics over windows that end one after the other, as columns.
+
+        The columns are ``time``, the end of each window (UTC), ``n_rows``, ``coverage``, and of
+        each metric ``NAME``, ``NAME_low`` and ``NAME_high``; of a single metric ``value``, ``low``
+        and ``high``. Values that are no numbers, as those of curves, have no column. The last
+        window is that of `window`; the first one begins with the oldest pane that is kept.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Mean(), tiers=[("1min", "4min")])
+            >>> _ = live.observe(time=[0, 60, 120, 180], values=[1.0, 2.0, 3.0, 4.0])
+            >>> live.series("2min", every="1min")["value"]
+            array([1.5, 2.5, 3.5])
+        """
+        with self._at_rest() as stream:
+            newest = stream.panes.newest
+            spans = spans_of(self._config.tiers, window, every, newest, self._clock)
+            states = [self._over(span) for span in spans]
+            covered = [stream.coverage(span, self._clock).coverage for span in spans]
+        ends = [self._config.tiers[span.place].start(span.last + 1) for span in spans]
+        times = np.array(ends, np.int64).view("datetime64[ns]")
+        return series_of(states, times, np.array(covered, np.float64))
+
+    @property
+    def n_rows(self) -> int:
+        """Rows with a label in the panes of the coarsest tier, which reaches back furthest."""
+        with self._at_rest():
+            place, tier = len(self._config.tiers) - 1, self._config.tiers[-1]
+            last = tier.number(self._clock)
+            return int(self._over(Span(place, last - tier.count + 1, last)).n_rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        with self._at_rest() as stream:
+            return stream.nbytes
+
+    @property
+    def dropped(self) -> int:
+        """Rows that came so late that no tier keeps their pane; counted beside the state."""
+        with self._at_rest() as stream:
+            return stream.panes.dropped

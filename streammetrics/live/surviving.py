@@ -1,0 +1,130 @@
+"""How a live state survives: what came goes to a file, and what others wrote comes from it."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Self
+
+from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.core.stateful import from_bytes
+from streammetrics.live.keeper import Image, Keeper, StoreWarning
+from streammetrics.live.stream import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streammetrics.core.locks import Locked
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.live.buffer import Buffer
+    from streammetrics.live.config import Config
+    from streammetrics.live.events import Events
+
+
+class Surviving:
+    """The side of a live state that a keeper sees: the events that came, and the stream."""
+
+    _suite: Mergeable
+    _config: Config
+    _stream: Stream
+    _guard: Locked
+    _buffers: tuple[Buffer, Buffer, Buffer]
+    _closed: bool
+    _keeper: Keeper | None
+    _arrived: list[Events]  # which are in the stream, and not yet in the store
+
+    @abstractmethod
+    def _drain(self) -> None:
+        """Take the events that wait; the lock is held."""
+
+    @abstractmethod
+    def _check_alike(self, other: object) -> None:
+        """Raise unless another state is of the same configuration."""
+
+    @abstractmethod
+    def _snapshot(self) -> Stream:
+        """Return the present state, in which every row is where it belongs."""
+
+    @abstractmethod
+    def to_bytes(self) -> bytes:
+        """Return the state as bytes."""
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, stream: Stream) -> Self:
+        """Return an object at a state."""
+
+    def _catch_up(self) -> None:
+        """Read what other workers have written; before the lock is taken."""
+        if self._keeper is not None:
+            self._keeper.sync()
+
+    def _keep(self, path: str, *, durable: bool) -> None:
+        """Keep the state in a file from now on."""
+        self._keeper = Keeper(self, path, self.to_bytes(), durable=durable)
+        if durable:
+            for buffer in self._buffers:
+                buffer.most = 1
+
+    def _taken(self) -> list[Events]:
+        with self._guard._lock:
+            self._drain()
+            taken, self._arrived = self._arrived, []
+            return taken
+
+    def _apply(self, events: list[Events]) -> None:
+        with self._guard._lock:
+            for part in events:
+                try:
+                    self._stream.take(part)
+                except InvalidBatchError as error:
+                    message = f"another worker's events do not go with those of this one: {error}"
+                    warnings.warn(message, StoreWarning, stacklevel=2)
+            self._stream.tidy()
+
+    def _restore(self, blob: bytes, counters: Mapping[str, int], events: list[Events]) -> None:
+        stream = Stream(self._suite, self._config)
+        if blob:
+            found = from_bytes(blob)
+            self._check_alike(found)
+            stream = found._stream
+        stream.counters = counters
+        with self._guard._lock:
+            self._drain()
+            self._stream = stream
+            self._apply([*events, *self._arrived])  # also what came since the last were taken
+
+    def _differing(self, blob: bytes) -> str:
+        try:
+            self._check_alike(from_bytes(blob))
+        except IncompatibleMetricsError as error:
+            return str(error)
+        return "it was written otherwise"
+
+    def _image(self) -> Image:
+        with self._guard._lock:
+            events, stream = self._taken(), self._snapshot()
+            return Image(events, stream.counters, self._of(stream).to_bytes)
+
+    def close(self) -> None:
+        """Write what waits, and close the store; no more events are taken. Reading goes on.
+
+        Raises:
+            StreamMetricsError: The store cannot be written just now; nothing was closed.
+        """
+        if self._closed:
+            return
+        if self._keeper is not None:
+            self._keeper.sync()
+            self._keeper.close()
+        with self._guard._lock:
+            self._drain()
+            self._closed, self._keeper = True, None
+            for buffer in self._buffers:
+                buffer.forms.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

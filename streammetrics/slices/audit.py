@@ -1,0 +1,199 @@
+"""What is asked of slices once they are there: which are worst, and how far apart they are."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.columns.naming import near
+from streammetrics.slices.fairness import (
+    Disparity,
+    Measured,
+    difference,
+    ratio,
+    simultaneous,
+    without_each,
+)
+from streammetrics.slices.worst import Slice, ranked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streammetrics.core.accumulator import Accumulator
+    from streammetrics.core.layout import State
+    from streammetrics.core.metric import Metric
+    from streammetrics.core.metric_set import MetricSet
+    from streammetrics.slices.fairness import Method
+    from streammetrics.slices.groups import Spec
+    from streammetrics.slices.table import SliceTable
+
+
+class Audit:
+    """Readings of one metric over all slices."""
+
+    _accumulator: Accumulator
+    _suite: MetricSet
+    _metrics: dict[str, Metric]
+    _specs: tuple[Spec, ...]
+
+    @abstractmethod
+    def _of_spec(self, spec: Spec, state: State) -> list[Slice]:
+        """Return the slices of one kind, sorted by their values."""
+
+    @abstractmethod
+    def __getitem__(self, which: Any) -> Any:
+        """Return a slice as a set of its own; ``{}`` is all rows."""
+
+    def worst(
+        self,
+        metric: str,
+        *,
+        k: int = 10,
+        min_rows: int = 0,
+        by: str | Sequence[str] | None = None,
+        confidence: float | None = 0.95,
+        lowest: bool | None = None,
+    ) -> SliceTable:
+        """Return the slices where a metric is worst, the surest first, and how they differ.
+
+        Slices are ranked by the confidence limit on the good side: a slice comes first whose value
+        is bad even at its best, and not one that is small and unlucky. Each is compared with all
+        other rows, ``rest``: ``p`` is the probability of so large a difference if there were none,
+        ``p_adjusted`` the same after so many comparisons (Benjamini and Hochberg).
+
+        Args:
+            metric: The metric's name; its value is one number.
+            k: How many slices to return.
+            min_rows: Slices with fewer rows are left out.
+            by: One kind of slice, its columns; by default all kinds but all rows.
+            confidence: The level of the limits; ``None`` ranks by the values.
+            lowest: Whether low values are bad; by default what the metric says of itself.
+
+        Raises:
+            NoConfidenceError: The metric has no confidence limits; ``confidence=None`` needs none.
+            KeyError: There is no such metric or kind of slice.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> slices = sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by=[["k"]])
+            >>> _ = slices.update(y_true=[1, 1, 1, 1], y_pred=[1, 1, 0, 1], k=["a", "a", "b", "b"])
+            >>> worst = slices.worst("acc", k=1)
+            >>> worst["k"].tolist(), worst["acc"].tolist(), worst["acc_rest"].tolist()
+            (['b'], [0.5], [1.0])
+        """
+        read = self._metric(metric)
+        low_is_bad = read.higher_is_better if lowest is None else lowest
+        if low_is_bad is None:
+            raise ValueError(
+                f"{metric!r} does not say which values are bad: pass lowest=True or lowest=False"
+            )
+        state = self._accumulator.flush()
+        rows: list[tuple[Slice, Measured, Measured | None]] = []
+        for spec in self._chosen_specs(by):
+            every = self._of_spec(spec, state)
+            wanted = [each.n_rows >= max(min_rows, 1) for each in every]
+            states = [each.state for each in every]
+            level = confidence
+            rests: list[State | None] = [None] * len(every)
+            if level is not None:
+                rests = without_each(self._suite._layout, states, wanted)
+            for each, rest, is_wanted in zip(every, rests, wanted, strict=True):
+                if is_wanted:
+                    one = each.measured(metric, read, level)
+                    other = None if rest is None else each.beside(metric, read, rest, level)
+                    rows.append((each, one, other))
+        return ranked(rows, metric, k, confidence, low_is_bad=low_is_bad)
+
+    def gap(
+        self,
+        metric: str,
+        *,
+        by: str | Sequence[str] | None = None,
+        method: Method = "between_groups",
+        confidence: float | None = 0.95,
+        min_rows: int = 0,
+    ) -> Disparity:
+        """Return the largest difference of a metric between slices, or from all rows.
+
+        As fairlearn's ``MetricFrame.difference``, with limits: certain ones, and those of
+        confidence. Slices where the metric is undefined are left out.
+
+        Args:
+            metric: The metric's name; its value is one number.
+            by: The kind of slice, its columns; needed where there are several.
+            method: ``"between_groups"``, the largest value less the smallest, or
+                ``"to_overall"``, the largest distance from the value of all rows.
+            confidence: The level of the limits, which hold for all slices at once; ``None``: none.
+            min_rows: Slices with fewer rows are left out.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> slices = sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by=[["k"]])
+            >>> _ = slices.update(y_true=[1, 1, 1, 1], y_pred=[1, 1, 0, 1], k=["a", "a", "b", "b"])
+            >>> gap = slices.gap("acc")
+            >>> gap.value, gap.lowest, gap.highest
+            (0.5, 'k=b', 'k=a')
+        """
+        return self._disparity(difference, metric, by, method, confidence, min_rows)
+
+    def ratio(
+        self,
+        metric: str,
+        *,
+        by: str | Sequence[str] | None = None,
+        method: Method = "between_groups",
+        confidence: float | None = 0.95,
+        min_rows: int = 0,
+    ) -> Disparity:
+        """Return the smallest ratio of a metric between slices, or to all rows: at most 1.
+
+        As fairlearn's ``MetricFrame.ratio``; the arguments are those of `gap`.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> slices = sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by=[["k"]])
+            >>> _ = slices.update(y_true=[1, 1, 1, 1], y_pred=[1, 1, 0, 1], k=["a", "a", "b", "b"])
+            >>> slices.ratio("acc").value
+            0.5
+        """
+        return self._disparity(ratio, metric, by, method, confidence, min_rows)
+
+    def _disparity(
+        self,
+        reading: Callable[..., Disparity],
+        metric: str,
+        by: str | Sequence[str] | None,
+        method: Method,
+        level: float | None,
+        min_rows: int,
+    ) -> Disparity:
+        if method not in {"between_groups", "to_overall"}:
+            raise ValueError(f"method={method!r}: expected 'between_groups' or 'to_overall'")
+        read, state = self._metric(metric), self._accumulator.flush()
+        specs = self._chosen_specs(by)
+        if len(specs) > 1:
+            known = [list(spec.columns) for spec in specs]
+            raise ValueError(f"say between which slices: by={known[0]}, or another of {known}")
+        every = [e for e in self._of_spec(specs[0], state) if e.n_rows >= max(min_rows, 1)]
+        each = None if level is None else simultaneous(level, len(every))
+        found = [one.measured(metric, read, each) for one in every]
+        whole = self[{}]
+        rows = Slice((), (), whole.n_rows, whole._accumulator.flush())
+        overall = rows.measured(metric, read, each)
+        return reading(found, overall, method, level)
+
+    def _metric(self, name: str) -> Metric:
+        if name not in self._metrics:
+            raise KeyError(f"no metric {name!r}{near(str(name), self._metrics)}")
+        return self._metrics[name]
+
+    def _chosen_specs(self, by: str | Sequence[str] | None) -> list[Spec]:
+        """Return the kinds of slice that are asked for, without that of all rows."""
+        if by is None:
+            return [spec for spec in self._specs if spec.columns]
+        columns = {by} if isinstance(by, str) else set(by)
+        found = [spec for spec in self._specs if spec.columns and set(spec.columns) == columns]
+        if not found:
+            known = [list(spec.columns) for spec in self._specs if spec.columns]
+            raise KeyError(f"slices are by {known}, and none by {sorted(columns)}")
+        return found
