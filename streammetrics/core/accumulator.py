@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from streammetrics.core import tuning
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
     StreamMetricsError,
 )
-from streammetrics.core.layout import SLICE, Layout, Refused, State
 from streammetrics.core.locks import Locked
-from streammetrics.core.staging import STAGED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Rows
+    from streammetrics.core.layout import Layout, Refused, State
 
 
 class Accumulator(Locked):
@@ -48,7 +48,7 @@ class Accumulator(Locked):
         if layout.leader:
             batch.spread(layout.leader)
         n = len(batch.column(layout.required[0]).values)
-        if n > SLICE:
+        if n > tuning.BATCH_ROWS:
             for name in (*layout.required, *layout.optional):
                 if name in layout.required or batch.has(name):
                     batch.column(name)
@@ -58,10 +58,10 @@ class Accumulator(Locked):
 
     def _add(self, rows: tuple[Rows, ...], n: int) -> None:
         layout = self.layout
-        if n > STAGED or (layout.can_refuse and layout.may_refuse(self._state, rows)):
+        if n > tuning.STAGED_ROWS or (layout.can_refuse and layout.may_refuse(self._state, rows)):
             self._change_long(lambda state: layout.with_rows(state, rows))
             return
-        if self._state.pending >= STAGED:
+        if self._state.pending >= tuning.STAGED_ROWS:
             self.flush()
         self._change(lambda state: layout.with_staged(state, rows, n))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.reading import Reading
 from streammetrics.core.columns.schema import joined_facts
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows, Schema
-
-SLICE = 1 << 16  # rows taken at a time: two columns of float64 stay in a 2 MB cache
 
 
 class Feed(NamedTuple):
@@ -123,7 +122,7 @@ class Layout:
         layout = _KNOWN.get(key)
         if layout is None:
             layout = cls(statistics())
-            if len(_KNOWN) >= _MANY:
+            if len(_KNOWN) >= tuning.KNOWN_LAYOUTS:
                 _KNOWN.clear()
             _KNOWN[key] = layout
         return layout
@@ -166,8 +165,8 @@ class Layout:
         """Return the state after a long batch, whose columns are converted already."""
         feeds, statistics = self.fed(state)[:2]
         try:
-            for start in range(0, batch.n_rows, SLICE):
-                rows = self.read(batch.slice(start, start + SLICE))
+            for start in range(0, batch.n_rows, tuning.BATCH_ROWS):
+                rows = self.read(batch.slice(start, start + tuning.BATCH_ROWS))
                 feeds, statistics = self._grown(feeds, rows), self._updated(statistics, rows)
         except InvalidBatchError:
             self.read(batch)  # counts over the whole batch, and names its first bad row
@@ -258,4 +257,3 @@ class Layout:
 
 
 _KNOWN: dict[Hashable, Layout] = {}
-_MANY = 1024

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column, concatenate
 from streammetrics.core.columns.long import joined_numbers
 from streammetrics.core.columns.schema import NO_ROWS, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-STAGED = 1 << 14  # rows kept until they are worth a call of every statistic
-_LEAST = STAGED >> 9  # rows that a batch counts as, since 512 of them are long enough a list
 
 
 class Staged(NamedTuple):
@@ -27,7 +25,7 @@ class Staged(NamedTuple):
     @classmethod
     def of(cls, rows: Sequence[Rows], before: Staged | None, n: int) -> Staged:
         """Return what waits together with a batch of `n` rows, of which the rows are copied."""
-        size = n if n > _LEAST else _LEAST
+        size = n if n > tuning.STAGED_LEAST else tuning.STAGED_LEAST
         return cls(
             tuple([_owned(read) for read in rows]),
             before,

@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.state.container import brief, packed, unpacked
 from streammetrics.core.state.files import write_whole
@@ -105,8 +106,6 @@ REGISTRY: dict[str, type[Any]] = {}
 # Objects without rows, and the classes they are made of, by how their files open: states come by
 # the thousand of one configuration.
 _KNOWN: dict[str, tuple[Any, dict[str, type[Any]]]] = {}
-_MANY = 256
-_LONG = 1 << 14  # characters of an opening that are not worth keeping
 
 
 def register(cls: type[Any]) -> None:
@@ -173,8 +172,8 @@ def _rebuilt(blob: bytes) -> Any:
     description, arrays, opening = what._describe()
     if not file.holds(description, arrays, opening):
         raise StateFormatError("these are not the bytes that to_bytes gives for this state")
-    if file.known is None and 0 < len(opening) <= _LONG:
-        if len(_KNOWN) >= _MANY:
+    if file.known is None and 0 < len(opening) <= tuning.OPENING_CHARACTERS:
+        if len(_KNOWN) >= tuning.KNOWN_OPENINGS:
             _KNOWN.clear()
         classes = {registered_name(cls): cls for cls in (type(what), *what._types)}
         _KNOWN[opening] = what._blank(), classes

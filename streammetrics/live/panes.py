@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
-from streammetrics.core.staging import STAGED
 from streammetrics.live.rows import pieces
 from streammetrics.live.windows import Row
 
@@ -140,8 +140,8 @@ class Panes:
 
 def grown(layout: Layout, state: State, rows: tuple[Rows, ...], n: int) -> State:
     """Return a state after rows, which wait in it as long as they are few."""
-    if n > STAGED or (layout.can_refuse and layout.may_refuse(state, rows)):
+    if n > tuning.STAGED_ROWS or (layout.can_refuse and layout.may_refuse(state, rows)):
         return layout.with_rows(state, rows)
-    if state.pending >= STAGED:
+    if state.pending >= tuning.STAGED_ROWS:
         state = layout.fed(state)
     return layout.with_staged(state, rows, n)

@@ -11,26 +11,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from streammetrics.core import tuning
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.exact import digits as big
-from streammetrics.core.exact import sums as exact_sums
 from streammetrics.core.exact.digits import canonical
-from streammetrics.core.exact.few import FEW
 from streammetrics.core.exact.sums import ExactSum
+
+AS_IS = tuning.FEW_ROWS
 
 
 @pytest.fixture(scope="module", autouse=True)
 def folds_of_any_rows():
     """Have the small columns of these tests summed as large ones are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact_sums, "FEW", 0)
+        patch.setattr(tuning, "FEW_ROWS", 0)
         yield
 
 
 @pytest.fixture
 def few_rows(monkeypatch):
     """Sum few rows as it is done outside of these tests."""
-    monkeypatch.setattr(exact_sums, "FEW", FEW)
+    monkeypatch.setattr(tuning, "FEW_ROWS", AS_IS)
     return monkeypatch
 
 
@@ -458,7 +459,7 @@ def test_few_rows_give_the_bytes_that_folds_give(n, few_rows):
                     yield from (*first, *second.values())
 
     found = list(results())
-    few_rows.setattr(exact_sums, "FEW", 0)
+    few_rows.setattr(tuning, "FEW_ROWS", 0)
     for few, many in zip(found, results(), strict=True):
         assert few.exponent == many.exponent
         np.testing.assert_array_equal(few.digits, many.digits, strict=True)

@@ -14,16 +14,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from thinning import some
 
+from streammetrics.core import tuning
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.histograms import (
-    cells,
-    counting,
-    forms,
-    keys,
-    lookup,
-    merging,
-    waiting,
-)
+from streammetrics.core.histograms import forms, keys, waiting
 from streammetrics.core.histograms.histogram import DyadicHistogram
 
 HOSTILE = [
@@ -50,16 +43,12 @@ def sizes(request):
     """The constants that cut the work into parts, also so small that the parts meet."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "every part small":
-            patch.setattr(forms, "FEWEST", 6)
-            patch.setattr(forms, "SLICE", 8)
-            patch.setattr(forms, "SMALL", 2)
-            patch.setattr(waiting, "SMALL", 2)
-            patch.setattr(cells, "READ", 3)
-            patch.setattr(counting, "READ", 3)
-            patch.setattr(keys, "BLOCK", 4)
-            patch.setattr(lookup, "BLOCK", 4)
-            patch.setattr(merging, "BLOCK", 4)
-            patch.setattr(merging, "_UNITED", 2)
+            patch.setattr(tuning, "PASS_ROWS", 6)
+            patch.setattr(tuning, "COUNTED_ROWS", 8)
+            patch.setattr(tuning, "JOINED_ROWS", 2)
+            patch.setattr(tuning, "CELLS_READ", 3)
+            patch.setattr(tuning, "KEY_ROWS", 4)
+            patch.setattr(tuning, "UNITED_HISTOGRAMS", 2)
         yield
 
 
@@ -242,7 +231,7 @@ def test_merging_with_itself_doubles_the_rows():
 
 def test_arguments_are_neither_kept_nor_changed():
     scores, codes = np.array([-0.0, 0.3, 0.9]), np.array([0, 1, 1], np.uint8)
-    for rows in (3, forms.FEWEST + 50):
+    for rows in (3, tuning.PASS_ROWS + 50):
         s, c = np.resize(scores, rows), np.resize(codes, rows)
         h = DyadicHistogram(4, 2)
         h.add(s, c)
@@ -359,7 +348,7 @@ def test_many_rows_in_any_batches(shape, max_cells, sizes):
     n = 300_000
     scores = SHAPES[shape](rng, n)
     codes = rng.integers(0, 2, n).astype(np.uint8)
-    if forms.SLICE < 100:
+    if tuning.COUNTED_ROWS < 100:
         scores, codes = scores[:3000], codes[:3000]
         n = 3000
     whole = DyadicHistogram(max_cells, 2)
@@ -402,7 +391,7 @@ WEIGHT_SHAPES = {
 @pytest.mark.parametrize(("weights", "max_cells"), some(product(WEIGHT_SHAPES, [64, 5000])))
 def test_many_weighted_rows_in_any_batches(weights, max_cells, sizes):
     rng = np.random.default_rng(4)
-    n = 3000 if forms.SLICE < 100 else 150_000
+    n = 3000 if tuning.COUNTED_ROWS < 100 else 150_000
     scores, codes = rng.normal(0, 3, n), rng.integers(0, 2, n).astype(np.uint8)
     weight = WEIGHT_SHAPES[weights](rng, n)
     weight[::3] = 1.0  # which counts as no weight where a whole batch has it
@@ -489,7 +478,7 @@ def test_sorted_rows_keep_their_codes(rows, cut):
 )
 def test_a_failure_on_the_way_changes_nothing(place, monkeypatch):
     rng = np.random.default_rng(1)
-    n = 400 if forms.SLICE < 100 else 200_000
+    n = 400 if tuning.COUNTED_ROWS < 100 else 200_000
     scores, codes = rng.random(n), rng.integers(0, 2, n).astype(np.uint8)
     h = DyadicHistogram(100, 2)
     h.add(scores[: n // 2], codes[: n // 2])

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from streammetrics.core.layout import SLICE
-from streammetrics.core.staging import STAGED
+from streammetrics.core import tuning
 from streammetrics.testing.states import broken_states
 
 RNG = np.random.default_rng(0)
@@ -125,7 +124,7 @@ def test_readers_lose_no_row_and_see_a_state_that_was(read):
     assert metric.to_bytes() == alone.to_bytes()
 
 
-SIZES = {"rows": 1, "staged": 64, "at once": STAGED + 2, "slices": SLICE}
+SIZES = {"rows": 1, "staged": 64, "at once": tuning.STAGED_ROWS + 2, "slices": tuning.BATCH_ROWS}
 
 
 @pytest.mark.parametrize("sizes", [list(SIZES), *([name] for name in SIZES)], ids="-".join)
@@ -141,7 +140,7 @@ def test_writers_of_batches_of_any_size_lose_nothing(sizes):
 @pytest.mark.long
 def test_a_long_time_of_everything_at_once():
     metric, done = suite().update(**batch(40)), []
-    sizes = [2, 16, 128, 1_024, STAGED + 2, SLICE + 2]
+    sizes = [2, 16, 128, 1_024, tuning.STAGED_ROWS + 2, tuning.BATCH_ROWS + 2]
     batches = [[batch(RNG.choice(sizes), 1_000 * k + i) for i in range(60)] for k in range(4)]
 
     def reader():

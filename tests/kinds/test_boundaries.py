@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-import sys
 import tracemalloc
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,26 +12,27 @@ from oracles.table import thinned
 
 import streammetrics as sm
 from kinds.rows import FIRST, plain_rows, repeated, with_parameters
+from streammetrics.core import tuning
 
-sys.path.append(str(Path(__file__).parents[1] / "mutation"))
-from tuning import TUNING
-
-for info in pkgutil.walk_packages(sm.__path__, "streammetrics."):
-    if info.name.startswith(("streammetrics.core", "streammetrics.statistics")):
-        importlib.import_module(info.name)
+LITTLE = {
+    "BATCH_ROWS": 7, "STAGED_ROWS": 16, "STAGED_LEAST": 1, "SHORT_COLUMN": 2, "STRING_ROWS": 4,
+    "NEAR_LABELS": 2, "KNOWN_LAYOUTS": 2, "KNOWN_OPENINGS": 2, "OPENING_CHARACTERS": 64,
+    "FEW_ROWS": 2, "WIDE_ROWS": 2, "CLUSTER_ELEMENTS": 16, "DIGIT_ROWS": 3, "PENDING_ADDITIONS": 2,
+    "PENDING_PARTS": 1, "INTEGER_ROWS": 8, "KEPT_PRODUCTS": 2, "KEPT_BUFFERS": 2, "KEY_ROWS": 8,
+    "CELLS_READ": 4, "COUNTED_ROWS": 8, "PASS_ROWS": 4, "JOINED_ROWS": 4, "UNITED_HISTOGRAMS": 2,
+    "INDEXED_HISTOGRAMS": 5, "DENSE_CELLS": 2, "RANKED_ROWS": 8, "PENDING_RANKINGS": 8,
+    "GRID_ENTRIES": 16, "COMPARED_ENTRIES": 2, "CENTROID_DISTANCES": 16, "DISTANCE_ROWS": 4,
+    "ALONE_PRODUCTS": 32, "THIN_ROWS": 2, "MEAN_DISTANCES": 8, "HASHED_COORDINATES": 8,
+}  # fmt: skip
 
 
 @pytest.fixture
 def little_sizes(monkeypatch):
-    """Return what sets the sizes, in their modules and wherever they were imported."""
+    """Return what sets the sizes."""
 
     def set_all():
-        for room, sizes in TUNING.items():
-            for name, size in sizes.items():
-                value = getattr(sys.modules[f"streammetrics.{room}"], name)
-                for module in [m for k, m in sys.modules.items() if k.startswith("streammetrics.")]:
-                    if vars(module).get(name) is value:
-                        monkeypatch.setattr(module, name, size)
+        for name, size in LITTLE.items():
+            monkeypatch.setattr(tuning, name, size)
 
     return set_all
 

@@ -5,10 +5,9 @@
 All tests are collected once. Each mutant is put in place of the functions that it changes, in a
 process forked from there, and runs the tests of its room, then those of states, kinds and oracles;
 other tests may notice more. The seed draws the places. A mutant that no test notices is listed;
-`equivalent.toml` has those that compute the same, each with its reason, and `tuning.py` the numbers
-of which none are made. A control without a change has to pass; a mutant that takes four times the
-processor's time that it took counts as noticed, and how many did is told. Fails where fewer than
-95 % die.
+`equivalent.toml` has those that compute the same, each with its reason. A control without a change
+has to pass; a mutant that takes four times the processor's time that it took counts as noticed,
+and how many did is told. Fails where fewer than 95 % die.
 """
 
 from __future__ import annotations

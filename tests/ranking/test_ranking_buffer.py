@@ -12,9 +12,9 @@ from kinds.rows import statistics_of
 from thinning import some
 
 import streammetrics as sm
+from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError
 from streammetrics.metrics.ranking import view
-from streammetrics.statistics.rankings import held, order
 from streammetrics.statistics.rankings.buffer import RankingBuffer
 from streammetrics.testing import check_laws
 
@@ -52,12 +52,10 @@ def pieces(draw):
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @given(rows=pieces(), pending=st.sampled_from([1, 5, 1 << 20]), block=st.sampled_from([2, 1 << 20]))
 def test_laws_hold_whenever_rows_are_put_in_order(metric, rows, pending, block):
-    before = held._PENDING, order._BLOCK
-    try:
-        held._PENDING, order._BLOCK = pending, block
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "PENDING_RANKINGS", pending)
+        patch.setattr(tuning, "RANKED_ROWS", block)
         check_laws(metric, rows, trials=1)
-    finally:
-        held._PENDING, order._BLOCK = before
 
 
 def large(n_queries, each, seed=0, named=False):
@@ -74,7 +72,7 @@ def large(n_queries, each, seed=0, named=False):
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("metric", [sm.NDCG(k=3), sm.MRR(), sm.MAP()], ids=repr)
 def test_large_batches_in_any_order_give_the_same_bytes(metric, named, monkeypatch):
-    monkeypatch.setattr(held, "_PENDING", 40_000)
+    monkeypatch.setattr(tuning, "PENDING_RANKINGS", 40_000)
     rows = large(900, 200, named=named)
     expected = metric.copy().update(**rows)
     n = len(rows["query"])

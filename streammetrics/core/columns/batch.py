@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.columns.positions import by_row, refuse_one_hot
@@ -23,7 +24,6 @@ WEIGHT = "sample_weight"
 MAX_NDIM = 32  # of a column before it is brought to rows
 _FLOAT64 = np.dtype(np.float64)
 _LONG = frozenset(c for c in np.typecodes["AllInteger"] if np.dtype(c).itemsize == 8)
-_SHORT = 1024
 
 
 @dataclass(slots=True)  # never changed, but a frozen one is three times as slow to make
@@ -226,6 +226,6 @@ def extent(values: NDArray[Any]) -> tuple[float, float]:
     if values.size == 0:
         return math.inf, -math.inf
     flat = values if values.ndim == 1 else values.reshape(-1)
-    if flat.size <= _SHORT:  # a nan is both to these, cheaper to call; the others a value
+    if flat.size <= tuning.SHORT_COLUMN:  # cheaper to call; a nan is both extremes to these as well
         return flat.item(flat.argmin()), flat.item(flat.argmax())
     return float(np.minimum.reduce(flat)), float(np.maximum.reduce(flat))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core import tuning
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
     Coded = tuple[NDArray[np.intp], list[str]]
 
-_BLOCK = 1 << 14  # rows compared at once, so that the gathered copies stay in cache
 _MULTIPLIER = 0x9E3779B97F4A7C15  # 2**64 / golden ratio, odd
 
 
@@ -49,8 +50,8 @@ def code_fixed(array: NDArray[np.str_]) -> Coded:
     points = array.view(np.uint32).reshape(len(array), width)
     powers = np.multiply.accumulate(np.full(width, _MULTIPLIER, np.uint64))
     codes, first = group(np.einsum("ij,j->i", points, powers))
-    for start in range(0, len(array), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for start in range(0, len(array), tuning.STRING_ROWS):
+        block = slice(start, start + tuning.STRING_ROWS)
         if not np.array_equal(points[first[codes[block]]], points[block]):
             return code_objects(array.tolist())
     return recode(codes, array[first].tolist())

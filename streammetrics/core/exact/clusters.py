@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.exact.digits import Totals
 from streammetrics.core.exact.sums import ExactSum
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_ELEMENTS = 1 << 15  # of a block: its folds stay in cache
-_MIN_ROWS = 64  # of a block of wide rows
 _DOT = 1 << 13  # elements of a dot product for which BLAS does not start threads
 _FOLDS = 6  # more than ordinary data needs
 _LOW, _HIGH = 2.0**-300, 2.0**400  # largest magnitudes whose folds have normal squares
@@ -55,7 +54,7 @@ class _Work:
         narrow = np.uint16 if size <= 1 << 16 else np.intp  # radix sort takes 16 bits
         self._order = np.argsort(codes.astype(narrow), kind="stable")
         self._codes = codes[self._order]
-        self._rows = min(max(_MIN_ROWS, _ELEMENTS // width), n)
+        self._rows = min(max(tuning.WIDE_ROWS, tuning.CLUSTER_ELEMENTS // width), n)
         # One bit fewer than products need, so that two folds together can be added as well.
         bits = (52 - (self._rows * width - 1).bit_length()) // 2
         # A fold leaves half a unit at most, so the next one's top is one below.

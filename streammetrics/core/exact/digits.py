@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from streammetrics.core import tuning
+
 Floats: TypeAlias = NDArray[np.float64]
 Digits: TypeAlias = NDArray[np.int64]
 
@@ -22,12 +24,8 @@ MASK = np.int64(0xFFFFFFFF)
 # The lowest and the highest bit that sums of weight * x * y of doubles can have, with room
 # for 2**160 rows; a state beyond them was not written by us.
 LOWEST, HIGHEST = -3232, 3232
-# Each addition to a part is below 2**54, so this many cannot overflow int64.
-_MAX_ADDITIONS = 256
-_MAX_PARTS = 8
 _MAX_REACHED = 1 << 61
 _SHORT = 3  # digits that need only a few operations to be rounded
-_ROWS = 1 << 13  # rows of a table worked on at a time, so that they stay in the cache
 
 
 def canonical(digits: Digits, exponent: int) -> tuple[Digits, int]:
@@ -50,16 +48,16 @@ def _canonical(columns: Sequence[Digits], rows: int, exponent: int) -> tuple[Dig
         if 0 < widest <= len(columns):  # the columns above, which repeat its sign, are left out
             work[-1] -= (work[-1] >> 31) << 32
         for place, column in enumerate(work):  # three times as fast as all of them transposed
-            form[start : start + _ROWS, place] = column
-        start += _ROWS
+            form[start : start + tuning.DIGIT_ROWS, place] = column
+        start += tuning.DIGIT_ROWS
     return frozen(form), exponent + 32 * lowest if widest else 0
 
 
 def _carried(columns: Sequence[Digits], start: int) -> Digits:
     """Digits of a few rows, by column, in ``[0, 2**32)`` but for one more, the sign's."""
-    work = np.zeros((len(columns) + 1, min(_ROWS, columns[0].size - start)), np.int64)
+    work = np.zeros((len(columns) + 1, min(tuning.DIGIT_ROWS, columns[0].size - start)), np.int64)
     for place, column in enumerate(columns):
-        work[place] += column[start : start + _ROWS]
+        work[place] += column[start : start + tuning.DIGIT_ROWS]
         np.right_shift(work[place], 32, out=work[place + 1])
         work[place] &= MASK
     return work
@@ -159,8 +157,9 @@ def rounded(digits: Digits, exponent: int) -> Floats:
     rows, width = digits.shape
     result = np.zeros(rows)
     normal = exponent >= -1074 and exponent + 32 * max(width, _SHORT) <= 1023
-    for start in range(0, rows if width else 0, _ROWS):
-        block, out = digits[start : start + _ROWS], result[start : start + _ROWS]
+    for start in range(0, rows if width else 0, tuning.DIGIT_ROWS):
+        part = slice(start, start + tuning.DIGIT_ROWS)
+        block, out = digits[part], result[part]
         if not normal or (width > _SHORT and block[:, -1].min() < 0):
             out[:] = _rounded(block, exponent)
             continue
@@ -253,7 +252,7 @@ class Totals:
         else:
             self._parts[at] = whole
         self._additions += 1
-        if self._additions >= _MAX_ADDITIONS or len(self._parts) > _MAX_PARTS:
+        if self._additions >= tuning.PENDING_ADDITIONS or len(self._parts) > tuning.PENDING_PARTS:
             self._flush()
 
     def add_integer(self, value: int, unit: int) -> None:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 MANY = 1 << 15  # rows of few groups from which blocks in the cache are quicker
 _HEAVIEST = 2.0**30
 _SHORTEST = 16  # bits of a fold
-FEW = 128  # rows up to which this is faster, twice to four times
 
 
 def few_sum(values: NDArray[Any]) -> tuple[int, int]:

@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streammetrics.core import tuning
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.digits import Floats
 
 BLOCK = 2**15  # elements of a block: a few buffers of 256 KiB stay in the cache
 _PIECE = 2**13  # elements of a dot product: OpenBLAS starts threads from 10 000
-_KEPT_BUFFERS = 24
 
 # Folds are taken where units and products of two units are normal numbers.
 LOW, HIGH = -440, 480
@@ -75,7 +75,7 @@ class Workspace:
     def __exit__(self, *_: object) -> None:
         self.reset()
         if self._elements == BLOCK:
-            self._local.free = self._free[:_KEPT_BUFFERS]
+            self._local.free = self._free[: tuning.KEPT_BUFFERS]
 
     def take(self, shape: tuple[int, ...]) -> Floats:
         """An uninitialised array, valid until the next reset."""

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core import tuning
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
 
 _BITS = 21  # of three parts of an int64: sums of a million products of parts fit in 64 bits
-_BLOCK = 1 << 20
 
 
 def exact_dot(a: Ints, b: Ints) -> int:
@@ -23,8 +24,8 @@ def exact_dot(a: Ints, b: Ints) -> int:
     if a.size * largest_a * largest_b < 1 << 63:
         return int(a @ b)
     total = 0
-    for start in range(0, a.size, _BLOCK):
-        lefts, rights = (_parts(side[start : start + _BLOCK]) for side in (a, b))
+    for start in range(0, a.size, tuning.INTEGER_ROWS):
+        lefts, rights = (_parts(side[start : start + tuning.INTEGER_ROWS]) for side in (a, b))
         for i, left in enumerate(lefts):
             for j, right in enumerate(rights):
                 total += int(np.dot(left, right)) << _BITS * (i + j)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streammetrics.core import tuning
 from streammetrics.core.exact.digits import Floats, Totals
 from streammetrics.core.exact.folds import (
     HIGH,
@@ -27,7 +28,6 @@ from streammetrics.core.exact.folds import (
 
 STACKED_BLOCK = 2**15  # rows of a block whose folds are kept, several to a column
 PIECE = 2**13  # rows of one product of matrices at most: more bits are left for the folds
-_KEPT_ROWS = 24
 _GEMM_WORK = 2**19  # multiplications of one call, few enough not to wake the threads of BLAS
 _MAX_ADDITIONS = 512  # of integers up to 2**53 that cannot overflow int64
 
@@ -51,7 +51,7 @@ class Stack:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._keep and len(self._table) <= _KEPT_ROWS:
+        if self._keep and len(self._table) <= tuning.KEPT_PRODUCTS:
             self._local.table = self._table
 
     def _free(self, rows: int, count: int) -> Floats:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streammetrics.core import tuning
 from streammetrics.core.exact.digits import Floats, Totals
 from streammetrics.core.exact.folds import (
     BLOCK,
@@ -26,8 +27,6 @@ from streammetrics.core.exact.folds import (
     terms,
 )
 from streammetrics.core.exact.products import PIECE, STACKED_BLOCK, Layout, Products, Stack
-
-_MIN_ROWS = 64  # of a block of wide rows
 
 _ONES = np.ones(BLOCK)
 _ONES.flags.writeable = False
@@ -52,7 +51,7 @@ def _blocks(
 ) -> Iterator[tuple[slice, tuple[int, ...], Workspace]]:
     """Slices of the rows with about so many elements each, their shapes, and scratch for them."""
     width = math.prod(shape[1:])
-    step = max(_MIN_ROWS, elements // max(1, width))
+    step = max(tuning.WIDE_ROWS, elements // max(1, width))
     with Workspace(min(step, shape[0]) * width) as work:
         for start in range(0, shape[0] if width else 0, step):
             work.reset()

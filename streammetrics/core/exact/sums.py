@@ -13,10 +13,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.batch import extent
 from streammetrics.core.columns.long import LongNumbers, halves
 from streammetrics.core.exact.digits import Floats, Totals, are_in_range, canonical, frozen
-from streammetrics.core.exact.few import FEW, MANY, DigitColumn, few_groups, few_sum
+from streammetrics.core.exact.few import MANY, DigitColumn, few_groups, few_sum
 from streammetrics.core.exact.numbers import SMALL, ExactNumbers
 from streammetrics.core.exact.reductions import (
     add_groups,
@@ -61,7 +62,7 @@ class ExactSum(ExactNumbers):
         """Sums over axis 0 of ``values`` ``(n, *shape)``, times ``weight`` ``(n,)``."""
         if isinstance(values, LongNumbers):
             return cls.of(values.head, weight) + cls.of(values.tail, weight)
-        if weight is None and values.ndim == 1 and 0 < values.size <= FEW:
+        if weight is None and values.ndim == 1 and 0 < values.size <= tuning.FEW_ROWS:
             return cls.single(*few_sum(values))
         (table,) = tables([values], weight)
         if weight is not None and _are_few(values):
@@ -99,7 +100,7 @@ class ExactSum(ExactNumbers):
         >>> [total.to_float() for total in ExactSum.of_each(powers, [np.array([1.0, 2.0])], 2)]
         [3.0, 5.0]
         """
-        if len(columns[0]) <= FEW or any(
+        if len(columns[0]) <= tuning.FEW_ROWS or any(
             column.ndim > 1 or isinstance(column, LongNumbers) for column in columns
         ):
             return [cls.of(values) for values in terms(*columns)]
@@ -225,4 +226,4 @@ class ExactSum(ExactNumbers):
 
 
 def _are_few(column: NDArray[Any]) -> bool:
-    return column.ndim == 1 and 0 < column.size <= FEW
+    return column.ndim == 1 and 0 < column.size <= tuning.FEW_ROWS

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.state.arrays import take_array
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     Labelled = tuple[NDArray[Any], NDArray[np.intp]]  # sorted labels, and places among them
 
-_NEAR = 1 << 16  # integers this near to each other are placed by subtraction
-
 
 def coded_labels(column: Column) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return each row's place among labels, in order, some of which may not occur."""
@@ -28,7 +27,7 @@ def coded_labels(column: Column) -> tuple[NDArray[np.int64], NDArray[Any]]:
     if column.vocabulary is not None:
         return values.astype(np.int64, copy=False), column.vocabulary
     low, high = int(values.min()), int(values.max())
-    if high - low < _NEAR:
+    if high - low < tuning.NEAR_LABELS:
         # Subtracting low first in the values' own type could overflow it.
         places = values.astype(np.int64, copy=False) if low == 0 else values.astype(np.int64) - low
         return places, np.arange(low, high + 1, dtype=np.int64)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.exact.digits import rounded
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.histograms.keys import (
-    BLOCK,
     INT32_LEVEL,
     MAX_LEVEL,
     cell_edges,
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from streammetrics.core.histograms.keys import Floats
 
-READ = 1 << 16  # cells read at a time
 INTEGER_LIMIT = 1 << 53  # integers with a sum below are counts, and doubles as well
 
 
@@ -112,8 +111,8 @@ class Cells(NamedTuple):
 
     def blocks(self) -> Iterator[CellBlock]:
         """What the cells hold, in blocks."""
-        for start in range(0, self.ids.size, READ):
-            part = slice(start, start + READ)
+        for start in range(0, self.ids.size, tuning.CELLS_READ):
+            part = slice(start, start + tuning.CELLS_READ)
             scores = low = high = self.scores[part]
             single = ~np.isnan(scores)
             if self.level:
@@ -187,8 +186,8 @@ def fitting_level(ids: NDArray[Any], level: int, max_cells: int) -> int:
     if 1 + np.count_nonzero(ids[1:] != ids[:-1]) <= max_cells:
         return level
     lengths = np.zeros(MAX_LEVEL + 1, np.int64)
-    for start in range(0, ids.size - 1, BLOCK):
-        block = ids[start : start + BLOCK + 1]
+    for start in range(0, ids.size - 1, tuning.KEY_ROWS):
+        block = ids[start : start + tuning.KEY_ROWS + 1]
         block = block.astype(np.int64) if level else cell_ids(block, 1)
         # Neighbours part at every shift below the length of what differs between them. Clearing
         # the second highest bit keeps the conversion to float64 from rounding up.

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.histograms.cells import READ, Cells, narrow_counts, narrow_ids, runs_of
+from streammetrics.core.histograms.cells import Cells, narrow_counts, narrow_ids, runs_of
 from streammetrics.core.histograms.keys import cell_edges, cell_ids
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def counted_parts(rows: ScoredRows, level: int, classes: int) -> Iterator[Cells]
     """
     start, size = 0, rows.scores.size
     while start < size:
-        stop = start + READ
+        stop = start + tuning.CELLS_READ
         if stop < size:  # do not cut through a cell
             edge = rows.scores[stop - 1 : stop]
             if level:

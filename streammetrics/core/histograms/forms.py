@@ -17,18 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.histograms.cells import Cells, fitting_level
 from streammetrics.core.histograms.counting import counted
 from streammetrics.core.histograms.keys import ScoredRows, sorted_rows
 from streammetrics.core.histograms.lookup import CellIndex, Tally, placed, tallied
 from streammetrics.core.histograms.merging import merged
-from streammetrics.core.histograms.waiting import SMALL, appended, gathered, parts, size_of
+from streammetrics.core.histograms.waiting import appended, gathered, parts, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-SLICE = 1 << 20  # rows counted at a time: bounds the scratch memory of an add
-FEWEST = 1 << 16  # rows worth a pass over the cells
 
 
 class Limits(NamedTuple):
@@ -40,12 +38,12 @@ class Limits(NamedTuple):
     @property
     def first(self) -> int:
         """Rows that wait before there are cells: twice the budget shows the level in one sort."""
-        return max(FEWEST, 2 * self.max_cells)
+        return max(tuning.PASS_ROWS, 2 * self.max_cells)
 
     @property
     def batch(self) -> int:
         """Rows that are counted at a time."""
-        return max(FEWEST, min(16 * self.max_cells, SLICE), self.max_cells)
+        return max(tuning.PASS_ROWS, min(16 * self.max_cells, tuning.COUNTED_ROWS), self.max_cells)
 
 
 class Run(NamedTuple):
@@ -96,10 +94,10 @@ def taking(form: Form, rows: ScoredRows, limits: Limits) -> Form:
     size = rows.scores.size
     if isinstance(form, Run):
         form = Sorting(Cells.empty(limits.classes), (form.rows,))
-    if isinstance(form, Placing) and size >= SMALL:
+    if isinstance(form, Placing) and size >= tuning.JOINED_ROWS:
         return _placed(form, [rows], limits)
     fresh = not form.waiting and not form.cells.ids.size
-    if fresh and rows.weight is None and FEWEST <= size <= limits.max_cells:
+    if fresh and rows.weight is None and tuning.PASS_ROWS <= size <= limits.max_cells:
         return Run(sorted_rows([rows]))
     if size_of(form.waiting) + size > _room(form, limits):
         return _counted(form._replace(waiting=()), (*form.waiting, rows), limits)
@@ -150,7 +148,7 @@ def _room(form: Sorting | Placing, limits: Limits) -> int:
     if not form.cells.ids.size:
         return limits.first
     if form.cells.level and not (isinstance(form, Sorting) and form.scattered):
-        return max(FEWEST, form.cells.ids.size // 4)
+        return max(tuning.PASS_ROWS, form.cells.ids.size // 4)
     return limits.batch
 
 
@@ -160,7 +158,7 @@ def _counted(
     """Find the cells of rows, or make them."""
     first = limits.batch if form.cells.level else limits.first  # later rows mostly have cells
     total = size_of(waiting)
-    first = total if total <= first + FEWEST else first
+    first = total if total <= first + tuning.PASS_ROWS else first
     for chunks in parts(waiting, first, limits.batch):
         worthwhile = 4 * size_of(chunks) >= form.cells.ids.size
         if isinstance(form, Sorting) and form.cells.level and worthwhile and not form.scattered:
@@ -185,9 +183,9 @@ def _placed(form: Placing, chunks: Sequence[ScoredRows], limits: Limits) -> Sort
         form = form._replace(unplaced=appended(form.unplaced, unplaced))
     # To count weights costs a pass over all digits of the cells, and one over counts is cheap.
     passes = 4 if chunks[0].weight is not None else 1
-    if tally.size > max(8 * FEWEST, passes * form.cells.ids.size):
+    if tally.size > max(8 * tuning.PASS_ROWS, passes * form.cells.ids.size):
         form = _without_tally(form)
-    if size_of(form.unplaced) > max(FEWEST, form.cells.ids.size // 2):
+    if size_of(form.unplaced) > max(tuning.PASS_ROWS, form.cells.ids.size // 2):
         return _inserted(form, (), limits)
     return form
 

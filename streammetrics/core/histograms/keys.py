@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Codes = NDArray[np.uint8]
 
-BLOCK = 1 << 15  # rows worked on at a time, so that scratch stays in the cache
 FEW = 1 << 12  # rows of which positions are sorted at less cost than it takes to pack them
 MAX_LEVEL = 64  # two cells: the negative scores and the others
 INT32_LEVEL = 33  # from this level on every cell id fits 32 bits
@@ -75,10 +76,10 @@ def write_cell_ids(scores: Floats, level: int, out: Ints, spare: Ints) -> None:
 def cell_ids(scores: Floats, level: int) -> Ints:
     """Cell ids at a level >= 1 of scores (n,), in the order of the scores."""
     ids = np.empty(scores.size, np.int64)
-    spare = np.empty(min(BLOCK, scores.size), np.int64)
-    for start in range(0, scores.size, BLOCK):
-        block = scores[start : start + BLOCK]
-        write_cell_ids(block, level, ids[start : start + BLOCK], spare[: block.size])
+    spare = np.empty(min(tuning.KEY_ROWS, scores.size), np.int64)
+    for start in range(0, scores.size, tuning.KEY_ROWS):
+        block = scores[start : start + tuning.KEY_ROWS]
+        write_cell_ids(block, level, ids[start : start + tuning.KEY_ROWS], spare[: block.size])
     return ids
 
 
@@ -157,8 +158,8 @@ class ScoredRows(NamedTuple):
 def blocks(chunks: Sequence[ScoredRows]) -> Iterator[ScoredRows]:
     """All rows in views small enough for the cache."""
     for rows in chunks:
-        for start in range(0, rows.scores.size, BLOCK):
-            yield rows.part(slice(start, start + BLOCK))
+        for start in range(0, rows.scores.size, tuning.KEY_ROWS):
+            yield rows.part(slice(start, start + tuning.KEY_ROWS))
 
 
 def concatenated(chunks: Sequence[ScoredRows]) -> ScoredRows:
@@ -207,9 +208,9 @@ def sorted_rows(chunks: Sequence[ScoredRows]) -> ScoredRows:
         start += keys.size
     packed.sort()
     codes = np.empty(packed.size, np.uint8)
-    for first in range(0, packed.size, BLOCK):
-        keys = packed[first : first + BLOCK]
-        np.bitwise_and(keys, 1, out=codes[first : first + BLOCK], casting="unsafe")
+    for first in range(0, packed.size, tuning.KEY_ROWS):
+        keys = packed[first : first + tuning.KEY_ROWS]
+        np.bitwise_and(keys, 1, out=codes[first : first + tuning.KEY_ROWS], casting="unsafe")
         keys >>= 1
         if gap:
             keys += np.sign(keys) * gap

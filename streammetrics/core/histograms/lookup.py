@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.histograms.cells import Cells, count_dtype, exact_mass
 from streammetrics.core.histograms.keys import (
-    BLOCK,
     ScoredRows,
     blocks,
     concatenated,
@@ -50,11 +50,11 @@ class CellIndex:
             self._pages[pages - self._base] = np.arange(1, pages.size + 1) << bits
             size = (pages.size + 1) << bits
         self._entries = np.full(size, ~NOWHERE, np.int32)
-        for start in range(0, cells.ids.size, BLOCK):
-            ids = cells.ids[start : start + BLOCK].astype(np.int64)
+        for start in range(0, cells.ids.size, tuning.KEY_ROWS):
+            ids = cells.ids[start : start + tuning.KEY_ROWS].astype(np.int64)
             self._locate(ids, np.empty_like(ids))
             entries = np.arange(start, start + ids.size, dtype=np.int32) * cells.classes
-            mixed = np.isnan(cells.scores[start : start + BLOCK])
+            mixed = np.isnan(cells.scores[start : start + tuning.KEY_ROWS])
             self._entries[ids] = np.where(mixed, entries, ~entries)
 
     @classmethod
@@ -62,11 +62,11 @@ class CellIndex:
         """Index of cells of a level >= 1, or None where they are too scattered for one."""
         size = cells.ids.size
         span = int(cells.ids[-1]) - int(cells.ids[0])
-        room = 4 * size + BLOCK
+        room = 4 * size + tuning.KEY_ROWS
         if span + 3 <= room:
             return cls(cells, 0)
         for bits in _PAGE_BITS:
-            if span >> bits <= max(size, BLOCK):
+            if span >> bits <= max(size, tuning.KEY_ROWS):
                 pages = cells.ids >> bits
                 occupied = 1 + int(np.count_nonzero(pages[1:] != pages[:-1]))
                 if occupied << bits <= room:
@@ -136,7 +136,7 @@ def placed(
 
     Either all chunks have weights or none has.
     """
-    scratch = np.empty((2, BLOCK), np.int64)
+    scratch = np.empty((2, tuning.KEY_ROWS), np.int64)
     places = np.empty(sum(rows.scores.size for rows in chunks), np.int32)
     unplaced, mixed, size = [chunks[0].part(_NONE)], [np.empty(0, np.int32)], 0
     beyond = cells.ids.size * cells.classes
@@ -199,8 +199,8 @@ def _counted(cells: Cells, tally: Tally, dtype: type[np.integer[Any]]) -> NDArra
     counts[:size] = np.asarray(cells.mass).ravel()
     one = counts.dtype.type(1)  # an operand of another type would take a slower path
     for places in tally.places:
-        for start in range(0, places.size, BLOCK):
-            np.add.at(counts, places[start : start + BLOCK].astype(np.intp), one)
+        for start in range(0, places.size, tuning.KEY_ROWS):
+            np.add.at(counts, places[start : start + tuning.KEY_ROWS].astype(np.intp), one)
     return counts[:size].reshape(-1, cells.classes)
 
 
@@ -214,9 +214,9 @@ def _weighed(cells: Cells, tally: Tally) -> ExactSum:
 def _blocks(tally: Tally, size: int) -> Iterator[tuple[NDArray[np.intp], Floats | None]]:
     """Places below ``size`` and weights of the rows."""
     for places, weight in zip(tally.places, tally.weights, strict=True):
-        for start in range(0, places.size, BLOCK):
-            index = places[start : start + BLOCK].astype(np.intp)
-            block = None if weight is None else weight[start : start + BLOCK]
+        for start in range(0, places.size, tuning.KEY_ROWS):
+            index = places[start : start + tuning.KEY_ROWS].astype(np.intp)
+            block = None if weight is None else weight[start : start + tuning.KEY_ROWS]
             if index.max() >= size:
                 known = index < size
                 index, block = index[known], None if block is None else block[known]

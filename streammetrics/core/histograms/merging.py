@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.histograms.cells import (
     Cells,
@@ -17,7 +18,6 @@ from streammetrics.core.histograms.cells import (
     fitting_level,
     runs_of,
 )
-from streammetrics.core.histograms.keys import BLOCK
 from streammetrics.core.histograms.lookup import NOWHERE, CellIndex
 
 if TYPE_CHECKING:
@@ -25,22 +25,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_UNITED = 4  # histograms whose cells are sorted together: more would leave the cache
-_AHEAD = 64  # histograms that an index is made for: worth it, and soon looked over
-
 
 def merged(cells: Cells, others: Sequence[Cells], max_cells: int) -> Cells:
     """The rows of all at the lowest level that needs at most ``max_cells`` cells."""
     start = 0
     while start < len(others):
-        rest = others[start : start + _AHEAD]
+        rest = others[start : start + tuning.INDEXED_HISTOGRAMS]
         plain = _plain(cells, rest)
-        worthwhile = len(plain) > _UNITED
+        worthwhile = len(plain) > tuning.UNITED_HISTOGRAMS
         dtype = count_dtype(cells.mass, *(c.mass for c in plain)) if worthwhile else None
         index = CellIndex.of(cells) if dtype else None
         if index is None:
-            cells = _union([cells, *rest[:_UNITED]], max_cells)
-            start += _UNITED
+            cells = _union([cells, *rest[: tuning.UNITED_HISTOGRAMS]], max_cells)
+            start += tuning.UNITED_HISTOGRAMS
         else:
             found = _Lookups(cells, index, plain, dtype)
             start += found.taken
@@ -92,7 +89,7 @@ def _joined(every: Sequence[Cells], dtype: type[np.integer[Any]]) -> Cells:
 def _aligned(every: Sequence[Cells]) -> Iterator[list[Cells]]:
     """Parts of all cells that begin and end at the same ids, and are worth a sort in the cache."""
     largest = max((cells.ids for cells in every), key=len)
-    edges = largest[BLOCK::BLOCK]
+    edges = largest[tuning.KEY_ROWS :: tuning.KEY_ROWS]
     cuts = [[0, *np.searchsorted(cells.ids, edges).tolist(), None] for cells in every]
     for index in range(edges.size + 1):
         yield [
@@ -160,9 +157,9 @@ class _Lookups:
         self._columns = list(columns_of(counts, dtype))
         waiting = 0
         for self.taken, other in enumerate(others, 1):
-            for start in range(0, other.ids.size, BLOCK):
-                waiting += self._add(other.part(slice(start, start + BLOCK)), dtype)
-            if waiting > max(BLOCK, size // 2):
+            for start in range(0, other.ids.size, tuning.KEY_ROWS):
+                waiting += self._add(other.part(slice(start, start + tuning.KEY_ROWS)), dtype)
+            if waiting > max(tuning.KEY_ROWS, size // 2):
                 break
         self.cells = cells._replace(scores=self._scores, mass=counts[:size])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streammetrics.core import tuning
 from streammetrics.core.chunks import piled
 from streammetrics.core.histograms.keys import ScoredRows, concatenated
 
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-SMALL = 1 << 14  # rows of a chunk worth joining to the next
 MANY = 64  # chunks that merged histograms may wait in
 
 
@@ -25,7 +25,7 @@ def appended(chunks: tuple[ScoredRows, ...], last: ScoredRows) -> tuple[ScoredRo
     first = len(chunks)
     while first and (chunks[first - 1].weight is None) == (last.weight is None):
         first -= 1
-    alike = piled(chunks[first:], last, size=_size, join=concatenated, small=SMALL)
+    alike = piled(chunks[first:], last, size=_size, join=concatenated, small=tuning.JOINED_ROWS)
     return (*chunks[:first], *alike)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.labels import Labels, label_codes
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 LARGEST = 1e150  # coordinates whose squared differences are finite
-_BLOCK = 1 << 15  # squared distances at a time, so that they stay in cache
 
 
 class CentroidSums(Statistic):
@@ -60,7 +60,8 @@ class CentroidSums(Statistic):
 
     def _values(self, points: Floats, codes: NDArray[np.intp], centroids: Floats) -> Floats:
         values = np.empty(len(points))
-        step = max(1, _BLOCK // (1 if self.value == "distance" else len(centroids)))
+        width = 1 if self.value == "distance" else len(centroids)
+        step = max(1, tuning.CENTROID_DISTANCES // width)
         for start in range(0, len(points), step):
             rows = slice(start, start + step)
             columns = np.ascontiguousarray(points[rows].T)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,12 +22,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Codes = NDArray[np.intp]
 
-_ROWS = 256  # of a block, so that a tile of two has 512 KB
-_ALONE = (
-    1 << 18
-)  # multiplications up to which BLAS does not start threads, which wait for each other
-_THIN = 8  # rows below which such a small product is slow
-_MEANS = 1 << 23  # entries of the table of mean distances held at a time
 _CLOSE = 1e-9  # relative; squared distances in a tile are nearer than that to the true ones
 _LOST = 2.0**-10  # part of |x|^2 + |y|^2 below which a squared distance has lost ten bits
 
@@ -64,22 +60,25 @@ class _Block:
         centred = self.points - self._origin
         self._norms = np.einsum("ij,ij->i", centred, centred)
         width = centred.shape[1] + 2
-        left = np.zeros((_ROWS, width))
+        left = np.zeros((tuning.DISTANCE_ROWS, width))
         left[: len(centred), :-2] = -2.0 * centred
         left[: len(centred), -2] = self._norms
         left[: len(centred), -1] = 1.0
         # A product so small that threads cost more than they save is made of smaller ones.
-        alone = 1 << (max(_ALONE // (_ROWS * width), 1).bit_length() - 1)
-        self._left = left.reshape(-1, min(alone, _ROWS) if alone >= _THIN else _ROWS, width)
+        size = tuning.DISTANCE_ROWS
+        alone = 1 << (max(tuning.ALONE_PRODUCTS // (size * width), 1).bit_length() - 1)
+        height = min(alone, size) if alone >= tuning.THIN_ROWS else size
+        self._left = left.reshape(-1, height, width)
 
     def squared(self, other: _Block, out: Floats) -> Floats:
         """Return the squared distances from these points to those of another block."""
         theirs = other.points - self._origin
         norms = np.einsum("ij,ij->i", theirs, theirs)
         right = np.column_stack([theirs, np.ones(len(theirs)), norms])
-        parts = out[: _ROWS * len(theirs)].reshape(*self._left.shape[:2], len(theirs))
+        room = out[: tuning.DISTANCE_ROWS * len(theirs)]
+        parts = room.reshape(*self._left.shape[:2], len(theirs))
         np.matmul(self._left, right.T, out=parts)
-        tile = parts.reshape(_ROWS, len(theirs))[: len(self.points)]
+        tile = parts.reshape(tuning.DISTANCE_ROWS, len(theirs))[: len(self.points)]
         if other is self:
             np.fill_diagonal(tile, np.inf)  # until the others are refined
         if tile.min() < _LOST * (self._norms.max() + norms.max()):
@@ -102,7 +101,7 @@ def _runs(codes: Codes) -> list[tuple[int, int]]:
     bounds = np.flatnonzero(np.diff(codes, prepend=-1, append=-1)).tolist()
     runs = [(0, 0)]
     for start, stop in pairwise(bounds):
-        if stop - runs[-1][0] <= _ROWS:
+        if stop - runs[-1][0] <= tuning.DISTANCE_ROWS:
             runs[-1] = (runs[-1][0], stop)
         else:
             runs.append((start, stop))
@@ -138,11 +137,11 @@ def silhouettes(cloud: Cloud, size: int, *, squared: bool) -> Floats:
     """
     amounts = np.bincount(cloud.codes, cloud.copies, size)
     blocks = [
-        _Members(cloud, slice(first, min(first + _ROWS, stop)))
+        _Members(cloud, slice(first, min(first + tuning.DISTANCE_ROWS, stop)))
         for start, stop in _runs(cloud.codes)
-        for first in range(start, stop, _ROWS)
+        for first in range(start, stop, tuning.DISTANCE_ROWS)
     ]
-    at_once = max(1, _MEANS // (size * _ROWS))
+    at_once = max(1, tuning.MEAN_DISTANCES // (size * tuning.DISTANCE_ROWS))
     values = []
     for first in range(0, len(blocks), at_once):
         sums = _distance_sums(
@@ -157,7 +156,7 @@ def _distance_sums(blocks: list[_Members], chosen: range, size: int, squared: bo
     """Return the sums of distances from the points of the chosen blocks to each cluster."""
     base = blocks[chosen.start].rows.start
     sums = np.zeros((blocks[chosen.stop - 1].rows.stop - base, size))
-    buffer = np.empty(_ROWS * _ROWS)
+    buffer = np.empty(tuning.DISTANCE_ROWS * tuning.DISTANCE_ROWS)
     for place in chosen:
         block = blocks[place]
         mine = sums[block.rows.start - base : block.rows.stop - base]
@@ -226,7 +225,7 @@ class _Balls:
         self._gaps, self._spans = apart - reach - slack, apart + reach + slack
         self._first = self._codes[starts]
         self._last = self._codes[np.add(starts, sizes) - 1]
-        self._buffer = np.empty(_ROWS * _ROWS)
+        self._buffer = np.empty(tuning.DISTANCE_ROWS * tuning.DISTANCE_ROWS)
 
     def by_gap(self) -> Iterator[tuple[int, int, float]]:
         """Yield the pairs of balls with points of two clusters, those that may be closest first."""
@@ -272,7 +271,7 @@ class _Balls:
 
     def _measured(self, left: int, right: int, chosen: NDArray[np.bool_]) -> Floats:
         """Return the distances of some pairs from the differences of their coordinates."""
-        rows, columns = (places[:_ROWS] for places in np.nonzero(chosen))
+        rows, columns = (places[: tuning.DISTANCE_ROWS] for places in np.nonzero(chosen))
         return lengths(self._blocks[left].points[rows] - self._blocks[right].points[columns])
 
 
@@ -282,7 +281,7 @@ def _neighbours(cloud: Cloud) -> tuple[NDArray[np.intp], list[slice]]:
     todo, done = _runs(cloud.codes), []
     while todo:
         start, stop = todo.pop()
-        if stop - start <= _ROWS:
+        if stop - start <= tuning.DISTANCE_ROWS:
             done.append(slice(start, stop))
             continue
         rows = order[start:stop]

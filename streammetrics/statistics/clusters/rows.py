@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-_BLOCK = 1 << 15  # coordinates hashed at a time, so that they stay in cache
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio, odd
 
 
@@ -56,7 +57,7 @@ def point_hashes(points: NDArray[np.float64]) -> NDArray[np.uint64]:
     n, width = points.shape
     factors = _factors(0, width)
     hashes = np.empty(n, np.uint64)
-    step = max(1, _BLOCK // max(width, 1))
+    step = max(1, tuning.HASHED_COORDINATES // max(width, 1))
     for start in range(0, n, step):
         words = np.ascontiguousarray(points[start : start + step]).view(np.uint64)
         # Round numbers have all their bits on top, where a product modulo 2**64 forgets them.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from streammetrics.core.configured import Configured
     from streammetrics.statistics.tables.contingency import ContingencyTable
 
-_DENSE = 1 << 16  # triples counted by direct address: 512 KB of counts stay in cache
 _PACKED = 1 << 20  # labels up to here: a triple of them fits 64 bits
 
 
@@ -145,7 +145,7 @@ def _packed(
     codes: NDArray[Any], size: int, weight: NDArray[np.float64] | None
 ) -> tuple[NDArray[np.int64], tuple[ExactSum, ExactSum]]:
     """Return the distinct codes below size**3, in order, and how much there is of each."""
-    if size**3 > max(_DENSE, 4 * codes.size):
+    if size**3 > max(tuning.DENSE_CELLS, 4 * codes.size):
         distinct, group = np.unique(codes, return_inverse=True)
         return distinct, _amounts(group, len(distinct), weight)
     counts = np.bincount(codes, minlength=size**3)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.chunks import piled
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 MAX_PAIRS = 1 << 20
 _MOST = 1 << 52  # rows; ranks are exact in float64 while there are not twice as many
-_SMALL = 1 << 13  # rows of a chunk worth joining to the next
-_FEWEST = 1 << 16  # rows worth a pass over the cells
 _NAMES = {"level", "x_cells", "x_values", "y_cells", "y_values", "pairs", "counts"}
 
 
@@ -61,13 +60,13 @@ class CountedPairs:
 
     def __init__(self, most: int, form: _Form) -> None:
         self.most, self._form = most, form
-        if form.rows > max(most, _FEWEST):
+        if form.rows > max(most, tuning.PASS_ROWS):
             self.cells()
 
     def taking(self, x: Floats, y: Floats) -> CountedPairs:
         """These pairs and those of rows, whose arrays are kept."""
         cells, waiting, rows = self._form
-        waiting = piled(waiting, (x, y), size=_size, join=_joined, small=_SMALL)
+        waiting = piled(waiting, (x, y), size=_size, join=_joined, small=tuning.JOINED_ROWS)
         return CountedPairs(self.most, _Form(cells, waiting, rows + x.size))
 
     def plus(self, other: CountedPairs) -> CountedPairs:

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.exact.integers import exact_dot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
-
-_GRID = 1 << 17  # entries of a grid worked on at a time, so that they stay in the cache
-_BLOCK = 32  # entries compared each with each: quicker than sorting so few
 
 
 def inversions(ranks: NDArray[np.integer[Any]], counts: Ints | None = None) -> int:
@@ -31,7 +29,7 @@ def inversions(ranks: NDArray[np.integer[Any]], counts: Ints | None = None) -> i
     (2, 15)
     """
     blocks = 1
-    while blocks * _BLOCK < ranks.size:
+    while blocks * tuning.COMPARED_ENTRIES < ranks.size:
         blocks *= 2
     shape = blocks, -(-ranks.size // blocks)
     # Behind all others and larger than they, what fills the last block is in no inversion.
@@ -52,7 +50,7 @@ def grid_inversions(
     """
     total = 0
     above = np.zeros(width, np.int64)  # what earlier rows hold to the right of each column
-    step = max(1, _GRID // max(width, 1))
+    step = max(1, tuning.GRID_ENTRIES // max(width, 1))
     for first in range(0, int(rows[-1]) + 1 if rows.size else 0, step):
         start, stop = np.searchsorted(rows, [first, first + step])
         at = rows[start:stop] - first, columns[start:stop]

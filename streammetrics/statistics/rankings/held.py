@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streammetrics.core import tuning
 from streammetrics.core.chunks import piled
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.fields.field import StateField
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
     from streammetrics.core.configured import Configured
     from streammetrics.statistics.rankings.index import Hashes
-
-_PENDING = 1 << 20  # rows kept unsorted at least, so that sorting is worth its overhead
-_SMALL = 1 << 13  # rows of a pending batch worth joining to the next
 
 
 class _Form(NamedTuple):
@@ -63,10 +61,10 @@ class Ranked:
             if seen_again(seen, hashes):
                 return self._combined([more], distinct=False)
             seen = with_hashes(seen, hashes)
-        waiting = piled(pending, more, size=_rows, join=united_tables, small=_SMALL)
+        waiting = piled(pending, more, size=_rows, join=united_tables, small=tuning.JOINED_ROWS)
         rows += n
         taken = Ranked(self.cut, _Form(table, waiting, rows, seen))
-        if rows >= max(_PENDING, table.rows // 4):
+        if rows >= max(tuning.PENDING_RANKINGS, table.rows // 4):
             return taken._combined([], distinct=True)
         return taken
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core import tuning
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
 
 _MAGNITUDE = np.int64((1 << 63) - 1)
-_BLOCK = 1 << 20  # rows ranked at a time
 Keys: TypeAlias = "NDArray[np.uint64]"
 
 
@@ -50,9 +51,9 @@ def ranked(results: Results, n_queries: int, k: int | None) -> Results:
     with it stay. Queries are taken in blocks, so that scratch memory stays small beside the rows.
     """
     counts = np.bincount(results.query, minlength=n_queries)
-    if len(results.query) <= _BLOCK:
+    if len(results.query) <= tuning.RANKED_ROWS:
         return _ranked(results, counts, 0, k)
-    block = np.cumsum(counts) // _BLOCK
+    block = np.cumsum(counts) // tuning.RANKED_ROWS
     starts = np.append(run_starts(block), n_queries)
     parts = []
     for start, stop in pairwise(starts.tolist()):

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.batch import extent
 from streammetrics.core.columns.long import nearest
 from streammetrics.core.columns.numbers import Numbers
-from streammetrics.core.exact.few import FEW
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.statistics.sums.moments import ExactSums
 from streammetrics.statistics.sums.targets import PRED, TRUE, FiniteTerms, regression_schema
@@ -71,7 +71,7 @@ def _absolute(y: Floats, p: Floats, _: float) -> Floats:
 
 
 def _square(d: Floats) -> Floats:
-    if d.size <= FEW:  # to look at them costs less than to ask for the processor's flags
+    if d.size <= tuning.FEW_ROWS:  # to look costs less than to ask for the processor's flags
         low, high = extent(d)
         if -_TAME < low <= high < _TAME:
             squares = d * d

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.exact.sums import ExactSum
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.conversion import Column
-
-
-_DENSE = 1 << 16  # pairs counted by direct address: 512 KB of counts stay in cache
 
 
 class LabelCells(NamedTuple):
@@ -68,7 +66,7 @@ class ContingencyTable(Statistic):
         pair += cols
         size = len(row_labels) * width
         weights = None
-        if size <= max(_DENSE, 4 * pair.size):
+        if size <= max(tuning.DENSE_CELLS, 4 * pair.size):
             dense = np.bincount(pair, minlength=size)
             places = np.flatnonzero(dense)
             counts = dense[places]

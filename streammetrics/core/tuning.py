@@ -1,0 +1,52 @@
+"""Numbers that only decide how the work is cut: no state, value, bound or error shows them.
+
+A comment says what a number was chosen for; most keep what is worked on in a cache of 2 MB. What
+can be seen, such as the most rows that a statistic takes, is a limit and stands where it is
+checked.
+"""
+
+# Batches: what comes in.
+BATCH_ROWS = 1 << 16  # of a large batch taken at a time: two columns of float64 stay in the cache
+STAGED_ROWS = 1 << 14  # kept until they are worth a call of every statistic
+STAGED_LEAST = STAGED_ROWS >> 9  # that a batch counts as, since 512 of them are long enough a list
+SHORT_COLUMN = 1024  # rows up to which two reductions are quicker than one pass that tells more
+STRING_ROWS = 1 << 14  # compared at once, so that the gathered copies stay in the cache
+NEAR_LABELS = 1 << 16  # integers this near to each other are placed by subtraction
+
+# What is known of configurations and files that were seen before.
+KNOWN_LAYOUTS = 1024
+KNOWN_OPENINGS = 256
+OPENING_CHARACTERS = 1 << 14  # an opening that is longer is not worth keeping
+
+# Exact sums.
+FEW_ROWS = 128  # up to which Python's integers are quicker, twice to four times
+WIDE_ROWS = 64  # of a block, however wide they are
+CLUSTER_ELEMENTS = 1 << 15  # of a block: its folds stay in the cache
+DIGIT_ROWS = 1 << 13  # of a table worked on at a time, so that they stay in the cache
+PENDING_ADDITIONS = 256  # each below 2**54, so that so many cannot overflow int64
+PENDING_PARTS = 8  # places that wait for their carries
+INTEGER_ROWS = 1 << 20  # multiplied at a time
+KEPT_PRODUCTS = 24  # rows of a table of products that the next call uses again
+KEPT_BUFFERS = 24  # that a thread keeps for the next call
+
+# Histograms.
+KEY_ROWS = 1 << 15  # worked on at a time, so that scratch stays in the cache
+CELLS_READ = 1 << 16  # at a time
+COUNTED_ROWS = 1 << 20  # at a time: bounds the scratch memory of an add
+PASS_ROWS = 1 << 16  # worth a pass over the cells
+JOINED_ROWS = 1 << 14  # of a waiting chunk worth joining to the next
+UNITED_HISTOGRAMS = 4  # whose cells are sorted together: more would leave the cache
+INDEXED_HISTOGRAMS = 64  # that an index is made for: worth it, and soon looked over
+
+# Tables, rankings, pairs and clusters.
+DENSE_CELLS = 1 << 16  # counted by direct address: 512 KB of counts stay in the cache
+RANKED_ROWS = 1 << 20  # at a time
+PENDING_RANKINGS = 1 << 20  # rows kept unsorted at least, so that sorting is worth its overhead
+GRID_ENTRIES = 1 << 17  # worked on at a time, so that they stay in the cache
+COMPARED_ENTRIES = 32  # each with each: quicker than sorting so few
+CENTROID_DISTANCES = 1 << 15  # at a time, so that they stay in the cache
+DISTANCE_ROWS = 256  # of a block, so that a tile of two has 512 KB
+ALONE_PRODUCTS = 1 << 18  # up to which BLAS starts no threads, which wait for each other
+THIN_ROWS = 8  # below which such a small product is slow
+MEAN_DISTANCES = 1 << 23  # of the table of them held at a time
+HASHED_COORDINATES = 1 << 15  # at a time, so that they stay in the cache
