@@ -85,11 +85,19 @@ def _operator(name: str) -> Operator:
     return get_operator(f"core/{name}")()
 
 
+def _is_python(code: str) -> bool:
+    try:
+        ast.parse(code)
+    except SyntaxError:
+        return False
+    return True
+
+
 def _mutant(path: Path, name: str, occurrence: int) -> Mutant | None:
     code = path.read_text()
     mutated = mutate_code(code, _operator(name), occurrence)
-    if mutated is None or _meaning(mutated) == _meaning(code):
-        return None  # in an annotation, say, which nothing evaluates
+    if mutated is None or not _is_python(mutated) or _meaning(mutated) == _meaning(code):
+        return None  # two stars of a call, say, or an annotation, which nothing evaluates
     if _at_import(mutated) != _at_import(code):
         return None
     lines = list(difflib.ndiff(code.splitlines(), mutated.splitlines()))

@@ -22,7 +22,7 @@ import tempfile
 import time
 from itertools import islice
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -77,15 +77,17 @@ def put_in_place(mutant: Mutant) -> None:
     path = str(ROOT.joinpath(*mutant.module.split(".")).with_suffix(".py"))
     if not os.path.exists(path):
         path = str(ROOT.joinpath(*mutant.module.split("."), "__init__.py"))
-    codes = {_key(code): code for code in inner(compile(mutant.code, path, "exec"))}
+    # Both have the same functions in the same order; lines may be others, and names stand twice.
+    before, after = (
+        inner(compile(source, path, "exec")) for source in (Path(path).read_text(), mutant.code)
+    )
+    places = {
+        (old.co_qualname, old.co_firstlineno): new for old, new in zip(before, after, strict=True)
+    }
     for function in [thing for thing in gc.get_objects() if isinstance(thing, FunctionType)]:
         code = function.__code__
         if code.co_filename == path and not code.co_name.startswith("<"):
-            function.__code__ = codes[_key(code)]
-
-
-def _key(code: CodeType) -> tuple[str, int]:
-    return code.co_qualname, code.co_firstlineno
+            function.__code__ = places[code.co_qualname, code.co_firstlineno]
 
 
 class Cost(NamedTuple):
