@@ -27,7 +27,6 @@ FLOORS = (
 # an interrupted command must start at once.
 LATE = {
     "streammetrics.cli": {"streammetrics.cli.ending"},
-    "streammetrics.cli.specs": {"streammetrics"},
     "streammetrics.engines.local": {
         "streammetrics.engines.processes",
         "streammetrics.readers.formats",

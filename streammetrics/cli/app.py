@@ -12,21 +12,24 @@ from streammetrics.cli.comparing import of_comparison, of_states
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.evaluating import Asked, measured, opened, reported
 from streammetrics.cli.listing import listing
+from streammetrics.cli.live import live
 from streammetrics.cli.merging import as_ledger, as_one, found
 from streammetrics.cli.outcome import Outcome, say
 from streammetrics.cli.outputs import Output, check_outputs, check_places, is_like, write
 from streammetrics.cli.running import finish, outputs_of, state_of
 from streammetrics.cli.slicing import MOST, slices_of
-from streammetrics.cli.specs import WORDS, character, depths, literal, literals, parse
+from streammetrics.cli.specs import character, depths, literal, literals, parse
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.ledger.ledger import Ledger
+from streammetrics.metrics.specs import WORDS
 from streammetrics.readers.pieces import BATCH_ROWS
 from streammetrics.show.report import Results, report
 from streammetrics.show.terminal import console
 
 app = typer.Typer(help="Exact metrics of prediction files of any size.", rich_markup_mode=None)
+app.add_typer(live, name="live")
 
 
 def _print_version(wanted: bool) -> None:

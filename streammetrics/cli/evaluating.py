@@ -12,9 +12,9 @@ from streammetrics.cli.errors import CommandError
 from streammetrics.cli.planning import Plan, plan
 from streammetrics.cli.running import advice, progress_bar
 from streammetrics.cli.slicing import BY, MOST, by, sliced, slices_of
-from streammetrics.cli.specs import Spec
 from streammetrics.cli.tasks import OF_MODELS, OF_TREC_FILES, WEIGHT, flag
 from streammetrics.engines.local import evaluate
+from streammetrics.metrics.specs import Spec
 from streammetrics.readers import formats, trec
 from streammetrics.readers.paths import find
 from streammetrics.show.report import Report, Results, report

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.options import summary
-from streammetrics.cli.specs import catalogue, known_as
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.columns.naming import near
+from streammetrics.metrics.specs import catalogue, known_as
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ def listing(names: Sequence[str], task: str | None, width: int) -> str:
     if task is not None and task not in TASKS:
         raise CommandError(f"no task {task!r}{near(task, TASKS)}")
     if names:
-        return "".join(_described(known_as(name)) for name in names)
+        return "".join(_described(known_as(name, catalogue())) for name in names)
     parts = []
     for heading, rooms in _headings(task).items():
         found = {n: cls for n, cls in catalogue().items() if _room(cls) in rooms}

@@ -8,8 +8,8 @@ import typer
 from typer.core import TyperCommand
 
 from streammetrics.cli.errors import CommandError
-from streammetrics.cli.specs import catalogue
 from streammetrics.cli.tasks import TASKS
+from streammetrics.metrics.specs import catalogue
 from streammetrics.readers.paths import FORMATS
 
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli.errors import CommandError
-from streammetrics.cli.specs import Spec, at_each, construct
+from streammetrics.cli.specs import at_each, construct
 from streammetrics.cli.tasks import TASKS, WEIGHT, Task, flag
 from streammetrics.core.columns.naming import near
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.metrics.ranking.base import ranking_preset
+from streammetrics.metrics.specs import Spec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

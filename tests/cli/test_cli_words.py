@@ -6,7 +6,8 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.cli.options import complete_metrics, complete_task
-from streammetrics.cli.specs import Spec, catalogue, depths, parse
+from streammetrics.cli.specs import depths, parse
+from streammetrics.metrics.specs import Spec, catalogue
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,42 @@
+"""The commands of a live service: its configuration, its history from files, and itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from streammetrics.cli import options as typed
+from streammetrics.cli.outcome import Outcome
+from streammetrics.cli.outputs import Output, check_outputs, write
+from streammetrics.live.service.config import settings
+from streammetrics.live.service.template import TEMPLATE
+
+live = typer.Typer(help="Metrics of a service over time.", rich_markup_mode=None)
+
+Config = Annotated[
+    str, typer.Argument(metavar="CONFIG.toml", help="What `streammetrics live init` writes.")
+]
+
+
+@live.command(cls=typed.Once)
+def init(
+    path: Annotated[str, typer.Argument(metavar="[PATH]", help="Where to write it.")] = "live.toml",
+    force: typed.Force = False,
+) -> Outcome:
+    """Write a configuration in which every key is explained."""
+    check_outputs([Output("PATH", path, _is_untouched)], [], force=force)
+    write(path, TEMPLATE.encode())
+    return Outcome(f"wrote {path}: streammetrics live serve {path} runs it\n")
+
+
+def _is_untouched(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(TEMPLATE.encode()) + 1) == TEMPLATE.encode()
+
+
+@live.command(cls=typed.Once)
+def check(config: Config) -> Outcome:
+    """Check a configuration, all of it, without starting anything."""
+    found = settings(config)
+    return Outcome(f"{config} is good: {repr(found.suite).rpartition(' <')[0]}\n")

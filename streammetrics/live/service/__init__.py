@@ -1,0 +1,1 @@
+"""A live state as a service: its configuration, its endpoints and its page."""

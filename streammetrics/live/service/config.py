@@ -1,0 +1,174 @@
+"""What a service runs on: one TOML, checked whole before anything starts."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.columns.naming import near
+from streammetrics.core.metric_set import MetricSet
+from streammetrics.live.live import Live
+from streammetrics.live.reading import spans_of
+from streammetrics.live.service import toml
+from streammetrics.live.service.server import Server, server_of
+from streammetrics.live.tiers import DEFAULT, tiers_of
+from streammetrics.live.time import duration
+from streammetrics.live.truth import truth_of
+from streammetrics.metrics.specs import SpecError, construct, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streammetrics.live.service.toml import Section
+
+_OWN = ("id", "time", "label_time", "version")  # columns that are of events, not of metrics
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the columns of events and files are called that no metric reads."""
+
+    id: str
+    time: str
+    label_time: str
+    version: str
+
+
+@dataclass(frozen=True)
+class View:
+    """What is looked at: windows that end one after the other."""
+
+    window: str
+    every: str
+    target_range: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A file that was read, and found to make sense."""
+
+    path: str
+    title: str
+    suite: MetricSet
+    names: Names
+    options: Mapping[str, Any]  # of `Live`
+    view: View
+    server: Server
+
+    def live(self, *, store: bool = True) -> Live:
+        """Return the live state that the file describes, opened from its store."""
+        options = dict(self.options)
+        if not store:
+            options["store"] = None
+        return Live(self.suite, **options)
+
+
+def settings(path: str | os.PathLike[str]) -> Settings:
+    """Read a file and check all of it; nothing is opened or made.
+
+    Raises:
+        ConfigError: Something in it cannot be; the message says where, and what to write.
+    """
+    file = toml.read(os.fspath(path))
+    title = file.take("title", str, "Live metrics")
+    columns = file.table("columns")
+    own = {name: columns.take(name, str, name) for name in _OWN}
+    inputs = columns.rest()
+    suite = _suite(file, columns, inputs)
+    names = Names(**own)
+    _check_apart(columns, names, suite)
+    options = _options(file.table("live"), suite, os.path.dirname(file.file))
+    view = _view(file.table("page"), options["tiers"])
+    server = server_of(file.table("server"), shared=options["store"] is not None)
+    file.end()
+    return Settings(file.file, title, suite, names, options, view, server)
+
+
+def _suite(file: Section, columns: Section, inputs: Mapping[str, Any]) -> MetricSet:
+    table = file.table("metrics")
+    metrics = {}
+    for name, words in table.rest().items():
+        if not isinstance(words, str):
+            table.fail(name, f'expected a metric in quotes: {name} = "ROCAUC(max_bins=1024)"')
+        try:
+            (metric,) = map(construct, parse(words))
+        except SpecError as error:
+            table.fail(name, str(error))
+        except ValueError:
+            table.fail(name, f"{words!r} are several metrics: each has a line and a name")
+        metrics[name] = metric
+    if not metrics:
+        table.fail("", 'there is no metric: write [metrics], and below it auc = "ROCAUC"')
+    known = {name for metric in metrics.values() for name in metric.inputs} | {"sample_weight"}
+    for key, value in inputs.items():
+        if key not in known:
+            columns.fail(key, f"no metric reads it{near(key, sorted({*known, *_OWN}))}")
+        if not isinstance(value, str):
+            columns.fail(key, 'expected the name of a column in quotes, as "score"')
+    try:
+        return MetricSet(metrics, columns=dict(inputs))
+    except ValueError as error:
+        columns.fail("", str(error))
+
+
+def _check_apart(columns: Section, names: Names, suite: MetricSet) -> None:
+    """Raise where one column would be two things in one event."""
+    read = {suite.columns.get(name, name): name for name in suite.inputs}
+    for key in ("id", "time", "version", "label_time"):
+        name = getattr(names, key)
+        if name in {*read, "kind"}:
+            columns.fail(key, f"{name!r} is also what is read as {read.get(name, 'kind')}")
+    if len({names.id, names.time, names.version}) < 3 or names.label_time == names.id:
+        columns.fail("id", "id, time and version are columns of their own")
+
+
+def _options(table: Section, suite: MetricSet, folder: str) -> dict[str, Any]:
+    tiers = table.take("tiers", list, DEFAULT)
+    try:
+        tiers_of(tiers)
+    except (ValueError, TypeError) as error:
+        table.fail("tiers", str(error))
+    options: dict[str, Any] = {"tiers": tiers}
+    for key, default in (("label_ttl", "1d"), ("label_lateness", "1d"), ("max_ahead", "10min")):
+        options[key] = _duration(table, key, default)
+    options["max_pending"] = table.take("max_pending", int, 10_000_000)
+    if options["max_pending"] < 1:
+        table.fail("max_pending", "expected 1 or more")
+    options["default_label"] = _label(table, suite)
+    store = table.take("store", str)
+    options["store"] = None if store is None else os.path.join(folder, store)
+    options["durable"] = table.take("durable", bool, False)
+    table.end()
+    return options
+
+
+def _label(table: Section, suite: MetricSet) -> Any:
+    label = table.take("default_label", object)
+    if label is not None and not isinstance(label, int | float | str | bool):
+        table.fail("default_label", "expected a label: a number, text in quotes, true or false")
+    if label is not None and not truth_of(suite):
+        table.fail("default_label", "these metrics read no label")
+    return label
+
+
+def _duration(table: Section, key: str, default: str) -> str:
+    text: str = table.take(key, str, default)
+    try:
+        duration(text, key)
+    except ValueError:
+        table.fail(key, f'{text!r} is no duration: write "90s", "5min", "1h" or "7d"')
+    return text
+
+
+def _view(table: Section, tiers: Any) -> View:
+    window, every = _duration(table, "window", "1h"), _duration(table, "every", "1min")
+    try:
+        spans_of(tiers_of(tiers), window, every, 0, 0)
+    except ValueError as error:
+        table.fail("every" if str(error).startswith("every") else "window", str(error))
+    between = table.take("target_range", list)
+    if between is not None and (len(between) != 2 or not between[0] < between[1]):
+        table.fail("target_range", "expected the least and the largest target, as [0, 100]")
+    table.end()
+    return View(window, every, None if between is None else (between[0], between[1]))

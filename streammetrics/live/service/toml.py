@@ -1,0 +1,133 @@
+"""TOML read table by table: what is wrong is named by file, line and key."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from streammetrics.core.columns.naming import near
+from streammetrics.core.errors import StreamMetricsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_TABLE = re.compile(r"\s*(\[\[?)\s*([^\[\]#]+?)\s*\]\]?\s*(?:#.*)?")
+_KEY = re.compile(r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*[A-Za-z0-9_-]+)*)\s*=""")
+_WORDS = {
+    str: "text in quotes", int: "a whole number", float: "a number", bool: "true or false",
+    list: "a list in brackets", dict: "a table",
+}  # fmt: skip
+
+Path = tuple[str | int, ...]
+
+
+class ConfigError(StreamMetricsError, ValueError):
+    """A configuration says what cannot be; the message names file, line and key."""
+
+
+class Section:
+    """A table of a file, of which every key is taken, and those that are left are mistakes."""
+
+    def __init__(
+        self, file: str, lines: Mapping[Path, int], values: Mapping[str, Any], path: Path = ()
+    ) -> None:
+        self.file, self.path = file, path
+        self._lines, self._values = lines, dict(values)
+        self._known: list[str] = []
+
+    def take(self, key: str, kind: type, default: Any = None) -> Any:
+        """Return a value, or the default where there is none, after checking its type."""
+        self._known.append(key)
+        value = self._values.pop(key, None)
+        if value is None:
+            return default
+        allowed = (int, float) if kind is float else kind
+        if not isinstance(value, allowed) or (isinstance(value, bool) and kind in {int, float}):
+            self.fail(key, f"{_shown(value)} is not {_WORDS[kind]}")
+        return value
+
+    def table(self, key: str) -> Section:
+        """Return a table in this one; empty where there is none."""
+        values = self.take(key, dict, {})
+        return Section(self.file, self._lines, values, (*self.path, key))
+
+    def tables(self, key: str) -> list[Section]:
+        """Return the tables that stand under one name in double brackets."""
+        found = self.take(key, list, [])
+        if not all(isinstance(values, dict) for values in found):
+            self.fail(key, f"expected tables: write [[{key}]] on a line, and its keys below")
+        return [
+            Section(self.file, self._lines, values, (*self.path, key, place))
+            for place, values in enumerate(found)
+        ]
+
+    def rest(self) -> dict[str, Any]:
+        """Return all keys that were not taken, which may be called anything."""
+        values, self._values = self._values, {}
+        return values
+
+    def end(self) -> None:
+        """Raise where there is a key that means nothing."""
+        for key in self._values:
+            self.fail(key, f"no such key{near(key, sorted(self._known))}")
+
+    def fail(self, key: str, why: str) -> NoReturn:
+        """Raise with the place of a key, or of the table where the key is not there."""
+        path = (*self.path, key) if key else self.path
+        shown = ".".join(map(str, path))
+        line = next(
+            (self._lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self._lines), 0
+        )
+        where = f"line {line}, " if line else ""
+        raise ConfigError(f"{self.file}: {where}{shown or 'the file'}: {why}")
+
+
+def _shown(value: Any) -> str:
+    text = {True: "true", False: "false"}.get(value) if isinstance(value, bool) else repr(value)
+    return str(text)
+
+
+def read(path: str) -> Section:
+    """Return what is in a file.
+
+    Raises:
+        ConfigError: It cannot be read, or is no TOML.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}; streammetrics live init writes one") from None
+    name = os.fspath(path)
+    try:
+        text = data.decode()
+        return Section(name, dict(_lines(text)), tomllib.loads(text))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{name}: line {line}: is no UTF-8, which TOML is") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{name}: is no TOML: {error}") from None
+
+
+def _lines(text: str) -> Iterator[tuple[Path, int]]:
+    """Yield the paths of tables and keys, and the lines they are on; for messages alone."""
+    table: Path = ()
+    counts: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := _TABLE.fullmatch(line):
+            brackets, name = found.groups()
+            table = _path(name)
+            if brackets == "[[":
+                table = (*table, counts.setdefault(name, 0))
+                counts[name] += 1
+            yield table, number
+        elif found := _KEY.match(line):
+            yield (*table, *_path(found[1])), number
+
+
+def _path(name: str) -> Path:
+    if name[:1] in {"'", '"'}:
+        return (name.strip("'\""),)
+    return tuple(part.strip().strip("'\"") for part in name.split("."))

@@ -1,0 +1,136 @@
+"""Metrics in words: ``F1,FBeta(beta=2),ROCAUC``, as people write them, then as objects."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.columns.naming import near
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.metric import Metric
+from streammetrics.core.stateful import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+# Python's spelling and JSON's, in any case.
+WORDS = {
+    "none": None, "null": None, "true": True, "false": False, "nan": math.nan, "inf": math.inf,
+}  # fmt: skip
+
+
+class SpecError(StreamMetricsError, ValueError):
+    """What was written names no metric, or no parameters that it has."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A metric by its name, with the parameters written beside it."""
+
+    name: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        written = ", ".join(f"{key}={value!r}" for key, value in self.parameters.items())
+        return f"{self.name}({written})" if written else self.name
+
+
+def parse(text: str) -> list[Spec]:
+    """Read ``F1,FBeta(beta=2)``: names in any case, and keyword parameters.
+
+    Values are spelt as in Python or JSON, and words that are neither are text:
+    ``F1(average=none)``, ``F1(average=macro)``.
+
+    Raises:
+        SpecError: The text is something else, or there is no such metric.
+    """
+    try:
+        tree = ast.parse(f"[{text}]", mode="eval").body
+        items = tree.elts if isinstance(tree, ast.List) else []
+        calls = [called(item) for item in items]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        calls = []
+    if not calls:
+        raise SpecError(
+            f"{text!r}: expected names and parameters such as F1,FBeta(beta=2),ROCAUC; "
+            "streammetrics metrics lists what there is"
+        )
+    return [Spec(known_as(name, catalogue()), parameters) for name, parameters in calls]
+
+
+def called(item: ast.expr) -> tuple[str, dict[str, Any]]:
+    """Return the name, and the keyword parameters, of a call that is never made.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    if isinstance(item, ast.Name):
+        return item.id, {}
+    if isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and not item.args:
+        return item.func.id, {str(k.arg): _value(k.value) for k in item.keywords}
+    raise ValueError("neither a name nor a call with keywords")
+
+
+def _value(node: ast.expr) -> Any:
+    match node:
+        case ast.Name(id=word):
+            return WORDS.get(word.lower(), word)
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return tuple(map(_value, items))
+        case _:
+            return ast.literal_eval(node)
+
+
+def known_as(name: str, names: Collection[str]) -> str:
+    """Return which of some names is meant, whatever its case, ``roc_auc`` for ROCAUC."""
+    found = {_letters(known): known for known in names}.get(_letters(name))
+    if found is None:
+        raise SpecError(f"no metric {name!r}{near(name, sorted(names))}")
+    return found
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+def catalogue() -> dict[str, type[Metric]]:
+    """Return the metrics of the package by name; those of others have a module before theirs."""
+    return {
+        name: cls
+        for name, cls in sorted(REGISTRY.items())
+        if "." not in name and issubclass(cls, Metric) and not inspect.isabstract(cls)
+    }
+
+
+def parameters_of(spec: Spec) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a metric; raise where it lacks one of those written."""
+    parameters = inspect.signature(catalogue()[spec.name]).parameters
+    for name in spec.parameters:
+        if name not in parameters:
+            raise SpecError(f"{spec.name} has no parameter {name!r}{near(name, parameters)}")
+    return parameters
+
+
+def construct(spec: Spec) -> Metric:
+    """Build a metric.
+
+    Raises:
+        SpecError: It lacks a parameter, has another one, or takes no such value.
+    """
+    known, cls = parameters_of(spec), catalogue()[spec.name]
+    for name, parameter in known.items():
+        if parameter.default is parameter.empty and name not in spec.parameters:
+            raise SpecError(
+                f"{spec.name} needs {name}, {cls._parameters[name].words}: {spec.name}({name}=...)"
+            )
+    try:
+        return cls(**spec.parameters)
+    except (ValueError, TypeError) as error:
+        why = str(error)
+        if isinstance(error, TypeError):  # a comparison of what the parameter cannot be
+            types = [f"{name} is {known[name].annotation}" for name in spec.parameters]
+            why = f"a parameter is of the wrong type: {', '.join(types) or error}"
+        raise SpecError(why if why.startswith(spec.name) else f"{spec}: {why}") from None

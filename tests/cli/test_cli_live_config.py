@@ -1,0 +1,113 @@
+"""The TOML of a service: read whole, and a mistake named by file, line and key."""
+
+from __future__ import annotations
+
+import pytest
+
+import streammetrics as sm
+from streammetrics.live.service.config import settings
+from streammetrics.live.service.template import TEMPLATE
+from streammetrics.live.service.toml import ConfigError
+
+
+def written(tmp_path, text):
+    path = tmp_path / "live.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_template_is_a_configuration(tmp_path):
+    found = settings(written(tmp_path, TEMPLATE))
+    assert list(found.suite) == ["auc", "loss", "accuracy"]
+    assert found.suite.columns == {"y_true": "label", "y_score": "score"}
+    assert found.options["store"] == str(tmp_path / "live.db")
+    with found.live(store=False) as live:
+        live.observe(time=1_700_000_000, label=1, score=0.5)
+        assert live.window("1h")["accuracy"].compute() == 1.0
+    assert list(tmp_path.iterdir()) == [tmp_path / "live.toml"]
+
+
+def test_every_key_of_the_template_means_something(tmp_path):
+    lines = [line.removeprefix("# ") if " = " in line else line for line in TEMPLATE.splitlines()]
+    text = "\n".join(lines).replace('"STREAMMETRICS_TOKEN"', '"PATH"')
+    found = settings(written(tmp_path, text.replace("PATH", "HOME")))
+    assert (found.names.label_time, found.options["default_label"]) == ("label_time", 0)
+    assert found.view.target_range == (0, 100)
+    assert found.server.body == 16_000_000
+
+
+MISTAKES = [
+    ('"ROCAUC"', '"ROCAC"', "metrics.auc", "no metric 'ROCAC'; did you mean 'ROCAUC'"),
+    ('"ROCAUC"', '"ROCAUC(max_bin=7)"', "metrics.auc", "ROCAUC has no parameter 'max_bin'"),
+    ('"ROCAUC"', '"FBetaAtK"', "metrics.auc", "FBetaAtK needs k, "),
+    ('"ROCAUC"', '"F1,MAE"', "metrics.auc", "are several metrics"),
+    ('"ROCAUC"', "1", "metrics.auc", "expected a metric in quotes"),
+    ("y_score =", "y_scor =", "columns.y_scor", "did you mean 'y_score'"),
+    ('"score"', "3", "columns.y_score", "expected the name of a column in quotes"),
+    ('"3h"]', '"61s"]', "live.tiers", "no whole number of panes"),
+    ('label_ttl = "1d"', 'label_ttl = "soon"', "live.label_ttl", "is no duration"),
+    ('label_ttl = "1d"', "label_ttl = 5", "live.label_ttl", "5 is not text in quotes"),
+    ('window = "1h"', 'window = "61s"', "page.window", "is no whole number of panes"),
+    ('every = "1min"', 'every = "90s"', "page.every", "is no whole number of panes"),
+    ("[page]", "[pages]", "pages", "did you mean 'page'"),
+    ("port = 8000", "port = 80000", "server.port", "80000 is not between 1 and 65,535"),
+    ("workers = 1", "workers = true", "server.workers", "true is not a whole number"),
+    ('"127.0.0.1"', '"0.0.0.0"', "server.host", "open to other machines, and there is no"),
+    ("port =", "prt =", "server.prt", "did you mean 'port'"),
+]
+
+
+@pytest.mark.parametrize(("good", "bad", "key", "why"), MISTAKES)
+def test_a_mistake_is_named_by_line_and_key(tmp_path, good, bad, key, why):
+    before, _, after = TEMPLATE.partition(good)
+    path, line = written(tmp_path, f"{before}{bad}{after}"), before.count("\n") + 1
+    with pytest.raises(ConfigError) as error:
+        settings(path)
+    assert str(error.value).startswith(f"{path}: line {line}, {key}: ")
+    assert why in str(error.value)
+
+
+def test_a_column_is_one_thing(tmp_path):
+    path = written(tmp_path, '[metrics]\nn = "MAE"\n[columns]\ny_pred = "id"\n')
+    with pytest.raises(ConfigError, match="line 3, columns.id: 'id' is also what is read as y_p"):
+        settings(path)
+
+
+def test_files_that_are_no_configuration(tmp_path):
+    with pytest.raises(ConfigError, match="No such file or directory; streammetrics live init"):
+        settings(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match=r"is no TOML: .*line 2, column 5"):
+        settings(written(tmp_path, "[a]\nb = c\n"))
+    (tmp_path / "live.toml").write_bytes(b"title = '\xff'")
+    with pytest.raises(ConfigError, match="line 1: is no UTF-8"):
+        settings(tmp_path / "live.toml")
+    with pytest.raises(ConfigError, match="metrics: there is no metric"):
+        settings(written(tmp_path, "[metrics]\n"))
+
+
+def test_workers_need_a_store_and_other_machines_a_token(tmp_path, monkeypatch):
+    text = '[metrics]\nn = "Count"\n[server]\n'
+    with pytest.raises(ConfigError, match=r"line 4, server.workers: several workers share a store"):
+        settings(written(tmp_path, f"{text}workers = 2\n"))
+    opened = f'{text}token_env = "LIVE_TOKEN"\nhost = "0.0.0.0"\n'
+    with pytest.raises(ConfigError, match="the environment has no LIVE_TOKEN"):
+        settings(written(tmp_path, opened))
+    monkeypatch.setenv("LIVE_TOKEN", "two words")
+    with pytest.raises(ConfigError, match="has characters that no header can have"):
+        settings(written(tmp_path, opened))
+    monkeypatch.setenv("LIVE_TOKEN", "secret")
+    assert settings(written(tmp_path, opened)).server.token == "secret"
+    with pytest.raises(ConfigError, match="live.default_label: these metrics read no label"):
+        settings(written(tmp_path, '[metrics]\nn = "Count"\n[live]\ndefault_label = 0\n'))
+
+
+def test_the_commands(command, mistake, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert command("live", "init").out.startswith("wrote live.toml: ")
+    assert command("live", "init").code == 0  # as nobody has changed it
+    assert "auc" in command("live", "check", "live.toml").out
+    (tmp_path / "live.toml").write_text("[metrics]\nauc = 'AUC'\n")
+    assert mistake("live", "check", "live.toml").startswith("live.toml: line 2, metrics.auc: no")
+    assert "--force replaces it" in mistake("live", "init")
+    assert command("live", "init", "--force").code == 0
+    assert sm.MetricSet is type(settings("live.toml").suite)
