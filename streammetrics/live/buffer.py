@@ -75,7 +75,8 @@ class Form:
             return type(value) in _NUMBERS and -EXACT < value < EXACT
         if type(value) not in _SCALARS or len(dict(self.labels)[name]) >= _LABELS:
             return False
-        return type(value) is self.types.setdefault(name, type(value))
+        kind = int if type(value) is bool else type(value)  # 1 and True are one label
+        return kind is self.types.setdefault(name, kind)
 
     def learn(self, columns: Mapping[str, Any]) -> None:
         """Widen what is known by values that were accepted, and fit."""
@@ -106,9 +107,8 @@ class Form:
     def _array(self, name: str, values: list[Any]) -> Any:
         if self.kinds[name] == "number" and name not in self.widths:
             return np.array(values, np.float64)
-        kind = self.types.get(name)
-        # 1 and True are one label, of the kind that came first.
-        return values if kind is str else np.array(values, kind)
+        # Of booleans and integers NumPy makes integers, as metrics do.
+        return values if self.types.get(name) is str else np.array(values)
 
 
 def _width(value: NDArray[Any]) -> tuple[Any, ...]:

@@ -13,10 +13,10 @@ from streammetrics.live.rows import batch_of
 from streammetrics.live.truth import stand_ins, truth_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Rows
+    from streammetrics.core.columns.schema import Facts, Rows
     from streammetrics.core.mergeable import Mergeable
 
 _GUESSES = {
@@ -26,10 +26,18 @@ _GUESSES = {
 
 
 class Checks:
-    """What rows of a suite have to be, and what all of them have agreed on so far."""
+    """What rows of a suite have to be, and what all of them have agreed on so far.
 
-    def __init__(self, suite: Mergeable, kinds: Mapping[str, str]) -> None:
-        self._suite, self._kinds = suite, kinds
+    Args:
+        suite: The metrics.
+        kinds: What each column holds.
+        facts: Returns what is agreed on by all that is in the state, from wherever it came.
+    """
+
+    def __init__(
+        self, suite: Mergeable, kinds: Mapping[str, str], facts: Callable[[], Sequence[Facts]]
+    ) -> None:
+        self._suite, self._kinds, self._facts = suite, kinds, facts
         self._truth = truth_of(suite)
         self._feeds = suite._layout.start.feeds
         self._example: dict[str, Column] = {}  # a prediction that was good
@@ -81,6 +89,8 @@ class Checks:
         layout = self._suite._layout
         rows: Sequence[Rows] = layout.read(batch)
         if agree:
-            self._feeds = layout.agreed(self._feeds, rows)
+            seen = zip(self._feeds, self._facts(), strict=True)  # also elsewhere, and before
+            feeds = tuple([feed.grown(facts, 0, 0) for feed, facts in seen])
+            self._feeds = layout.agreed(feeds, rows)
         whole = all(read.n == batch.n_rows and not read.omitted for read in rows)
         return whole and not layout.can_refuse

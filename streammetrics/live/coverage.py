@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.layout import State
 
-KNOWN, PENDING, EXPIRED, DISPLACED = range(4)  # what became of a prediction
+KNOWN, PENDING, EXPIRED, DISPLACED, REFUSED = range(5)  # what became of a prediction
 _FLAGS = (CORRECTED, CONFLICT, LATE, REPEATED)
 
 _BINS = 1024  # of the delays in a pane
@@ -47,8 +47,8 @@ SUITE = MetricSet(
 class Coverage(NamedTuple):
     """The predictions of a window by what became of them, and of the whole stream what was refused.
 
-    `predicted` is the sum of `labelled`, `pending`, `expired` and `displaced`: each prediction is
-    in exactly one of these.
+    `predicted` is the sum of `labelled`, `pending`, `expired`, `displaced` and `refused`: each
+    prediction is in exactly one of these.
     """
 
     predicted: int
@@ -56,6 +56,7 @@ class Coverage(NamedTuple):
     pending: int  # which a label in time may still reach
     expired: int  # whose label's time is over
     displaced: int  # which had to leave before that, for want of room (`max_pending`)
+    refused: int  # with a label that is good by itself, but not beside what was predicted
     corrected: int  # with two different labels, of which one counts
     conflicting: int  # with two different labels of one version and time
     late: int  # with a label that came after its time, and does not count
@@ -67,6 +68,7 @@ class Coverage(NamedTuple):
     labels_unmatched: int  # of the stream: labels whose prediction never came
     predictions_refused: int  # of the stream: predictions that came when their row had left
     labels_refused: int  # of the stream: labels that came when their row had left
+    observations_refused: int  # of the stream: rows that contradict those of other workers
 
     @property
     def coverage(self) -> float:
@@ -83,7 +85,7 @@ def batch_of_rows(
     return batch_of(SUITE, {"status": Column(status), "flags": Column(kept), "delay": seconds})
 
 
-def coverage_of(state: State, stream: tuple[int, int, int, int]) -> Coverage:
+def coverage_of(state: State, stream: tuple[int, ...]) -> Coverage:
     """Return what a state of `SUITE` says; `stream` is what is said of the whole stream."""
     counted = SUITE._at(state)
     with warnings.catch_warnings():
@@ -93,5 +95,5 @@ def coverage_of(state: State, stream: tuple[int, int, int, int]) -> Coverage:
     status = table.sum(axis=1).tolist()
     flags = [int(table[:, np.arange(32) & flag > 0].sum()) for flag in _FLAGS]
     delays = [float(values[name]) for name in ("median", "p90", "p99")]
-    counts = [sum(status), *status[:4], *flags]
+    counts = [sum(status), *status[:5], *flags]
     return Coverage._make([*counts, *delays, *stream])

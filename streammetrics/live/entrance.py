@@ -44,7 +44,7 @@ class Entrance:
         self._truth = truth_of(self._suite)
         self._limit = 0.0  # seconds up to which times are known not to be ahead of the clock
         kinds = kinds_of(self._suite)
-        checks = Checks(self._suite, kinds)
+        checks = Checks(self._suite, kinds, lambda: self._stream.panes.facts)
         self._observed = Buffer(checks.observed, kinds)
         self._known = self._observed.forms
         self._predicted = Buffer(checks.predicted, kinds, heads=2)
@@ -52,8 +52,8 @@ class Entrance:
         self._buffers = (self._observed, self._predicted, self._labelled)
 
     @abstractmethod
-    def _came(self, events: Events) -> None:
-        """Take events that were checked; the lock is held."""
+    def _came(self, events: Events, *, checked: bool) -> None:
+        """Take events, or raise where they are not `checked` one by one; the lock is held."""
 
     @abstractmethod
     def _full(self) -> None:
@@ -216,7 +216,7 @@ class Entrance:
         with self._guard._lock:
             if buffer is not self._observed:
                 self._drain()
-            self._came(events)
+            self._came(events, checked=False)
             self._stream.tidy()
 
     def _check_ahead(self, time: int, row: int) -> None:
@@ -237,13 +237,13 @@ class Entrance:
         stream = self._stream
         for (times, ids), columns in self._predicted.taken():
             known = stream.columns(columns)
-            self._came(Events("predict", _instants(times), known, keys_of(ids)))
+            self._came(Events("predict", _instants(times), known, keys_of(ids)), checked=True)
         for (times, ids, versions), columns in self._labelled.taken():
             known, each = stream.columns(columns), np.array(versions, np.int64)
-            self._came(Events("label", _instants(times), known, keys_of(ids), each))
+            self._came(Events("label", _instants(times), known, keys_of(ids), each), checked=True)
         for (times,), columns in self._observed.taken():
             known = columns_of(batch_of(self._suite, columns))
-            self._came(Events("observe", _instants(times), known))
+            self._came(Events("observe", _instants(times), known), checked=True)
         stream.tidy()
 
 

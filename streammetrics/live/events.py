@@ -32,6 +32,12 @@ class Events(NamedTuple):
     keys: NDArray[np.uint64] = _NO_KEYS  # of their ids, except of what is observed
     versions: NDArray[np.int64] = _NO_VERSIONS  # of labels
 
+    def take(self, rows: slice) -> Events:
+        """Return some of them."""
+        kind, times, columns, keys, versions = self
+        some = {name: column[rows] for name, column in columns.items()}
+        return Events(kind, times[rows], some, keys[rows], versions[rows])
+
 
 def written(parts: Sequence[Events]) -> bytes:
     """Return events as bytes, with a checksum over all."""

@@ -7,7 +7,6 @@ import os
 import sqlite3
 import threading
 import uuid
-import warnings
 import weakref
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -15,6 +14,7 @@ from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.locks import Locked
 from streammetrics.live.events import read, written
 from streammetrics.live.store import Store
+from streammetrics.live.telling import tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -228,11 +228,10 @@ class Keeper:
         """Warn once of what failed, in a thread of the user's."""
         if self._trouble and not self._told:
             self._told = True
-            warnings.warn(
+            tell(
                 f"the store cannot be used ({self._trouble}): events are kept in memory, and it "
                 "is tried again each second",
                 StoreWarning,
-                stacklevel=4,
             )
 
 

@@ -55,7 +55,7 @@ class Live(Stateful, Entrance, Surviving, Asking):
 
     Raises:
         InvalidBatchError: From `observe`: a time or a value is not what it should be; nothing has
-            changed. Also from reads, where a row that waited was refused after all.
+            changed.
         ValueError: A duration is none, or no tier has the window; the message names what there is.
 
     Memory and cost:
@@ -107,8 +107,11 @@ class Live(Stateful, Entrance, Surviving, Asking):
         self._arrived = []
         self._open()
 
-    def _came(self, events: Events) -> None:
-        self._stream.take(events)
+    def _came(self, events: Events, *, checked: bool) -> None:
+        if checked:
+            self._stream.take_good(events)
+        else:
+            self._stream.take(events)
         if self._keeper is not None:
             self._arrived.append(events)
 

@@ -38,7 +38,7 @@ class Panes:
         self.rows = tuple(Row(layout, tier.count) for tier in tiers)
         self.newest = NEVER
         self.dropped = 0  # rows that came too late for every tier; of no state
-        self._facts: tuple[Facts, ...] = tuple({} for _ in layout.schemas)  # of all rows so far
+        self.facts: tuple[Facts, ...] = tuple({} for _ in layout.schemas)  # of all rows so far
 
     def advance(self, newest: int) -> None:
         """Learn of a newest time."""
@@ -59,7 +59,7 @@ class Panes:
                 self._grow(changed, piece, oldest)
         facts = self._agreed(changed)
         self._put(changed, newest)
-        self._facts = facts
+        self.facts = facts
         self.dropped += dropped
 
     def _unchanged(self) -> list[dict[int, State]]:
@@ -103,7 +103,7 @@ class Panes:
         except InvalidBatchError as error:
             raise IncompatibleMetricsError(f"they saw different kinds of rows: {error}") from None
         self._put(changed, newest)
-        self._facts = facts
+        self.facts = facts
         self.dropped += sum(other.dropped for other in others)
 
     def over(self, place: int, first: int, last: int) -> list[State]:
@@ -112,11 +112,11 @@ class Panes:
 
     def agree(self) -> None:
         """Learn what rows are from states that were read."""
-        self._facts = self._agreed([row.states for row in self.rows])
+        self.facts = self._agreed([row.states for row in self.rows])
 
     def _agreed(self, changed: Sequence[Mapping[int, State]]) -> tuple[Facts, ...]:
         """Return what all rows agree on, or raise `InvalidBatchError` where they do not."""
-        facts = self._facts
+        facts = self.facts
         for states in changed:
             for state in states.values():
                 more = [feed.facts for feed in state.agreed or state.feeds]
@@ -129,7 +129,7 @@ class Panes:
         twin = Panes(self.layout, self.tiers)
         for mine, row in zip(twin.rows, self.rows, strict=True):
             mine.states.update(row.states)
-        twin.newest, twin.dropped, twin._facts = self.newest, self.dropped, self._facts
+        twin.newest, twin.dropped, twin.facts = self.newest, self.dropped, self.facts
         return twin
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from streammetrics.live.panes import Panes
 from streammetrics.live.possible import Unlabelled, possible
 from streammetrics.live.rows import batch_of
 from streammetrics.live.table import LABELLED, Labels, Predictions
+from streammetrics.live.telling import tell
 from streammetrics.live.time import SECOND
 from streammetrics.live.truth import as_numbers, kinds_of, truth_of
 from streammetrics.live.waiting import Waiting, settle
@@ -35,10 +36,15 @@ _PARTS = 16  # of the time that rows wait, after which those that are over leave
 
 
 class Refused(NamedTuple):
-    """Events that came too late to count; of no state, as it depends on arrival."""
+    """Events that came too late to count, or contradict others; of no state: it is by arrival."""
 
     predictions: int = 0
     labels: int = 0
+    observations: int = 0
+
+    def plus(self, other: Refused) -> Refused:
+        """Return both together."""
+        return Refused(*map(operator.add, self, other))
 
 
 class Stream:
@@ -68,6 +74,24 @@ class Stream:
         else:
             self._label(events)
 
+    def take_good(self, events: Events) -> None:
+        """Take those events that go with all that came before, and count the others.
+
+        Each was good where it came in; what contradicts it came from elsewhere meanwhile.
+        """
+        try:
+            self.take(events)
+        except InvalidBatchError as error:
+            n = len(events.times)
+            if events.kind == "observe" and n > 1:
+                for half in (slice(None, n // 2), slice(n // 2, None)):
+                    self.take_good(events.take(half))
+                return
+            if self.refused == Refused():
+                tell(f"events contradict those of others, and are left out and counted: {error}")
+            kinds = {"predict": Refused(n), "label": Refused(0, n), "observe": Refused(0, 0, n)}
+            self.refused = self.refused.plus(kinds[events.kind])
+
     def columns(self, given: Mapping[str, Any]) -> dict[str, Column]:
         """Return columns as rows keep them while they wait."""
         return {
@@ -92,7 +116,7 @@ class Stream:
             join.name(columns)
         new = Predictions(keys, times, tuple([columns[name] for name in join.names]))
         late = join.predict(new)
-        self.refused = self.refused._replace(predictions=self.refused.predictions + late)
+        self.refused = self.refused.plus(Refused(late))
         self._advance(int(times.max(initial=-1)))
 
     def _label(self, events: Events) -> None:
@@ -101,7 +125,7 @@ class Stream:
         (values,) = columns.values()
         self.join.table.labels.begin(values)
         late = self.join.put_labels(Labels(keys, times, versions, values))
-        self.refused = self.refused._replace(labels=self.refused.labels + late)
+        self.refused = self.refused.plus(Refused(0, late))
 
     def _advance(self, newest: int) -> None:
         """Learn of the newest time of a prediction or an observation."""
@@ -123,10 +147,9 @@ class Stream:
         config = self.config
         if len(self.join.table) > config.max_pending and self.join.displaced < 0:
             rate = config.max_pending / config.horizon * SECOND
-            warnings.warn(
+            tell(
                 f"more than max_pending={config.max_pending:,} predictions wait, and the oldest "
-                f"leave early: label_ttl + label_lateness holds {rate:,.1f} of them a second",
-                stacklevel=2,
+                f"leave early: label_ttl + label_lateness holds {rate:,.1f} of them a second"
             )
         settle(self.suite, self.join, self.panes, self.counted)
         self._settled = self.join.newest
@@ -146,11 +169,10 @@ class Stream:
         """Return what became of the predictions of some panes."""
         units = self._units(span, clock)
         counted = self.counted.over(*span) + self._waiting.counted(*units)
-        join, refused = self.join, self.refused
+        join = self.join
         waiting = join.orphans()
         alone = 0 if waiting is None else len(waiting.keys)
-        stream = (alone, join.unmatched, refused.predictions, refused.labels)
-        return coverage_of(_together(COVERAGE, counted), stream)
+        return coverage_of(_together(COVERAGE, counted), (alone, join.unmatched, *self.refused))
 
     def possible(self, span: Span, clock: int, target_range: tuple[float, float] | None) -> Any:
         """Return what metrics of some panes may be, whatever labels are missing."""
@@ -163,7 +185,7 @@ class Stream:
             missing &= join.table.times.values[rows] + self.config.label_ttl >= clock
         columns = join.table.at(rows[missing]).columns
         titles: Mapping[str, str] = getattr(self.suite, "columns", {})
-        gone = coverage_of(_together(COVERAGE, self.counted.over(*span)), (0, 0, 0, 0))
+        gone = coverage_of(_together(COVERAGE, self.counted.over(*span)), (0,) * 5)
         left = gone.displaced + (gone.expired if self.config.default_label is None else 0)
         if left:  # of which nothing is known any more
             return dict.fromkeys(self.suite) if isinstance(self.suite, MetricSet) else None
@@ -193,7 +215,7 @@ class Stream:
 
     @counters.setter
     def counters(self, told: Mapping[str, int]) -> None:
-        self.refused = Refused(told.get("predictions", 0), told.get("labels", 0))
+        self.refused = Refused(*[told.get(name, 0) for name in Refused._fields])
         self.join.unmatched = told.get("unmatched", 0)
         self.panes.dropped = told.get("dropped", 0)
 
@@ -216,8 +238,7 @@ class Stream:
                 self.join.merge(other.join)
             except InvalidBatchError as error:
                 raise IncompatibleMetricsError(f"rows wait of other kinds: {error}") from None
-            here, there = self.refused, other.refused
-            self.refused = Refused(here[0] + there[0], here[1] + there[1])
+            self.refused = self.refused.plus(other.refused)
         self._advance(self.panes.newest)
         self._found.clear()
         self.settle()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Self
 
-from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.core.errors import IncompatibleMetricsError
 from streammetrics.core.stateful import from_bytes
-from streammetrics.live.keeper import Image, Keeper, StoreWarning
+from streammetrics.live.keeper import Image, Keeper
 from streammetrics.live.stream import Stream
 
 if TYPE_CHECKING:
@@ -75,11 +74,7 @@ class Surviving:
     def _apply(self, events: list[Events]) -> None:
         with self._guard._lock:
             for part in events:
-                try:
-                    self._stream.take(part)
-                except InvalidBatchError as error:
-                    message = f"another worker's events do not go with those of this one: {error}"
-                    warnings.warn(message, StoreWarning, stacklevel=2)
+                self._stream.take_good(part)
             self._stream.tidy()
 
     def _restore(self, blob: bytes, counters: Mapping[str, int], events: list[Events]) -> None:

@@ -39,7 +39,9 @@ def kinds_of(suite: Mergeable) -> dict[str, Kind]:
 
 
 def as_numbers(column: Column, name: str, kind: Kind) -> Column:
-    """Return a column as it is kept: numbers as floats, labels that are whole floats as integers.
+    """Return a column as it waits: numbers as floats, labels as integers or strings.
+
+    A label True is 1, and 3.0 is 3, so that it does not matter which came first.
 
     Raises:
         InvalidBatchError: An integer is not held by a float64, or a label is no label.
@@ -64,6 +66,7 @@ def as_numbers(column: Column, name: str, kind: Kind) -> Column:
                 name,
                 row,
             )
+    if values.dtype.kind in "fb":
         return Column(values.astype(np.int64), column.nulls, True)
     return column
 

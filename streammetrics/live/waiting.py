@@ -8,7 +8,14 @@ import numpy as np
 
 from streammetrics.core.columns.conversion import Column, concatenate
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.live.coverage import DISPLACED, EXPIRED, KNOWN, PENDING, batch_of_rows
+from streammetrics.live.coverage import (
+    DISPLACED,
+    EXPIRED,
+    KNOWN,
+    PENDING,
+    REFUSED,
+    batch_of_rows,
+)
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.panes import grown
 from streammetrics.live.rows import batch_of, pieces, taken
@@ -44,7 +51,6 @@ def read(suite: Mergeable, join: Join, rows: NDArray[np.int64], clock: int) -> R
     status = np.where(labelled, KNOWN, np.where(over, EXPIRED, PENDING))
     status[(status == PENDING) & (times <= join.displaced)] = DISPLACED
     delays = np.where(labelled, table.label_times.values[rows] - times, 0)
-    counted = batch_of_rows(status, flags, delays) if len(rows) else None
     kept = np.flatnonzero(labelled)
     labels = [table.labels.at(rows[kept])] if kept.size else []
     if config.default_label is not None:
@@ -52,39 +58,36 @@ def read(suite: Mergeable, join: Join, rows: NDArray[np.int64], clock: int) -> R
         if expired.size:
             labels.append(_repeated(config.default_label, expired.size))
             kept = np.concatenate([kept, expired])
-    if not kept.size:
-        return Read(times[kept], None, times, counted)
-    columns = dict(zip(join.names, table.at(rows[kept]).columns, strict=True))
-    columns[join.label] = concatenate(labels, join.label)
-    return Read(*_good(suite, times[kept], batch_of(suite, columns)), times, counted)
+    batch = None
+    if kept.size:
+        columns = dict(zip(join.names, table.at(rows[kept]).columns, strict=True))
+        columns[join.label] = concatenate(labels, join.label)
+        batch = batch_of(suite, columns)
+        bad = _refused(suite._layout, batch, 0, kept.size)
+        if bad:  # label and prediction were each checked without the other
+            status[kept[bad]] = REFUSED
+            good = np.delete(np.arange(kept.size), bad)
+            kept, batch = kept[good], taken(batch, good) if good.size else None
+    counted = batch_of_rows(status, flags, delays) if len(rows) else None
+    return Read(times[kept], batch, times, counted)
 
 
 def _repeated(label: object, n: int) -> Column:
     if isinstance(label, str):
         return Column(np.zeros(n, np.intp), None, True, np.array([label]))
-    return Column(np.full(n, label), None, True)
+    return Column(np.full(n, int(label) if isinstance(label, bool) else label), None, True)
 
 
-def _good(
-    suite: Mergeable, times: NDArray[np.int64], batch: Batch
-) -> tuple[NDArray[np.int64], Batch | None]:
-    """Leave out rows that are refused: label and prediction were each checked without the other."""
-    layout = suite._layout
+def _refused(layout: Layout, batch: Batch, first: int, last: int) -> list[int]:
+    """Return the rows of a part of a batch that are refused, each by itself."""
     try:
-        layout.read(batch)
+        layout.read(batch.slice(first, last))
     except InvalidBatchError:
-        good = [place for place in range(len(times)) if _is_good(layout, batch, place)]
-        rows = np.array(good, np.intp)
-        return times[rows], taken(batch, rows) if good else None
-    return times, batch
-
-
-def _is_good(layout: Layout, batch: Batch, place: int) -> bool:
-    try:
-        layout.read(batch.slice(place, place + 1))
-    except InvalidBatchError:
-        return False
-    return True
+        if last - first == 1:
+            return [first]
+        middle = (first + last) // 2
+        return _refused(layout, batch, first, middle) + _refused(layout, batch, middle, last)
+    return []
 
 
 class Waiting:

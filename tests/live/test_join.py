@@ -188,7 +188,6 @@ def test_beyond_the_budget_the_oldest_leave_and_are_counted():
 def test_values_of_every_kind_wait():
     cases = {
         "strings": (sm.Accuracy(), {"y_pred": "cat"}, {"y_true": "dog"}),
-        "booleans": (sm.Accuracy(), {"y_pred": True}, {"y_true": False}),
         "vectors": (sm.ROCAUC(), {"y_score": [0.25, 0.25, 0.5]}, {"y_true": 2}),
         "short floats": (
             sm.LogLoss(),
@@ -320,3 +319,49 @@ def test_any_order_duplicates_workers_and_restarts_give_one_state(events, random
         found = state.coverage("20min")
         assert found.predicted == n
         assert found.predicted == found.labelled + found.pending + found.expired + found.displaced
+
+
+def everything(found):
+    return sum((found.labelled, found.pending, found.expired, found.displaced, found.refused))
+
+
+def test_a_label_that_does_not_go_with_its_prediction_is_refused_and_counted():
+    text = sm.Live(sm.Accuracy(), label_ttl="5min", label_lateness="5min")
+    for place in range(40):
+        text.label(id=place, time=START, y_true=1)
+    for place in range(40):
+        text.predict(id=place, time=START, y_pred="cat")
+    found = text.coverage("1min")
+    assert (found.predicted, found.labelled, found.refused) == (40, 0, 40)
+    assert text.window("1min").n_rows == 0
+    text.observe(time=START + 1200, y_true=1, y_pred=1)
+    assert text.coverage("1h") == sm.from_bytes(text.to_bytes()).coverage("1h")
+    assert everything(text.coverage("1h")) == text.coverage("1h").refused == 40
+
+
+def test_rows_that_contradict_what_came_from_elsewhere_are_counted():
+    state = live().observe(time=START, y_true=0, y_score=0.5)
+    for place in range(100):  # known to be good, and waiting
+        state.observe(time=START + place, y_true=place % 2, y_score=0.5)
+    other = live().observe(time=[START] * 2, y_true=[1, 2], y_score=[0.5] * 2)
+    kept = sm.from_bytes(other.to_bytes())
+    with pytest.raises(sm.InvalidBatchError, match="third label|contradict|negative label"):
+        kept.observe(time=START, y_true=0, y_score=0.5)
+    kept.observe(time=START, y_true=1, y_score=0.5).observe(time=START, y_true=2, y_score=0.5)
+    expected = live().observe(time=[START] * 4, y_true=[1, 2] * 2, y_score=[0.5] * 4)
+    assert kept == expected
+    state.flush()
+    with pytest.raises(sm.IncompatibleMetricsError, match="different kinds of rows"):
+        kept.merge(state)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_one_and_true_are_one_label_by_rule(order):
+    seen, waiting = sm.Live(sm.Accuracy()), sm.Live(sm.Accuracy())
+    for place, label in list(enumerate([True, 1, False, 0]))[::order]:
+        seen.observe(time=START, y_true=label, y_pred=label)
+        waiting.predict(id=place, time=START, y_pred=label)
+        waiting.label(id=place, time=START, y_true=label)
+    expected = sm.Accuracy().update([1, 1, 0, 0], [1, 1, 0, 0])
+    assert seen.window("1min").to_bytes() == expected.to_bytes()
+    assert waiting.window("1min").to_bytes() == expected.to_bytes()

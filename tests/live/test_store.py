@@ -241,3 +241,32 @@ def test_a_forked_process_is_a_worker_of_its_own(path):
     service.flush()
     assert service.to_bytes() == first(3).to_bytes()
     service.close()
+
+
+def test_rows_that_contradict_those_of_another_worker_are_left_out_and_counted(path):
+    one, other = live(store=path), live(store=path)
+    one.observe(time=START, y_true=0, y_score=0.5)
+    other.observe(time=START, y_true=2, y_score=0.5).observe(time=START, y_true=1, y_score=0.5)
+    one.flush()
+    other.flush()
+    with pytest.warns(UserWarning, match="contradict those of others, .* counted") as told:
+        one.window("5min")
+    assert [warning.filename for warning in told] == [__file__]
+    assert (one.window("5min").n_rows, one.coverage("5min").observations_refused) == (2, 1)
+    with pytest.warns(UserWarning, match="contradict those of others, .* counted"):
+        other.window("5min")
+    for service in (one, other):
+        service.close()
+
+
+def test_a_warning_of_the_store_points_at_who_reads(path):
+    with joined(store=path) as service:
+        send(service, 0)
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("pragma locking_mode=exclusive")
+        service._keeper.try_to_write()
+        service._keeper._failed(sqlite3.OperationalError("no more room"))
+        with pytest.warns(StoreWarning, match="no more room") as told:
+            service.window("5min")
+        assert [warning.filename for warning in told] == [__file__]
+        other.close()
