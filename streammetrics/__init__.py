@@ -48,9 +48,13 @@ from streammetrics.live.live import Live
 from streammetrics.metrics import aggregation
 from streammetrics.metrics.aggregation import *  # noqa: F403 - each module lists its public names
 from streammetrics.metrics.classification import overall as classification_overall
+from streammetrics.metrics.classification import rates as classification_rates
 from streammetrics.metrics.classification import ratios as classification_ratios
+from streammetrics.metrics.classification import reports as classification_reports
 from streammetrics.metrics.classification.overall import *  # noqa: F403
+from streammetrics.metrics.classification.rates import *  # noqa: F403
 from streammetrics.metrics.classification.ratios import *  # noqa: F403
+from streammetrics.metrics.classification.reports import *  # noqa: F403
 from streammetrics.metrics.clustering import dispersion as clustering_dispersion
 from streammetrics.metrics.clustering import distances as clustering_distances
 from streammetrics.metrics.clustering import entropy as clustering_entropy
@@ -119,7 +123,9 @@ __all__ = [
 _MODULES = (
     aggregation,
     classification_overall,
+    classification_rates,
     classification_ratios,
+    classification_reports,
     clustering_entropy,
     clustering_dispersion,
     clustering_distances,

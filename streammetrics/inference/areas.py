@@ -40,6 +40,14 @@ class Ladder(NamedTuple):
         )
         return cls(p, n, p_above, n_above, positives, negatives)
 
+    def mirrored(self) -> Ladder:
+        """Return the cells from the other end, with the classes exchanged."""
+        p_below = self.positives - self.p_above - self.p
+        n_below = self.negatives - self.n_above - self.n
+        return Ladder(
+            self.n[::-1], self.p[::-1], n_below[::-1], p_below[::-1], self.negatives, self.positives
+        )
+
 
 class Influences(NamedTuple):
     """What one more row in each cell adds to an area."""

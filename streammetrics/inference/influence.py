@@ -66,6 +66,10 @@ class _Margins:
     def hits(self) -> float:
         return float(self.tp.sum())
 
+    @property
+    def misses(self) -> float:
+        return float(self.fn.sum())
+
     def integers(self) -> tuple[Any, Any, Any, Any]:
         shift = _BITS - math.frexp(self.total)[1]
         sums = (self.actual, self.predicted, self.tp)

@@ -33,7 +33,9 @@ _ENDS: dict[type, tuple[float, float]] = {
 
 
 @confidence_of.register(LabelingMetric)
-def of_labelings(metric: LabelingMetric, asked: Asked, table: LabelPairs) -> ConfidenceInterval:
+def of_labelings(
+    metric: LabelingMetric[float], asked: Asked, table: LabelPairs
+) -> ConfidenceInterval:
     """Any readout of how two labelings overlap, both being given: rows are what is sampled."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -59,7 +61,7 @@ def of_labelings(metric: LabelingMetric, asked: Asked, table: LabelPairs) -> Con
     return ConfidenceInterval(low, high, asked.level, method)
 
 
-def _jackknife(metric: LabelingMetric, rows: Any, columns: Any, counts: Counts) -> float:
+def _jackknife(metric: LabelingMetric[float], rows: Any, columns: Any, counts: Counts) -> float:
     """Return the standard error by leaving out a row of each pair of labels."""
     n = int(counts.sum())
     if n < 2:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from streammetrics.core.confidence import Asked, confidence_of, without
 from streammetrics.metrics import aggregation
-from streammetrics.metrics.clustering import dispersion, distances
+from streammetrics.metrics.clustering import dispersion, distances, pairs
 from streammetrics.metrics.regression import moments, quantiles
 from streammetrics.metrics.scores import calibration
 
@@ -41,6 +41,7 @@ REFUSALS: dict[type[Metric], str] = {
         "chance alone moves every bin off its score, so that it is too large by what is not known; "
         "CalibrationCurve has limits for each bin, and BrierScore has them"
     ),
+    pairs.PairConfusionMatrix: _GROWS.format("a share of pairs, such as RandIndex,"),
     dispersion.CalinskiHarabasz: _POINTS,
     dispersion.DaviesBouldin: _POINTS,
     distances.Silhouette: _POINTS,

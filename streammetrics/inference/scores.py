@@ -27,6 +27,7 @@ from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import clopper_pearson, limits
 from streammetrics.metrics.scores import areas, thresholds
 from streammetrics.metrics.scores.view import staircases
+from streammetrics.statistics.scores.versus import VersusHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +45,7 @@ def ladders(metric: Any, asked: Asked, scores: ScoreHistogram) -> list[tuple[Sta
     for stairs, histogram in zip(staircases(scores), scores.classes(), strict=True):
         negatives, positives = histogram.totals()
         counted = isinstance(negatives, int) and isinstance(positives, int)
-        if not counted or positives + negatives != asked.n_rows:
+        if not counted or scores.amount != asked.n_rows:
             raise without(
                 metric,
                 "its state holds sums of weights by score, and not the sums of their squares, "
@@ -54,14 +55,22 @@ def ladders(metric: Any, asked: Asked, scores: ScoreHistogram) -> list[tuple[Sta
     return found
 
 
-def _roc(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:
-    if metric.max_fpr is None or metric.max_fpr == 1:
+def _roc(metric: areas.ROCAUC, cells: Ladder, value: float) -> tuple[float, str]:
+    rate = _rate(metric)
+    if rate == 1:
         if min(cells.positives, cells.negatives) < 2:
             return 0.0, "DeLong"
         return roc_influences(cells, value).error(cells), "DeLong"
-    chance = metric.max_fpr**2 / 2
-    error = partial_roc_influences(cells, metric.max_fpr).error(cells)
-    return error / (2 * (metric.max_fpr - chance)), "influences of the partial area"
+    side = cells if metric.min_tpr is None else cells.mirrored()
+    error = partial_roc_influences(side, rate).error(side)
+    return error / (2 * (rate - rate**2 / 2)), "influences of the partial area"
+
+
+def _rate(metric: areas.ROCAUC) -> float:
+    """Return up to which rate the area goes, of false positives or of false negatives."""
+    if metric.min_tpr is not None:
+        return 1 - metric.min_tpr
+    return 1.0 if metric.max_fpr is None else metric.max_fpr
 
 
 def _precision(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:
@@ -163,9 +172,8 @@ def _sides(
 
 def _least(metric: Any) -> float:
     """Return the least value that there can be."""
-    if isinstance(metric, areas.ROCAUC) and metric.max_fpr is not None:
-        rate: float = metric.max_fpr  # standardised, an area of 0 is not 0
-        return 0.5 * (1 - rate / (2 - rate)) if rate < 1 else 0.0
+    if isinstance(metric, areas.ROCAUC) and (rate := _rate(metric)) < 1:
+        return 0.5 * (1 - rate / (2 - rate))  # standardised, an area of 0 is not 0
     return 0.0
 
 
@@ -178,8 +186,11 @@ def _error_of_mean(metric: Any, scores: Any, values: Any, errors: Any) -> float:
     known = ~np.isnan(values)
     if metric.average == "macro":
         return float(errors[known].sum() / max(known.sum(), 1))
-    rows = np.array([histogram.totals()[1] for histogram in scores.classes()], np.float64)
+    versus = isinstance(scores, VersusHistogram)
+    totals = [histogram.totals() for histogram in scores.classes()]
+    rows = np.array([sum(each) if versus else each[1] for each in totals], np.float64)
     share = rows[known] / rows[known].sum()
     mean = float(share @ values[known])
-    drawn = math.sqrt(float(share @ (values[known] - mean) ** 2) / rows[known].sum())
+    n = scores.amount if versus else rows[known].sum()
+    drawn = math.sqrt(float(share @ (values[known] - mean) ** 2) / n)
     return float(share @ errors[known]) + drawn

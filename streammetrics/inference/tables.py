@@ -18,7 +18,7 @@ from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.influence import influence, standard_error
 from streammetrics.inference.limits import clopper_pearson, limits, share_limits
-from streammetrics.metrics.classification import overall, ratios
+from streammetrics.metrics.classification import overall, rates, ratios, reports
 from streammetrics.metrics.classification.base import AveragedMetric, ContingencyMetric
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ _SHARES: dict[type, Parts] = {
     ratios.NegativePredictiveValue: ("tn", {"fn": 1.0}, 1.0),
     ratios.Jaccard: ("tp", {"fp": 1.0, "fn": 1.0}, 1.0),
     ratios.F1: ("tp", {"fp": 1.0, "fn": 1.0}, 2.0),
+    rates.FalseDiscoveryRate: ("fp", {"tp": 1.0}, 1.0),
+    rates.FalseOmissionRate: ("fn", {"tn": 1.0}, 1.0),
+    rates.Prevalence: ("actual", {"fp": 1.0, "tn": 1.0}, 1.0),
 }
 
 
@@ -95,23 +98,37 @@ def general(
     low, high = limits(value, error, normal_quantile(1 - asked.tail), *ends)
     method = f"{JACKKNIFE}, {_SCALES.get(ends, 'logit')}"
     if isinstance(value, float):
-        if math.isnan(low) and value in ends:
+        if math.isnan(low) and value in ends and math.isfinite(ends[1]):
             least = float(np.min(amounts.actual[amounts.actual > 0]))
             return at_end(value, ends, least, asked)
         return ConfidenceInterval(low, high, asked.level, method)
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, method)
 
 
-_SCALES = {(-1.0, 1.0): "Fisher's z", (-math.inf, math.inf): "normal"}
+_SCALES = {
+    (-1.0, 1.0): "Fisher's z",
+    (0.0, math.inf): "logarithm",
+    (-math.inf, math.inf): "normal",
+}
+
+
+_CORRELATIONS = (
+    overall.MatthewsCorrcoef, overall.CohenKappa, rates.Informedness, rates.Markedness
+)  # fmt: skip
+_ROWS = (overall.Accuracy, overall.ZeroOneLoss)
+_ODDS = (rates.PositiveLikelihoodRatio, rates.NegativeLikelihoodRatio, rates.DiagnosticOddsRatio)
 
 
 def ends_of(metric: Any) -> tuple[float, float]:
     """Return between what the values of a metric of labels lie."""
-    if isinstance(metric, overall.MatthewsCorrcoef | overall.CohenKappa):
+    if isinstance(metric, _CORRELATIONS):
         return -1.0, 1.0
+    if isinstance(metric, _ODDS):
+        return 0.0, math.inf
     if isinstance(metric, overall.BalancedAccuracy):
         return (-1.0, 1.0) if metric.adjusted else (0.0, 1.0)
-    known = type(metric) in _SHARES or isinstance(metric, ratios.FBeta | overall.Accuracy)
+    known = type(metric) in _SHARES or isinstance(metric, ratios.FBeta | overall.GMean)
+    known = known or (isinstance(metric, _ROWS) and metric.normalize)
     return (0.0, 1.0) if known else (-math.inf, math.inf)
 
 
@@ -174,7 +191,7 @@ def _micro(parts: Parts, amounts: Confusion, squares: Confusion) -> Any:
         (table.hits, (table.total - table.hits) * each**power)
         for table, power in ((amounts, 1), (squares, 2))
     )
-    return [side[::-1] if success == "fn" else side for side in counts]
+    return [side if success == "tp" else side[::-1] for side in counts]
 
 
 def share(
@@ -202,10 +219,15 @@ def units_of(rows: Any, squares: Any) -> tuple[Any, Any]:
 
 
 @confidence_of.register(overall.Accuracy)
-def of_accuracy(metric: overall.Accuracy, asked: Asked, table: Any) -> ConfidenceInterval:
-    """The share of rows predicted right."""
-    rows, squares = [(t.hits, t.total - t.hits) for t in tables_of(metric, asked, table)]
-    return share(metric, asked, rows, squares)
+@confidence_of.register(overall.ZeroOneLoss)
+def of_accuracy(metric: Any, asked: Asked, table: Any) -> ConfidenceInterval:
+    """The share of rows predicted right, or wrong."""
+    if not metric.normalize:
+        raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
+    sides = [(t.hits, t.misses) for t in tables_of(metric, asked, table)]
+    if isinstance(metric, overall.ZeroOneLoss):
+        sides = [side[::-1] for side in sides]
+    return share(metric, asked, sides[0], sides[1])
 
 
 @confidence_of.register(overall.TopKAccuracy)
@@ -251,8 +273,8 @@ def of_kappa(metric: overall.CohenKappa, asked: Asked, table: Any) -> Confidence
     return ConfidenceInterval(low, high, asked.level, f"{JACKKNIFE}, Fisher's z")
 
 
-@confidence_of.register(overall.ConfusionMatrix)
-def of_matrix(metric: overall.ConfusionMatrix, asked: Asked, table: Any) -> ConfidenceInterval:
+@confidence_of.register(reports.ConfusionMatrix)
+def of_matrix(metric: reports.ConfusionMatrix, asked: Asked, table: Any) -> ConfidenceInterval:
     """The shares of a matrix; its counts grow with the rows and estimate nothing."""
     if metric.normalize is None:
         raise without(
@@ -275,7 +297,7 @@ def of_matrix(metric: overall.ConfusionMatrix, asked: Asked, table: Any) -> Conf
     return ConfidenceInterval(low, high, interval.level, interval.method)
 
 
-@confidence_of.register(overall.ClassificationReport)
+@confidence_of.register(reports.ClassificationReport)
 def of_report(metric: Any, asked: Asked, table: Any) -> ConfidenceInterval:  # noqa: ARG001 - as others
     """None: what is in it has."""
     raise without(

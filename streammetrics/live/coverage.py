@@ -14,7 +14,7 @@ from streammetrics.live.rows import batch_of
 from streammetrics.live.table import CONFLICT, CORRECTED, LABELLED, LATE, REPEATED
 from streammetrics.live.time import SECOND
 from streammetrics.metrics.aggregation import Quantile
-from streammetrics.metrics.classification.overall import ConfusionMatrix
+from streammetrics.metrics.classification.reports import ConfusionMatrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

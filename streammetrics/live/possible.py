@@ -12,7 +12,12 @@ from streammetrics.core.errors import InvalidBatchError, UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Interval
 from streammetrics.live.rows import AT_ONCE, batch_of
-from streammetrics.metrics.classification.overall import Accuracy
+from streammetrics.metrics.classification.overall import Accuracy, ZeroOneLoss
+from streammetrics.metrics.classification.rates import (
+    FalseDiscoveryRate,
+    FalseOmissionRate,
+    Prevalence,
+)
 from streammetrics.metrics.classification.ratios import (
     F1,
     FalseNegativeRate,
@@ -45,7 +50,8 @@ if TYPE_CHECKING:
 # those that are called negative, whose label is positive. So its extremes are at the corners.
 _COUNTED = (
     Accuracy, Precision, Recall, FBeta, F1, Jaccard, Specificity, FalsePositiveRate,
-    FalseNegativeRate, NegativePredictiveValue,
+    FalseNegativeRate, NegativePredictiveValue, FalseDiscoveryRate, FalseOmissionRate, Prevalence,
+    ZeroOneLoss,
 )  # fmt: skip
 _LOSSES = (LogLoss, BrierScore)  # whose rows cost least where the label is the likelier one
 _ERRORS = (MAE, MSE, RMSE)  # which grow with the distance between target and prediction
@@ -103,7 +109,8 @@ def _interval(
 
 
 def _is_binary(config: Mapping[str, Any]) -> bool:
-    plain = config.get("average", "binary") in {"binary", "macro"} and not config.get("max_fpr")
+    plain = config.get("average", "binary") in {"binary", "macro"}
+    plain = plain and not config.get("max_fpr") and not config.get("min_tpr")
     return plain and config.get("pos_label", 1) == 1 and config.get("labels") in {None, (0, 1)}
 
 

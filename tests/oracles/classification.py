@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy.stats
 import sklearn.metrics as sk
 
 import streammetrics as sm
@@ -92,6 +93,44 @@ def one_vs_rest(ratio):
         return np.array([ratio(tp, fp, fn, tn) for (tn, fp), (fn, tp) in tables])
 
     return reference
+
+
+def g_mean(y_true, y_pred, sample_weight=None):
+    recalls = sk.recall_score(y_true, y_pred, sample_weight=sample_weight, average=None)
+    return scipy.stats.gmean(recalls)
+
+
+def likelihood_ratio(place):
+    """Return the reference of one of both likelihood ratios."""
+
+    def reference(y_true, y_pred, sample_weight=None):
+        ratios = sk.class_likelihood_ratios(y_true, y_pred, sample_weight=sample_weight)
+        return ratios[place]
+
+    return reference
+
+
+def micro(ratio):
+    """Return the reference of a ratio of tp, fp, fn, tn, each the sum over the classes."""
+
+    def reference(y_true, y_pred, sample_weight=None):
+        tables = sk.multilabel_confusion_matrix(y_true, y_pred, sample_weight=sample_weight)
+        (tn, fp), (fn, tp) = tables.sum(axis=0)
+        return ratio(tp, fp, fn, tn)
+
+    return reference
+
+
+RATES = {
+    sm.FalseDiscoveryRate: lambda tp, fp, fn, tn: fp / (fp + tp),
+    sm.FalseOmissionRate: lambda tp, fp, fn, tn: fn / (fn + tn),
+    sm.Prevalence: lambda tp, fp, fn, tn: (tp + fn) / (tp + fp + fn + tn),
+    sm.PositiveLikelihoodRatio: lambda tp, fp, fn, tn: tp / (tp + fn) / (fp / (fp + tn)),
+    sm.NegativeLikelihoodRatio: lambda tp, fp, fn, tn: fn / (tp + fn) / (tn / (fp + tn)),
+    sm.DiagnosticOddsRatio: lambda tp, fp, fn, tn: tp * tn / (fp * fn),
+    sm.Informedness: lambda tp, fp, fn, tn: tp / (tp + fn) + tn / (tn + fp) - 1,
+    sm.Markedness: lambda tp, fp, fn, tn: tp / (tp + fp) + tn / (tn + fn) - 1,
+}
 
 
 def top(k, **options):
@@ -194,6 +233,21 @@ ORACLES = [
         three_weighted,
         one_vs_rest(lambda tp, fp, fn, tn: tn / (tn + fn)),
     ),
+    *(
+        Oracle(metric(average=None), three_weighted, one_vs_rest(ratio), abs=1e-14)
+        for metric, ratio in RATES.items()
+    ),
+    *(
+        Oracle(metric(average="micro"), three_classes, micro(RATES[metric]))
+        for metric in (sm.FalseDiscoveryRate, sm.Informedness)
+    ),
+    Oracle(sm.PositiveLikelihoodRatio(), two_classes, likelihood_ratio(0)),
+    Oracle(sm.NegativeLikelihoodRatio(), two_classes, likelihood_ratio(1)),
+    Oracle(sm.GMean(), three_weighted, g_mean),
+    Oracle(sm.GMean(), two_classes, g_mean),
+    Oracle(sm.ZeroOneLoss(), three_weighted, of(sk.zero_one_loss)),
+    Oracle(sm.ZeroOneLoss(normalize=False), three_classes, of(sk.zero_one_loss, normalize=False)),
+    Oracle(sm.Accuracy(normalize=False), three_weighted, of(sk.accuracy_score, normalize=False)),
     Oracle(sm.MatthewsCorrcoef(), three_weighted, of(sk.matthews_corrcoef)),
     Oracle(sm.MatthewsCorrcoef(), words, of(sk.matthews_corrcoef)),
     Oracle(sm.MatthewsCorrcoef(threshold=0.5), scores, cut(sk.matthews_corrcoef)),

@@ -189,6 +189,11 @@ ORACLES = [
         for rows in (labelings, independent_labelings, *EDGES)
     ),
     *(Oracle(metric, labelings, reference, abs=1e-12, why=WHY) for metric, reference in PLAIN),
+    Oracle(
+        sm.PairConfusionMatrix(),
+        labelings,
+        pair_confusion_matrix,
+    ),
     *(
         Oracle(metric, rows, reference)
         for metric, reference in INTERNAL

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import scipy.special
 import scipy.stats
@@ -184,6 +186,26 @@ def log_loss_of_logits(y_true, y_score, sample_weight=None):
     return np.average(loss, weights=sample_weight)
 
 
+def turned_area(rate):
+    """Return the reference of an area above a true positive rate of 1 - rate."""
+
+    def reference(y_true, y_score, sample_weight=None):
+        return AUC(y_true == 0, -y_score, max_fpr=rate, sample_weight=sample_weight)
+
+    return reference
+
+
+def versus(y_true, y_score, sample_weight):
+    """Return the mean over ordered pairs of classes, with weights, which scikit-learn refuses."""
+    areas = []
+    for own, other in itertools.permutations(range(y_score.shape[1]), 2):
+        both = (y_true == own) | (y_true == other)
+        columns = (y_true == own, y_score[:, own], sample_weight)
+        truth, scores, weight = (column[both] for column in columns)
+        areas.append(AUC(truth, scores, sample_weight=weight))
+    return np.mean(areas)
+
+
 def spam(function):
     def reference(y_true, y_score):
         return function(y_true == "spam", y_score)
@@ -203,6 +225,15 @@ ORACLES = [
     Oracle(sm.ROCAUC(pos_label=0), scores, lambda y_true, y_score: AUC(~y_true, y_score)),
     Oracle(sm.ROCAUC(max_fpr=0.2), scores, of(AUC, max_fpr=0.2)),
     Oracle(sm.ROCAUC(max_fpr=0.37), scores_weighted, of(AUC, max_fpr=0.37)),
+    Oracle(sm.ROCAUC(min_tpr=0.7), scores, turned_area(0.3)),
+    Oracle(sm.ROCAUC(min_tpr=0.37), scores_weighted, turned_area(0.63)),
+    Oracle(sm.ROCAUC(multi_class="ovo"), three_classes, of(AUC, multi_class="ovo")),
+    Oracle(
+        sm.ROCAUC(multi_class="ovo", average="weighted"),
+        three_classes,
+        of(AUC, multi_class="ovo", average="weighted"),
+    ),
+    Oracle(sm.ROCAUC(multi_class="ovo"), three_classes_weighted, versus),
     Oracle(sm.ROCAUC(), three_classes, of(AUC, multi_class="ovr")),
     Oracle(sm.ROCAUC(), three_classes_weighted, each_class(AUC, "macro")),
     Oracle(sm.ROCAUC(average="weighted"), three_classes_weighted, each_class(AUC, "weighted")),

@@ -20,6 +20,7 @@ from oracles.probability import (
     reliability_weighted,
     sensitivity_at_specificity,
     sk,
+    turned_area,
 )
 from thinning import some
 
@@ -43,6 +44,7 @@ METRICS = {
     "auc": sm.ROCAUC,
     "auc to 0.3": partial(sm.ROCAUC, max_fpr=0.3),
     "auc to 0.75": partial(sm.ROCAUC, max_fpr=0.75),
+    "auc above 0.4": partial(sm.ROCAUC, min_tpr=0.4),
     "average precision": sm.AveragePrecision,
     "pr auc": sm.PRAUC,
     "ks": sm.KolmogorovSmirnov,
@@ -55,6 +57,7 @@ PLAIN = {
     "auc": sk.roc_auc_score,
     "auc to 0.3": partial(sk.roc_auc_score, max_fpr=0.3),
     "auc to 0.75": partial(sk.roc_auc_score, max_fpr=0.75),
+    "auc above 0.4": turned_area(0.6),
     "average precision": sk.average_precision_score,
     "pr auc": pr_area,
     "ks": ks_distance,
@@ -63,7 +66,7 @@ PLAIN = {
     "precision": precision_at_recall(0.5),
     "sensitivity": sensitivity_at_specificity(0.6),
 }
-LOWEST_IS_REACHED = {"auc", "auc to 0.3", "auc to 0.75"}
+LOWEST_IS_REACHED = {"auc", "auc to 0.3", "auc to 0.75", "auc above 0.4"}
 HIGHEST_IS_REACHED = METRICS.keys() - {"average precision", "pr auc"}
 
 

@@ -11,7 +11,7 @@ from streammetrics.core.errors import StreamMetricsError
 from streammetrics.inference.comparing.base import LEAST, Estimate, Family, Joint, estimated
 from streammetrics.inference.distributions import binomial_cdf, normal_quantile
 from streammetrics.inference.influence import influence
-from streammetrics.metrics.classification.overall import Accuracy
+from streammetrics.metrics.classification.overall import Accuracy, ZeroOneLoss
 from streammetrics.metrics.classification.ratios import (
     FalseNegativeRate,
     FalsePositiveRate,
@@ -125,9 +125,10 @@ def discordant(metric: ContingencyMetric, joint: JointTable) -> Discordant | Non
     if amount != squares:  # rows have weights
         return None
     truth, one, other = cells.T
-    if isinstance(metric, Accuracy):
+    if isinstance(metric, Accuracy | ZeroOneLoss) and metric.normalize:
         of = np.ones(len(cells), np.bool_)
-        hits = one == truth, other == truth
+        right = isinstance(metric, Accuracy)
+        hits = (one == truth) == right, (other == truth) == right
     elif (
         isinstance(metric, Recall | Specificity | FalsePositiveRate | FalseNegativeRate)
         and metric.average == "binary"

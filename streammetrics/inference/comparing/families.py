@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.scored import ScoredLabels
@@ -13,11 +13,9 @@ from streammetrics.inference.comparing.queries import Queries
 from streammetrics.inference.comparing.sampled import Sampled
 from streammetrics.metrics.aggregation import Count, Maximum, Mean, Minimum, Sum
 from streammetrics.metrics.classification.base import ContingencyMetric
-from streammetrics.metrics.classification.overall import (
-    ClassificationReport,
-    ConfusionMatrix,
-    TopKAccuracy,
-)
+from streammetrics.metrics.classification.overall import TopKAccuracy
+from streammetrics.metrics.classification.reports import ClassificationReport, ConfusionMatrix
+from streammetrics.metrics.clustering.pairs import PairConfusionMatrix
 from streammetrics.metrics.ranking.base import RankingMetric
 from streammetrics.metrics.regression.losses import MeanError, MeanLoss, RootMeanLoss
 from streammetrics.metrics.regression.quantiles import MaxError
@@ -31,7 +29,10 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.inference.comparing.base import Family
 
-_SEVERAL = (ConfusionMatrix, ClassificationReport, ROCCurve, PrecisionRecallCurve, CalibrationCurve)
+_SEVERAL = (
+    ConfusionMatrix, ClassificationReport, PairConfusionMatrix, ROCCurve, PrecisionRecallCurve,
+    CalibrationCurve,
+)  # fmt: skip
 _NOT_MEANS = (Count, Sum, Minimum, Maximum, MaxError)
 _MEANS = (MeanLoss, RootMeanLoss, MeanError, LogLoss, BrierScore, TopKAccuracy, Mean)
 
@@ -51,11 +52,18 @@ def family_of(name: str, metric: Metric, models: int, max_rows: int) -> Family:
         return Counts(metric)
     if isinstance(metric, _MEANS):
         return Means(metric)
-    if isinstance(metric, AveragePrecision) or (
-        isinstance(metric, ROCAUC) and metric.max_fpr in {None, 1.0}
-    ):
+    if isinstance(metric, AveragePrecision) or _is_whole_area(metric):
         return Curves(metric, max_rows)
     return Sampled(metric, models, max_rows)
+
+
+def _is_whole_area(metric: Metric) -> TypeGuard[ROCAUC]:
+    return (
+        isinstance(metric, ROCAUC)
+        and metric.max_fpr in {None, 1.0}
+        and metric.min_tpr in {None, 0.0}
+        and metric.multi_class == "ovr"
+    )
 
 
 def refused(metric: Metric) -> str:
@@ -65,7 +73,7 @@ def refused(metric: Metric) -> str:
         return "it is several numbers; compare one of them, such as average='macro'"
     if config.get("multioutput") == "raw_values":
         return "it is several numbers; multioutput='uniform_average' makes one of them"
-    if isinstance(metric, _NOT_MEANS):
+    if isinstance(metric, _NOT_MEANS) or config.get("normalize") is False:
         return "a count, a sum or an extreme says nothing of how sure it is"
     if not set(metric.inputs) & set(OF_MODELS):
         return f"it reads nothing that is a model's own ({', '.join(OF_MODELS)})"

@@ -58,7 +58,10 @@ class ContingencyMetric(Metric[V_co]):
     from_logits: bool = False
     ignore_index: int | None = None
 
-    _younger = (("from_logits", False), ("ignore_index", None))
+    _younger: ClassVar[tuple[tuple[str, Any], ...]] = (
+        ("from_logits", False),
+        ("ignore_index", None),
+    )
 
     def check_parameters(self) -> None:
         """Bring the labels to one kind, and check them against the threshold."""

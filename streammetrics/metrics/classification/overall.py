@@ -1,4 +1,4 @@
-"""Classification as a whole: the table itself, shares of it, agreement, and reports."""
+"""Classification as a whole: shares of all rows, means over classes, and agreement."""
 
 from __future__ import annotations
 
@@ -9,95 +9,31 @@ import numpy as np
 
 from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.constraints import AtLeast, NanPolicy
-from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.values import LabelledArray, Report
-from streammetrics.metrics.averages import mean_of_classes
 from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.statistics.tables.topk import TopKHits
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.metrics.classification.view import Confusion
-
-    Floats = NDArray[np.float64]
 
 __all__ = [
     "Accuracy",
     "BalancedAccuracy",
-    "ClassificationReport",
     "CohenKappa",
-    "ConfusionMatrix",
+    "GMean",
     "MatthewsCorrcoef",
     "TopKAccuracy",
+    "ZeroOneLoss",
 ]
-
-
-_ENTRIES = {"accuracy", "macro avg", "weighted avg"}  # of a report, beside those of classes
-
-
-class ConfusionMatrix(ContingencyMetric[LabelledArray]):
-    """Rows of each class (row) by predicted class (column), C[i, j].
-
-    Counts are integers; with weights that are not whole, or from 2**62 on, they are sums as
-    floats. Without rows they are 0.
-
-    The other parameters are those of every metric of labels, see `ContingencyMetric`.
-
-    Args:
-        normalize: ``"true"`` divides by the rows of the true class, ``"pred"`` by those of the
-            predicted one, ``"all"`` by all rows; a class without rows gives `zero_division`.
-
-    Memory and cost: 16 bytes per pair of labels that occurs; the result is (K, K).
-
-    Reference: ``sklearn.metrics.confusion_matrix``, where a class without rows gives 0.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> sm.ConfusionMatrix().update([0, 1, 2, 2], [0, 2, 2, 2]).compute()
-        array([[1, 0, 0],
-               [0, 0, 1],
-               [0, 0, 2]])
-    """
-
-    higher_is_better = None
-
-    normalize: Literal["true", "pred", "all"] | None = None
-
-    def read(self, table: Confusion) -> LabelledArray:
-        """Return the matrix."""
-        if self.normalize is None and table.counts is not None:
-            whole = np.zeros((table.size, table.size), np.int64)
-            whole[table.rows, table.columns] = table.counts
-            return _labelled(whole, table)
-        matrix = np.zeros((table.size, table.size))
-        matrix[table.rows, table.columns] = table.amount
-        if self.normalize is None:
-            return _labelled(table.unscaled(matrix), table)
-        by = {
-            "true": table.actual[:, None],
-            "pred": table.predicted[None, :],
-            "all": np.full((1, 1), table.total),
-        }[self.normalize]
-        return _labelled(self._ratios(matrix, by), table)
-
-    def _nothing(self, table: Confusion) -> LabelledArray:
-        """Return zeros, or nan where they would be divided by nothing."""
-        shape = (table.size, table.size)
-        zeros = np.zeros(shape, np.int64)
-        return _labelled(zeros if self.normalize is None else np.full(shape, math.nan), table)
-
-
-def _labelled(matrix: NDArray[Any], table: Confusion) -> LabelledArray:
-    labels = tuple(table.labels)
-    return LabelledArray(matrix, (("y_true", labels), ("y_pred", labels)))
 
 
 class Accuracy(ContingencyMetric[float]):
     """Share of rows predicted right, Σ C[i, i] / n.
 
-    Parameters are those of every metric of labels, see `ContingencyMetric`.
+    The other parameters are those of every metric of labels, see `ContingencyMetric`.
+
+    Args:
+        normalize: ``False`` gives the sum of the rows that are right, not their share.
 
     Reference: ``sklearn.metrics.accuracy_score``.
 
@@ -107,9 +43,42 @@ class Accuracy(ContingencyMetric[float]):
         0.6666666666666666
     """
 
+    normalize: bool = True
+
+    _younger = (*ContingencyMetric._younger, ("normalize", True))
+
     def read(self, table: Confusion) -> float:
-        """Return the share of the diagonal."""
+        """Return the share of the diagonal, or its sum."""
+        if not self.normalize:
+            return float(table.unscaled(table.hits))
         return self.ratio(table.hits, table.total)
+
+
+class ZeroOneLoss(ContingencyMetric[float]):
+    """Share of rows predicted wrong, 1 − Σ C[i, i] / n.
+
+    The other parameters are those of every metric of labels, see `ContingencyMetric`.
+
+    Args:
+        normalize: ``False`` gives the sum of the rows that are wrong, not their share.
+
+    Reference: ``sklearn.metrics.zero_one_loss``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.ZeroOneLoss().update(["cat", "dog", "dog"], ["cat", "dog", "cat"]).compute()
+        0.3333333333333333
+    """
+
+    higher_is_better = False
+
+    normalize: bool = True
+
+    def read(self, table: Confusion) -> float:
+        """Return the share off the diagonal, or its sum."""
+        if not self.normalize:
+            return float(table.unscaled(table.misses))
+        return self.ratio(table.misses, table.total)
 
 
 class BalancedAccuracy(ContingencyMetric[float]):
@@ -138,6 +107,30 @@ class BalancedAccuracy(ContingencyMetric[float]):
             return score
         chance = 1 / int(seen.sum())
         return self.ratio(score - chance, 1 - chance)
+
+
+class GMean(ContingencyMetric[float]):
+    """Geometric mean of the recalls of the classes that have rows, (Π r_k)^(1 / K).
+
+    Of two classes the root of sensitivity times specificity; 0 where a class is never found.
+
+    Parameters are those of every metric of labels, see `ContingencyMetric`.
+
+    Reference: Kubat and Matwin (1997); ``imblearn.metrics.geometric_mean_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.GMean().update([0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 1, 0]).compute()
+        0.7071067811865476
+    """
+
+    def read(self, table: Confusion) -> float:
+        """Return the geometric mean; in logarithms, as a product of many would vanish."""
+        seen = table.actual > 0
+        recalls = table.tp[seen] / table.actual[seen]
+        if recalls.size == 2:
+            return math.sqrt(recalls.prod())
+        return float(np.exp(np.log(recalls).mean())) if recalls.all() else 0.0
 
 
 class MatthewsCorrcoef(ContingencyMetric[float]):
@@ -207,76 +200,6 @@ class CohenKappa(ContingencyMetric[float]):
             chance = n * ((actual + predicted) * place**2).sum()
             chance -= 2 * (actual * place).sum() * (predicted * place).sum()
         return 1 - seen * n / chance if chance else self._zero_by_zero
-
-
-class ClassificationReport(ContingencyMetric[Report]):
-    """Precision, recall, F1 and support of every class, with accuracy and averages.
-
-    A dictionary: one entry per class under ``str(label)``, then ``"accuracy"``, ``"macro avg"``
-    and ``"weighted avg"``. What a class without predictions or rows gets, `zero_division` says.
-
-    Parameters are those of every metric of labels, see `ContingencyMetric`.
-
-    Reference: ``sklearn.metrics.classification_report(output_dict=True)``.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> report = sm.ClassificationReport().update([0, 1, 1, 1], [0, 1, 1, 0]).compute()
-        >>> report["1"]["recall"], report["accuracy"], report["macro avg"]["support"]
-        (0.6666666666666666, 0.75, 4.0)
-    """
-
-    higher_is_better = None
-
-    def read(self, table: Confusion) -> Report:
-        """Return the report."""
-        columns = {
-            "precision": self._ratios(table.tp, table.predicted),
-            "recall": self._ratios(table.tp, table.actual),
-            "f1-score": self._ratios(2 * table.tp, table.actual + table.predicted),
-        }
-        support = table.unscaled(table.actual).tolist()
-        shared = [title for title in map(str, table.labels) if title in _ENTRIES]
-        if shared:
-            raise InvalidBatchError(
-                f"a class is called {shared[0]!r}, as an entry of every report is: rename it, or "
-                "read Precision, Recall and F1 with average=None"
-            )
-        report = Report(
-            {
-                str(label): {
-                    **{name: float(column[place]) for name, column in columns.items()},
-                    "support": support[place],
-                }
-                for place, label in enumerate(table.labels)
-            }
-        )
-        report["accuracy"] = float(table.tp.sum()) / table.total
-        doubts = {}
-        for title, weight in (
-            ("macro avg", np.ones(table.size)),
-            ("weighted avg", table.actual),
-        ):
-            report[title] = {}
-            for name, column in columns.items():
-                report[title][name], doubt = mean_of_classes(
-                    column,
-                    weight,
-                    lambda: table.seen,
-                    table.labels,
-                    self.zero_division,
-                    f"the {name} of ",
-                )
-                doubts[doubt] = title
-            report[title]["support"] = float(table.unscaled(table.total))
-        table.doubt = "; and ".join(filter(None, doubts))
-        return report
-
-    def _nothing(self, table: Confusion) -> Report:
-        """Return a report of nan with a support of 0."""
-        entry = {"precision": math.nan, "recall": math.nan, "f1-score": math.nan, "support": 0.0}
-        titles = [*map(str, table.labels), "macro avg", "weighted avg"]
-        return Report({**{title: dict(entry) for title in titles}, "accuracy": math.nan})
 
 
 class TopKAccuracy(Metric[float]):

@@ -107,9 +107,17 @@ class Confusion:
     @cached_property
     def hits(self) -> float:
         """Rows predicted right."""
+        return self._sum(self._hit)
+
+    @cached_property
+    def misses(self) -> float:
+        """Rows predicted wrong."""
+        return self._sum(~self._hit)
+
+    def _sum(self, chosen: NDArray[np.bool_]) -> float:
         if isinstance(self._amount, ExactSum):
-            return float(self._amount[np.flatnonzero(self._hit)].sum().to_float(-self.exponent))
-        return float(self._amount[self._hit].sum())
+            return float(self._amount[np.flatnonzero(chosen)].sum().to_float(-self.exponent))
+        return float(self._amount[chosen].sum())
 
     @cached_property
     def tp(self) -> Floats:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
+from streammetrics.core.types import V_co
 from streammetrics.metrics.clustering.view import Overlap
 from streammetrics.statistics.tables.contingency import LabelPairs
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
 
 
-class LabelingMetric(Metric[float]):
+class LabelingMetric(Metric[V_co]):
     """Base of the metrics of two labelings of the same rows.
 
     Labels of the two sides may differ in kind. Only pairs of labels that occur are counted, so
@@ -32,7 +33,7 @@ class LabelingMetric(Metric[float]):
     Memory and cost: 16 bytes for each pair of labels that occurs.
     """
 
-    higher_is_better = True
+    higher_is_better: ClassVar[bool | None] = True
 
     nan_policy: NanPolicy = "raise"
 
@@ -52,10 +53,13 @@ class LabelingMetric(Metric[float]):
         """Return the counts of pairs of labels."""
         return (LabelPairs(nan_policy=self.nan_policy),)
 
-    def readout(self, table: LabelPairs) -> float:
+    def readout(self, table: LabelPairs) -> V_co:
         """Return the value for the counts; ``nan`` without rows."""
-        return self.read(Overlap.of(table)) if len(table.counts) else math.nan
+        return self.read(Overlap.of(table)) if len(table.counts) else self._nothing()
+
+    def _nothing(self) -> V_co:
+        return cast("V_co", math.nan)
 
     @abstractmethod
-    def read(self, overlap: Overlap) -> float:
+    def read(self, overlap: Overlap) -> V_co:
         """Return the value for at least one row."""

@@ -32,7 +32,7 @@ __all__ = [
 Average = Literal["arithmetic", "geometric", "min", "max"]
 
 
-class InformationMetric(LabelingMetric):
+class InformationMetric(LabelingMetric[float]):
     """Base of the metrics made of entropies, in nats."""
 
     def read(self, overlap: Overlap) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from streammetrics.core.constraints import Positive
 from streammetrics.core.exact.integers import exact_dot
+from streammetrics.core.results.values import LabelledArray
 from streammetrics.metrics.clustering.base import LabelingMetric
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdjustedRandIndex",
     "FowlkesMallows",
+    "PairConfusionMatrix",
     "PairFBeta",
     "PairJaccard",
     "PairPrecision",
@@ -51,7 +53,7 @@ def ratio(numerator: int, denominator: int) -> float:
     return numerator / denominator if denominator else math.nan
 
 
-class PairMetric(LabelingMetric):
+class PairMetric(LabelingMetric[float]):
     """Base of the metrics that count pairs of rows, exactly, in integers of any size."""
 
     def read(self, overlap: Overlap) -> float:
@@ -63,7 +65,7 @@ class PairMetric(LabelingMetric):
         """Return the value for numbers of ordered pairs, all 0 for a single row."""
 
 
-class Purity(LabelingMetric):
+class Purity(LabelingMetric[float]):
     r"""Share of the rows in the largest true cluster of theirs, (1 / n) Σ_j max_i n_ij.
 
     1 for clusters of one row each, so not for comparing different numbers of clusters.
@@ -84,6 +86,42 @@ class Purity(LabelingMetric):
         largest = np.zeros(len(overlap.pred_sizes), np.int64)
         np.maximum.at(largest, overlap.columns, overlap.counts)
         return int(largest.sum()) / overlap.n
+
+
+class PairConfusionMatrix(LabelingMetric[LabelledArray]):
+    r"""Ordered pairs of rows by whether the truth, and the clustering, puts the two together.
+
+    ``[[neither, only predicted], [only true, both]]``: integers, and floats where one of them is
+    beyond 64 bits. Without rows they are 0.
+
+    Args:
+        nan_policy: see `LabelingMetric`.
+
+    Reference: `sklearn.metrics.cluster.pair_confusion_matrix`.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.PairConfusionMatrix().update([0, 0, 1, 1], [0, 0, 1, 2]).compute()
+        array([[8, 0],
+               [2, 2]])
+    """
+
+    higher_is_better = None
+
+    def read(self, overlap: Overlap) -> LabelledArray:
+        """Return the numbers of pairs."""
+        return self._matrix(Pairs.of(overlap))
+
+    def _nothing(self) -> LabelledArray:
+        return self._matrix(Pairs(0, 0, 0, 0))
+
+    def _matrix(self, pairs: Pairs) -> LabelledArray:
+        counts = np.array([[pairs.neither, pairs.only_pred], [pairs.only_true, pairs.both]], object)
+        places = ("apart", "together")
+        return LabelledArray(
+            counts.astype(np.int64 if max(pairs) < 1 << 63 else np.float64),
+            (("labels_true", places), ("labels_pred", places)),
+        )
 
 
 class RandIndex(PairMetric):

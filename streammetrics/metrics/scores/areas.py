@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from itertools import permutations
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import numpy as np
 
+from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between
 from streammetrics.core.exact.sums import ExactSum
+from streammetrics.metrics.averages import mean_of_classes
 from streammetrics.metrics.scores.base import ClassScoreMetric
+from streammetrics.statistics.scores.versus import VersusHistogram
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.core.statistic import Statistic
     from streammetrics.metrics.scores.view import Staircase, Steps
 
     Floats = NDArray[np.float64]
@@ -28,20 +33,28 @@ class ROCAUC(ClassScoreMetric):
     Σ n (T + p / 2) / (P N) over cells, in integers and rounded once. A cell of several scores
     counts as a tie; `bounds()` is what it would give with all its positives below all its
     negatives, and above: ± Σ p n / (2 P N) over such cells. With `max_fpr` the area up to that
-    false positive rate, standardised (McClish 1989) so that chance gives 0.5 and perfection 1.
-    ``nan`` without rows of both classes.
+    false positive rate, with `min_tpr` the area above that true positive rate, standardised
+    (McClish 1989) so that chance gives 0.5 and perfection 1. ``nan`` without rows of both classes.
 
     Args:
         max_fpr: In (0, 1]; ``None``: the whole area.
         average: ``"macro"``, ``"weighted"`` or ``None`` over the classes of (n, K) scores, each
-            against the rest. The others: see `ScoreMetric`.
+            against the rest; or over the pairs of classes. The others: see `ScoreMetric`.
+        min_tpr: In [0, 1), in place of `max_fpr`; ``None``: the whole area.
+        multi_class: What classes of (n, K) scores are told from: the rest (``"ovr"``), or each of
+            the others alone (``"ovo"``; Hand and Till 2001), which does not depend on how many
+            rows they have: the mean over ordered pairs (j, k) of the area of the score of j among
+            the rows of both. ``"weighted"`` is then by the rows of both.
 
     Raises:
-        ValueError: `max_fpr` is not in (0, 1].
+        ValueError: `max_fpr` is not in (0, 1], or `min_tpr` not in [0, 1), or both are given; or
+            pairs are not averaged.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+    Memory and cost: that of `ScoreHistogram`, for (n, K) scores with ``"ovo"`` that of K (K - 1);
+    reading takes some 5 ns a cell.
 
-    Reference: ``sklearn.metrics.roc_auc_score``, for (n, K) with ``multi_class="ovr"``.
+    Reference: ``sklearn.metrics.roc_auc_score``; with `min_tpr` that of both classes, and the
+    signs of scores, exchanged.
 
     Example:
         >>> import streammetrics as sm
@@ -50,6 +63,24 @@ class ROCAUC(ClassScoreMetric):
     """
 
     max_fpr: Annotated[float, Between(0, 1, without=(0,))] | None = None
+    min_tpr: Annotated[float, Between(0, 1, without=(1,))] | None = None
+    multi_class: Literal["ovr", "ovo"] = "ovr"
+
+    _younger = (*ClassScoreMetric._younger, ("min_tpr", None), ("multi_class", "ovr"))
+
+    def check_parameters(self) -> None:
+        """Check that there is one limit, and that pairs of classes are averaged."""
+        super().check_parameters()
+        require(self, "min_tpr", self.min_tpr is None or self.max_fpr is None, "None with max_fpr")
+        pairs = self.multi_class == "ovo"
+        require(self, "average", not pairs or self.average is not None, "an average with 'ovo'")
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the histogram of scores, or that of all pairs of classes."""
+        if self.multi_class == "ovr":
+            return super().statistics()
+        options = {**self._schema_options, "from_logits": self.from_logits}
+        return (VersusHistogram(max_bins=self.max_bins, **options),)
 
     def read(self, stairs: Staircase) -> float:
         """Return the area with cells as ties."""
@@ -59,14 +90,38 @@ class ROCAUC(ClassScoreMetric):
         """Return the area with negatives first, with ties, and with positives first in cells."""
         if not stairs.positives or not stairs.negatives:
             return math.nan, math.nan, math.nan
-        rate = Fraction(1 if self.max_fpr is None else self.max_fpr)
+        side, rate = self._limited(stairs)
         whole = 2 * _product(stairs)
-        areas = [twice / whole for twice in _roc_areas(stairs, rate)]
+        areas = [twice / whole for twice in _roc_areas(side, rate)]
         if rate < 1:  # else this changes nothing
             chance = rate * rate / 2
             areas = [(1 + (area - chance) / (rate - chance)) / 2 for area in areas]
         low, value, high = (min(float(area), 1.0) for area in areas)
         return low, value, high
+
+    def _limited(self, stairs: Staircase) -> tuple[Staircase, Fraction]:
+        """Return what the area is read from, and up to which rate of false positives there.
+
+        An area above a true positive rate is one up to a rate of false positives with the classes
+        exchanged, from the lowest score up.
+        """
+        if self.min_tpr is None:
+            return stairs, Fraction(1 if self.max_fpr is None else self.max_fpr)
+        return stairs.mirrored(), 1 - Fraction(self.min_tpr)
+
+    def _averaged(
+        self, classes: tuple[Staircase, ...], values: list[float]
+    ) -> tuple[float | Floats, str]:
+        if self.multi_class == "ovr" or len(classes) == 1:
+            return super()._averaged(classes, values)
+        each = np.array([self._filled(value) for value in values])
+        seen = np.array([bool(stairs.positives and stairs.negatives) for stairs in classes])
+        size = math.isqrt(len(classes)) + 1
+        labels = list(permutations(self.labels or range(size), 2))
+        rows = np.ones(len(classes))
+        if self.average == "weighted":
+            rows = np.array([stairs.rows for stairs in classes])
+        return mean_of_classes(each, rows, lambda: seen, labels, self.zero_division)
 
 
 def _product(stairs: Staircase) -> Fraction:

@@ -83,7 +83,7 @@ def _counted_down(sums: NDArray[Any] | int, counts: NDArray[Any]) -> NDArray[Any
 
 
 class Staircase:
-    """One class against the rest by score: the steps that its ROC and PR curves take.
+    """One class against the rest, or another, by score: the steps of its ROC and PR curves.
 
     Amounts are integers (int64 arrays, whose products do not overflow) or float64: then they are
     weights scaled by a power of two, and sums of them are right to about one unit in the last
@@ -118,9 +118,18 @@ class Staircase:
         return self.positives / ((self.positives + self.negatives) or 1)
 
     @property
+    def rows(self) -> float:
+        """What all rows weigh, whatever the amounts are scaled by."""
+        return float(sum(map(float, self._histogram.totals())))
+
+    @property
     def counted(self) -> bool:
         """Whether the amounts are integers, so that sums and comparisons of them are exact."""
         return self._weighed is None
+
+    def mirrored(self) -> Staircase:
+        """Return the same rows with the classes exchanged, and the scores turned upside down."""
+        return _Mirror(self)
 
     def probabilities(self, scores: Floats) -> Floats:
         """Return scores of the steps as probabilities, where they are kept as logits."""
@@ -136,6 +145,22 @@ class Staircase:
             yield Steps(low, high, single, p, n, tp, fp)
             if not self._only:
                 tp, fp = tp - int(p.sum()), fp - int(n.sum())
+
+
+class _Mirror(Staircase):
+    """A staircase from its other end: what it calls negative is called positive."""
+
+    def __init__(self, of: Staircase) -> None:
+        self.__dict__.update(of.__dict__)
+        self._of, self.positives, self.negatives = of, of.negatives, of.positives
+
+    def steps(self) -> Iterator[Steps]:
+        """Yield the cells, each block from its end."""
+        for steps in self._of.steps():
+            low, high, single = -steps.high[::-1], -steps.low[::-1], steps.single[::-1]
+            below_p, below_n = self.positives - steps._fp, self.negatives - steps._tp
+            p, n = steps.n[::-1], steps.p[::-1]
+            yield Steps(low, high, single, p, n, below_p[::-1], below_n[::-1])
 
 
 def _weighed(histogram: DyadicHistogram) -> Steps:

@@ -148,6 +148,11 @@ class ScoreHistogram(ScoredStatistic):
         return self.counted.whole
 
     @property
+    def amount(self) -> float:
+        """What all rows weigh."""
+        return sum(self.classes()[0].totals())
+
+    @property
     def exact(self) -> bool:
         """Whether no cell holds several distinct scores."""
         return all(histogram.exact for histogram in self.histograms)

@@ -1,0 +1,238 @@
+"""Classification by class, seen from the predictions, and rates of both classes in one number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streammetrics.metrics.classification.base import AveragedMetric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streammetrics.core.types import Floats
+    from streammetrics.metrics.classification.view import Confusion
+
+    Parts = Callable[[Floats, Floats, Floats, Floats], tuple[Floats, Floats]]
+
+__all__ = [
+    "DiagnosticOddsRatio",
+    "FalseDiscoveryRate",
+    "FalseOmissionRate",
+    "Informedness",
+    "Markedness",
+    "NegativeLikelihoodRatio",
+    "PositiveLikelihoodRatio",
+    "Prevalence",
+]
+
+
+class FalseDiscoveryRate(AveragedMetric):
+    """Share of the rows predicted to be of a class that are not, FP / (FP + TP).
+
+    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
+    `ContingencyMetric`.
+
+    Reference: 1 - ``sklearn.metrics.precision_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.FalseDiscoveryRate(threshold=0.5).update([0, 1, 1], [0.6, 0.7, 0.2]).compute()
+        0.5
+    """
+
+    higher_is_better = False
+
+    def read(self, table: Confusion) -> float | Floats:
+        """Return FP / (FP + TP)."""
+        return self.averaged(table, table.fp, table.predicted)
+
+
+class FalseOmissionRate(AveragedMetric):
+    """Share of the rows not predicted to be of a class that are, FN / (FN + TN).
+
+    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
+    `ContingencyMetric`.
+
+    Reference: 1 - ``sklearn.metrics.precision_score`` of the negative class.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.FalseOmissionRate().update([0, 1, 1, 0], [0, 1, 0, 0]).compute()
+        0.3333333333333333
+    """
+
+    higher_is_better = False
+
+    def read(self, table: Confusion) -> float | Floats:
+        """Return FN / (FN + TN)."""
+        return self.averaged(table, table.fn, table.fn + table.tn)
+
+
+class Prevalence(AveragedMetric):
+    """Share of all rows that are of a class, (TP + FN) / n.
+
+    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
+    `ContingencyMetric`.
+
+    Reference: the mean of the indicators of the class.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Prevalence().update([0, 1, 1, 0, 0], [0, 1, 0, 0, 1]).compute()
+        0.4
+    """
+
+    higher_is_better = None
+
+    def read(self, table: Confusion) -> float | Floats:
+        """Return (TP + FN) / n."""
+        return self.averaged(table, table.actual, np.full(table.size, table.total))
+
+
+class PositiveLikelihoodRatio(AveragedMetric):
+    """How much a positive prediction raises the odds of the class, TPR / FPR.
+
+    0/0, see `zero_division`, where the class or the rest has no rows, or without false positives.
+
+    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
+    `ContingencyMetric`.
+
+    Reference: the first of ``sklearn.metrics.class_likelihood_ratios``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.PositiveLikelihoodRatio().update([0, 0, 0, 1, 1], [0, 0, 1, 1, 0]).compute()
+        1.5
+    """
+
+    def read(self, table: Confusion) -> float | Floats:
+        """Return TPR / FPR."""
+        return _quotient(self, table, lambda tp, fp, fn, tn: (_over(tp, fn), _over(fp, tn)))
+
+
+class NegativeLikelihoodRatio(AveragedMetric):
+    """How much a negative prediction raises the odds of the class, FNR / TNR.
+
+    0/0, see `zero_division`, where the class or the rest has no rows, or without true negatives.
+
+    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
+    `ContingencyMetric`.
+
+    Reference: the second of ``sklearn.metrics.class_likelihood_ratios``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.NegativeLikelihoodRatio().update([0, 0, 0, 1, 1], [0, 0, 1, 1, 0]).compute()
+        0.75
+    """
+
+    higher_is_better = False
+
+    def read(self, table: Confusion) -> float | Floats:
+        """Return FNR / TNR."""
+        return _quotient(self, table, lambda tp, fp, fn, tn: (_over(fn, tp), _over(tn, fp)))
+
+
+class DiagnosticOddsRatio(AveragedMetric):
+    """Odds of a positive prediction in the class over those in the rest, TP TN / (FP FN).
+
+    0/0, see `zero_division`, without false positives or without false negatives.
+
+    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
+    `ContingencyMetric`.
+
+    Reference: Glas et al. (2003); the quotient of both likelihood ratios.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.DiagnosticOddsRatio().update([0, 0, 0, 1, 1], [0, 0, 1, 1, 0]).compute()
+        2.0
+    """
+
+    def read(self, table: Confusion) -> float | Floats:
+        """Return TP TN / (FP FN), of rates, as products of sums of weights may be too large."""
+        return _quotient(
+            self,
+            table,
+            lambda tp, fp, fn, tn: (
+                _over(tp, fn) * _over(tn, fp),
+                _over(fp, tn) * _over(fn, tp),
+            ),
+        )
+
+
+class Informedness(AveragedMetric):
+    """Youden's J: what a prediction tells of the class beyond chance, TPR + TNR - 1.
+
+    0/0, see `zero_division`, where the class or the rest has no rows.
+
+    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
+    `ContingencyMetric`.
+
+    Reference: Powers (2011); ``sklearn.metrics.balanced_accuracy_score(adjusted=True)`` of two
+    classes.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Informedness().update([0, 0, 1, 1], [0, 0, 1, 0]).compute()
+        0.5
+    """
+
+    def read(self, table: Confusion) -> float | Floats:
+        """Return TPR - FPR."""
+        return _quotient(
+            self, table, lambda tp, fp, fn, tn: _difference(_over(tp, fn), _over(fp, tn))
+        )
+
+
+class Markedness(AveragedMetric):
+    """What the class tells of a prediction beyond chance, PPV + NPV - 1.
+
+    0/0, see `zero_division`, where the class is predicted of all rows or of none.
+
+    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
+    `ContingencyMetric`.
+
+    Reference: Powers (2011), "Evaluation: from precision, recall and F-measure to ROC,
+    informedness, markedness and correlation".
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Markedness().update([0, 0, 1, 1, 1], [0, 0, 1, 1, 0]).compute()
+        0.6666666666666667
+    """
+
+    def read(self, table: Confusion) -> float | Floats:
+        """Return PPV - (1 - NPV)."""
+        return _quotient(
+            self, table, lambda tp, fp, fn, tn: _difference(_over(tp, fp), _over(fn, tn))
+        )
+
+
+def _quotient(metric: AveragedMetric, table: Confusion, parts: Parts) -> float | Floats:
+    """Return the quotient of two parts, none of them a sum over classes, averaged.
+
+    Parts that are ``nan`` for want of rows make it 0/0.
+    """
+    counts = [table.tp, table.fp, table.fn, table.tn]
+    if metric.average == "micro":
+        counts = [side.sum(keepdims=True) for side in counts]
+    numerator, denominator = parts(*counts)
+    missing = np.isnan(numerator) | np.isnan(denominator)
+    return metric.averaged(
+        table, np.where(missing, 0.0, numerator), np.where(missing, 0.0, denominator)
+    )
+
+
+def _over(part: Floats, rest: Floats) -> Floats:
+    """Return the share that a part is of itself and the rest, ``nan`` of nothing."""
+    whole = part + rest
+    shares = np.full(part.shape, np.nan)
+    np.divide(part, whole, out=shares, where=whole > 0)
+    return shares
+
+
+def _difference(one: Floats, other: Floats) -> tuple[Floats, Floats]:
+    return one - other, np.ones(one.shape)
