@@ -82,6 +82,28 @@ class Asking:
         with self._at_rest():
             return self._over(self._span(length, until))
 
+    def last(self, n: int) -> Any:
+        """Return a new set, or metric, that has seen the newest n rows that have a label.
+
+        Rows are in order of their time, then their id; rows of `observe` have none, and those of
+        one time are in order of their values.
+
+        Raises:
+            ValueError: Fewer rows are kept: `keep_rows` says how many.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Mean(), keep_rows=100)
+            >>> _ = live.observe(time=[30, 10, 20], values=[3.0, 1.0, 2.0])
+            >>> live.last(2).compute()
+            2.5
+        """
+        most = self._config.keep_rows
+        if isinstance(n, bool) or not isinstance(n, int) or not 0 < n <= most:
+            raise ValueError(f"last({n!r}): keep_rows={most:,} rows are kept one by one")
+        with self._at_rest() as stream:
+            return self._suite._at(stream.last(n, self._clock))
+
     def _span(self, length: str | timedelta, until: int | None) -> Span:
         newest = self._stream.panes.newest
         return span_of(self._config.tiers, length, newest, until, self._clock)

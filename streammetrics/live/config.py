@@ -27,6 +27,7 @@ class Config:
     label_lateness: int
     default_label: int | float | str | bool | None
     max_pending: int
+    keep_rows: int
 
     @classmethod
     def of(
@@ -36,6 +37,7 @@ class Config:
         label_lateness: str | timedelta,
         default_label: Any,
         max_pending: int,
+        keep_rows: int,
     ) -> Config:
         """Return the parameters as a user gives them, checked."""
         if default_label is not None and not isinstance(default_label, _SCALARS):
@@ -47,6 +49,7 @@ class Config:
             lateness,
             default_label,
             _count(max_pending, "max_pending", 1),
+            _count(keep_rows, "keep_rows", 0),
         )
 
     @property

@@ -13,16 +13,18 @@ from streammetrics.core.stateful import from_bytes, registered_name
 from streammetrics.ledger.columns import kinds_of, rows_of, written
 from streammetrics.live.config import Config
 from streammetrics.live.events import column_arrays, column_of
+from streammetrics.live.newest import kept_rows
 from streammetrics.live.panes import NEVER, Panes
 from streammetrics.live.stream import Stream
 from streammetrics.live.table import LABELLED, Labels, Predictions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from streammetrics.live.join import Join
+    from streammetrics.live.newest import Some
 
 Arrays = dict[str, "NDArray[Any]"]
 
@@ -32,6 +34,7 @@ def described(cls: type, stream: Stream) -> tuple[dict[str, Any], Arrays, str]:
     panes, pane_arrays = _panes(stream.panes)
     counted, counted_arrays = _panes(stream.counted)
     rows, row_arrays = _rows(stream.join)
+    newest = stream.newest.settled()
     told = {
         "class": registered_name(cls),
         "config": stream.config.described(),
@@ -39,12 +42,14 @@ def described(cls: type, stream: Stream) -> tuple[dict[str, Any], Arrays, str]:
         "panes": panes,
         "counted": counted,
         "rows": rows,
+        "newest rows": [[list(column) for column in part.form] for part in newest],
     }
     arrays = {
         "suite": np.frombuffer(stream.suite.to_bytes(), np.uint8),
         **nested("panes", pane_arrays),
         **nested("counted", counted_arrays),
         **nested("rows", row_arrays),
+        **nested("newest", _newest(newest)),
     }
     return told, arrays, ""
 
@@ -60,6 +65,7 @@ def read(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Stream:
         panes.newest = newest
         _read_panes(meta.get(name), part(arrays, name), panes)
     _read_rows(meta.get("rows"), part(arrays, "rows"), stream)
+    _read_newest(meta.get("newest rows"), part(arrays, "newest"), stream)
     stream.restart()
     return stream
 
@@ -184,3 +190,39 @@ def _read_labels(arrays: Arrays, keys: NDArray[np.uint64]) -> Labels:
     if not len(keys) == len(times) == len(versions) == len(values):
         raise StateFormatError("the labels of the rows that wait differ in length")
     return Labels(keys, times, versions, values)
+
+
+# --- rows one by one -----------------------------------------------------------------------------
+
+
+def _newest(parts: Sequence[Some]) -> Arrays:
+    arrays: Arrays = {}
+    for place, rows in enumerate(parts):
+        arrays |= nested(str(place), {"times": rows.times, "keys": rows.keys})
+        for number, column in enumerate(rows.columns):
+            arrays |= nested(f"{place}/{number}", column_arrays(column))
+    return arrays
+
+
+def _read_newest(told: Any, arrays: Arrays, stream: Stream) -> None:
+    if not isinstance(told, tuple) or not all(map(_is_form, told)):
+        raise StateFormatError("the state does not say which rows it keeps one by one")
+    for place, form in enumerate(told):
+        mine = part(arrays, str(place))
+        times, keys = take_array(mine, "times", "int64"), _taken_keys(mine)
+        columns = {
+            name: column_of(part(mine, str(number))) for number, (name, _) in enumerate(form)
+        }
+        if {len(keys), *map(len, columns.values())} != {len(times)}:
+            raise StateFormatError("the columns of the rows that are kept differ in length")
+        stream.newest.add(kept_rows(times, keys, columns))
+    held = stream.newest.settled()
+    if [rows.form for rows in held] != list(told):
+        raise StateFormatError("the rows that are kept are not such as are")
+
+
+def _is_form(told: Any) -> bool:
+    return isinstance(told, tuple) and all(
+        isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(x, str) for x in pair)
+        for pair in told
+    )

@@ -48,6 +48,7 @@ class Live(Stateful, Entrance, Surviving, Asking):
         label_lateness: How much longer its arrival may take.
         default_label: What a label that never came means; ``None``: nothing.
         max_pending: Predictions that may wait for labels; beyond it the oldest leave, and it warns.
+        keep_rows: How many of the newest rows are held one by one as well, for `last`.
         max_ahead: How far ahead of the clock a time may be; ``None`` takes any.
         store: A file in which the state survives, and which other processes on this machine may
             share: each reads the whole service. It is made where there is none.
@@ -83,6 +84,7 @@ class Live(Stateful, Entrance, Surviving, Asking):
         label_lateness: str | timedelta = "1d",
         default_label: Any = None,
         max_pending: int = 10_000_000,
+        keep_rows: int = 0,
         max_ahead: str | timedelta | None = "10min",
         store: str | os.PathLike[str] | None = None,
         durable: bool = False,
@@ -91,7 +93,7 @@ class Live(Stateful, Entrance, Surviving, Asking):
             raise TypeError(f"a {type(suite).__name__} is not a metric or a MetricSet")
         if suite.n_rows or suite.n_omitted:
             raise ValueError(f"the suite has already seen {suite.n_rows:,} rows: reset() it")
-        config = Config.of(tiers, label_ttl, label_lateness, default_label, max_pending)
+        config = Config.of(tiers, label_ttl, label_lateness, default_label, max_pending, keep_rows)
         self._bind(suite.copy(), config)
         self._ahead = None if max_ahead is None else duration(max_ahead, "max_ahead")
         if store is not None:

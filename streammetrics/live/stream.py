@@ -13,6 +13,7 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import Coverage, coverage_of
 from streammetrics.live.join import Join
+from streammetrics.live.newest import Newest, Some, kept_rows
 from streammetrics.live.panes import Panes
 from streammetrics.live.possible import Unlabelled, possible
 from streammetrics.live.rows import batch_of
@@ -20,7 +21,7 @@ from streammetrics.live.table import LABELLED, Labels, Predictions
 from streammetrics.live.telling import tell
 from streammetrics.live.time import SECOND
 from streammetrics.live.truth import as_numbers, kinds_of, truth_of
-from streammetrics.live.waiting import Waiting, settle
+from streammetrics.live.waiting import Waiting, newest_labelled, settle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,6 +56,7 @@ class Stream:
         self.panes = Panes(suite._layout, config.tiers)
         self.counted = Panes(COVERAGE._layout, config.tiers)
         self.join = Join(config, (), truth_of(suite))
+        self.newest = Newest(config.keep_rows)
         self.refused = Refused()
         self._kinds = kinds_of(suite)
         self._waiting = Waiting(suite, self.join)
@@ -67,7 +69,10 @@ class Stream:
         """Take events, or raise and be as before."""
         self._found.clear()
         if events.kind == "observe":
+            rows = self._kept(events)
             self.panes.add(events.times, batch_of(self.suite, dict(events.columns)))
+            if rows is not None:
+                self.newest.add(rows)
             self._advance(self.panes.newest)
         elif events.kind == "predict":
             self._predict(events)
@@ -98,6 +103,12 @@ class Stream:
             name: as_numbers(as_column(value, name), name, self._kinds.get(name, "number"))
             for name, value in given.items()
         }
+
+    def _kept(self, events: Events) -> Some | None:
+        """Return rows as they are kept one by one, where any are."""
+        if not self.newest.most:
+            return None
+        return kept_rows(events.times, None, self.columns(events.columns))
 
     def check(self, columns: Mapping[str, Column]) -> None:
         """Raise where predictions, or labels, are not of one form with those before."""
@@ -151,7 +162,7 @@ class Stream:
                 f"more than max_pending={config.max_pending:,} predictions wait, and the oldest "
                 f"leave early: label_ttl + label_lateness holds {rate:,.1f} of them a second"
             )
-        settle(self.suite, self.join, self.panes, self.counted)
+        settle(self.suite, self.join, self.panes, self.counted, self.newest)
         self._settled = self.join.newest
 
     # --- reads -------------------------------------------------------------------------------
@@ -164,6 +175,17 @@ class Stream:
             states = self.panes.over(*span) + self._waiting.over(*units)
             found = self._found[span, clock] = _together(self.suite, states)
         return found
+
+    def last(self, n: int, clock: int) -> State:
+        """Return what the newest n rows that have a label come to."""
+        newest, layout = self.newest.copy(), self.suite._layout
+        labelled = newest_labelled(self.suite, self.join, n, max(clock, self.join.newest))
+        if labelled is not None:
+            newest.add(labelled)
+        state = layout.start
+        for rows in newest.rows(n):
+            state = layout.with_slices(state, batch_of(self.suite, rows.named))
+        return state
 
     def coverage(self, span: Span, clock: int) -> Coverage:
         """Return what became of the predictions of some panes."""
@@ -202,7 +224,7 @@ class Stream:
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        parts = (self.panes, self.counted, self.join.table, self._waiting)
+        parts = (self.panes, self.counted, self.join.table, self._waiting, self.newest)
         return sum(part.nbytes for part in parts)
 
     # --- states ------------------------------------------------------------------------------
@@ -231,6 +253,7 @@ class Stream:
         self.panes.merge([other.panes for other in others])
         self.counted.merge([other.counted for other in others])
         for other in others:
+            self.newest.merge(other.newest)
             if other.join.names and not self.join.names:
                 self.join.name(other.join.names)
             try:
@@ -257,7 +280,7 @@ class Stream:
         twin = object.__new__(Stream)
         twin.__dict__.update(self.__dict__)
         twin.panes, twin.counted = self.panes.copy(), self.counted.copy()
-        twin.join = self.join.copy()
+        twin.join, twin.newest = self.join.copy(), self.newest.copy()
         twin.restart()
         return twin
 

@@ -52,8 +52,8 @@ def as_numbers(column: Column, name: str, kind: Kind) -> Column:
     if kind == "number":
         if values.dtype.kind in "iu" and values.size and np.abs(values.astype(float)).max() > EXACT:
             raise InvalidBatchError(
-                f"{name} holds integers beyond 2**53, which a prediction that waits cannot keep: "
-                "subtract an offset, or pass events with observe()"
+                f"{name} holds integers beyond 2**53, which a row that waits, or is kept by "
+                "itself, does not hold: subtract an offset, or observe() without keep_rows"
             )
         return Column(values.astype(np.float64), column.nulls, True)
     if values.dtype.kind == "f":

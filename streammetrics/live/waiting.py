@@ -17,8 +17,9 @@ from streammetrics.live.coverage import (
     batch_of_rows,
 )
 from streammetrics.live.coverage import SUITE as COVERAGE
+from streammetrics.live.newest import kept_rows
 from streammetrics.live.panes import grown
-from streammetrics.live.rows import batch_of, pieces, taken
+from streammetrics.live.rows import batch_of, columns_of, pieces, taken
 from streammetrics.live.table import LABELLED
 from streammetrics.live.tiers import Tier
 from streammetrics.live.windows import Row
@@ -30,13 +31,15 @@ if TYPE_CHECKING:
     from streammetrics.core.layout import Layout, State
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.join import Join
+    from streammetrics.live.newest import Newest, Some
     from streammetrics.live.panes import Panes
 
 
 class Read(NamedTuple):
     """Rows with their label, and all rows by what became of them."""
 
-    times: NDArray[np.int64]  # of those with a label
+    rows: NDArray[np.int64]  # those with a label
+    times: NDArray[np.int64]
     batch: Batch | None
     all_times: NDArray[np.int64]
     counted: Batch | None
@@ -69,7 +72,7 @@ def read(suite: Mergeable, join: Join, rows: NDArray[np.int64], clock: int) -> R
             good = np.delete(np.arange(kept.size), bad)
             kept, batch = kept[good], taken(batch, good) if good.size else None
     counted = batch_of_rows(status, flags, delays) if len(rows) else None
-    return Read(times[kept], batch, times, counted)
+    return Read(rows[kept], times[kept], batch, times, counted)
 
 
 def _repeated(label: object, n: int) -> Column:
@@ -148,7 +151,31 @@ class Waiting:
         return self._rows.nbytes + self._counted.nbytes
 
 
-def settle(suite: Mergeable, join: Join, panes: Panes, counted: Panes) -> None:
+def newest_labelled(suite: Mergeable, join: Join, n: int, clock: int) -> Some | None:
+    """Return the newest n rows of a join that have a label, and some more."""
+    join.match()
+    times, config = join.table.times.values, join.config
+    known = join.table.flags.values & LABELLED > 0
+    if config.default_label is not None:
+        known |= times + config.label_ttl < clock
+    rows = np.flatnonzero(known)
+    young = rows
+    if rows.size > n:
+        young = rows[times[rows] >= np.partition(times[rows], rows.size - n)[rows.size - n]]
+    found = read(suite, join, young, clock)
+    if len(found.rows) < min(n, rows.size):  # some of them are refused
+        found = read(suite, join, rows, clock)
+    return labelled_rows(join, found)
+
+
+def labelled_rows(join: Join, found: Read) -> Some | None:
+    """Return rows that were read, as they are kept one by one."""
+    if found.batch is None:
+        return None
+    return kept_rows(found.times, join.table.keys[found.rows], columns_of(found.batch))
+
+
+def settle(suite: Mergeable, join: Join, panes: Panes, counted: Panes, newest: Newest) -> None:
     """Bring rows that no label in time can reach to the panes.
 
     Rows that have to leave for want of room are the oldest, and a few more, so that it is seldom.
@@ -164,6 +191,8 @@ def settle(suite: Mergeable, join: Join, panes: Panes, counted: Panes) -> None:
         found = read(suite, join, np.flatnonzero(leaving), join.newest)
         if found.batch is not None:
             panes.add(found.times, found.batch, known=True)
+        if newest.most and (rows := labelled_rows(join, found)) is not None:
+            newest.add(rows)
         if found.counted is not None:
             counted.add(found.all_times, found.counted, known=True)
         join.changed.update(np.unique(table.times.values[leaving] // join.unit).tolist())
