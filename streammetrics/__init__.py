@@ -65,6 +65,10 @@ from streammetrics.metrics.clustering.entropy import *  # noqa: F403
 from streammetrics.metrics.clustering.pairs import *  # noqa: F403
 from streammetrics.metrics.correlation import rank as correlation_rank
 from streammetrics.metrics.correlation.rank import *  # noqa: F403
+from streammetrics.metrics.drift import bins as drift_bins
+from streammetrics.metrics.drift import distances as drift_distances
+from streammetrics.metrics.drift.bins import *  # noqa: F403
+from streammetrics.metrics.drift.distances import *  # noqa: F403
 from streammetrics.metrics.ranking import base as ranking_base
 from streammetrics.metrics.ranking import binary as ranking_binary
 from streammetrics.metrics.ranking import cutoff as ranking_cutoff
@@ -131,6 +135,8 @@ _MODULES = (
     clustering_distances,
     clustering_pairs,
     correlation_rank,
+    drift_distances,
+    drift_bins,
     ranking_base,
     ranking_binary,
     ranking_cutoff,

@@ -74,6 +74,7 @@ FAMILIES = {
     "ranking": {"n_queries", "n_unjudged", "per_query", "read"},
     "clustering": {"certain", "per_cluster", "read", "read_information", "read_pairs"},
     "correlation": {"certain"},
+    "drift": {"certain", "terms", "total"},
 }
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from streammetrics.core.confidence import Asked, confidence_of, without
 from streammetrics.metrics import aggregation
 from streammetrics.metrics.clustering import dispersion, distances, pairs
+from streammetrics.metrics.drift import bins
+from streammetrics.metrics.drift import distances as of_samples
 from streammetrics.metrics.regression import moments, quantiles
 from streammetrics.metrics.scores import calibration
 
@@ -18,6 +20,10 @@ _EXTREME = "the {} value of a sample says little of that of the population; {} n
 _POINTS = (
     "every point is judged by the places of all others, and clusters were made of them, so rows "
     "are no sample of its parts"
+)
+_APART = (
+    "two samples of one population are apart by chance alone, so that it is too large by what is "
+    "not known"
 )
 
 _FOURTH = (
@@ -46,6 +52,10 @@ REFUSALS: dict[type[Metric], str] = {
     dispersion.DaviesBouldin: _POINTS,
     distances.Silhouette: _POINTS,
     distances.DunnIndex: _POINTS,
+    of_samples.KSDistance: _APART,
+    of_samples.Wasserstein: _APART,
+    bins.PopulationStability: _APART,
+    bins.JensenShannon: _APART,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,21 @@ if TYPE_CHECKING:
 _ORDER = "labels come first, scores second"
 
 
+class Pair(NamedTuple):
+    """How messages speak of the two kinds of rows."""
+
+    parameter: str  # that says which label is the one kind's
+    called: str
+    third: str  # what to do where there are rows of a third kind
+
+
+CLASSES = Pair(
+    "pos_label",
+    "positive",
+    "one score a row judges two classes: pass (n, K) scores, a column for each class",
+)
+
+
 @dataclass(frozen=True)
 class ScoredLabels(Field):
     """Labels with a score each: (n,) of the positive class, or (n, K) of K classes.
@@ -45,6 +60,7 @@ class ScoredLabels(Field):
     truth: str = "y_true"
     matrix: bool = False
     ignore_index: int | None = None
+    pair: Pair = CLASSES
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
@@ -97,7 +113,7 @@ class ScoredLabels(Field):
         codes: NDArray[Any]
         if scores.ndim == 1:
             codes, facts = _binary_codes(
-                batch, self.truth, column, self.pos_label, self.labels, rows
+                batch, self.truth, column, self.pos_label, self.labels, rows, self.pair
             )
         else:
             codes, facts = self._classes(batch, column, width, rows)
@@ -124,7 +140,13 @@ class ScoredLabels(Field):
 
 
 def _binary_codes(
-    batch: Batch, name: str, column: Column, pos_label: Any, allowed: Any, rows: Any
+    batch: Batch,
+    name: str,
+    column: Column,
+    pos_label: Any,
+    allowed: Any,
+    rows: Any,
+    pair: Pair,
 ) -> tuple[NDArray[np.uint8], Facts]:
     """Return 1 where the label is `pos_label`, else 0; one other label there may be."""
     values = column.values
@@ -145,7 +167,7 @@ def _binary_codes(
         codes, negative = values.astype(np.uint8), 0
     else:
         facts = label_facts(column)
-        return _binary_by_search(batch.title(name), column, pos_label, allowed, rows, facts)
+        return _binary_by_search(batch.title(name), column, pos_label, allowed, rows, facts, pair)
     facts = {"labels": KINDS[kind]}
     if 0 in codes.tobytes() if codes.size < 4096 else not codes.all():
         facts["negative label"] = negative
@@ -163,14 +185,20 @@ def _example(column: Column) -> Any:
 
 
 def _binary_by_search(
-    title: str, column: Column, pos_label: Any, allowed: Any, rows: Any, facts: Facts
+    title: str,
+    column: Column,
+    pos_label: Any,
+    allowed: Any,
+    rows: Any,
+    facts: Facts,
+    pair: Pair,
 ) -> tuple[NDArray[np.uint8], Facts]:
     values = column.values
     text = column.vocabulary is not None
     if text != isinstance(pos_label, str):
         raise InvalidBatchError(
-            f"{title} holds {facts['labels']}, but pos_label is {pos_label!r}: say which label is "
-            f"the positive one, pos_label={_example(column)!r} or another"
+            f"{title} holds {facts['labels']}, but {pair.parameter} is {pos_label!r}: say which "
+            f"label is the {pair.called} one, {pair.parameter}={_example(column)!r} or another"
         )
     if column.vocabulary is not None:
         found = np.flatnonzero(column.vocabulary == pos_label)
@@ -184,13 +212,11 @@ def _binary_by_search(
         wrong = ~positive & (values != others[0])
         if wrong.any():
             what = f"is a third label beside {pos_label!r} and {shown(negative)}"
-            advice = (
-                "one score a row judges two classes: pass (n, K) scores, a column for each class"
-            )
+            advice = pair.third
             if not positive.any():
                 advice = (
-                    f"none here is {pos_label!r}: pos_label={_example(column)!r} or another says "
-                    f"which is positive; {advice}"
+                    f"none here is {pos_label!r}: {pair.parameter}={_example(column)!r} or another "
+                    f"says which is {pair.called}; {advice}"
                 )
             reject(title, what, wrong, texts, rows=rows, advice=advice)
         facts["negative label"] = negative.item()

@@ -87,12 +87,13 @@ class Staircase:
 
     Amounts are integers (int64 arrays, whose products do not overflow) or float64: then they are
     weights scaled by a power of two, and sums of them are right to about one unit in the last
-    place. `least` is the least that a row can weigh, 0 where that is not known.
+    place. `least` is the least that a row can weigh, 0 where that is not known, and `one` is what
+    a weight of 1 is.
     """
 
     def __init__(self, histogram: DyadicHistogram, whole: bool, logits: bool) -> None:
         self._histogram, self._logits = histogram, logits
-        self.least = 1.0 if whole else 0.0
+        self.least, self.one = 1.0 if whole else 0.0, 1.0
         self._weighed: Steps | None = None
         negatives, positives = histogram.totals()
         blocks = histogram.cells()
@@ -103,8 +104,9 @@ class Staircase:
         integers = first is None or first.counts.dtype == np.int64
         if not integers or positives * negatives > _COUNTABLE:
             self._weighed = _weighed(histogram)
-            positives, negatives = float(self._weighed.tp[0]), float(self._weighed.fp[0])
-            self.least = 0.0
+            total, positives = positives, float(self._weighed.tp[0])
+            negatives = float(self._weighed.fp[0])
+            self.least, self.one = 0.0, positives / total if total else 1.0
         self.positives, self.negatives = positives, negatives
 
     @property

@@ -1,0 +1,75 @@
+"""What the distances of two samples share: inputs, the histogram, bounds."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+from streammetrics.core.columns.labels import Label  # noqa: TC001 - annotations of parameters are read
+from streammetrics.core.constraints import Bins, NanPolicy
+from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import Interval
+from streammetrics.metrics.scores.view import Staircase
+from streammetrics.statistics.scores.histogram import MAX_BINS
+from streammetrics.statistics.scores.samples import SampleHistogram
+
+if TYPE_CHECKING:
+    from streammetrics.core.statistic import Statistic
+
+
+class SampleDistance(Metric[float]):
+    """A distance between two samples of values, exact up to `max_bins` distinct values.
+
+    Args:
+        current: Which label of `sample` the rows of the current sample have; those of the
+            reference have one other.
+        max_bins: How many distinct values are told apart. Past that, neighbours share a cell:
+            memory stays bounded, and `bounds()` holds wherever in its cell a row may be.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+    """
+
+    higher_is_better = False
+
+    current: Label = 1
+    max_bins: Bins = MAX_BINS
+    nan_policy: NanPolicy = "raise"
+
+    def update(self, sample: Any, values: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows: of which sample each is (n,), and its value (n,), which may be infinite."""
+        return self.feed({"sample": sample, "values": values, "sample_weight": sample_weight})
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the histogram of both samples."""
+        return (
+            SampleHistogram(
+                pos_label=self.current, max_bins=self.max_bins, nan_policy=self.nan_policy
+            ),
+        )
+
+    @abstractmethod
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return a lower bound, the value and an upper bound, these with room for what was rounded.
+
+        Both samples have rows; the positives are the current one's.
+        """
+
+    def readout(self, samples: SampleHistogram) -> float:
+        """Return the distance, ``nan`` without rows of both samples."""
+        return self._certain(samples)[1]
+
+    def interval(self, samples: SampleHistogram) -> Interval[float]:
+        """Return what the distance may be wherever in their cells rows are."""
+        low, value, high = self._certain(samples)
+        return Interval(value, value) if samples.exact else Interval(low, high)
+
+    def _certain(self, samples: SampleHistogram) -> tuple[float, float, float]:
+        (histogram,) = samples.classes()
+        stairs = Staircase(histogram, samples.whole, logits=False)
+        if not (stairs.positives and stairs.negatives):
+            return math.nan, math.nan, math.nan
+        return self.certain(stairs)
+
+    def is_exact(self, samples: SampleHistogram) -> bool:
+        """Whether every cell holds a single value."""
+        return samples.exact
