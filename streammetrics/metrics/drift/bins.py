@@ -202,10 +202,10 @@ class _Cells(NamedTuple):
             first = place = last = np.searchsorted(mass, wanted)
             target = np.array(wanted, np.float64)
         else:  # sums of floats are right to a unit, so that an edge may be one cell further
-            target = np.arange(1, bins) / bins * total
+            target = np.arange(1, bins) * total / bins
             room = ROUNDING * total
             first, place, last = (
-                np.minimum(np.searchsorted(mass, target + side), mass.size - 1)
+                np.minimum(np.searchsorted(mass * bins, np.arange(1, bins) * total + side), mass.size - 1)
                 for side in (-room, 0.0, room)
             )
         mixed = self.low[place] < self.high[place]
