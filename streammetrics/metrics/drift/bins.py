@@ -83,7 +83,7 @@ class BinnedDistance(SampleDistance):
         """Return the least, the nominal and the largest sum of terms that shares allow."""
         cells = _Cells.of(stairs)
         one, other = cells.at(self.edges) if self.edges else cells.quantiles(self.bins)
-        more = self.pseudo_count * stairs.one
+        more = self.pseudo_count * stairs.one if self.pseudo_count else 0.0
         p = one.differences().shares(float(stairs.positives), more)
         q = other.differences().shares(float(stairs.negatives), more)
         # As terms are convex, they are largest in a corner, and least on the diagonal if it is
