@@ -198,14 +198,14 @@ class _Cells(NamedTuple):
         """Return how much of both samples lies at most at each quantile of the reference."""
         total, mass = self.reference[-1], self.reference[1:]
         if mass.dtype.kind == "i":
-            wanted = [-(-k * int(total) // bins) for k in range(1, bins)]
+            wanted = np.array([-(-k * int(total) // bins) for k in range(1, bins)])
             first = place = last = np.searchsorted(mass, wanted)
-            target = np.array(wanted, np.float64)
+            target = wanted.astype(np.float64)
         else:  # sums of floats are right to a unit, so that an edge may be one cell further
-            target = np.arange(1, bins) * total / bins
-            room = ROUNDING * total
+            wanted = np.arange(1, bins) * total
+            target, room = wanted / bins, ROUNDING * total
             first, place, last = (
-                np.minimum(np.searchsorted(mass * bins, np.arange(1, bins) * total + side), mass.size - 1)
+                np.minimum(np.searchsorted(mass * bins, wanted + side), mass.size - 1)
                 for side in (-room, 0.0, room)
             )
         mixed = self.low[place] < self.high[place]
