@@ -9,6 +9,7 @@ import typer
 from streammetrics.cli import options as typed
 from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.outputs import Output, check_outputs, write
+from streammetrics.cli.replaying import OUT, replayed
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.template import TEMPLATE
 
@@ -40,3 +41,28 @@ def check(config: Config) -> Outcome:
     """Check a configuration, all of it, without starting anything."""
     found = settings(config)
     return Outcome(f"{config} is good: {repr(found.suite).rpartition(' <')[0]}\n")
+
+
+@live.command(cls=typed.Once)
+def replay(
+    config: Config,
+    predictions: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...", help="Files of predictions, or of rows with their labels; or globs."
+        ),
+    ],
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("--labels", help="A file of labels, or a glob. Given again: more of them."),
+    ] = None,
+    series_out: Annotated[
+        str | None,
+        typer.Option(OUT, help="Write the series as CSV or Parquet.", metavar="FILE|-"),
+    ] = None,
+    input_format: typed.InputFormat = None,
+    force: typed.Force = False,
+) -> Outcome:
+    """Feed files through the metrics, as if their events came now, and show how they went."""
+    found = settings(config)
+    return replayed(found, predictions, labels or (), input_format, series_out, force=force)

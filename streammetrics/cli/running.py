@@ -78,14 +78,21 @@ def progress_bar(
     pieces: Sequence[Piece], title: str = ""
 ) -> Iterator[Callable[[int], None] | None]:
     """Show a bar with rows a second on a terminal, nothing elsewhere."""
+    sizes = [piece.rows for piece in pieces]
+    total = None if None in sizes else sum(size or 0 for size in sizes)
+    with progress_of(total, title) as progress:
+        yield progress
+
+
+@contextmanager
+def progress_of(total: int | None, title: str = "") -> Iterator[Callable[[int], None] | None]:
+    """Show the bar of so many rows, if their number is known."""
     err = console(stderr=True)
     if not err.is_terminal:
         yield None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - it is slow to import
 
-    sizes = [piece.rows for piece in pieces]
-    total = None if None in sizes else sum(size or 0 for size in sizes)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -33,8 +33,25 @@ def console(*, stderr: bool = False) -> Console:
 
 def as_text(results: Results) -> str:
     """Return the tables, the rows seen, and the notes, as this terminal shows them."""
+    out, text = _sheet()
+    _print(results, out)
+    return text.getvalue()
+
+
+def drawn(tables: Iterable[Grid]) -> str:
+    """Return grids one below the other, as this terminal shows them."""
+    out, text = _sheet()
+    for place, grid in enumerate(tables):
+        if place:
+            out.print()
+        _draw(grid, out)
+    return text.getvalue()
+
+
+def _sheet() -> tuple[Console, io.StringIO]:
+    """Return a console that is as this terminal, and what is written to it."""
     like, text = console(), io.StringIO()
-    out = Console(
+    return Console(
         file=text,
         force_terminal=like.is_terminal,
         color_system=like.color_system,  # type: ignore[arg-type]  # one of the names it takes
@@ -42,9 +59,7 @@ def as_text(results: Results) -> str:
         highlight=False,
         markup=False,
         emoji=False,
-    )
-    _print(results, out)
-    return text.getvalue()
+    ), text
 
 
 def _print(results: Results, out: Console) -> None:

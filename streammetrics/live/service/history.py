@@ -1,0 +1,189 @@
+"""Events from files, in the order of their times, whatever the order in which they are stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.live.time import instants
+from streammetrics.live.truth import kinds_of, truth_of
+from streammetrics.readers.formats import FILES, pieces_of
+from streammetrics.readers.paths import find
+from streammetrics.readers.pieces import BATCH_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.schema import Kind
+    from streammetrics.live.live import Live
+    from streammetrics.live.service.config import Settings
+
+AT_ONCE = 1 << 15  # events that are taken together
+
+
+class Rows(NamedTuple):
+    """Rows of some files as columns, by what `Live` calls them, and where each comes from."""
+
+    times: NDArray[np.int64]
+    columns: dict[str, Any]
+    files: tuple[tuple[str, int], ...]  # and the number of the first row of each
+
+    def part(self, rows: NDArray[np.intp]) -> dict[str, Any]:
+        """Return some rows as arguments of `observe`, `predict` or `label`."""
+        named = {name: column.take(rows) for name, column in self.columns.items()}
+        return {"time": self.times[rows].view("datetime64[ns]"), **named}
+
+    def place(self, row: int) -> str:
+        """Return where a row stands, for messages."""
+        name, first = next((n, at) for n, at in reversed(self.files) if at <= row)
+        return f"in row {row - first} of {name}"
+
+
+class History(NamedTuple):
+    """All events of some files."""
+
+    kinds: tuple[tuple[str, Rows], ...]  # a method of `Live`, and what it is called with
+    sources: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def n_events(self) -> int:
+        """How many events there are."""
+        return sum(len(rows.times) for _, rows in self.kinds)
+
+    def feed(self, live: Live, progress: Callable[[int], None] | None = None) -> None:
+        """Bring all events to a live state, the oldest first.
+
+        Raises:
+            InvalidBatchError: A row is refused; the message names its file. Those before are in.
+        """
+        times = np.concatenate([rows.times for _, rows in self.kinds])
+        order = np.argsort(times, kind="stable")
+        ends = np.cumsum([len(rows.times) for _, rows in self.kinds])
+        # What is taken together lies within the lateness of labels: none is refused that was there.
+        sections = times[order] // live._config.label_lateness
+        cuts = np.flatnonzero(np.diff(sections)) + 1
+        starts = np.union1d(cuts, np.arange(0, len(order), AT_ONCE))
+        for part in np.split(order, starts[starts > 0]):
+            first = 0
+            for (kind, rows), end in zip(self.kinds, ends.tolist(), strict=True):
+                mine = part[(part >= first) & (part < end)] - first
+                first = end
+                if len(mine):
+                    _call(getattr(live, kind), rows, mine)
+            if progress is not None:
+                progress(len(part))
+
+
+def _call(method: Callable[..., object], rows: Rows, mine: NDArray[np.intp]) -> None:
+    try:
+        method(**rows.part(mine))
+    except InvalidBatchError as error:
+        if error.row is None:
+            raise
+        row = int(mine[error.row])
+        text = str(error).replace(f"in row {error.row}", rows.place(row), 1)
+        raise InvalidBatchError(text, error.column, row) from error
+
+
+def history(
+    found: Settings, predictions: Sequence[str], labels: Sequence[str], fmt: str | None = None
+) -> History:
+    """Read files of predictions and of labels, or of rows with both.
+
+    Raises:
+        InvalidBatchError: A column is missing, or a value is not what it should be.
+        ReadError: A file cannot be read.
+    """
+    suite, names = found.suite, found.names
+    truth, kinds = truth_of(suite), kinds_of(suite)
+    inputs = {suite.columns.get(name, name): None for name in suite.inputs}
+    weight = suite.columns.get("sample_weight")
+    predicted = [title for title in inputs if title != truth] + ([weight] if weight else [])
+    first = _Files(predictions, fmt)
+    has = first.names
+    if labels:
+        second = _Files(labels, fmt)
+        when = names.label_time if names.label_time in second.names else names.time
+        version = {"version": names.version} if names.version in second.names else {}
+        events = [
+            ("predict", first.rows({"id": names.id}, names.time, predicted, kinds)),
+            ("label", second.rows({"id": names.id, **version}, when, [truth], kinds)),
+        ]
+        return History(tuple(events), (*first.sources, *second.sources), first.notes + second.notes)
+    later = {names.id, names.label_time} <= has
+    if not truth or (truth in has and not later):
+        rows = first.rows({}, names.time, [*inputs, *([weight] if weight else [])], kinds)
+        return History((("observe", rows),), first.sources, first.notes)
+    events = [("predict", first.rows({"id": names.id}, names.time, predicted, kinds))]
+    if later and truth in has:
+        again = _Files(predictions, fmt)
+        events.append(("label", again.rows({"id": names.id}, names.label_time, [truth], kinds)))
+    return History(tuple(events), first.sources, first.notes)
+
+
+class _Files:
+    """Files that are read as one table."""
+
+    def __init__(self, paths: Sequence[str], fmt: str | None) -> None:
+        self._found = find(paths, fmt)
+        self.sources = tuple(source.path for source in self._found.sources)
+        self.notes = tuple(self._found.notes)
+        opened = [FILES[source.format](source) for source in self._found.sources]
+        self.names = {*opened[0].names, *opened[0].keys}
+
+    def rows(
+        self, heads: dict[str, str], time: str, titles: Sequence[str], kinds: dict[str, Kind]
+    ) -> Rows:
+        """Return columns of all files: `heads` by the names of parameters, the others by theirs."""
+        wanted = {"time": time, **heads, **{title: title for title in titles}}
+        every: dict[str, Kind] = {**dict.fromkeys(wanted, "label"), **kinds, "id": "id"}
+        read = {key: every[key] for key in wanted}
+        opened = pieces_of(self._found.sources, lambda _: wanted, read)
+        times: list[NDArray[np.int64]] = []
+        files: list[tuple[str, int]] = []
+        at = 0
+        columns: dict[str, list[Any]] = {key: [] for key in wanted if key != "time"}
+        for piece in opened.pieces:
+            if not files or files[-1][0] != str(piece):
+                files.append((str(piece), at))
+            for n, table in piece.tables(BATCH_ROWS, threads=True):
+                try:
+                    times.append(instants(table[time], time))
+                except InvalidBatchError as error:
+                    raise error.after(at - files[-1][1], f"file {piece}") from None
+                for key, column in columns.items():
+                    column.append(table[wanted[key]])
+                at += n
+        whole = {key: _together(parts) for key, parts in columns.items()}
+        return Rows(np.concatenate([np.empty(0, np.int64), *times]), whole, tuple(files))
+
+
+def _together(parts: Sequence[Any]) -> Any:
+    """Return one column of several, of NumPy where all are numbers."""
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts) if parts else np.empty(0)
+    arrays = [_decoded(part) for part in parts]
+    kinds = list(dict.fromkeys(array.type for array in arrays))
+    if len(kinds) > 1:  # one batch spells integers where another one holds words
+        arrays = [array.cast(pa.string()) for array in arrays]
+    return pa.concat_arrays(arrays)
+
+
+def _decoded(part: Any) -> Any:
+    array: Any = part if isinstance(part, pa.Array) else pa.array(part)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def series_rows(series: dict[str, NDArray[Any]]) -> Iterator[tuple[str, ...]]:
+    """Yield the lines of a series as text, its header first."""
+    yield tuple(series)
+    times = [f"{time}Z" for time in series["time"].astype("datetime64[s]")]
+    rest = [column.tolist() for name, column in series.items() if name != "time"]
+    for time, *values in zip(times, *rest, strict=True):
+        yield (time, *map(repr, values))

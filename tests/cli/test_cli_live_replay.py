@@ -1,0 +1,176 @@
+"""Files of predictions and labels fed through a live state: in any format and order, one state."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+
+from streammetrics.live.service.config import settings
+
+START = 1_700_000_000
+CONFIG = """
+[metrics]
+auc = "ROCAUC"
+loss = "LogLoss"
+[columns]
+y_true = "label"
+y_score = "score"
+[live]
+store = "live.db"
+tiers = [["2h", "4d"]]
+label_ttl = "1d"
+label_lateness = "1h"
+[page]
+window = "6h"
+every = "6h"
+"""
+
+
+@pytest.fixture
+def served():
+    """Return a day and a half of predictions, and the labels of nine in ten of them."""
+    dice = np.random.default_rng(3)
+    n = 900
+    time = START + dice.permutation(n) * 144.0
+    label = dice.integers(0, 2, n)
+    score = np.round(np.clip(0.3 * label + dice.random(n) * 0.7, 0, 1), 3)
+    name = pa.array([f"r{number}" for number in range(n)])
+    known = dice.permutation(n)[: n * 9 // 10]
+    predictions = pa.table({"id": name, "time": time, "score": score})
+    when = time[known] + dice.integers(1, 80_000, len(known))
+    return predictions, pa.table(
+        {"id": name.take(known), "label_time": when, "label": label[known]}
+    )
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "live.toml"
+    path.write_text(CONFIG)
+    return path
+
+
+def stored(config):
+    with settings(config).live() as live:
+        return live.to_bytes()
+
+
+def direct(config, served):
+    """Return the state of all events, one after the other."""
+    live = settings(config).live(store=False)
+    events = [("predict", row["time"], row) for row in served[0].to_pylist()]
+    events += [("label", row["label_time"], row) for row in served[1].to_pylist()]
+    for kind, time, row in sorted(events, key=lambda event: event[1]):
+        rest = {key: value for key, value in row.items() if key in {"score", "label"}}
+        getattr(live, kind)(id=row["id"], time=time, **rest)
+    return live.to_bytes()
+
+
+def put(table, path):
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    elif path.suffix == ".csv":
+        pc.write_csv(table, path)
+    else:
+        lines = "".join(f"{row}\n".replace("'", '"') for row in table.to_pylist())
+        path.write_bytes(gzip.compress(lines.encode()))
+    return path
+
+
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    "ending", ["parquet", pytest.param("csv", marks=LONG), pytest.param("jsonl.gz", marks=LONG)]
+)
+def test_every_format_gives_the_state_of_the_events(command, served, config, tmp_path, ending):
+    files = [put(table, tmp_path / f"{n}.{ending}") for n, table in enumerate(served)]
+    result = command("live", "replay", config, files[0], "--labels", files[1])
+    assert result.code == 0, result.err
+    assert "labelled" in result.out
+    assert stored(config) == direct(config, served)
+    command("live", "replay", config, files[0], "--labels", files[1])  # the same events again
+    with settings(config).live() as live:
+        assert live.coverage("4d").predicted == 900
+
+
+def test_times_may_be_dates_and_rows_in_several_files(command, served, config, tmp_path):
+    expected = direct(config, served)
+    predictions, labels = served
+    dates = (predictions["time"].to_numpy() * 1e9).astype("datetime64[ns]")
+    predictions = predictions.set_column(1, "time", pa.array(dates, pa.timestamp("ns", "UTC")))
+    labels = labels.rename_columns(["id", "time", "label"])  # "time" does where there is no other
+    for place in range(3):
+        put(predictions.slice(place * 300, 300), tmp_path / f"p{place}.parquet")
+    put(labels, tmp_path / "labels.csv")
+    arguments = tmp_path / "p*.parquet", "--labels", tmp_path / "labels.csv"
+    assert command("live", "replay", config, *arguments).code == 0
+    assert stored(config) == expected
+
+
+@LONG
+def test_labels_beside_their_predictions(command, served, config, tmp_path):
+    predictions, labels = served
+    both = predictions.join(labels, "id", join_type="inner")
+    assert command("live", "replay", config, put(both, tmp_path / "b.parquet")).code == 0
+    assert stored(config) == direct(config, (both.select(["id", "time", "score"]), labels))
+
+
+def test_rows_with_labels_are_observed(command, config, tmp_path):
+    text = "time,score,label\n" + "".join(f"{START + n},0.{n % 9},{n % 2}\n" for n in range(50))
+    (tmp_path / "rows.csv").write_text(text)
+    result = command("live", "replay", config, tmp_path / "rows.csv", "--series-out", "-")
+    assert result.out.startswith("time,n_rows,coverage,auc,auc_low,auc_high,loss")
+    with settings(config).live() as live:
+        assert live.n_rows == 50
+
+
+@LONG
+def test_the_series_is_written(command, mistake, served, config, tmp_path):
+    files = [put(table, tmp_path / f"{n}.parquet") for n, table in enumerate(served)]
+    base = ("live", "replay", config, files[0], "--labels", files[1], "--series-out")
+    assert command(*base, tmp_path / "s.csv").code == 0
+    assert command(*base, tmp_path / "s.parquet").code == 0
+    with settings(config).live() as live:
+        series = live.series("6h", every="6h")
+    written = pq.read_table(tmp_path / "s.parquet")
+    assert written.column_names == list(series)
+    for name in ("auc", "loss_high", "n_rows"):
+        np.testing.assert_array_equal(written[name].to_numpy(), series[name])
+    text = pc.read_csv(io.BytesIO((tmp_path / "s.csv").read_bytes()))
+    np.testing.assert_array_equal(text["auc"].to_numpy(), series["auc"])
+    assert command(*base, tmp_path / "s.csv").code == 0  # as it is an earlier one
+    assert "would overwrite" in mistake(*base, files[0])
+    (tmp_path / "other.csv").write_text("a,b\n")
+    assert "--force replaces it" in mistake(*base, tmp_path / "other.csv")
+    assert "ends in .csv or .parquet" in mistake(*base, tmp_path / "s.txt")
+
+
+def test_mistakes_name_the_file_and_the_row(mistake, config, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(f"time,score,label\n{START + 9},0.5,1\n{START},1.5,0\n")
+    told = mistake("live", "replay", config, path)
+    assert f"in row 1 of {path}" in told
+    path.write_text("time,score,label\n2023-11-14T22:13:20Z,0.5,1\n2023-11-14 22:13,0.25,1\n")
+    assert "time is naive, first in row 1 of the file" in mistake("live", "replay", config, path)
+    path.write_text("score,label\n0.5,1\n")
+    assert "no column 'time'" in mistake("live", "replay", config, path)
+    path.write_text("time,score\n1,0.5\n")
+    assert "no column 'id'" in mistake("live", "replay", config, path)
+
+
+@LONG
+def test_the_data_of_the_examples_are_what_their_script_makes(tmp_path):
+    examples = Path(__file__).parents[2] / "examples"
+    subprocess.run([sys.executable, examples / "live_data.py", tmp_path], check=True)
+    for name in ("adult_served.parquet", "adult_labels.parquet"):
+        assert pq.read_table(tmp_path / name) == pq.read_table(examples / "data" / name)
