@@ -7,9 +7,7 @@ import sys
 import warnings
 from pathlib import Path
 
-import streammetrics
-
-_INSIDE = (str(Path(streammetrics.__file__).parent), contextlib.__file__)
+_INSIDE = (str(Path(__file__).parents[1]), contextlib.__file__)
 
 
 def tell(message: str, category: type[Warning] = UserWarning) -> None:
