@@ -23,10 +23,16 @@ ORACLES = [
 ]
 
 
-def thinned(rows: Sequence[Oracle], every: int = 3) -> list[Any]:
-    """Return all of them as parameters of a test, of which a default run takes one in `every`."""
-    long = pytest.mark.long
-    return [
-        pytest.param(oracle, id=oracle.id, marks=[long] if place % every else [])
-        for place, oracle in enumerate(rows)
-    ]
+def thinned(rows: Sequence[Oracle], *, columns: bool = True) -> list[Any]:
+    """Return all of them as parameters of a test, of which a default run takes some.
+
+    What the test looks at depends on the statistics of a metric and, unless `columns` is false, on
+    the kind of rows: a default run takes the first oracle of each.
+    """
+    seen, parameters = set(), []
+    for oracle in rows:
+        kind = (*map(type, oracle.metric.statistics()), oracle.rows if columns else None)
+        marks = [pytest.mark.long] if kind in seen else []
+        seen.add(kind)
+        parameters.append(pytest.param(oracle, id=oracle.id, marks=marks))
+    return parameters
