@@ -219,6 +219,26 @@ def filled(layout: Layout, told: Any, arrays: Mapping[str, NDArray[Any]]) -> Sta
     return State(feeds, statistics)
 
 
+def each_filled(
+    layout: Layout, feeds: Sequence[tuple[Feed, ...]], stacks: Mapping[str, NDArray[Any]]
+) -> list[State]:
+    """Return states whose arrays are of the same shapes and stacked, ``(n, ...)``.
+
+    As `filled` of each, whose feeds are given; but `described` does not have to be asked.
+    """
+    parts = parted(stacks)
+    columns = [
+        statistic.each_restored(parts.pop(str(index), {}), len(feeds))
+        for index, statistic in enumerate(layout.start.statistics)
+    ]
+    if not all(map(layout.agree, feeds)):
+        raise StateFormatError("metrics that read the same columns saw different rows")
+    if parts:
+        raise StateFormatError("there are arrays that belong to no statistic")
+    statistics = zip(*columns, strict=True) if columns else [()] * len(feeds)
+    return list(map(State, feeds, statistics))
+
+
 def _feed(told: Any) -> Feed:
     """Return what a file says of the rows of one schema: facts, rows and rows left out."""
     if isinstance(told, tuple) and len(told) == 3 and isinstance(told[0], dict):

@@ -13,6 +13,7 @@ from streammetrics.core.errors import (
     StateFormatError,
 )
 from streammetrics.core.fields.field import StateField, declared, named, not_among, parted
+from streammetrics.core.state.arrays import same
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,6 +116,38 @@ class Statistic(Configured, ABC):
             self.__dict__[name] = field.taken(parts[name], self)
         self.check_fields()
 
+    def each_restored(self, stacks: Mapping[str, NDArray[Any]], n: int) -> list[Self]:
+        """Return statistics of this configuration in the states of `n`, as `restored` of each.
+
+        The arrays of all have the same shapes and are stacked, ``(n, ...)``.
+        """
+        if self._spelled:
+            return [self._respelled(stacks, place) for place in range(n)]
+        try:
+            parts = parted(self.fields, stacks)
+            columns = [
+                field.each_taken(parts[name], n, self) for name, field in self.fields.items()
+            ]
+            found = []
+            for values in zip(*columns, strict=True) if columns else [()] * n:
+                twin = self.fork()
+                twin.__dict__.update(zip(self.fields, values, strict=True))
+                twin.check_fields()
+                found.append(twin)
+        except StateFormatError:
+            raise
+        except ValueError as error:
+            name = type(self).__name__
+            raise StateFormatError(f"the arrays are not those of a {name}: {error}") from error
+        return found
+
+    def _respelled(self, stacks: Mapping[str, NDArray[Any]], place: int) -> Self:
+        arrays = {name: stack[place, ...] for name, stack in stacks.items()}
+        statistic = self.restored(arrays)
+        if not same(statistic.arrays(), arrays):
+            raise StateFormatError(f"the arrays are not such as a {type(self).__name__} writes")
+        return statistic
+
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
@@ -130,7 +163,7 @@ class Statistic(Configured, ABC):
 
     def is_same(self, other: Self) -> bool:
         """Whether another's state is this one to the byte."""
-        return _same(self.arrays(), other.arrays())
+        return same(self.arrays(), other.arrays())
 
     def check(self) -> None:
         """Verify every invariant: what is written now can be read, and is written again.
@@ -138,7 +171,7 @@ class Statistic(Configured, ABC):
         Raises `StateFormatError` naming what is broken.
         """
         arrays = self.arrays()
-        if not _same(self.restored(arrays).arrays(), arrays):
+        if not same(self.restored(arrays).arrays(), arrays):
             raise StateFormatError(f"a {type(self).__name__} is not what it is when read again")
 
     def scaled(self, weight: float) -> Self:
@@ -209,12 +242,3 @@ class Statistic(Configured, ABC):
             name = type(self).__name__
             raise StateFormatError(f"the arrays are not a {name}: {error}") from error
         return statistic
-
-
-def _same(one: Mapping[str, NDArray[Any]], other: Mapping[str, NDArray[Any]]) -> bool:
-    return one.keys() == other.keys() and all(
-        array.dtype == other[name].dtype
-        and array.shape == other[name].shape
-        and array.tobytes() == other[name].tobytes()
-        for name, array in one.items()
-    )

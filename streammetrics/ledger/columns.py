@@ -13,8 +13,8 @@ import numpy as np
 
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.layout import Feed
-from streammetrics.core.mergeable import described, filled
-from streammetrics.core.state.arrays import part, take_array
+from streammetrics.core.mergeable import described, each_filled, filled
+from streammetrics.core.state.arrays import part, same, take_array
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -29,6 +29,7 @@ Told = tuple[tuple[Feed, ...], Arrays]  # what a state knows of its rows, and it
 _LAST = (1 << 63) - 1  # the largest count that stands in a column
 _DEPTH = 32  # dimensions
 _EMPTY = 1 << 16  # longest side of an array that holds nothing
+_TOGETHER = 4  # rows from which on it is cheaper to open them together
 
 
 class StateColumn(NamedTuple):
@@ -92,7 +93,13 @@ class Kind(NamedTuple):
 
     def feeds(self, index: int) -> tuple[Feed, ...]:
         """Return what one state knows of the rows of each schema."""
-        counts = self.counts[index].tolist()
+        return self._feeds(self.counts[index].tolist())
+
+    def every_feeds(self) -> list[tuple[Feed, ...]]:
+        """Return what each state knows of the rows of each schema."""
+        return list(map(self._feeds, self.counts.tolist()))
+
+    def _feeds(self, counts: list[list[int]]) -> tuple[Feed, ...]:
         return tuple(
             [
                 Feed(facts, n if far is None else far, omitted if out is None else out)
@@ -103,6 +110,15 @@ class Kind(NamedTuple):
     def arrays(self, index: int) -> Arrays:
         """Return the arrays of one state."""
         return {name: column.at(index) for name, column in self.columns.items()}
+
+    def alike(self) -> list[NDArray[np.intp]]:
+        """Return the places of states whose arrays have the same shapes."""
+        shapes = [column.shapes for column in self.columns.values() if column.shapes is not None]
+        if not shapes:
+            return [np.arange(len(self.counts))]
+        _, which = np.unique(np.concatenate(shapes, axis=1), axis=0, return_inverse=True)
+        order = np.argsort(which, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(which[order])) + 1)
 
     def take(self, places: NDArray[np.intp]) -> Kind:
         """Return some of the states, or these where they are all."""
@@ -133,6 +149,26 @@ class Row(NamedTuple):
         return self.kind.feeds(self.place), self.kind.arrays(self.place)
 
 
+def opened(rows: Sequence[Row], layout: Layout) -> list[State]:
+    """Return the states of rows; those of one kind and of the same shapes are opened together."""
+    kinds: dict[int, list[int]] = {}
+    for index, row in enumerate(rows):
+        kinds.setdefault(id(row.kind), []).append(index)
+    states: dict[int, State] = {}
+    for mine in kinds.values():
+        kind = rows[mine[0]].kind.take(np.array([rows[index].place for index in mine]))
+        for places in kind.alike():
+            indices = [mine[place] for place in places.tolist()]
+            if len(indices) < _TOGETHER:
+                states |= {index: rows[index].opened(layout) for index in indices}
+            else:
+                part = kind.take(places)
+                stacks = {name: column.data for name, column in part.columns.items()}
+                found = each_filled(layout, part.every_feeds(), stacks)
+                states |= zip(indices, found, strict=True)
+    return [states[index] for index in range(len(rows))]
+
+
 def told(form: State | Row) -> Told:
     """Return what a state knows of its rows, and its arrays."""
     return form.told if isinstance(form, Row) else (form.feeds, described(form)[1])
@@ -142,15 +178,6 @@ def alike(one: State | Row, other: State | Row) -> bool:
     """Whether two states have the same bytes."""
     (feeds, arrays), (others, theirs) = told(one), told(other)
     return feeds == others and _key(feeds, arrays) == _key(others, theirs) and same(arrays, theirs)
-
-
-def same(arrays: Arrays, others: Arrays) -> bool:
-    """Whether two states have the same arrays."""
-    return arrays.keys() == others.keys() and all(
-        (array.dtype, array.shape) == (others[name].dtype, others[name].shape)
-        and array.tobytes() == others[name].tobytes()
-        for name, array in arrays.items()
-    )
 
 
 # --- written -------------------------------------------------------------------------------------

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.ledger.columns import Row, alike, told
+from streammetrics.ledger.columns import Row, alike, opened, told
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streammetrics.core.layout import State
     from streammetrics.core.mergeable import Mergeable
 
@@ -59,6 +61,16 @@ class Held:
     def equals(self, other: Held) -> bool:
         """Whether both are the same state."""
         return self.form is other.form or alike(self.form, other.form)
+
+
+def states_of(every: Sequence[Held]) -> list[State]:
+    """Return the states of many, of which rows of files are opened together."""
+    rows = [held for held in every if isinstance(held.form, Row)]
+    if rows:
+        forms = [held.form for held in rows if isinstance(held.form, Row)]
+        for held, state in zip(rows, opened(forms, rows[0].empty._layout), strict=True):
+            held.form = state
+    return [held.state for held in every]
 
 
 def digest(blob: bytes) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.errors import IncompatibleMetricsError
+from streammetrics.ledger.held import states_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -171,7 +172,7 @@ def total(known: Known, states: Mapping[ShardId, Held]) -> Mergeable:
     layout = result._layout
     sealed = [block.state._accumulator.part(layout) for block in known.blocks]
     try:
-        every = [held.state for held in states.values()]  # of one configuration, as was checked
+        every = states_of([*states.values()])  # of one configuration, as was checked
         return result._at(layout.merged(result._accumulator.part(layout), [*sealed, *every]))
     except IncompatibleMetricsError:
         _merge_each(result, {listed(block.names): block.state for block in known.blocks})

@@ -8,7 +8,9 @@ digits, lowest first, the highest one signed. *Canonical* means that equal value
 - ``exponent`` is a multiple of 32, as large as it can be, and 0 when all are zero.
 """
 
+import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -95,6 +97,31 @@ def are_shortest(digits: Digits) -> bool:
     return bool(digits[:, 0].any())
 
 
+def each_shortest(stack: Digits) -> bool:
+    """Whether each of the tables ``(n, m, D)`` of digits in range needs all its columns."""
+    width = stack.shape[2]
+    if not width or not len(stack):
+        return True
+    if width > 1 and not (stack[:, :, -1] != -(stack[:, :, -2] >> 31)).any(axis=1).all():
+        return False
+    return bool(stack[:, :, 0].any(axis=1).all())
+
+
+def small_integers(stack: Digits) -> list[list[int]]:
+    """The integers of each of the tables ``(n, m, D)`` of canonical digits."""
+    n, size, width = stack.shape
+    if width <= 2:
+        table = np.zeros((n, size), np.int64)
+        for column in reversed(range(width)):
+            table = (table << 32) + stack[:, :, column]
+    else:
+        table = np.zeros((n, size), object)
+        for column in reversed(range(width)):
+            table = table * 2**32 + stack[:, :, column].astype(object)
+    integers: list[list[int]] = table.tolist()
+    return integers
+
+
 def frozen(digits: Digits) -> Digits:
     """Make an array that nobody else holds read-only."""
     digits.flags.writeable = False
@@ -119,14 +146,19 @@ def from_integers(values: Sequence[int], exponent: int) -> tuple[Digits, int]:
     """Canonical digits ``(m, D)`` of ``value * 2**exponent`` of each value."""
     if len(values) == 1:
         return from_integer(values[0], exponent)
-    shift = exponent % 32
-    width = 1 + (max(map(int.bit_length, values), default=0) + shift) // 32
-    raw = b"".join(
-        [(value << shift).to_bytes(4 * width, "little", signed=True) for value in values]
-    )
+    bits = functools.reduce(operator.or_, values, 0)  # which are in use by any
+    if not bits:
+        return frozen(np.zeros((len(values), 0), np.int64)), 0
+    exponent, shift = exponent - exponent % 32, exponent % 32
+    unused = ((bits << shift & -(bits << shift)).bit_length() - 1) // 32 * 32
+    shift, exponent = shift - unused, exponent + unused
+    moved = [value << shift if shift >= 0 else value >> -shift for value in values]
+    width = max([(value if value >= 0 else ~value).bit_length() for value in moved]) // 32 + 1
+    raw = b"".join([value.to_bytes(4 * width, "little", signed=True) for value in moved])
     digits = np.frombuffer(raw, "<u4").astype(np.int64).reshape(len(values), width)
-    digits[:, -1] -= (digits[:, -1] >> 31) << 32
-    return canonical(digits, exponent - shift)
+    highest = digits[:, -1]
+    highest -= highest >> 31 << 32
+    return frozen(digits), exponent
 
 
 def to_integer(row: Digits) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from operator import add, sub
@@ -17,10 +18,12 @@ from streammetrics.core.exact.digits import (
     are_in_range,
     are_shortest,
     canonical,
+    each_shortest,
     from_integer,
     from_integers,
     frozen,
     rounded,
+    small_integers,
     to_integer,
 )
 
@@ -124,6 +127,16 @@ class ExactNumbers:
         part = digits[:, right : right + other_width]
         part[...] = operation(part, other.digits)
         return type(self)(self.shape, *canonical(digits, low))
+
+    def plus_all(self, others: Sequence[Self]) -> Self:
+        """The sum of this and others of its shape."""
+        if self.shape != () or len(others) == 1:
+            return functools.reduce(add, others, self)
+        every = [number._counted() for number in (self, *others) if number.shape == ()]
+        if len(every) <= len(others):
+            raise ValueError("a single sum and several cannot be added")
+        low = min([unit for _, unit in every])
+        return self.single(sum([value << unit - low for (value,), unit in every]), low)
 
     def _few_plus(
         self,
@@ -234,10 +247,8 @@ class ExactNumbers:
         if self.shape == ():
             (value,), unit = self._counted()
             return value, unit
-        integers = np.zeros(len(self.digits), object)
-        for column in reversed(range(self.digits.shape[1])):
-            integers = integers * 2**32 + self.digits[:, column].astype(object)
-        return integers.reshape(self.shape), self.exponent
+        (integers,) = small_integers(self.digits[None])
+        return np.array(integers, object).reshape(self.shape), self.exponent
 
     def fraction(self) -> Fraction:
         """The exact value of a single sum."""
@@ -280,3 +291,40 @@ class ExactNumbers:
         if not are_shortest(digits) or (low and not width):
             raise StateFormatError("digits of exact sums are not in canonical form")
         return cls(shape, frozen(digits.copy(order="C")), low)
+
+    @classmethod
+    def each_of_arrays(
+        cls, shape: tuple[int, ...], stacks: Mapping[str, NDArray[Any]], n: int
+    ) -> list[Self]:
+        """The sums of each of `n` states of the same widths, of which arrays are ``(n, ...)``.
+
+        As :meth:`from_arrays` of each, but all are checked at once.
+        """
+        if set(stacks) != {"digits", "exponent"}:
+            raise StateFormatError(f"exact sums need digits and exponent, not {sorted(stacks)}")
+        digits, exponents = stacks["digits"], stacks["exponent"]
+        if digits.dtype != np.int64 or exponents.dtype != np.int64:
+            raise StateFormatError("digits and exponent of exact sums must be int64")
+        size = math.prod(shape)
+        if digits.ndim != 3 or digits.shape[1] != size or exponents.shape != (n,):
+            raise StateFormatError(
+                f"digits of exact sums of shape {shape} cannot have shape {digits.shape[1:]}"
+            )
+        width = digits.shape[2]
+        low, high = int(exponents.min()), int(exponents.max())
+        if (exponents % 32).any() or low < LOWEST or high + 32 * width > HIGHEST:
+            raise StateFormatError(f"exponents {low} to {high} of exact sums are not ours")
+        if not are_in_range(digits.reshape(n * size, width)):
+            raise StateFormatError("digits of exact sums are out of range")
+        if not each_shortest(digits) or (not width and (low or high)):
+            raise StateFormatError("digits of exact sums are not in canonical form")
+        digits = frozen(digits.copy())
+        units = exponents.tolist()
+        if size > SMALL:
+            return [cls(shape, mine, unit) for mine, unit in zip(digits, units, strict=True)]
+        found = []
+        for mine, unit, few in zip(digits, units, small_integers(digits), strict=True):
+            numbers = cls(shape, mine, unit)
+            numbers._few = few, unit
+            found.append(numbers)
+        return found

@@ -13,7 +13,7 @@ from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.field import StateField, not_among
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 MOST = 1 << 61  # rows of what is counted in 64 bits: merges stop far below what could wrap
 MANY = 1 << 62  # counts below can be added
+_DIGIT = 1 << 31  # counts below are digits of exact sums
+_NO_EXPONENT = np.array(0, np.int64)
+_NO_EXPONENT.flags.writeable = False
 
 
 class Amount:
@@ -125,6 +128,14 @@ class Amount:
             counts = ExactSum.counts(self.counts)
         return counts if self.weights is None else self.weights + counts
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of `exact`."""
+        counts = self.counts
+        plain = self.weights is None and isinstance(counts, np.ndarray)
+        if plain and self._most < _DIGIT and counts.any():  # they are digits as they are
+            return {"digits": counts.reshape(-1, 1), "exponent": _NO_EXPONENT}
+        return self.exact().arrays()
+
     def plain(self) -> NDArray[np.int64] | ExactSum:
         """The counts, or exact sums where rows have weights."""
         return self.counts if self.weights is None else self.exact()
@@ -182,7 +193,15 @@ class Weight(StateField[Amount]):
 
     def arrays(self, value: Amount) -> dict[str, NDArray[Any]]:
         """Return those of exact sums, whether rows have weights or not."""
-        return value.exact().arrays()
+        return value.arrays()
+
+    def merged(self, mine: Amount, others: Sequence[Amount]) -> Amount:
+        """Return what there is of each together: amounts of one thing are added up at once."""
+        if len(others) > 1 and isinstance(mine.counts, int):
+            weights = [a.weights for a in (mine, *others) if a.weights is not None]
+            total = weights[0].plus_all(weights[1:]) if weights else None
+            return Amount(sum([other.counts for other in others], mine.counts), total)
+        return super().merged(mine, others)
 
     def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Amount:
         """Return the amounts, none of which is negative."""
@@ -190,6 +209,15 @@ class Weight(StateField[Amount]):
         if (value.signs() < 0).any():
             raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
         return value
+
+    def each_taken(
+        self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
+    ) -> list[Amount]:
+        """Return the amounts of each, all of them checked at once."""
+        sums = ExactSum.each_of_arrays(shape_of(self._shape, of), stacks, n)
+        if (stacks["digits"][:, :, -1:] < 0).any():  # the highest digit has the sign
+            raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
+        return [Amount.of_exact(total) for total in sums]
 
     def nbytes(self, value: Amount) -> int:
         """Bytes held now."""

@@ -10,7 +10,7 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     StateFormatError,
 )
-from streammetrics.core.state.arrays import take_array
+from streammetrics.core.state.arrays import same, take_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,6 +85,20 @@ class StateField(ABC, Generic[V]):
 
         They may come from anyone, and no other array may be among them.
         """
+
+    def each_taken(self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured) -> Sequence[V]:
+        """Return the values of `n` states whose arrays are of the same shapes, ``(n, ...)``.
+
+        As `taken` of each. Fields of which there can be many that are small check all at once.
+        """
+        found = []
+        for place in range(n):
+            arrays = {key: stack[place, ...] for key, stack in stacks.items()}
+            value = self.taken(arrays, of)
+            if not same(self.arrays(value), arrays):
+                raise StateFormatError(f"the arrays of {self.name} are not such as are written")
+            found.append(value)
+        return found
 
     def the_array(
         self, arrays: Mapping[str, NDArray[Any]], dtype: str, ndim: int = 1

@@ -110,6 +110,33 @@ class Histograms(StateField[Columns]):
         ]
         return head.tolist(), tuple(histograms)
 
+    def each_taken(
+        self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
+    ) -> list[Columns]:
+        """Return the histograms of each state, those of plain counts checked at once."""
+        return [columns for _, columns in self.each_after("width", 1, stacks, n, of)]
+
+    def each_after(
+        self, name: str, size: int, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
+    ) -> list[tuple[list[int], Columns]]:
+        """Return what `after` does of each state."""
+        heads = stacks.get(name)
+        if heads is None or heads.shape != (n, size) or (heads != heads[0]).any():
+            return [
+                self.after(name, size, {key: stack[k] for key, stack in stacks.items()}, of)
+                for k in range(n)
+            ]
+        first = {key: stack[0, ...] for key, stack in stacks.items()}
+        head, columns = self.after(name, size, first, of)
+        parts = parts_of({key: stack for key, stack in stacks.items() if key != name})
+        cells, classes = self._cells(of), self._classes
+        histograms = [
+            DyadicHistogram.each_of_arrays(cells, classes, parts[str(k)], n)
+            for k in range(len(columns))
+        ]
+        every = zip(*histograms, strict=True) if histograms else [()] * n
+        return [(head, tuple(mine)) for mine in every]
+
     def nbytes(self, value: Columns) -> int:
         """Bytes held now."""
         return sum(histogram.nbytes for histogram in value)

@@ -87,7 +87,7 @@ class Weights(Entries[Amount]):
 
     def arrays(self, name: str, value: Amount) -> dict[str, NDArray[Any]]:
         """Return counts, or digits of exact sums."""
-        return {name: value.counts} if self._whole else nested(name, value.exact().arrays())
+        return {name: value.counts} if self._whole else nested(name, value.arrays())
 
     def taken(self, name: str, arrays: Mapping[str, NDArray[Any]], size: int) -> Amount:
         """Return amounts, all of them positive."""

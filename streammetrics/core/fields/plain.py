@@ -50,6 +50,17 @@ class Width(StateField[int]):
             raise StateFormatError(f"{width.tolist()} is not a number of {self._of}")
         return int(width[0])
 
+    def each_taken(self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured) -> list[int]:
+        """Return the number of each."""
+        widths = stacks.get("")
+        if len(stacks) == 1 and widths is not None and widths.shape == (n, 1):
+            different = np.unique(widths)  # of which there are few
+            for width in different:
+                self.taken({"": np.array([width])}, of)
+            found: list[int] = widths[:, 0].tolist()
+            return found
+        return list(super().each_taken(stacks, n, of))
+
     def nbytes(self, value: int) -> int:  # noqa: ARG002 - all are of one size
         """Bytes of a number."""
         return 8

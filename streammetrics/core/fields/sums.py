@@ -13,7 +13,7 @@ from streammetrics.core.state.arrays import nested
 from streammetrics.core.state.arrays import parted as parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,6 +36,10 @@ class Sum(StateField[ExactSum]):
         """Return the sums of both."""
         return mine + other
 
+    def merged(self, mine: ExactSum, others: Sequence[ExactSum]) -> ExactSum:
+        """Return the sums of all."""
+        return mine.plus_all(others)
+
     def arrays(self, value: ExactSum) -> dict[str, NDArray[Any]]:
         """Return digits and exponent."""
         return value.arrays()
@@ -43,6 +47,12 @@ class Sum(StateField[ExactSum]):
     def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> ExactSum:
         """Return the sums, which are canonical."""
         return ExactSum.from_arrays(shape_of(self._shape, of), arrays)
+
+    def each_taken(
+        self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
+    ) -> list[ExactSum]:
+        """Return the sums of each, all of them checked at once."""
+        return ExactSum.each_of_arrays(shape_of(self._shape, of), stacks, n)
 
     def nbytes(self, value: ExactSum) -> int:
         """Bytes held now."""
@@ -75,6 +85,22 @@ class NamedSums(StateField[dict[str, ExactSum]]):
         """Return the sums of both."""
         return each_plus(mine, other)
 
+    def merged(
+        self, mine: dict[str, ExactSum], others: Sequence[dict[str, ExactSum]]
+    ) -> dict[str, ExactSum]:
+        """Return the sums of all."""
+        seen = [value for value in (mine, *others) if value]
+        if len(seen) < 2:
+            return seen[0] if seen else {}
+        first, *rest = seen
+        try:
+            return {
+                name: total.plus_all([other[name] for other in rest])
+                for name, total in first.items()
+            }
+        except ValueError as error:
+            raise _other_outputs(error) from None
+
     def arrays(self, value: dict[str, ExactSum]) -> dict[str, NDArray[Any]]:
         """Return digits and exponent of each."""
         arrays: dict[str, NDArray[Any]] = {}
@@ -86,15 +112,32 @@ class NamedSums(StateField[dict[str, ExactSum]]):
         """Return the sums: all names or none, of one width."""
         if not arrays:
             return {}
+        parts, shape = self._parts(arrays, of, 0)
+        return {name: ExactSum.from_arrays(shape, part) for name, part in parts.items()}
+
+    def each_taken(
+        self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
+    ) -> list[dict[str, ExactSum]]:
+        """Return the sums of each, all of them checked at once."""
+        if not stacks:
+            return [{} for _ in range(n)]
+        parts, shape = self._parts(stacks, of, 1)
+        columns = [ExactSum.each_of_arrays(shape, part, n) for part in parts.values()]
+        return [dict(zip(parts, sums, strict=True)) for sums in zip(*columns, strict=True)]
+
+    def _parts(
+        self, arrays: Mapping[str, NDArray[Any]], of: Configured, axis: int
+    ) -> tuple[dict[str, dict[str, NDArray[Any]]], tuple[int, ...]]:
+        """Return the arrays of each sum, and the shape that the length of an axis says all have."""
         parts, names = parts_of(arrays), self._names(of)
         if parts.keys() != set(names):
             raise StateFormatError(f"{sorted(arrays)} are not the sums {list(names)}")
-        widths = {part["digits"].shape[:1] for part in parts.values() if "digits" in part}
+        digits = [part["digits"] for part in parts.values() if "digits" in part]
+        widths = {array.shape[axis : axis + 1] for array in digits}
         if len(widths) != 1:
             raise StateFormatError(f"sums {list(names)} are of different widths")
         (width,) = widths
-        shape = () if width == (1,) else width
-        return {name: ExactSum.from_arrays(shape, parts[name]) for name in names}
+        return {name: parts[name] for name in names}, () if width == (1,) else width
 
     def nbytes(self, value: dict[str, ExactSum]) -> int:
         """Bytes held now."""
@@ -118,7 +161,11 @@ def each_plus(mine: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str
     try:
         return {name: total + other[name] for name, total in mine.items()}
     except ValueError as error:
-        raise IncompatibleMetricsError(f"these are sums of other outputs: {error}") from None
+        raise _other_outputs(error) from None
+
+
+def _other_outputs(error: ValueError) -> IncompatibleMetricsError:
+    return IncompatibleMetricsError(f"these are sums of other outputs: {error}")
 
 
 def _fitting(mine: ExactSum, other: ExactSum) -> ExactSum:

@@ -10,7 +10,7 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount, check_rows, countable
 from streammetrics.core.fields.field import StateField, not_among
-from streammetrics.core.fields.labels import packed_labels, unpacked_labels, used_labels
+from streammetrics.core.fields.labels import each_unpacked, packed_labels, used_labels
 from streammetrics.core.fields.unions import Union, moved
 from streammetrics.core.state.arrays import nested, part, take_array
 
@@ -120,32 +120,44 @@ class PairTable(StateField[Pairs]):
             "row_labels": packed_labels(value.row_labels),
             "column_labels": packed_labels(value.column_labels),
             "pairs": value.codes,
-            **nested("amount", value.amount.exact().arrays()),
+            **nested("amount", value.amount.arrays()),
         }
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Pairs:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Pairs:
         """Return labels, pairs and amounts, all of which are in order and in use."""
-        row_labels = unpacked_labels(arrays, "row_labels")
-        column_labels = unpacked_labels(arrays, "column_labels")
-        codes, amounts = take_array(arrays, "pairs", "int64"), part(arrays, "amount")
-        if len(arrays) != 3 + len(amounts):
-            raise StateFormatError(f"{sorted(arrays)} are not the arrays of pairs of labels")
-        amount = Amount.of_exact(ExactSum.from_arrays(codes.shape, amounts))
-        width = len(column_labels)
+        stacks = {key: array[None] for key, array in arrays.items()}
+        return self.each_taken(stacks, 1, of)[0]
+
+    def each_taken(self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured) -> list[Pairs]:
+        """Return labels, pairs and amounts of each, all of them checked at once."""
+        row_labels = each_unpacked(stacks, "row_labels")
+        column_labels = each_unpacked(stacks, "column_labels")
+        if row_labels is None or column_labels is None:
+            return list(super().each_taken(stacks, n, of))
+        codes, amounts = take_array(stacks, "pairs", "int64", 2), part(stacks, "amount")
+        if len(stacks) != 3 + len(amounts):
+            raise StateFormatError(f"{sorted(stacks)} are not the arrays of pairs of labels")
+        sums = ExactSum.each_of_arrays(codes.shape[1:], amounts, n)
+        height, width = row_labels.shape[1], column_labels.shape[1]
         for values in (row_labels, column_labels, codes):
-            if not (values[1:] > values[:-1]).all():
+            if not (values[:, 1:] > values[:, :-1]).all():
                 raise StateFormatError("labels or pairs of a contingency table are out of order")
-        if codes.size and not 0 <= codes[0] <= codes[-1] < len(row_labels) * width:
+        if codes.size and not 0 <= codes.min() <= codes.max() < height * width:
             raise StateFormatError("a pair of a contingency table names no label")
-        value = Pairs(row_labels, column_labels, codes, amount)
-        used = zip(value.places, (len(row_labels), width), strict=True)  # places are below these
-        if not all(np.bincount(places, minlength=size).all() for places, size in used):
-            raise StateFormatError("a label of a contingency table is in no pair")
-        if not (amount.signs() > 0).all():
+        used = zip(np.divmod(codes, max(width, 1)), (height, width), strict=True)
+        for places, size in used:  # places are below these
+            flat = places + size * np.arange(n)[:, None]
+            if not np.bincount(flat.ravel(), minlength=n * size).all():
+                raise StateFormatError("a label of a contingency table is in no pair")
+        digits = amounts["digits"]
+        if not (digits.any(axis=2).all() and (digits[:, :, -1:] >= 0).all()):
             raise StateFormatError("a pair of a contingency table has no positive count")
-        if self._whole and (amount.weights is not None or not countable(amount.counts)):
+        each = [Amount.of_exact(total) for total in sums]
+        if self._whole and not all(
+            amount.weights is None and countable(amount.counts) for amount in each
+        ):
             raise StateFormatError("the counts of labelings are not whole, or too many")
-        return value
+        return list(map(Pairs, row_labels, column_labels, codes, each))
 
     def nbytes(self, value: Pairs) -> int:
         """Bytes held now."""

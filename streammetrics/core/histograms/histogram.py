@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from streammetrics.core.errors import IncompatibleMetricsError
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.histograms.cells import CellBlock, Cells, exact_mass, normal_mass
 from streammetrics.core.histograms.counting import counted, counted_parts
@@ -23,7 +23,8 @@ from streammetrics.core.histograms.keys import ScoredRows
 from streammetrics.core.histograms.long import LongCells, grown, split
 from streammetrics.core.histograms.merging import merged
 from streammetrics.core.histograms.removal import long_without, strangers, without
-from streammetrics.core.histograms.restoring import read_cells
+from streammetrics.core.histograms.restoring import plain_cells, read_cells
+from streammetrics.core.state.arrays import same
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -238,6 +239,24 @@ class DyadicHistogram:
     def from_arrays(cls, max_cells: int, classes: int, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Rebuild a histogram from its :meth:`arrays`; ``StateFormatError`` where they are not."""
         return cls(max_cells, classes)._of(*read_cells(max_cells, classes, arrays))
+
+    @classmethod
+    def each_of_arrays(
+        cls, max_cells: int, classes: int, stacks: Mapping[str, NDArray[Any]], n: int
+    ) -> list[Self]:
+        """Rebuild histograms of as many cells each, whose arrays are ``(n, ...)``."""
+        cells = plain_cells(max_cells, classes, stacks)
+        if cells is not None:
+            empty = cls(max_cells, classes)
+            return [empty._of(mine, None) for mine in cells]
+        found = []
+        for place in range(n):
+            arrays = {name: stack[place] for name, stack in stacks.items()}
+            histogram = cls.from_arrays(max_cells, classes, arrays)
+            if not same(histogram.arrays(), arrays):
+                raise StateFormatError("the arrays of a histogram are not such as are written")
+            found.append(histogram)
+        return found
 
     def check(self) -> None:
         """Verify every invariant of the state; ``StateFormatError`` names one that is broken."""

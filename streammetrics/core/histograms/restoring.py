@@ -70,6 +70,33 @@ def read_cells(
     return (cells, LongCells.empty(classes)) if level else split(cells, tails)
 
 
+def plain_cells(
+    max_cells: int, classes: int, stacks: Mapping[str, NDArray[Any]]
+) -> list[Cells] | None:
+    """Cells of each of many states, where they hold counts of as many scores, told apart.
+
+    None where they may hold anything else, or are not right: `read_cells` tells of each.
+    """
+    if set(stacks) != {"level", "cells", "scores", "counts"}:
+        return None
+    levels, ids, scores, counts = (stacks[k] for k in ("level", "cells", "scores", "counts"))
+    integers = all(array.dtype == np.int64 for array in (levels, ids, counts))
+    if not integers or scores.dtype != np.float64 or scores.ndim != 2:
+        return None
+    n, size = scores.shape
+    shapes = levels.shape, ids.shape, counts.shape
+    if shapes != ((n, 1), (n, 0), (n, size, classes)) or size > max_cells or levels.any():
+        return None
+    ascending = (scores[:, 1:] > scores[:, :-1]).all() and not np.isnan(scores).any()
+    signed = np.signbit(scores) & (scores == 0)
+    right = ascending and not signed.any() and counts.min(initial=0) >= 0
+    totals = counts.sum(axis=(1, 2), dtype=np.float64)
+    if not right or totals.max(initial=0.0) >= 1 << 31 or not counts.any(axis=2).all():
+        return None
+    mass = counts.astype(np.int32)
+    return [Cells(0, *mine, classes) for mine in zip(scores, scores, mass, strict=True)]
+
+
 def _read_tails(arrays: Mapping[str, NDArray[Any]], level: int, scores: Floats) -> Floats:
     tails = take_array(arrays, "tails", "float64")
     if level:

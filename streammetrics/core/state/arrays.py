@@ -45,3 +45,12 @@ def part(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any
     """Return what `nested` made of a part of a state."""
     prefix = f"{name}/"
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def same(arrays: Mapping[str, NDArray[Any]], others: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether two states have the same arrays, to the byte."""
+    return arrays.keys() == others.keys() and all(
+        (array.dtype, array.shape) == (others[name].dtype, others[name].shape)
+        and array.tobytes() == others[name].tobytes()
+        for name, array in arrays.items()
+    )

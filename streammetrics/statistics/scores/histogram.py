@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -65,10 +66,13 @@ class CountedScores(StateField[Counted]):
 
     def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Counted:
         """Return the histograms."""
-        form, histograms = self.columns.after("form", 2, arrays, of)
-        if form[1] not in {0, 1} or not (histograms or form[1]):
-            raise StateFormatError(f"{form} is not the form of score histograms")
-        return Counted(histograms, bool(form[1]))
+        return _counted(*self.columns.after("form", 2, arrays, of))
+
+    def each_taken(
+        self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
+    ) -> list[Counted]:
+        """Return the histograms of each state, those of plain counts checked at once."""
+        return list(starmap(_counted, self.columns.each_after("form", 2, stacks, n, of)))
 
     def nbytes(self, value: Counted) -> int:
         """Bytes of state held now."""
@@ -92,6 +96,12 @@ class CountedScores(StateField[Counted]):
                 "each is one: merge the states that are to stay"
             )
         return Counted(left, whole=False)
+
+
+def _counted(form: list[int], histograms: Columns) -> Counted:
+    if form[1] not in {0, 1} or not (histograms or form[1]):
+        raise StateFormatError(f"{form} is not the form of score histograms")
+    return Counted(histograms, bool(form[1]))
 
 
 def _are_whole(histogram: DyadicHistogram) -> bool:

@@ -1,0 +1,131 @@
+"""States of one shape that a file holds in columns: opened together they are what each is alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from kinds.rows import FIRST, named, plain_rows, taken
+from streammetrics.core.mergeable import described, each_filled, filled
+from streammetrics.core.state.arrays import same
+
+N = 6
+ODD = (0, 1, -1, 2, 3, 32, 1 << 31, 1 << 40, -(1 << 62))
+
+
+def stacked(metric, rows, size):
+    """Return states of parts of rows, and those arrays of one of them in which all are alike."""
+    states = []
+    for part in range(N):
+        few = taken(rows, np.arange(part * size, (part + 1) * size))
+        twin = metric.copy().reset().feed(few)
+        states.append(twin._accumulator.part(twin._layout))
+    told = [described(state) for state in states]
+    shapes = [
+        [(name, a.dtype, a.shape) for name, a in sorted(arrays.items())] for _, arrays in told
+    ]
+    common = [k for k in range(N) if shapes[k] == shapes[0]]
+    feeds = [states[k].feeds for k in common]
+    names = told[0][1]
+    return feeds, {name: np.stack([told[k][1][name] for k in common]) for name in names}
+
+
+def alone(layout, feeds, stacks):
+    """Return the states opened one by one, or None where one of them is not such as is written."""
+    states = []
+    for place, feed in enumerate(feeds):
+        arrays = {name: stack[place, ...] for name, stack in stacks.items()}
+        try:
+            states.append(filled(layout, tuple(map(tuple, feed)), arrays))
+        except sm.StateFormatError:
+            return None
+        if not same(described(states[-1])[1], arrays):
+            return None
+    return states
+
+
+def together(layout, feeds, stacks):
+    """Return the states opened at once, or None where that is refused."""
+    try:
+        return each_filled(layout, feeds, stacks)
+    except sm.StateFormatError:
+        return None
+
+
+def agree(layout, feeds, stacks):
+    """Check that both ways give the same states, or refuse; return whether they refuse."""
+    one, other = alone(layout, feeds, stacks), together(layout, feeds, stacks)
+    assert (one is None) == (other is None)
+    for mine, theirs in zip(one or [], other or [], strict=True):
+        assert mine.feeds == theirs.feeds
+        assert same(described(mine)[1], described(theirs)[1])
+    return one is None
+
+
+def changed(stacks, rng):
+    """Return the arrays with one entry changed, one dropped, or one of another type or shape."""
+    name = sorted(stacks)[int(rng.integers(len(stacks)))]
+    stack, kind = stacks[name].copy(), int(rng.integers(8))
+    if kind == 6:
+        return {key: value for key, value in stacks.items() if key != name}
+    if kind == 7 or not stack.size:
+        return stacks | {name: stack.astype(np.int32) if rng.integers(2) else stack[..., None]}
+    place = int(rng.integers(stack.size))
+    odd = ODD[int(rng.integers(len(ODD)))]
+    if stack.dtype.kind == "f":
+        stack.reshape(-1)[place] = rng.choice([np.nan, -0.0, np.inf, -1.0, 0.5])
+    else:
+        with np.errstate(over="ignore"):
+            stack.reshape(-1)[place] += np.array(odd).astype(stack.dtype)
+    return stacks | {name: stack}
+
+
+def sample(oracle, size=8):
+    """Return states of an oracle's metric, of so many rows each."""
+    rows = plain_rows(oracle, N * size)
+    n = next(map(len, rows.values()))
+    return stacked(oracle.metric, taken(rows, np.arange(N * size) % n), size)
+
+
+@pytest.mark.parametrize("oracle", FIRST, ids=named)
+def test_states_opened_together_are_those_opened_alone(oracle):
+    assert not agree(oracle.metric._layout, *sample(oracle))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("oracle", FIRST, ids=named)
+def test_what_is_refused_alone_is_refused_together(oracle):
+    rng = np.random.default_rng(5)
+    feeds, stacks = sample(oracle)
+    assert sum(agree(oracle.metric._layout, feeds, changed(stacks, rng)) for _ in range(24))
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], ["a", "c"], ["a,", "b"]])
+def test_states_of_texts_and_of_weights_are_opened_together(labels):
+    metrics = [sm.Accuracy(), sm.ROCAUC(pos_label=labels[0]), sm.LogLoss(pos_label=labels[0])]
+    metric = sm.MetricSet({type(metric).__name__: metric for metric in metrics})
+    rng = np.random.default_rng(6)
+    rows = {
+        "y_true": np.array([labels[0], labels[-1]])[rng.integers(0, 2, N * 8)],
+        "y_pred": np.array(["a", "b"])[rng.integers(0, 2, N * 8)],
+        "y_score": rng.random(N * 8),
+        "sample_weight": rng.random(N * 8).round(2) + 0.01,
+    }
+    feeds, stacks = stacked(metric, rows, 8)
+    assert not agree(metric._layout, feeds, stacks)
+    assert sum(agree(metric._layout, feeds, changed(stacks, rng)) for _ in range(24))
+
+
+def test_texts_of_one_length_are_told_apart_and_spelled_as_they_are_written():
+    metric = sm.Accuracy()
+    states = [metric.copy().update([a, b], [a, b]) for a, b in ["ab", "cd", "ac"]]
+    parts = [twin._accumulator.part(twin._layout) for twin in states]
+    told = [described(state)[1] for state in parts]
+    feeds = [state.feeds for state in parts]
+    stacks = {name: np.stack([arrays[name] for arrays in told]) for name in told[0]}
+    assert not agree(metric._layout, feeds, stacks)
+    name = "0/row_labels"
+    for text in ('["a" ]   ', '[ "a","b"]', '["b","a"] '):
+        raw = np.frombuffer(text[: stacks[name].shape[1]].encode(), np.uint8)
+        assert agree(metric._layout, feeds, stacks | {name: np.tile(raw, (3, 1))})
