@@ -91,11 +91,15 @@ from streammetrics.metrics.scores import areas as scores_areas
 from streammetrics.metrics.scores import calibration as scores_calibration
 from streammetrics.metrics.scores import curves as scores_curves
 from streammetrics.metrics.scores import losses as scores_losses
+from streammetrics.metrics.scores import reliability as scores_reliability
+from streammetrics.metrics.scores import shares as scores_shares
 from streammetrics.metrics.scores import thresholds as scores_thresholds
 from streammetrics.metrics.scores.areas import *  # noqa: F403
 from streammetrics.metrics.scores.calibration import *  # noqa: F403
 from streammetrics.metrics.scores.curves import *  # noqa: F403
 from streammetrics.metrics.scores.losses import *  # noqa: F403
+from streammetrics.metrics.scores.reliability import *  # noqa: F403
+from streammetrics.metrics.scores.shares import *  # noqa: F403
 from streammetrics.metrics.scores.thresholds import *  # noqa: F403
 from streammetrics.slices.bins import Bins
 from streammetrics.slices.slices import Slices
@@ -150,6 +154,8 @@ _MODULES = (
     scores_calibration,
     scores_curves,
     scores_losses,
+    scores_reliability,
+    scores_shares,
     scores_thresholds,
 )
 __all__ += [name for module in _MODULES for name in module.__all__]

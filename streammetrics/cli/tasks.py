@@ -130,7 +130,13 @@ OF_MODELS = ("y_score", "y_pred", "score", "labels_pred")
 OF_TREC_FILES = ("MAP", "MRR", "NDCG", "RPrecision", "BPref")
 
 # Metrics whose scores are probabilities; others only need their order.
-PROBABILITIES = frozenset({"LogLoss", "BrierScore", "CalibrationError", "CalibrationCurve"})
+PROBABILITIES = frozenset(
+    {
+        "BrierDecomposition", "BrierScore", "CalibrationCurve", "CalibrationError",
+        "CalibrationInTheLarge", "CalibrationIntercept", "CalibrationSlope", "D2Brier", "D2LogLoss",
+        "FocalLoss", "LogLoss", "Perplexity", "RankedProbabilityScore",
+    }
+)  # fmt: skip
 
 
 def flag(name: str) -> str:

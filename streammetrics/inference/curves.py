@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.confidence import Asked, ConfidenceInterval, confidence_of, not_anytime
+from streammetrics.core.confidence import (
+    Asked,
+    ConfidenceInterval,
+    confidence_of,
+    not_anytime,
+    without,
+)
+from streammetrics.core.results.values import LabelledArray
+from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import share_limits
 from streammetrics.inference.scores import ladders
-from streammetrics.metrics.scores import calibration, curves
+from streammetrics.metrics.scores import calibration, curves, reliability
 from streammetrics.metrics.scores.base import one_or_all
 
 if TYPE_CHECKING:
@@ -72,6 +80,28 @@ def of_precision_recall(metric: Any, asked: Asked, scores: Any) -> ConfidenceInt
     return _pointwise(metric, asked, scores, sides)
 
 
+@confidence_of.register(reliability.CalibrationIntercept)
+@confidence_of.register(reliability.CalibrationSlope)
+def of_fit(metric: Any, asked: Asked, scores: Any, *_: Any) -> ConfidenceInterval:
+    """A coefficient, by the information of its fit."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    found = ladders(metric, asked, scores)
+    fits = [metric._fit(stairs) for stairs, _ in found]
+    spans = [metric._sides(stairs) for stairs, _ in found]
+    reach = normal_quantile(1 - asked.tail)
+    errors = [error for _, error in fits]
+    if len(fits) > 1 and metric.average is not None:
+        raise without(metric, "classes share their rows; average=None has limits for each")
+    low = [side[0] - reach * error for side, error in zip(spans, errors, strict=True)]
+    high = [side[1] + reach * error for side, error in zip(spans, errors, strict=True)]
+    if len(fits) == 1:
+        return ConfidenceInterval(low[0], high[0], asked.level, "Wald's, by the information")
+    labels = metric.labels or range(len(fits))
+    below, above = (LabelledArray.of(side, labels) for side in (low, high))
+    return ConfidenceInterval(below, above, asked.level, "Wald's, by the information")
+
+
 @confidence_of.register(calibration.CalibrationCurve)
 def of_calibration(metric: Any, asked: Asked, scores: Any, *_: Any) -> ConfidenceInterval:
     """The fraction of positives in each bin, given its rows and their mean score."""
@@ -81,7 +111,7 @@ def of_calibration(metric: Any, asked: Asked, scores: Any, *_: Any) -> Confidenc
     sides = []
     for place, certain in enumerate(metric.interval(scores)):
         curve = [certain] if isinstance(certain, calibration.CalibrationPoints) else list(certain)
-        rows = calibration.rows_of_bins(scores, metric.n_bins)
+        rows = calibration.rows_of_bins(metric, scores)
         points = [
             type(one)(np.atleast_1d(_shares(one.prob_true, n, asked.tail)[place]), one.prob_pred)
             for one, n in zip(curve, rows, strict=True)

@@ -163,6 +163,8 @@ def of_ratio(metric: Any, asked: Asked, *held: Any) -> ConfidenceInterval:
 
 @confidence_of.register(scored.LogLoss)
 @confidence_of.register(scored.BrierScore)
+@confidence_of.register(scored.HingeLoss)
+@confidence_of.register(scored.ProbabilityLoss)
 def of_probabilities(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
     """The mean loss of probabilities; that of Brier is bounded, by 2 or halved by 1."""
     total = held.rows.fraction()
@@ -177,7 +179,20 @@ def of_probabilities(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval
         return ConfidenceInterval(low, high, asked.level, interval.method)
     values, errors = _means(metric, asked, held, means, total)
     factors = [scale * v for v in values], [scale * e for e in errors]
-    return _answer(metric, asked, *factors, 0.0)
+    signed = isinstance(metric, scored.CalibrationInTheLarge)
+    return _answer(metric, asked, *factors, -math.inf if signed else 0.0)
+
+
+@confidence_of.register(scored.Perplexity)
+def of_perplexity(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+    """The exponential of the limits of the mean log loss."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    total = held.rows.fraction()
+    means = [held.total.fraction() / total] if total else []
+    low, high = _answer(metric, asked, *_means(metric, asked, held, means, total), 0.0)
+    method = "Student's t, on the logarithm of the log loss"
+    return ConfidenceInterval(math.exp(low), math.exp(high), asked.level, method)
 
 
 def _anytime(

@@ -10,7 +10,7 @@ from streammetrics.metrics.clustering import dispersion, distances, pairs
 from streammetrics.metrics.drift import bins
 from streammetrics.metrics.drift import distances as of_samples
 from streammetrics.metrics.regression import moments, quantiles
-from streammetrics.metrics.scores import calibration
+from streammetrics.metrics.scores import calibration, reliability, shares
 
 if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
@@ -31,6 +31,11 @@ _FOURTH = (
     "hash of the rows' unit tell it by how much it differs among them"
 )
 
+_BASELINE = (
+    "the loss that it is relative to is of the same rows, and how both vary together is not kept; "
+    "{} has limits"
+)
+
 REFUSALS: dict[type[Metric], str] = {
     aggregation.Count: _GROWS.format("a rate, such as Accuracy,"),
     aggregation.Sum: _GROWS.format("Mean"),
@@ -48,6 +53,12 @@ REFUSALS: dict[type[Metric], str] = {
         "CalibrationCurve has limits for each bin, and BrierScore has them"
     ),
     pairs.PairConfusionMatrix: _GROWS.format("a share of pairs, such as RandIndex,"),
+    reliability.BrierDecomposition: (
+        "chance alone moves every bin off its score and off the mean, so that two of its parts are "
+        "too large by what is not known; BrierScore has limits"
+    ),
+    shares.D2LogLoss: _BASELINE.format("LogLoss"),
+    shares.D2Brier: _BASELINE.format("BrierScore"),
     dispersion.CalinskiHarabasz: _POINTS,
     dispersion.DaviesBouldin: _POINTS,
     distances.Silhouette: _POINTS,

@@ -281,7 +281,7 @@ def _of_hostile(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[
     for name in (n for n, column in rows.items() if np.asarray(column).dtype.kind == "f"):
         taken = []
         for number in _HOSTILE:
-            hard = {**rows, name: np.where(np.arange(len(rows[name])) == 0, number, rows[name])}
+            hard = {**rows, name: _with(rows[name], [number])}
             fed = metric.copy().feed(rows)
             before = fed.to_bytes()
             try:
@@ -297,11 +297,17 @@ def _of_hostile(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[
                 yield from _of_reading(fed, f"{name}={number!r}")
         if any(number != number for number in taken):  # noqa: PLR0124 - the test for nan
             yield "hostile values", f"nan in {name} is taken: let the schema refuse it"
-        column = np.asarray(rows[name]).copy()
-        some = [number for number in taken if math.isfinite(number)][: len(column) // 2]
-        column[: len(some)] = some
-        found = list(_of_laws(metric, {**rows, name: column}, seed, f" where {name} is hard"))
+        some = [number for number in taken if math.isfinite(number)][: len(rows[name]) // 2]
+        hard = {**rows, name: _with(rows[name], some)}
+        found = list(_of_laws(metric, hard, seed, f" where {name} is hard"))
         yield from found[:1]
+
+
+def _with(column: Any, numbers: list[float]) -> Any:
+    """Return a column with numbers in the first rows, in one place of each where it is (n, d)."""
+    hard = np.array(column)
+    hard.reshape(len(hard), -1)[: len(numbers), 0] = numbers
+    return hard
 
 
 def _of_reading(metric: Metric, where: str) -> Iterator[Finding]:

@@ -35,6 +35,7 @@ class Scores(Numbers):
     - ``"rank"``: to be compared within their row, so any numbers will do.
     - ``"probability"``: probabilities.
     - ``"logit"``: logits, which stay such; finite in any case.
+    - ``"margin"``: decision values, on either side of 0; finite, and so are their squares.
 
     With `from_logits` probabilities are made of logits, the sigmoid of each or the softmax of each
     row; (n,) scores of which only the order matters stay what they are, as the order does.
@@ -42,7 +43,7 @@ class Scores(Numbers):
 
     name: str = "y_score"
     ordered: bool = True  # what is checked of them is below
-    use: Literal["order", "rank", "probability", "logit"] = "order"
+    use: Literal["order", "rank", "probability", "logit", "margin"] = "order"
     from_logits: bool = False
 
     @property
@@ -62,8 +63,8 @@ class Scores(Numbers):
         super().validate(batch, taken, missing)
         if self.use == "rank" or (self.use == "order" and not wide):
             return
-        if self.use == "logit":
-            self._check_logits(batch, missing, _HALF_MAX)
+        if self.use in _LIMITS:
+            self._check_logits(batch, missing, _LIMITS[self.use])
         elif not self.from_logits:
             self._check_probabilities(batch, missing, wide)
         elif wide:
@@ -76,7 +77,8 @@ class Scores(Numbers):
             return
         values = batch.numbers(self.name)
         wrong = ~(np.abs(values) <= limit) if limit < math.inf else np.isinf(values.max(axis=1))
-        self._reject(batch, "is infinite or too large for a logit", wrong, missing, "")
+        of = "margin" if self.use == "margin" else "logit"
+        self._reject(batch, f"is infinite or too large for a {of}", wrong, missing, "")
 
     def _check_probabilities(self, batch: Batch, missing: Any, wide: bool) -> None:
         low, high = batch.extent(self.name)
@@ -116,7 +118,8 @@ class Scores(Numbers):
         return (scores,)
 
 
-_HALF_MAX = float(np.finfo(np.float64).max) / 2  # differences of such logits do not overflow
+# Differences of such logits do not overflow, nor do the squares of differences of such margins.
+_LIMITS = {"logit": float(np.finfo(np.float64).max) / 2, "margin": 2.0**510}
 
 
 def _sums_to_one(rows: Floats) -> NDArray[np.bool_]:

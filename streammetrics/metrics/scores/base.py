@@ -65,19 +65,20 @@ class ScoredMetric(Metric[V_co]):
         """Take rows: labels (n,), and scores of the positive class (n,) or of K classes (n, K)."""
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 
+    @property
+    def _schema_options(self) -> dict[str, Any]:
+        return schema_options(self)
+
     def _histogram(self, max_bins: int) -> ScoreHistogram:
         return ScoreHistogram(
             max_bins=max_bins, from_logits=self.from_logits, **self._schema_options
         )
 
-    @property
-    def _schema_options(self) -> dict[str, Any]:
-        return {
-            "pos_label": self.pos_label,
-            "labels": self.labels,
-            "nan_policy": self.nan_policy,
-            "ignore_index": self.ignore_index,
-        }
+
+def schema_options(metric: Any) -> dict[str, Any]:
+    """Return the parameters of a metric that say how labels are read."""
+    names = ("pos_label", "labels", "nan_policy", "ignore_index")
+    return {name: getattr(metric, name) for name in names}
 
 
 class ScoreMetric(ScoredMetric[V_co]):
@@ -112,7 +113,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
             `UndefinedMetricWarning` that names it. A number counts as given.
     """
 
-    higher_is_better = True
+    higher_is_better: ClassVar[bool | None] = True
 
     max_bins: Bins = MAX_BINS
     average: Literal["macro", "weighted"] | None = "macro"

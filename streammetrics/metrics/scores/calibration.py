@@ -1,33 +1,45 @@
-"""Whether predicted probabilities mean what they say: calibration in bins of equal width."""
+"""Whether predicted probabilities mean what they say: calibration in bins."""
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
 from streammetrics.core.constraints import Between
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.values import Interval
-from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all, outward
+from streammetrics.metrics.scores.base import (
+    ClassScoreMetric,
+    ScoredMetric,
+    ScoreMetric,
+    one_or_all,
+    outward,
+)
+from streammetrics.metrics.scores.bins import (
+    MOST_BINS,
+    Bins,
+    Strategy,
+    floats,
+    ratio,
+    read,
+    read_uncertain,
+)
 from streammetrics.metrics.scores.view import staircases
+from streammetrics.statistics.scores.histogram import TopLabelHistogram
 from streammetrics.statistics.scores.losses import Probabilities
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.statistic import Statistic
-    from streammetrics.metrics.scores.view import Staircase, Steps
+    from streammetrics.metrics.scores.view import Staircase
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
     Floats = NDArray[np.float64]
 
 __all__ = ["CalibrationCurve", "CalibrationError"]
-
-_MOST_BINS = 1 << 20  # more would cost what no state says
 
 
 class _Calibration(NamedTuple):
@@ -42,27 +54,36 @@ class CalibrationPoints(Points, _Calibration):
 
 
 class CalibrationError(ClassScoreMetric):
-    """Distance between the fraction of positives and the mean score, over bins of equal width.
+    """Distance between the fraction of positives and the mean score, over bins of scores.
 
     With gap_b that distance in bin b and w_b the part of all rows that it holds, ``"l1"`` is
     the expected calibration error, the sum of w_b gap_b; ``"l2"`` the root of the sum of
-    w_b gap_b**2; ``"max"`` the largest gap. Bins hold scores above their lower edge up to their
-    upper one, the first also 0. A cell of several scores counts with the middle of its edges;
-    `bounds()` holds for any scores that its rows may have, in any bin. ``nan`` of no rows.
+    w_b gap_b**2; ``"max"`` the largest gap, the maximum calibration error. Bins hold scores above
+    their lower edge up to their upper one, the first also 0. A cell of several scores counts with
+    the middle of its edges; `bounds()` holds for any scores that its rows may have, in any bin.
+    ``nan`` of no rows.
 
     Args:
         n_bins: How many bins.
         norm: ``"l1"``, ``"l2"`` or ``"max"``.
-        average: Over the classes of (n, K) scores, each against the rest. The others: see
-            `ScoreMetric`.
+        strategy: ``"uniform"``: bins of equal width; ``"quantile"``: of equal mass, which is the
+            adaptive calibration error. An edge is then the least score at which the part of all
+            rows that its place says is reached; equal scores stay together.
+        average: Of (n, K) scores. ``"macro"``, ``"weighted"`` or ``None``: each class against the
+            rest, which is the class-wise calibration error. ``"top_label"``: the largest score of
+            each row, and whether its class is the true one; the first largest counts. The others:
+            see `ScoreMetric`.
 
     Raises:
         ValueError: `n_bins` is not positive, or beyond a million.
 
     Memory and cost: that of `ScoreHistogram`; reading takes some 50 ns a cell.
 
-    Reference: Guo et al. 2017; ``torchmetrics.classification.BinaryCalibrationError`` but for
-    scores on the edge of a bin, which go where ``sklearn.calibration.calibration_curve`` has them.
+    Reference: Guo et al. 2017, Nixon et al. 2019 (adaptive, class-wise);
+    ``torchmetrics.classification.BinaryCalibrationError``, and for ``"top_label"``
+    ``MulticlassCalibrationError``, but for scores on the edge of a bin, which go where
+    ``sklearn.calibration.calibration_curve`` has them. Quantiles are those of
+    ``numpy.quantile(method="inverted_cdf")``, of exact shares.
 
     Example:
         >>> import streammetrics as sm
@@ -72,24 +93,31 @@ class CalibrationError(ClassScoreMetric):
 
     higher_is_better = False
 
-    n_bins: Annotated[int, Between(1, _MOST_BINS)] = 15
+    average: Literal["macro", "weighted", "top_label"] | None = "macro"  # type: ignore[assignment]  # one more than elsewhere
+    n_bins: Annotated[int, Between(1, MOST_BINS)] = 15
     norm: Literal["l1", "l2", "max"] = "l1"
+    strategy: Strategy = "uniform"
+
+    _younger = (*ClassScoreMetric._younger, ("strategy", "uniform"))
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram, and the check that scores are probabilities."""
-        return (*super().statistics(), *_check(self))
+        if self.average != "top_label":
+            return (*super().statistics(), *check_of(self))
+        options = {"from_logits": self.from_logits, **self._schema_options}
+        return (TopLabelHistogram(max_bins=self.max_bins, **options), *check_of(self))
 
     def read(self, stairs: Staircase) -> float:
         """Return the error with every cell in its middle."""
-        bins = _read(stairs, self.n_bins)
-        rows, gap = _floats(bins.rows), np.abs(_floats(bins.positives - bins.scores))
+        bins = read(stairs, self.n_bins, self.strategy)
+        rows, gap = floats(bins.rows), np.abs(floats(bins.positives - bins.scores))
         if not rows.any():
             return math.nan
         return self._whole(self._parts(gap, rows), rows.sum())
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the error with the least, the middle and the largest gap of each bin."""
-        bins = _read_uncertain(stairs, self.n_bins)
+        bins = read_uncertain(stairs, self.n_bins, self.strategy)
         rows, below, above = bins.p + bins.n, bins.p - bins.high, bins.p - bins.low
         # Of the rows that may come, a positive widens a gap above 0 by 1 - score at most, a
         # negative one below 0 by its score. Every norm of a bin is convex, or monotone, in how
@@ -117,7 +145,7 @@ class CalibrationError(ClassScoreMetric):
         """Return what bins add, where `gap` is what they have in sum over their rows."""
         if self.norm == "l1":
             return gap
-        share = _ratio(gap, rows, 0.0)
+        share = ratio(gap, rows, 0.0)
         return share if self.norm == "max" else gap * share
 
     def _whole(self, parts: Floats, total: float) -> float:
@@ -128,7 +156,7 @@ class CalibrationError(ClassScoreMetric):
 
 
 class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
-    """Fraction of positives and mean score in each of `n_bins` bins of equal width on [0, 1].
+    """Fraction of positives and mean score in each of `n_bins` bins of scores.
 
     Bins hold scores above their lower edge up to their upper one, the first also 0; bins without
     rows are left out. A cell of several scores counts with the middle of its edges; `bounds()`
@@ -136,14 +164,16 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
     tuple of curves, each class against the rest.
 
     Args:
-        n_bins: How many bins. The others: see `ScoreMetric`.
+        n_bins: How many bins.
+        strategy: ``"uniform"``: of equal width on [0, 1]; ``"quantile"``: of equal mass, as in
+            `CalibrationError`. The others: see `ScoreMetric`.
 
     Raises:
         ValueError: `n_bins` is not positive, or beyond a million.
 
     Memory and cost: that of `ScoreHistogram`; reading takes some 50 ns a cell.
 
-    Reference: ``sklearn.calibration.calibration_curve(strategy="uniform")``.
+    Reference: ``sklearn.calibration.calibration_curve``, whose quantiles are interpolated.
 
     Example:
         >>> import streammetrics as sm
@@ -151,17 +181,20 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
         CalibrationPoints(prob_true=array([0.5, 1. ]), prob_pred=array([0.25 , 0.875]))
     """
 
-    n_bins: Annotated[int, Between(1, _MOST_BINS)] = 5
+    n_bins: Annotated[int, Between(1, MOST_BINS)] = 5
+    strategy: Strategy = "uniform"
+
+    _younger = (*ScoreMetric._younger, ("strategy", "uniform"))
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram, and the check that scores are probabilities."""
-        return (*super().statistics(), *_check(self))
+        return (*super().statistics(), *check_of(self))
 
     def readout(self, scores: ScoreHistogram, *_: Any) -> CalibrationPoints | Curves:
         """Return the curve with every cell in its middle, or one for each class."""
-        return one_or_all(
-            [_points(_read(stairs, self.n_bins)) for stairs in staircases(scores)], self.labels
-        )
+        classes = staircases(scores)
+        curves = [_points(read(stairs, self.n_bins, self.strategy)) for stairs in classes]
+        return one_or_all(curves, self.labels)
 
     def interval(self, scores: ScoreHistogram, *_: Any) -> Interval[CalibrationPoints | Curves]:
         """Return the curve with the least and with the most that each point may have."""
@@ -171,22 +204,22 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
 
     def certain(self, stairs: Staircase) -> tuple[CalibrationPoints, CalibrationPoints]:
         """Return the least and the most that each point of one class may have."""
-        read = _read(stairs, self.n_bins)
-        value = _points(read)
+        known = read(stairs, self.n_bins, self.strategy)
+        value = _points(known)
         if stairs.exact:
             return value, value
-        bins, shown = _read_uncertain(stairs, self.n_bins), _floats(read.rows) > 0
+        bins, shown = read_uncertain(stairs, self.n_bins, self.strategy), floats(known.rows) > 0
         rows, moved = bins.p + bins.n, bins.p_moved + bins.n_moved
         true = (
-            _ratio(bins.p, rows + bins.n_moved, 1.0),
-            _ratio(bins.p + bins.p_moved, rows + bins.p_moved, 0.0),
+            ratio(bins.p, rows + bins.n_moved, 1.0),
+            ratio(bins.p + bins.p_moved, rows + bins.p_moved, 0.0),
         )
         # Rows that may come to a bin can only pull its mean as far as they lie beyond it.
-        low = _ratio(bins.low + moved * bins.floor, rows + moved, 0.0)
-        high = _ratio(bins.high + moved * bins.ceiling, rows + moved, 1.0)
+        low = ratio(bins.low + moved * bins.floor, rows + moved, 0.0)
+        high = ratio(bins.high + moved * bins.ceiling, rows + moved, 1.0)
         mean = (
-            np.minimum(low, _ratio(bins.low, rows, math.inf)),
-            np.maximum(high, _ratio(bins.high, rows, -math.inf)),
+            np.minimum(low, ratio(bins.low, rows, math.inf)),
+            np.maximum(high, ratio(bins.high, rows, -math.inf)),
         )
         sides = [
             outward(least[shown], own, most[shown])
@@ -196,129 +229,22 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
         return CalibrationPoints(*low_side), CalibrationPoints(*high_side)
 
 
-class _Bins(NamedTuple):
-    """Exact sums over the rows of each bin, with every cell in its middle."""
-
-    positives: ExactSum
-    rows: ExactSum
-    scores: ExactSum
-
-
-class _UncertainBins(NamedTuple):
-    """What is certain of each bin, and what is not.
-
-    `p` and `n` are the positives and negatives that cells within the bin hold, `low` and `high`
-    the bounds of the sum of their scores. `p_moved` and `n_moved` are those of cells across an
-    edge, of which any part may be in the bin, with scores from `floor` to `ceiling`.
-    """
-
-    p: Floats
-    n: Floats
-    low: Floats
-    high: Floats
-    p_moved: Floats
-    n_moved: Floats
-    floor: Floats
-    ceiling: Floats
-
-
-def _read(stairs: Staircase, size: int) -> _Bins:
-    sums = [ExactSum.zero((size,))] * 3
-    for steps in stairs.steps():
-        middle, high = _edges(stairs, steps)
-        if not steps.single.all():
-            middle = np.where(steps.single, middle, (middle + high) / 2)
-        at, rows = _bins(middle, size), steps.p + steps.n
-        # Mostly every score is of one row, and its product with a weight is not needed.
-        weight = None if (rows == 1).all() else rows.astype(np.float64)
-        parts = (
-            _grouped(at, size, steps.p),
-            _grouped(at, size, rows),
-            ExactSum.grouped(at, size, middle, weight),
-        )
-        sums = [total + part for total, part in zip(sums, parts, strict=True)]
-    return _Bins(*sums)
-
-
-def _read_uncertain(stairs: Staircase, size: int) -> _UncertainBins:
-    sums = [ExactSum.zero((size,))] * 4
-    p_moved, n_moved = np.zeros(size), np.zeros(size)
-    floor, ceiling = np.ones(size), np.zeros(size)
-    edges = _bounds(size)
-    for steps in stairs.steps():
-        low, high = _edges(stairs, steps)
-        first, last = _bins(low, size), _bins(high, size)
-        within = first == last
-        at, rows = first[within], (steps.p + steps.n)[within].astype(np.float64)
-        parts = (
-            _grouped(at, size, steps.p[within]),
-            _grouped(at, size, steps.n[within]),
-            ExactSum.grouped(at, size, low[within], rows),
-            ExactSum.grouped(at, size, high[within], rows),
-        )
-        sums = [total + part for total, part in zip(sums, parts, strict=True)]
-        cells = np.flatnonzero(~within)
-        reach = last[cells] - first[cells] + 1
-        cell = np.repeat(cells, reach)
-        at = np.arange(cell.size) + np.repeat(first[cells] - np.cumsum(reach) + reach, reach)
-        p_moved += np.bincount(at, steps.p[cell], size)
-        n_moved += np.bincount(at, steps.n[cell], size)
-        np.minimum.at(floor, at, np.maximum(low[cell], edges[at]))
-        np.maximum.at(ceiling, at, np.minimum(high[cell], edges[at + 1]))
-    p, n, low, high = map(_floats, sums)
-    return _UncertainBins(p, n, low, high, p_moved, n_moved, floor, ceiling)
-
-
-def _edges(stairs: Staircase, steps: Steps) -> tuple[Floats, Floats]:
-    """Return the edges of cells, which may lie outside [0, 1] where no score does."""
-    low, high = stairs.probabilities(steps.low), stairs.probabilities(steps.high)
-    return np.maximum(low, 0.0), np.minimum(high, 1.0)
-
-
-@lru_cache(maxsize=16)
-def _bounds(size: int) -> Floats:
-    """Return the edges of bins; nobody writes to them."""
-    return np.linspace(0.0, 1.0, size + 1)
-
-
-def _bins(scores: Floats, size: int) -> NDArray[np.intp]:
-    """Return the bins of ascending scores."""
-    ends = scores.searchsorted(_bounds(size)[1:-1], side="right")
-    at = np.zeros(scores.size, np.intp)
-    np.add.at(at, ends[ends < scores.size], 1)
-    return np.cumsum(at, out=at)
-
-
-def _grouped(at: NDArray[np.intp], size: int, amount: NDArray[Any]) -> ExactSum:
-    if amount.dtype == np.int64:  # below 2**53, so these sums are exact
-        return ExactSum.counts(np.bincount(at, amount, size).astype(np.int64))
-    return ExactSum.grouped(at, size, amount)
-
-
-def _floats(sums: ExactSum) -> Floats:
-    return np.asarray(sums.to_float())
-
-
-def _ratio(part: Floats, whole: Floats, nothing: float) -> Floats:
-    """Return the quotients, and `nothing` where there are no rows."""
-    return np.divide(part, whole, out=np.full_like(part, nothing), where=whole > 0)
-
-
-def _points(bins: _Bins) -> CalibrationPoints:
-    rows = _floats(bins.rows)
+def _points(bins: Bins) -> CalibrationPoints:
+    rows = floats(bins.rows)
     shown = rows > 0
     if not shown.any():
         return CalibrationPoints(np.array([math.nan]), np.array([math.nan]))
-    true, pred = _floats(bins.positives)[shown], _floats(bins.scores)[shown]
+    true, pred = floats(bins.positives)[shown], floats(bins.scores)[shown]
     return CalibrationPoints(true / rows[shown], pred / rows[shown])
 
 
-def rows_of_bins(scores: ScoreHistogram, n_bins: int) -> list[Floats]:
+def rows_of_bins(metric: CalibrationCurve, scores: ScoreHistogram) -> list[Floats]:
     """Return for each class how many rows the bins that a curve shows hold."""
-    rows = [_floats(_read(stairs, n_bins).rows) for stairs in staircases(scores)]
+    classes = staircases(scores)
+    rows = [floats(read(stairs, metric.n_bins, metric.strategy).rows) for stairs in classes]
     return [held[held > 0] if held.any() else np.zeros(1) for held in rows]
 
 
-def _check(metric: CalibrationError | CalibrationCurve) -> tuple[Statistic, ...]:
+def check_of(metric: ScoredMetric[Any]) -> tuple[Statistic, ...]:
     """Return the statistic that checks probabilities, where they are not made of logits."""
     return () if metric.from_logits else (Probabilities(**metric._schema_options),)

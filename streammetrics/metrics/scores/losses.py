@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import math
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from streammetrics.metrics.scores.base import ScoredMetric
+from streammetrics.core.columns.labels import Label, one_kind
+from streammetrics.core.constraints import AtLeast, NanPolicy
+from streammetrics.core.metric import Metric
+from streammetrics.metrics.scores.base import ScoredMetric, schema_options
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.spreads import ProbabilityLossSpread
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.statistics.scores.losses import LossName
 
-__all__ = ["BrierScore", "LogLoss"]
+__all__ = [
+    "BrierScore",
+    "CalibrationInTheLarge",
+    "FocalLoss",
+    "HingeLoss",
+    "LogLoss",
+    "Perplexity",
+    "RankedProbabilityScore",
+]
+
+_MOST = 709.0  # whose exponential is still a float64
 
 
 class LogLoss(ScoredMetric[float]):
@@ -49,8 +64,7 @@ class LogLoss(ScoredMetric[float]):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
         loss: Literal["log", "logit"] = "logit" if self.from_logits else "log"
-        kind = ProbabilityLossSpread if self.spread else ProbabilityLossSum
-        return (kind(loss=loss, **self._schema_options),)
+        return (summed(self, loss),)
 
     def readout(self, losses: ProbabilityLossSum) -> float:
         """Return the mean loss."""
@@ -88,10 +102,212 @@ class BrierScore(ScoredMetric[float]):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
-        kind = ProbabilityLossSpread if self.spread else ProbabilityLossSum
-        return (kind(loss="brier", from_logits=self.from_logits, **self._schema_options),)
+        return (summed(self, "brier", from_logits=self.from_logits),)
 
     def readout(self, losses: ProbabilityLossSum) -> float:
         """Return the mean loss."""
         halved = losses.columns < 3 if self.scale_by_half == "auto" else self.scale_by_half
         return losses.mean() / 2 if halved else losses.mean()
+
+
+class ProbabilityLoss(ScoredMetric[float]):
+    """A mean of one row's loss of probabilities, whose parameters are all of one age."""
+
+    higher_is_better: ClassVar[bool | None] = False
+
+    spread: bool = True
+
+    _younger = ()
+
+    def readout(self, losses: ProbabilityLossSum) -> float:
+        """Return the mean loss."""
+        return losses.mean()
+
+
+def summed(metric: Any, loss: LossName, **options: Any) -> ProbabilityLossSum:
+    """Return the sum of a loss, for a metric told to keep its spread with that of squares."""
+    kind = ProbabilityLossSpread if metric.spread else ProbabilityLossSum
+    return kind(loss=loss, **options, **schema_options(metric))
+
+
+class FocalLoss(ProbabilityLoss):
+    """Mean focal loss, -(1 - p)**gamma log p of the probability p of the true class.
+
+    Rows that are predicted well count less, the more so the larger `gamma`; at 0 it is `LogLoss`,
+    with which it shares the clipping of probabilities. What classes weigh (alpha of the paper) is
+    a `sample_weight`; the mean is then over the sum of weights. ``nan`` of no rows.
+
+    Args:
+        gamma: The exponent, 0 or more.
+        spread: As in `LogLoss`. The others: see `ScoredMetric`.
+
+    Memory and cost: `ProbabilityLossSum`, 100 bytes; 30 ns a score.
+
+    Reference: Lin et al., "Focal loss for dense object detection", ICCV 2017;
+    ``torchvision.ops.sigmoid_focal_loss(alpha=-1)``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> round(sm.FocalLoss(gamma=2).update([1, 0, 1], [0.9, 0.25, 0.5]).compute(), 6)
+        0.064107
+    """
+
+    gamma: Annotated[float, AtLeast(0)] = 2.0
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of losses."""
+        options = {"parameter": self.gamma, "from_logits": self.from_logits}
+        return (summed(self, "focal", **options),)
+
+
+class RankedProbabilityScore(ProbabilityLoss):
+    """Mean squared distance of cumulative probabilities, of classes that have an order.
+
+    Σ over k < K of (p_1 + ... + p_k - [true class is at most k])²: a probability counts the more
+    the farther its class is from the true one. Columns are in the order of the classes.
+
+    Args:
+        normalize: Whether to divide by K - 1, which puts it in [0, 1].
+        spread: As in `LogLoss`. The others: see `ScoredMetric`.
+
+    Raises:
+        InvalidBatchError: From `update`, where scores are not (n, K).
+
+    Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 ns a score.
+
+    Reference: Epstein, "A scoring system for probability forecasts of ranked categories", J. Appl.
+    Meteorol. 8 (1969); ``scoringrules.rps_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rps = sm.RankedProbabilityScore()
+        >>> rps.update([0, 2], [[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]).compute()
+        0.28125
+    """
+
+    normalize: bool = False
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of losses."""
+        return (summed(self, "ranked", from_logits=self.from_logits),)
+
+    def readout(self, losses: ProbabilityLossSum) -> float:
+        """Return the mean loss."""
+        return losses.mean() / (max(losses.columns - 1, 1) if self.normalize else 1)
+
+
+class Perplexity(ProbabilityLoss):
+    """Exponential of the mean log loss of tokens, exp(-Σ w log p / Σ w).
+
+    Tokens are labels (n,) with scores (n, V) of the vocabulary, or (B, T) with (B, V, T).
+    Probabilities are clipped as in `LogLoss`, with which it shares its state in a set. ``nan`` of
+    no rows.
+
+    Args:
+        from_logits: Whether scores are logits, of which the log-softmax is taken.
+        ignore_index: Tokens with this label are left out, such as padding.
+        spread: As in `LogLoss`. The others: see `ScoredMetric`.
+
+    Memory and cost: as `LogLoss`.
+
+    Reference: ``torchmetrics.text.Perplexity``, which takes logits (B, T, V).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> tokens = sm.Perplexity(ignore_index=-100)
+        >>> _ = tokens.update([0, 1, -100], [[0.5, 0.5], [0.75, 0.25], [0.9, 0.1]])
+        >>> round(tokens.compute(), 6)
+        2.828427
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of losses."""
+        return (summed(self, "logit" if self.from_logits else "log"),)
+
+    def readout(self, losses: ProbabilityLossSum) -> float:
+        """Return the exponential of the mean loss."""
+        mean = losses.mean()
+        return math.exp(mean) if mean < _MOST else mean * math.inf
+
+
+class CalibrationInTheLarge(ProbabilityLoss):
+    """Mean probability less the rate of what was predicted: above 0 is too sure.
+
+    Of (n,) scores Σ w p / Σ w less the share of positives; of (n, K) the mean of the largest
+    probability of each row less the accuracy. ``nan`` of no rows.
+
+    Args:
+        spread: As in `LogLoss`. The others: see `ScoredMetric`.
+
+    Memory and cost: `ProbabilityLossSum`, 100 bytes; 3 ns a score.
+
+    Reference: Steyerberg, "Clinical Prediction Models" (2019), 15.3; of (n, K) scores what
+    Guo et al. 2017 call overconfidence.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.CalibrationInTheLarge().update([0, 1, 1, 0], [0.5, 0.75, 1.0, 0.25]).compute()
+        0.125
+    """
+
+    higher_is_better = None
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of differences."""
+        return (summed(self, "excess", from_logits=self.from_logits),)
+
+
+class HingeLoss(Metric[float]):
+    """Mean hinge loss of decision values, max(0, 1 - margin), or its square.
+
+    The margin of (n,) values f is f for the positive class and -f for the other. Of (n, K) values
+    it is that of the true class less the largest other (Crammer and Singer). ``nan`` of no rows.
+
+    Args:
+        squared: Whether losses are squared.
+        spread: As in `LogLoss`.
+        pos_label: The positive class of (n,) values.
+        labels: The classes of the columns of (n, K) values, or the two of (n,).
+        nan_policy: ``"omit"`` leaves rows with a missing value out.
+        ignore_index: Rows with this true label are left out.
+
+    Raises:
+        InvalidBatchError: From `update`, where a value is infinite or beyond 2**510.
+
+    Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 ns a score.
+
+    Reference: ``sklearn.metrics.hinge_loss``; squared, ``torchmetrics.HingeLoss``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.HingeLoss().update([1, 0, 1, 1], [2.0, -0.5, 0.25, 1.0]).compute()
+        0.3125
+        >>> sm.HingeLoss(squared=True).update([1, 2], [[0.0, 2.0, 0.5], [0.0, 1.0, 0.5]]).compute()
+        1.125
+    """
+
+    higher_is_better = False
+
+    squared: bool = False
+    spread: bool = True
+    pos_label: Label = 1
+    labels: Any = None
+    nan_policy: NanPolicy = "raise"
+    ignore_index: int | None = None
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of losses."""
+        return (summed(self, "hinge", parameter=2.0 if self.squared else 1.0),)
+
+    def check_parameters(self) -> None:
+        """Bring the labels to one kind."""
+        if self.labels is not None:
+            self.labels = one_kind(self.labels, self.ignore_index)
+
+    def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows: labels (n,), and decision values (n,) of the positive class or (n, K)."""
+        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
+
+    def readout(self, losses: ProbabilityLossSum) -> float:
+        """Return the mean loss."""
+        return losses.mean()

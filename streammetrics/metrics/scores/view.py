@@ -10,9 +10,11 @@ import numpy as np
 
 from streammetrics.core.columns.logits import sigmoid
 from streammetrics.core.errors import StreamMetricsError
+from streammetrics.statistics.sums.values import cells_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -88,11 +90,11 @@ class Staircase:
     Amounts are integers (int64 arrays, whose products do not overflow) or float64: then they are
     weights scaled by a power of two, and sums of them are right to about one unit in the last
     place. `least` is the least that a row can weigh, 0 where that is not known, and `one` is what
-    a weight of 1 is.
+    a weight of 1 is; `logits` says whether scores are kept as such.
     """
 
     def __init__(self, histogram: DyadicHistogram, whole: bool, logits: bool) -> None:
-        self._histogram, self._logits = histogram, logits
+        self._histogram, self.logits = histogram, logits
         self.least, self.one = 1.0 if whole else 0.0, 1.0
         self._weighed: Steps | None = None
         negatives, positives = histogram.totals()
@@ -135,7 +137,12 @@ class Staircase:
 
     def probabilities(self, scores: Floats) -> Floats:
         """Return scores of the steps as probabilities, where they are kept as logits."""
-        return sigmoid(scores) if self._logits else scores
+        return sigmoid(scores) if self.logits else scores
+
+    def quantiles(self, levels: Sequence[Fraction]) -> tuple[Floats, Floats]:
+        """Return the edges of the cells in which so large a share of all rows is reached."""
+        edges = cells_at(self._histogram, levels)
+        return np.array([low for low, _ in edges]), np.array([high for _, high in edges])
 
     def steps(self) -> Iterator[Steps]:
         """Yield the cells in ascending order, in blocks."""
@@ -205,5 +212,5 @@ def _sums_above(mass: Floats) -> Floats:
 def staircases(scores: ScoreHistogram) -> tuple[Staircase, ...]:
     """Return what each class is read from."""
     classes = scores.classes()
-    logits = scores.from_logits and len(classes) == 1  # (n, K) scores are probabilities by then
+    logits = scores.fromlogits and len(classes) == 1  # (n, K) scores are probabilities by then
     return tuple(Staircase(histogram, scores.whole, logits) for histogram in classes)

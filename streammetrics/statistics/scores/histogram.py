@@ -170,3 +170,16 @@ class ScoreHistogram(ScoredStatistic):
     def classes(self) -> tuple[DyadicHistogram, ...]:
         """Return the histogram of each class: of (n,) scores and of no rows the only one."""
         return self.histograms or (DyadicHistogram(self.max_bins, 2),)
+
+
+class TopLabelHistogram(ScoreHistogram):
+    """The largest score of each row (n, K), of the rows of which it is of the true class or not."""
+
+    matrix = True
+
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Count the rows at their largest score."""
+        codes, scores = columns
+        best = scores.argmax(axis=1)
+        hit = (best == codes).view(np.uint8)
+        super().update(hit, scores[np.arange(best.size), best], weight=weight)

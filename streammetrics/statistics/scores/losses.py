@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -11,13 +11,18 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount, Weight
 from streammetrics.core.fields.plain import Width
-from streammetrics.core.fields.sums import Sum
+from streammetrics.core.fields.sums import NamedSums, Sum, each_plus
 from streammetrics.statistics.scores.base import ScoredStatistic
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+
+LossName: TypeAlias = Literal["log", "logit", "brier", "focal", "hinge", "ranked", "excess"]
 
 EPSILON = float(np.finfo(np.float64).eps)  # probabilities are clipped to [EPSILON, 1 - EPSILON]
 
@@ -37,12 +42,14 @@ class Probabilities(ScoredStatistic):
 class ProbabilityLossSum(ScoredStatistic):
     """The exact sum of a loss, rounded row by row, and of the weights; 100 bytes.
 
-    `loss` is ``"log"`` or ``"brier"`` of probabilities, which with `from_logits` are made of
-    logits, or ``"logit"``: the log loss of logits. The Brier loss is summed over the classes, of
-    which (n,) scores have two.
+    Losses are of probabilities, which with `from_logits` are made of logits; ``"logit"`` is the log
+    loss of logits, and the hinges are of decision values. The Brier loss is summed over the
+    classes, of which (n,) scores have two. ``"ranked"`` is of (n, K) scores only. ``"excess"``
+    alone may be negative.
     """
 
-    loss: Literal["log", "logit", "brier"]
+    loss: LossName
+    parameter: float = 0.0
     from_logits: bool = False
 
     total = Sum()
@@ -50,10 +57,14 @@ class ProbabilityLossSum(ScoredStatistic):
     columns = Width("columns of scores")
 
     @property
+    def matrix(self) -> bool:  # type: ignore[override]  # here it depends on the loss
+        """Whether scores have to be (n, K)."""
+        return _LOSSES[self.loss].matrix
+
+    @property
     def scores(self) -> Scores:
-        """Probabilities, or logits."""
-        use: Literal["logit", "probability"] = "logit" if self.loss == "logit" else "probability"
-        return Scores(wide=True, use=use, from_logits=self.from_logits)
+        """Probabilities, logits or decision values."""
+        return Scores(wide=True, use=_LOSSES[self.loss].use, from_logits=self.from_logits)
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add the losses of rows: codes (n,) and scores (n,) or (n, K)."""
@@ -72,8 +83,9 @@ class ProbabilityLossSum(ScoredStatistic):
 
     def losses(self, codes: NDArray[Any], scores: Floats) -> Floats:
         """Return the loss of each row."""
-        losses: Floats = _LOSSES[self.loss][scores.ndim - 1](codes, scores)
-        return losses
+        loss = _LOSSES[self.loss]
+        of = loss.classes if scores.ndim > 1 else loss.binary
+        return of(codes, scores, self.parameter)
 
     def mean(self) -> float:
         """Return the mean loss, correctly rounded; ``nan`` of no rows."""
@@ -83,18 +95,29 @@ class ProbabilityLossSum(ScoredStatistic):
     def check_fields(self) -> None:
         """Check that there are losses, columns and rows, or none of them."""
         lost, seen = self.total.fraction(), bool(self.rows)
-        if lost < 0 or (self.columns > 0) != seen or (lost and not seen):
+        negative = lost < 0 and self.loss != "excess"
+        if negative or (self.columns > 0) != seen or (lost and not seen):
             raise StateFormatError("the sums and the columns of scores do not fit each other")
 
 
-def _log_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
+def _log_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
+    return _log(_of_truth(codes, scores))
+
+
+def _log_classes(codes: NDArray[np.intp], scores: Floats, _: float) -> Floats:
+    return _log(_of_class(codes, scores))
+
+
+def _of_truth(codes: NDArray[np.uint8], scores: Floats) -> Floats:
+    """Return the probability that each row gives its true class, of two."""
     probability = (codes ^ 1).astype(np.float64)
     np.subtract(scores, probability, out=probability)
-    return _log(np.abs(probability, out=probability))
+    return np.abs(probability, out=probability)
 
 
-def _log_classes(codes: NDArray[np.intp], scores: Floats) -> Floats:
-    return _log(scores[np.arange(codes.size), codes])
+def _of_class(codes: NDArray[np.intp], scores: Floats) -> Floats:
+    """Return the score that each row gives its true class, of several."""
+    return scores[np.arange(codes.size), codes]
 
 
 def _log(probability: Floats) -> Floats:
@@ -105,7 +128,22 @@ def _log(probability: Floats) -> Floats:
     return np.negative(probability, out=probability)
 
 
-def _logit_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
+def _focal_binary(codes: NDArray[np.uint8], scores: Floats, gamma: float) -> Floats:
+    return _focal(_of_truth(codes, scores), gamma)
+
+
+def _focal_classes(codes: NDArray[np.intp], scores: Floats, gamma: float) -> Floats:
+    return _focal(_of_class(codes, scores), gamma)
+
+
+def _focal(probability: Floats, gamma: float) -> Floats:
+    """Return (1 - p)**gamma times the log loss, which it no longer needs the probabilities for."""
+    factor = np.power(1.0 - probability, gamma)
+    factor *= _log(probability)
+    return factor
+
+
+def _logit_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
     """Return log(1 + exp(z)), where z is the logit of the wrong class."""
     wrong = np.where(codes.view(np.bool_), -scores, scores)
     loss = np.exp(-np.abs(wrong))
@@ -114,7 +152,7 @@ def _logit_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
     return loss
 
 
-def _logit_classes(codes: NDArray[np.intp], scores: Floats) -> Floats:
+def _logit_classes(codes: NDArray[np.intp], scores: Floats, _: float) -> Floats:
     """Return log(sum of exp(z)) less the logit of the true class, shifted by the largest."""
     top = scores.max(axis=1)
     loss: Floats = np.log(np.exp(scores - top[:, None]).sum(axis=1))
@@ -122,7 +160,7 @@ def _logit_classes(codes: NDArray[np.intp], scores: Floats) -> Floats:
     return loss
 
 
-def _brier_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
+def _brier_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
     """Return the sum over both classes: twice the square, and doubling is exact."""
     off = codes.astype(np.float64)
     np.subtract(scores, off, out=off)
@@ -131,7 +169,7 @@ def _brier_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
     return off
 
 
-def _brier_classes(codes: NDArray[np.intp], scores: Floats) -> Floats:
+def _brier_classes(codes: NDArray[np.intp], scores: Floats, _: float) -> Floats:
     off = scores.copy(order="C")
     off[np.arange(codes.size), codes] -= 1.0
     off *= off
@@ -139,8 +177,91 @@ def _brier_classes(codes: NDArray[np.intp], scores: Floats) -> Floats:
     return total
 
 
-_LOSSES: dict[str, tuple[Any, Any]] = {
-    "log": (_log_binary, _log_classes),
-    "logit": (_logit_binary, _logit_classes),
-    "brier": (_brier_binary, _brier_classes),
+def _hinge_binary(codes: NDArray[np.uint8], scores: Floats, power: float) -> Floats:
+    return _hinge(np.where(codes.view(np.bool_), scores, -scores), power)
+
+
+def _hinge_classes(codes: NDArray[np.intp], scores: Floats, power: float) -> Floats:
+    """Return the loss of the distance from the true class to the best other (Crammer, Singer)."""
+    own, others = _of_class(codes, scores), scores.copy(order="C")
+    others[np.arange(codes.size), codes] = -np.inf
+    return _hinge(own - others.max(axis=1), power)
+
+
+def _hinge(margin: Floats, power: float) -> Floats:
+    loss = np.maximum(1.0 - margin, 0.0)
+    return loss * loss if power == 2 else loss
+
+
+def _ranked(codes: NDArray[np.intp], scores: Floats, _: float) -> Floats:
+    """Return the squared distances of cumulative probabilities, the last of which are both 1."""
+    off = scores.copy(order="C")
+    off[np.arange(codes.size), codes] -= 1.0
+    np.cumsum(off, axis=1, out=off)
+    off = off[:, :-1] ** 2
+    total: Floats = off.sum(axis=1)
+    return total
+
+
+def _excess_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
+    return scores - codes
+
+
+def _excess_classes(codes: NDArray[np.intp], scores: Floats, _: float) -> Floats:
+    best = scores.argmax(axis=1)
+    excess: Floats = scores[np.arange(codes.size), best] - (best == codes)
+    return excess
+
+
+class _Loss(NamedTuple):
+    """One row's loss of its class and (n,) or (n, K) scores, given a parameter."""
+
+    binary: Callable[[Any, Floats, float], Floats]
+    classes: Callable[[Any, Floats, float], Floats]
+    use: Literal["probability", "logit", "margin"] = "probability"
+    matrix: bool = False  # only (n, K) scores have a meaning
+
+
+_LOSSES: dict[LossName, _Loss] = {
+    "log": _Loss(_log_binary, _log_classes),
+    "logit": _Loss(_logit_binary, _logit_classes, "logit"),
+    "brier": _Loss(_brier_binary, _brier_classes),
+    "focal": _Loss(_focal_binary, _focal_classes),
+    "hinge": _Loss(_hinge_binary, _hinge_classes, "margin"),
+    "ranked": _Loss(_ranked, _ranked, matrix=True),
+    "excess": _Loss(_excess_binary, _excess_classes),
 }
+
+
+class ClassWeights(ScoredStatistic):
+    """The weight of the rows of each class: two of (n,) scores, the negative one first."""
+
+    classes = NamedSums(lambda _: ("rows",))
+
+    @property
+    def scores(self) -> Scores:
+        """Whatever goes with the labels: another statistic says what they may be."""
+        return Scores(wide=True, use="rank")
+
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Add the weights of rows: codes (n,) and scores (n,) or (n, K)."""
+        codes, scores = columns
+        size = 2 if scores.ndim == 1 else scores.shape[1]
+        if weight is None:
+            rows = ExactSum.counts(np.bincount(codes, minlength=size))
+        else:
+            rows = ExactSum.grouped(codes.astype(np.intp), size, weight)
+        self.classes = each_plus(self.classes, {"rows": rows})
+
+    def shares(self) -> list[Fraction]:
+        """Return the share of each class, none without rows."""
+        if not self.classes:
+            return []
+        rows = self.classes["rows"]
+        weights = [rows[k].fraction() for k in range(rows.shape[0])]
+        return [weight / sum(weights) for weight in weights]
+
+    def check_fields(self) -> None:
+        """Check that no weight is negative."""
+        if self.classes and (np.asarray(self.classes["rows"].to_float()) < 0).any():
+            raise StateFormatError("weights of classes are negative")

@@ -114,6 +114,12 @@ def ranked(histogram: DyadicHistogram, rank: int) -> tuple[float, float]:
     return edges
 
 
+def cells_at(histogram: DyadicHistogram, levels: Sequence[Fraction]) -> list[tuple[float, float]]:
+    """Return the edges of the cells in which each share of the total mass is reached, ascending."""
+    total = _mass(histogram) / Fraction(2) ** histogram.unit
+    return _located(histogram, [_Rank(level * total, left=True) for level in levels])
+
+
 def _between(a: float, b: float, share: Fraction) -> float:
     """Return a (1 - share) + b share, rounded once."""
     if a == b or share == 0:
@@ -124,17 +130,17 @@ def _between(a: float, b: float, share: Fraction) -> float:
 
 
 def _mass(histogram: DyadicHistogram) -> Fraction:
-    (total,) = histogram.totals()
-    if isinstance(total, int):
-        return Fraction(total)
-    told = sum((_exact(block.counts[0]) for block in histogram.cells()), Fraction(0))
+    totals = histogram.totals()
+    if all(isinstance(total, int) for total in totals):
+        return Fraction(sum(totals))
+    told = sum((_exact(block.counts) for block in histogram.cells()), Fraction(0))
     return told * Fraction(2) ** histogram.unit
 
 
 def _exact(mass: NDArray[Any]) -> Fraction:
     if mass.dtype.kind == "i":
         return Fraction(int(mass.sum()))
-    return ExactSum.of(mass).fraction()
+    return ExactSum.of(mass.ravel()).fraction()
 
 
 def _located(histogram: DyadicHistogram, ranks: Sequence[_Rank]) -> list[tuple[float, float]]:
@@ -143,7 +149,7 @@ def _located(histogram: DyadicHistogram, ranks: Sequence[_Rank]) -> list[tuple[f
     passed = Fraction(0)
     edges = (math.nan, math.nan)
     for block in histogram.cells():
-        mass = block.counts[0]
+        mass = block.counts
         total = _exact(mass)
         for rank in ranks[len(found) :]:
             inside = rank.mass - passed
@@ -159,11 +165,16 @@ def _located(histogram: DyadicHistogram, ranks: Sequence[_Rank]) -> list[tuple[f
 
 
 def _place(mass: NDArray[Any], inside: Fraction, *, left: bool) -> int:
-    """Return the first cell whose cumulative mass exceeds `inside`, or reaches it if `left`."""
+    """Return the first cell whose cumulative mass exceeds `inside`, or reaches it if `left`.
+
+    The mass (classes, m) of a cell is that of all its classes.
+    """
     if mass.dtype.kind == "i":
+        sums = np.cumsum(mass.sum(axis=0))
         if left:
-            return int(np.searchsorted(np.cumsum(mass), math.ceil(inside), "left"))
-        return int(np.searchsorted(np.cumsum(mass), math.floor(inside), "right"))
+            return int(np.searchsorted(sums, math.ceil(inside), "left"))
+        return int(np.searchsorted(sums, math.floor(inside), "right"))
     # Cumulative sums of floats round: bisect over exact ones.
     bisect = bisect_left if left else bisect_right
-    return bisect(range(mass.size), inside, key=lambda last: _exact(mass[: last + 1]))
+    cells = range(mass.shape[1])
+    return bisect(cells, inside, key=lambda last: _exact(mass[:, : last + 1]))

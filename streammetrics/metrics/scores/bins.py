@@ -1,0 +1,152 @@
+"""Scores in bins, of equal width or of equal mass: what is read of calibration."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from streammetrics.core.exact.sums import ExactSum
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.metrics.scores.view import Staircase, Steps
+
+    Floats = NDArray[np.float64]
+
+Strategy: TypeAlias = Literal["uniform", "quantile"]
+
+MOST_BINS = 1 << 20  # more would cost what no state says
+
+
+class Bins(NamedTuple):
+    """Exact sums over the rows of each bin, with every cell in its middle."""
+
+    positives: ExactSum
+    rows: ExactSum
+    scores: ExactSum
+
+
+class UncertainBins(NamedTuple):
+    """What is certain of each bin, and what is not.
+
+    `p` and `n` are the positives and negatives that cells within the bin hold, `low` and `high`
+    the bounds of the sum of their scores. `p_moved` and `n_moved` are those of cells across an
+    edge, of which any part may be in the bin, with scores from `floor` to `ceiling`.
+    """
+
+    p: Floats
+    n: Floats
+    low: Floats
+    high: Floats
+    p_moved: Floats
+    n_moved: Floats
+    floor: Floats
+    ceiling: Floats
+
+
+def read(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> Bins:
+    """Return the sums of each of so many bins."""
+    bounds = edges_of(stairs, size, strategy)
+    sums = [ExactSum.zero((size,))] * 3
+    for steps in stairs.steps():
+        middle, high = _edges(stairs, steps)
+        if not steps.single.all():
+            middle = np.where(steps.single, middle, (middle + high) / 2)
+        at, rows = _bins(middle, bounds.middle), steps.p + steps.n
+        # Mostly every score is of one row, and its product with a weight is not needed.
+        weight = None if (rows == 1).all() else rows.astype(np.float64)
+        parts = (
+            _grouped(at, size, steps.p),
+            _grouped(at, size, rows),
+            ExactSum.grouped(at, size, middle, weight),
+        )
+        sums = [total + part for total, part in zip(sums, parts, strict=True)]
+    return Bins(*sums)
+
+
+def read_uncertain(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> UncertainBins:
+    """Return what is certain of each of so many bins."""
+    bounds = edges_of(stairs, size, strategy)
+    sums = [ExactSum.zero((size,))] * 4
+    p_moved, n_moved = np.zeros(size), np.zeros(size)
+    floor, ceiling = np.ones(size), np.zeros(size)
+    for steps in stairs.steps():
+        low, high = _edges(stairs, steps)
+        first, last = _bins(low, bounds.high), _bins(high, bounds.low)
+        within = first == last
+        at, rows = first[within], (steps.p + steps.n)[within].astype(np.float64)
+        parts = (
+            _grouped(at, size, steps.p[within]),
+            _grouped(at, size, steps.n[within]),
+            ExactSum.grouped(at, size, low[within], rows),
+            ExactSum.grouped(at, size, high[within], rows),
+        )
+        sums = [total + part for total, part in zip(sums, parts, strict=True)]
+        cells = np.flatnonzero(~within)
+        reach = last[cells] - first[cells] + 1
+        cell = np.repeat(cells, reach)
+        at = np.arange(cell.size) + np.repeat(first[cells] - np.cumsum(reach) + reach, reach)
+        p_moved += np.bincount(at, steps.p[cell], size)
+        n_moved += np.bincount(at, steps.n[cell], size)
+        np.minimum.at(floor, at, np.maximum(low[cell], bounds.low[at]))
+        np.maximum.at(ceiling, at, np.minimum(high[cell], bounds.high[at + 1]))
+    p, n, low, high = map(floats, sums)
+    return UncertainBins(p, n, low, high, p_moved, n_moved, floor, ceiling)
+
+
+def _edges(stairs: Staircase, steps: Steps) -> tuple[Floats, Floats]:
+    """Return the edges of cells, which may lie outside [0, 1] where no score does."""
+    low, high = stairs.probabilities(steps.low), stairs.probabilities(steps.high)
+    return np.maximum(low, 0.0), np.minimum(high, 1.0)
+
+
+class Bounds(NamedTuple):
+    """The edges of bins (size + 1,), each of them between two numbers; nobody writes to them."""
+
+    low: Floats
+    middle: Floats
+    high: Floats
+
+
+def edges_of(stairs: Staircase, size: int, strategy: Strategy) -> Bounds:
+    """Return the edges of bins of equal width, or of equal mass."""
+    if strategy == "uniform":
+        return _equal_widths(size)
+    ends = stairs.quantiles([Fraction(place, size) for place in range(1, size)])
+    low, high = (np.clip(stairs.probabilities(side), 0.0, 1.0) for side in ends)
+    middle = np.where(low == high, low, (low + high) / 2)
+    return Bounds(*(np.concatenate([[0.0], side, [1.0]]) for side in (low, middle, high)))
+
+
+@lru_cache(maxsize=16)
+def _equal_widths(size: int) -> Bounds:
+    edges = np.linspace(0.0, 1.0, size + 1)
+    return Bounds(edges, edges, edges)
+
+
+def _bins(scores: Floats, bounds: Floats) -> NDArray[np.intp]:
+    """Return the bins of ascending scores, between bounds of which the outer ones are 0 and 1."""
+    ends = scores.searchsorted(bounds[1:-1], side="right")
+    at = np.zeros(scores.size, np.intp)
+    np.add.at(at, ends[ends < scores.size], 1)
+    return np.cumsum(at, out=at)
+
+
+def _grouped(at: NDArray[np.intp], size: int, amount: NDArray[Any]) -> ExactSum:
+    if amount.dtype == np.int64:  # below 2**53, so these sums are exact
+        return ExactSum.counts(np.bincount(at, amount, size).astype(np.int64))
+    return ExactSum.grouped(at, size, amount)
+
+
+def floats(sums: ExactSum) -> Floats:
+    """Return the sums, each rounded."""
+    return np.asarray(sums.to_float())
+
+
+def ratio(part: Floats, whole: Floats, nothing: float) -> Floats:
+    """Return the quotients, and `nothing` where there are no rows."""
+    return np.divide(part, whole, out=np.full_like(part, nothing), where=whole > 0)

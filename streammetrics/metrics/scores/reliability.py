@@ -1,0 +1,317 @@
+"""Whether probabilities mean what they say, without bins' gaps: slope, intercept, decomposition."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.columns.logits import sigmoid
+from streammetrics.core.constraints import Between
+from streammetrics.core.results.values import Interval, KeyedValues
+from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, outward
+from streammetrics.metrics.scores.bins import (
+    MOST_BINS,
+    Strategy,
+    floats,
+    ratio,
+    read,
+    read_uncertain,
+)
+from streammetrics.metrics.scores.calibration import check_of
+from streammetrics.metrics.scores.view import staircases
+from streammetrics.statistics.scores.losses import EPSILON
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
+    from streammetrics.metrics.scores.view import Staircase
+    from streammetrics.statistics.scores.histogram import ScoreHistogram
+
+__all__ = ["BrierDecomposition", "CalibrationIntercept", "CalibrationSlope"]
+
+_FURTHEST = math.log((1 - EPSILON) / EPSILON)  # logits of clipped probabilities
+_STEPS = 200
+_SLACK = 1e-9  # relative: far more than a fit is off by
+_PARTS = ("reliability", "resolution", "uncertainty")
+_CLOSE = 1e-13  # relative: a fit that moves less has converged
+
+
+class Cells(NamedTuple):
+    """Logits of cells, between which theirs lie, and the weight of both classes."""
+
+    low: Floats
+    high: Floats
+    positives: Floats
+    rows: Floats
+
+    @property
+    def middle(self) -> Floats:
+        """The logit that stands for each cell."""
+        return np.where(self.low == self.high, self.low, (self.low + self.high) / 2)
+
+
+def cells_of(stairs: Staircase) -> Cells:
+    """Return the cells of one class."""
+    blocks = [
+        (_logits(stairs, each.low), _logits(stairs, each.high), each.p, each.p + each.n)
+        for each in stairs.steps()
+    ]
+    if not blocks:
+        return Cells(*(np.zeros(0) for _ in range(4)))
+    return Cells(*(np.concatenate(side).astype(np.float64) for side in zip(*blocks, strict=True)))
+
+
+def _logits(stairs: Staircase, scores: Floats) -> Floats:
+    if stairs.logits:
+        return np.clip(scores, -_FURTHEST, _FURTHEST)
+    p = np.clip(scores, EPSILON, 1 - EPSILON)
+    return np.log(p) - np.log1p(-p)
+
+
+def _fitted(
+    stairs: Staircase, fit: Callable[[Floats, Cells], tuple[float, float]]
+) -> tuple[float, float]:
+    """Return a coefficient with every cell in its middle, and its standard error."""
+    cells = cells_of(stairs)
+    if not 0 < cells.positives.sum() < cells.rows.sum():
+        return math.nan, math.nan
+    return fit(cells.middle, cells)
+
+
+def _slope(logits: Floats, cells: Cells) -> tuple[float, float]:
+    """Return the slope and its standard error, by Newton's method."""
+    ones, zeros = logits[cells.positives > 0], logits[cells.rows > cells.positives]
+    if ones.min() >= zeros.max() or zeros.min() >= ones.max():
+        return math.nan, math.nan  # parted: the likelihood has no largest
+    centre = (logits * cells.rows).sum() / cells.rows.sum()
+    z = logits - centre
+    at, b, best = 0.0, 0.0, -math.inf
+    step = np.zeros(2)
+    for _ in range(_STEPS):
+        eta = at + b * z
+        likelihood = (cells.positives * eta - cells.rows * np.logaddexp(0.0, eta)).sum()
+        if likelihood < best + _CLOSE * best:  # too far; it is below 0
+            step /= 2
+            at, b = at - step[0], b - step[1]
+            continue
+        best, p = likelihood, sigmoid(eta)
+        left, weight = cells.positives - cells.rows * p, cells.rows * p * (1 - p)
+        h00, h01, h11 = weight.sum(), (weight * z).sum(), (weight * z * z).sum()
+        determinant = h00 * h11 - h01 * h01
+        g0, g1 = left.sum(), (left * z).sum()
+        step = np.array([h11 * g0 - h01 * g1, h00 * g1 - h01 * g0]) / determinant
+        at, b = at + step[0], b + step[1]
+        if np.abs(step).max() <= _CLOSE * (1 + abs(at) + abs(b)):
+            break
+    return float(b), math.sqrt(h00 / determinant)
+
+
+def _intercept(logits: Floats, cells: Cells) -> tuple[float, float]:
+    """Return the intercept at slope 1 and its error, by Newton's method within what brackets it."""
+    # Where the share of positives is that of a logit beyond all scores, so is the sum.
+    wanted = cells.positives.sum()
+    mean = math.log(wanted / (cells.rows.sum() - wanted))
+    low, high = mean - logits.max(), mean - logits.min()
+    a = min(max(0.0, low), high)
+    for _ in range(_STEPS):
+        p = sigmoid(a + logits)
+        excess, slope = (cells.rows * p).sum() - wanted, (cells.rows * p * (1 - p)).sum()
+        low, high = (low, a) if excess > 0 else (a, high)
+        newton = a - excess / slope if slope > 0 else math.inf
+        ahead = newton if low < newton < high else (low + high) / 2
+        if abs(ahead - a) <= _CLOSE * (1 + abs(a)):
+            break
+        a = ahead
+    return float(a), 1 / math.sqrt(slope)
+
+
+class CalibrationSlope(ClassScoreMetric):
+    """Slope b of the logistic regression of labels on logits of probabilities, logit P = a + b z.
+
+    1 is right; below 1 probabilities are too extreme, which overfitting makes of them, above 1 not
+    extreme enough. Probabilities are clipped as in `LogLoss`. A cell of several scores counts with
+    the middle of its edges, and nothing is then certain of the slope: exact up to `max_bins`
+    distinct scores. Undefined where a score parts the classes, or all scores are equal.
+
+    Parameters are those of `ClassScoreMetric`.
+
+    Memory and cost: that of `ScoreHistogram`; reading takes some 200 ns a cell.
+
+    Reference: Cox, "Two further applications of a model for binary regression", Biometrika 45
+    (1958); ``statsmodels.api.Logit``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = [0, 0, 1, 0, 1, 1], [0.125, 0.25, 0.25, 0.75, 0.75, 0.875]
+        >>> round(sm.CalibrationSlope().update(*rows).compute(), 6)
+        0.694719
+    """
+
+    higher_is_better = None
+
+    _younger = ()
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the score histogram, and the check that scores are probabilities."""
+        return (*super().statistics(), *check_of(self))
+
+    def read(self, stairs: Staircase) -> float:
+        """Return the slope with every cell in its middle."""
+        return self._fit(stairs)[0]
+
+    def _fit(self, stairs: Staircase) -> tuple[float, float]:
+        return _fitted(stairs, _slope)
+
+    def _sides(self, stairs: Staircase) -> tuple[float, float]:
+        low, value, high = self.certain(stairs)
+        return (value, value) if stairs.exact else (low, high)
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the slope between all that there is, as nothing is certain of it."""
+        return -math.inf, self.read(stairs), math.inf
+
+
+class CalibrationIntercept(ClassScoreMetric):
+    """Intercept a of labels on logits of probabilities with slope 1, logit P = a + z.
+
+    0 is right; below 0 probabilities are too high, on the whole. Probabilities are clipped as in
+    `LogLoss`. A cell of several scores counts with the middle of its edges; `bounds()` holds for
+    any scores that its rows may have. Undefined where there is only one class.
+
+    Parameters are those of `ClassScoreMetric`.
+
+    Memory and cost: that of `ScoreHistogram`; reading takes some 200 ns a cell.
+
+    Reference: Cox, "Two further applications of a model for binary regression", Biometrika 45
+    (1958); ``statsmodels.api.GLM`` with the logits as offset.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = [0, 0, 1, 0, 1, 1], [0.125, 0.25, 0.25, 0.75, 0.75, 0.875]
+        >>> abs(sm.CalibrationIntercept().update(*rows).compute()) < 1e-12
+        True
+    """
+
+    higher_is_better = None
+
+    _younger = ()
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the score histogram, and the check that scores are probabilities."""
+        return (*super().statistics(), *check_of(self))
+
+    def read(self, stairs: Staircase) -> float:
+        """Return the intercept with every cell in its middle."""
+        return self._fit(stairs)[0]
+
+    def _fit(self, stairs: Staircase) -> tuple[float, float]:
+        return _fitted(stairs, _intercept)
+
+    def _sides(self, stairs: Staircase) -> tuple[float, float]:
+        low, value, high = self.certain(stairs)
+        return (value, value) if stairs.exact else (low, high)
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the intercepts of the highest, the middle and the lowest scores there may be."""
+        cells, value = cells_of(stairs), self.read(stairs)
+        if math.isnan(value):
+            return value, value, value
+        low, high = (_intercept(side, cells)[0] for side in (cells.high, cells.low))
+        slack = _SLACK * (1 + abs(value))
+        return low - slack, value, high + slack
+
+
+class BrierDecomposition(ScoreMetric[KeyedValues]):
+    """Reliability, resolution and uncertainty of probabilities, after Murphy.
+
+    With f_b the mean score of bin b, o_b its share of positives, w_b the part of all rows that it
+    holds and o the share of positives of all: Σ w_b (f_b - o_b)², Σ w_b (o_b - o)² and o (1 - o).
+    The Brier score is the first less the second plus the third, where the scores of a bin are
+    equal. Of (n, K) scores each is the sum over classes, each against the rest. `bounds()` holds
+    for any scores that the rows of a cell of several may have.
+
+    Args:
+        n_bins: How many bins.
+        strategy: ``"uniform"`` or ``"quantile"``, as in `CalibrationError`. The others: see
+            `ScoreMetric`.
+
+    Memory and cost: that of `ScoreHistogram`; reading takes some 50 ns a cell.
+
+    Reference: Murphy, "A new vector partition of the probability score", J. Appl. Meteorol. 12
+    (1973).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> parts = sm.BrierDecomposition().update([0, 1, 1, 1], [0.25, 0.25, 0.75, 0.75])
+        >>> parts.compute()
+        {'reliability': 0.0625, 'resolution': 0.0625, 'uncertainty': 0.1875}
+    """
+
+    _younger = ()
+
+    n_bins: Annotated[int, Between(1, MOST_BINS)] = 10
+    strategy: Strategy = "uniform"
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the score histogram, and the check that scores are probabilities."""
+        return (*super().statistics(), *check_of(self))
+
+    def readout(self, scores: ScoreHistogram, *_: object) -> KeyedValues:
+        """Return the three parts with every cell in its middle."""
+        return _parts([self._parts_of(stairs) for stairs in staircases(scores)])
+
+    def interval(self, scores: ScoreHistogram, *_: object) -> Interval[KeyedValues]:
+        """Return the least and the most that each part may be."""
+        spans = [self._certain(stairs) for stairs in staircases(scores)]
+        low, high = zip(*spans, strict=True)
+        return Interval(_parts(low), _parts(high))
+
+    def _parts_of(self, stairs: Staircase) -> Floats:
+        bins = read(stairs, self.n_bins, self.strategy)
+        rows, positives = floats(bins.rows), floats(bins.positives)
+        if not rows.any():
+            return np.full(3, math.nan)
+        total, share = rows.sum(), positives.sum() / rows.sum()
+        gap = np.abs(floats(bins.positives - bins.scores))
+        apart = ratio(positives, rows, share) - share
+        reliability = (gap * ratio(gap, rows, 0.0)).sum() / total
+        return np.array([reliability, (rows * apart * apart).sum() / total, share * (1 - share)])
+
+    def _certain(self, stairs: Staircase) -> tuple[Floats, Floats]:
+        value = self._parts_of(stairs)
+        if stairs.exact:
+            return value, value
+        bins = read_uncertain(stairs, self.n_bins, self.strategy)
+        total = stairs.positives + stairs.negatives
+        rows, most = bins.p + bins.n, bins.p + bins.n + bins.p_moved + bins.n_moved
+        least_share = ratio(bins.p, rows + bins.n_moved, 0.0)
+        most_share = ratio(bins.p + bins.p_moved, rows + bins.p_moved, 1.0)
+        near, far = _distances(least_share, most_share, stairs.share, stairs.share)
+        resolution = (rows * near).sum() / total, (most * far).sum() / total
+        moved = bins.p_moved + bins.n_moved
+        low = np.minimum(
+            ratio(bins.low, rows, 1.0), ratio(bins.low + moved * bins.floor, most, 1.0)
+        )
+        high = np.maximum(
+            ratio(bins.high, rows, 0.0), ratio(bins.high + moved * bins.ceiling, most, 0.0)
+        )
+        near, far = _distances(least_share, most_share, low, high)
+        reliability = (rows * near).sum() / total, (most * far).sum() / total
+        ends = [np.array([*pair, value[2]]) for pair in zip(reliability, resolution, strict=True)]
+        return outward(ends[0], value, ends[1])
+
+
+def _distances(low: Floats, high: Floats, start: Any, end: Any) -> tuple[Floats, Floats]:
+    """Return the least and the largest squared distance of two numbers from two intervals."""
+    near = np.maximum(np.maximum(low - end, start - high), 0.0)
+    far = np.maximum(np.abs(high - start), np.abs(end - low))
+    return near * near, far * far
+
+
+def _parts(classes: Sequence[Floats]) -> KeyedValues:
+    values = np.sum(classes, axis=0).tolist()
+    return KeyedValues(dict(zip(_PARTS, values, strict=True)), "part")

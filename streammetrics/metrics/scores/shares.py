@@ -1,0 +1,101 @@
+"""What predicted probabilities gain on always predicting how frequent each class is."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Literal
+
+from streammetrics.core.exact.rounding import nearest
+from streammetrics.metrics.scores.base import ScoredMetric
+from streammetrics.statistics.scores.losses import EPSILON, ClassWeights, ProbabilityLossSum
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from streammetrics.core.statistic import Statistic
+
+__all__ = ["D2Brier", "D2LogLoss"]
+
+
+class ShareOfLoss(ScoredMetric[float]):
+    """One less a mean loss over that of the frequencies of classes, predicted for every row.
+
+    1 is perfect, 0 no better than the frequencies. Undefined of rows of a single class.
+    """
+
+    higher_is_better = True
+
+    _younger = ()
+
+    @abstractmethod
+    def _null(self, shares: list[Fraction]) -> Fraction | float:
+        """Return the mean loss of the frequencies of classes."""
+
+    def readout(self, losses: ProbabilityLossSum, classes: ClassWeights) -> float:
+        """Return the share."""
+        shares, rows = classes.shares(), losses.rows.fraction()
+        null = self._null(shares) if rows else 0
+        if not null:
+            return math.nan
+        mean = losses.total.fraction() / rows
+        return 1 - float(mean) / null if isinstance(null, float) else nearest(1 - mean / null)
+
+
+class D2LogLoss(ShareOfLoss):
+    """Share of the log loss of class frequencies that predictions save, 1 - L(p) / L(frequencies).
+
+    1 is perfect, 0 no better than the frequencies of the classes, which is McFadden's R² of the
+    rows. Probabilities are clipped as in `LogLoss`. Undefined of rows of a single class.
+
+    Args:
+        from_logits: Whether scores are logits, as in `LogLoss`. The others: see `ScoredMetric`.
+
+    Memory and cost: as `LogLoss`, and 16 bytes a class.
+
+    Reference: ``sklearn.metrics.d2_log_loss_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> share = sm.D2LogLoss().update([1, 0, 0, 1], [0.9, 0.1, 0.2, 0.35])
+        >>> round(share.compute(), 6)
+        0.464873
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of losses, and the weights of classes."""
+        loss: Literal["log", "logit"] = "logit" if self.from_logits else "log"
+        options = self._schema_options
+        return ProbabilityLossSum(loss=loss, **options), ClassWeights(**options)
+
+    def _null(self, shares: list[Fraction]) -> float:
+        logs = [math.log(max(float(share), EPSILON)) for share in shares]
+        return math.fsum(-float(share) * log for share, log in zip(shares, logs, strict=True))
+
+
+class D2Brier(ShareOfLoss):
+    """Share of the Brier score of class frequencies that predictions save, the Brier skill score.
+
+    1 - B(p) / B(frequencies): 1 is perfect, 0 no better than the frequencies of the classes.
+    Correctly rounded. Undefined of rows of a single class.
+
+    Parameters are those of `ScoredMetric`.
+
+    Memory and cost: as `BrierScore`, and 16 bytes a class.
+
+    Reference: ``sklearn.metrics.d2_brier_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.D2Brier().update([0, 1, 1, 0], [0.125, 0.75, 0.875, 0.25]).compute()
+        0.84375
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of losses, and the weights of classes."""
+        options = self._schema_options
+        loss = ProbabilityLossSum(loss="brier", from_logits=self.from_logits, **options)
+        return loss, ClassWeights(**options)
+
+    def _null(self, shares: list[Fraction]) -> Fraction:
+        return 1 - sum((share * share for share in shares), start=shares[0] * 0)
