@@ -101,6 +101,7 @@ from streammetrics.metrics.scores.losses import *  # noqa: F403
 from streammetrics.metrics.scores.reliability import *  # noqa: F403
 from streammetrics.metrics.scores.shares import *  # noqa: F403
 from streammetrics.metrics.scores.thresholds import *  # noqa: F403
+from streammetrics.show.pictures import families as pictures  # noqa: F401 - registers how results are drawn
 from streammetrics.slices.bins import Bins
 from streammetrics.slices.slices import Slices
 

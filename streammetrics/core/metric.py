@@ -29,6 +29,7 @@ from streammetrics.core.errors import (
 )
 from streammetrics.core.layout import Layout
 from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.results import pictures
 from streammetrics.core.results.table import shown
 from streammetrics.core.results.values import Interval, Result
 from streammetrics.core.stateful import registered_name
@@ -176,6 +177,54 @@ class Metric(Mergeable[V_co], Generic[V_co]):
                 stacklevel=depth,
             )
         return interval
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        kind: str | None = None,
+        confidence: float | None = None,
+        **style: Any,
+    ) -> Any:
+        """Draw what the value is read from, and return Matplotlib's axes.
+
+        Curves, tables and values by query are drawn as they are, an area as the curve it is under,
+        a quantile as all quantiles. What certainly holds the exact value is a solid band. It needs
+        the extra ``plot``; ``docs/pictures.md`` shows the pictures.
+
+        Args:
+            ax: Axes to draw on; by default those of a new figure.
+            kind: Which picture, where there are several.
+            confidence: The level of confidence limits to draw beside, a light band.
+            **style: What Matplotlib takes for the main line or mark.
+
+        Raises:
+            ImportError: Matplotlib is not installed.
+            TypeError: There is no such picture of this metric.
+        """
+        state = self._accumulator.flush()
+        statistics = self._chosen(state)
+        value = self._shape(*statistics)
+        own = isinstance(value, type(self.readout(*statistics)))
+        certain = sure = None
+        if own and not self.is_exact(*statistics):
+            certain = self.interval(*statistics)
+        if own and confidence is not None:
+            asked = Asked(confidence, anytime=False, n_rows=self._n_rows(state))
+            sure = confidence_of(self, asked, *statistics)
+        told = pictures.Drawing(
+            kind,
+            certain=certain,
+            sure=sure,
+            n_rows=self._n_rows(state),
+            name=type(self).__name__,
+            style=style,
+        )
+        return pictures.drawn(value, ax, told)
+
+    def _shape(self, *statistics: Any) -> Any:
+        """Return what is drawn of the statistics; by default the readout."""
+        return self.readout(*statistics)
 
     @property
     def exact(self) -> bool:

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import timedelta
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.locks import Locked
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.config import Config
     from streammetrics.live.coverage import Coverage
+    from streammetrics.live.reading import Series
     from streammetrics.live.stream import Stream
 
 
@@ -182,7 +181,7 @@ class Asking:
         with self._at_rest() as stream:
             return stream.coverage(self._span(length, until), self._clock)
 
-    def series(self, window: str | timedelta, *, every: str | timedelta) -> dict[str, NDArray[Any]]:
+    def series(self, window: str | timedelta, *, every: str | timedelta) -> Series:
         """Return the metrics over windows that end one after the other, as columns.
 
         The columns are ``time``, the end of each window (UTC), ``n_rows``, ``coverage``, and of

@@ -9,6 +9,8 @@ import numpy as np
 
 from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.results.table import Table
+from streammetrics.core.results.values import Result
 from streammetrics.live.time import duration, shown_duration, shown_time
 
 if TYPE_CHECKING:
@@ -18,6 +20,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.live.tiers import Tier
+
+
+class Series(Result, dict[str, Any]):
+    """Metrics over windows that end one after the other: columns by name."""
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns as lists, times as text of ISO 8601."""
+        plain = {name: column.tolist() for name, column in self.items() if name != "time"}
+        return {"time": np.datetime_as_string(self["time"], timezone="UTC").tolist(), **plain}
+
+    def _table(self) -> Table:
+        return Table({}, dict(self))
 
 
 class Span(NamedTuple):
@@ -87,9 +101,7 @@ def spans_of(
     return [Span(place, number - panes + 1, number) for number in reversed(lasts)]
 
 
-def series_of(
-    states: Sequence[Any], ends: NDArray[Any], coverage: NDArray[np.float64]
-) -> dict[str, NDArray[Any]]:
+def series_of(states: Sequence[Any], ends: NDArray[Any], coverage: NDArray[np.float64]) -> Series:
     """Return the columns of a series: times, rows, and each metric with its interval.
 
     Args:
@@ -103,7 +115,7 @@ def series_of(
             columns.setdefault(name, []).append(value)
     rows = np.array([window.n_rows for window in states], np.int64)
     whole = {n: np.array(c) for n, c in columns.items() if len(c) == len(states)}
-    return {"time": ends, "n_rows": rows, "coverage": coverage, **whole}
+    return Series({"time": ends, "n_rows": rows, "coverage": coverage, **whole})
 
 
 def _numbers(window: Any) -> dict[str, float]:

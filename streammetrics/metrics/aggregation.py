@@ -11,12 +11,14 @@ from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import Interval
 from streammetrics.core.types import V_co
+from streammetrics.metrics.distributions import distribution
 from streammetrics.statistics.spreads import MomentSpread
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.sums.values import Estimate, QuantileMethod, ValueHistogram
 
 if TYPE_CHECKING:
+    from streammetrics.core.results.values import Result
     from streammetrics.core.statistic import Statistic
 
 __all__ = ["Count", "Maximum", "Mean", "Minimum", "Quantile", "Sum", "Variance"]
@@ -247,6 +249,9 @@ class Quantile(Aggregate[float]):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the histogram."""
         return (ValueHistogram(of="values", max_bins=self.max_bins, nan_policy=self.nan_policy),)
+
+    def _shape(self, values: ValueHistogram) -> Result:
+        return distribution(values)
 
     def _estimate(self, values: ValueHistogram) -> Estimate:
         for estimate in values.quantiles(self.q, self.method):

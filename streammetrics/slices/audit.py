@@ -102,7 +102,8 @@ class Audit:
                     one = each.measured(metric, read, level)
                     other = None if rest is None else each.beside(metric, read, rest, level)
                     rows.append((each, one, other))
-        return ranked(rows, metric, k, confidence, low_is_bad=low_is_bad)
+        table = ranked(rows, metric, k, confidence, low_is_bad=low_is_bad)
+        return table.told(confidence, {metric: low_is_bad})
 
     def gap(
         self,

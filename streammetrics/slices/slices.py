@@ -16,6 +16,7 @@ from streammetrics.core.errors import (
     UndefinedMetricWarning,
 )
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.results.pictures import Drawing, drawn
 from streammetrics.inference.units import unit_limits
 from streammetrics.slices.audit import Audit
 from streammetrics.slices.bins import Bins, specs_of, title_of
@@ -218,7 +219,7 @@ class Slices(MetricSet, Audit):
         for name in self._metrics:
             tables.append(value_columns(name, values[name]))
             tables.append(value_columns(name, [limit or nothing for limit in limits[name]]))
-        return merged_tables(tables)
+        return merged_tables(tables).told(level, self._better)
 
     def bounds(self) -> SliceTable:  # type: ignore[override]  # a table of them
         """Return the limits that certainly hold every metric of every slice."""
@@ -227,7 +228,7 @@ class Slices(MetricSet, Audit):
         for name, metric in self._metrics.items():
             intervals = [metric.interval(*metric._chosen(each.state)) for each in found]
             tables.append(value_columns(name, intervals))
-        return merged_tables(tables)
+        return merged_tables(tables).told(None, self._better)
 
     def _read(
         self, state: State, level: float | None, *, anytime: bool, depth: int = 3
@@ -247,7 +248,34 @@ class Slices(MetricSet, Audit):
                     self._warn(name, "has no confidence limits", without, len(every), depth)
                 nothing = ConfidenceInterval(math.nan, math.nan, level, "")
                 tables.append(value_columns(name, [limit or nothing for limit in limits]))
-        return merged_tables(tables)
+        return merged_tables(tables).told(level, self._better)
+
+    def plot(
+        self,
+        metric: str | None = None,
+        ax: Any = None,
+        *,
+        confidence: float | None = 0.95,
+        **style: Any,
+    ) -> Any:
+        """Draw a metric of every slice, the worst first, and return Matplotlib's axes.
+
+        Args:
+            metric: Its name; by default the first one.
+            ax: Axes to draw on; by default those of a new figure.
+            confidence: The level of the limits; ``None`` draws none.
+            **style: ``most``, how many slices are drawn, and what Matplotlib takes for the marks.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            table = self.compute(confidence=confidence)
+            certain = None if self.exact else self.bounds()
+        options = {"metric": metric}
+        return drawn(table, ax, Drawing(certain=certain, options=options, style=style))
+
+    @property
+    def _better(self) -> dict[str, bool | None]:
+        return {name: metric.higher_is_better for name, metric in self._metrics.items()}
 
     def _warn(self, name: str, what: str, of: Sequence[Any], total: int, depth: int) -> None:
         warnings.warn(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import importlib
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,6 +28,16 @@ class SliceTable(Result, dict[str, Any]):
     with several kinds of slices ``by`` tells which is which. Then ``n_rows``, and each metric under
     its name, those of several numbers as ``name_class``; limits are ``name_low`` and ``name_high``.
     """
+
+    # What pictures tell besides: the level of the limits, which are certain ones without, and for
+    # each metric whether a larger value is that of a better model.
+    level: float | None = None
+    better: Mapping[str, bool | None] = MappingProxyType({})
+
+    def told(self, level: float | None, better: Mapping[str, bool | None]) -> Self:
+        """Tell what limits there are and which values are bad, and return the table."""
+        self.level, self.better = level, better
+        return self
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns as lists, ready for JSON; dates are text, as ISO 8601 has them."""

@@ -24,6 +24,17 @@ class Points(Result):
     # How the columns of a table are called where the arrays are called otherwise.
     _titles: ClassVar[dict[str, str]] = {"thresholds": "threshold"}
 
+    # What a metric tells of the rows besides the points, for pictures.
+    positives: float | None = None
+    negatives: float | None = None
+    exact: bool = True
+    rows: NDArray[np.float64] | None = None  # of each bin
+
+    def told(self, **facts: Any) -> Self:
+        """Tell what rows the points are of, and return them."""
+        self.__dict__.update(facts)
+        return self
+
     def to_dict(self) -> dict[str, list[float]]:
         """Return the arrays as lists by name."""
         return {name: values.tolist() for name, values in self._named().items()}

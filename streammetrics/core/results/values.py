@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self
 
 import numpy as np
 
+from streammetrics.core.results.pictures import Drawing, drawn
 from streammetrics.core.results.table import Table
 from streammetrics.core.types import V_co
 
@@ -62,6 +63,20 @@ class Result:
             library: ``"pandas"`` or ``"polars"``, which has to be installed.
         """
         return self._table().frame(library)
+
+    def plot(self, ax: Any = None, *, kind: str | None = None, **style: Any) -> Any:
+        """Draw the value and return Matplotlib's axes; it needs the extra ``plot``.
+
+        Args:
+            ax: Axes to draw on; by default those of a new figure.
+            kind: Which picture, where there are several, as ``docs/pictures.md`` lists them.
+            **style: What Matplotlib takes for the main line or mark: ``color``, ``label``, ...
+
+        Raises:
+            ImportError: Matplotlib is not installed.
+            TypeError: There is no such picture of this value.
+        """
+        return drawn(self, ax, Drawing(kind, style=style))
 
     def _repr_html_(self) -> str | None:
         return self._table().html()

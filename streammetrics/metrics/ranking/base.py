@@ -129,9 +129,12 @@ class RankingMetric(Metric[float]):
 
     def per_query(self) -> KeyedValues:
         """Return the value of each query that counts, by ascending query id."""
-        (buffer,) = self._read()
-        counts, values = self._counted(buffer)  # type: ignore[arg-type]  # what `statistics` gave
-        queries: Any = decoded(buffer.table.queries[counts])  # type: ignore[attr-defined]
+        return self._shape(*self._read())
+
+    def _shape(self, buffer: Any) -> KeyedValues:
+        """Return the value of each query."""
+        counts, values = self._counted(buffer)
+        queries: Any = decoded(buffer.table.queries[counts])
         return KeyedValues(dict(zip(queries, values.tolist(), strict=True)), "query")
 
     @property

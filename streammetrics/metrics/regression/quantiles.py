@@ -9,11 +9,13 @@ import numpy as np
 
 from streammetrics.core.constraints import Bins, Share
 from streammetrics.core.results.values import Interval
+from streammetrics.metrics.distributions import distribution
 from streammetrics.metrics.regression.base import RegressionMetric, averaged
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.values import QuantileMethod, ValueHistogram
 
 if TYPE_CHECKING:
+    from streammetrics.core.results.values import Result
     from streammetrics.core.statistic import Statistic
     from streammetrics.metrics.regression.base import Value
     from streammetrics.statistics.sums.values import Estimate
@@ -57,6 +59,9 @@ class ErrorQuantile(RegressionMetric):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the histogram of absolute errors."""
         return (ValueHistogram(of="errors", max_bins=self.max_bins, nan_policy=self.nan_policy),)
+
+    def _shape(self, errors: ValueHistogram) -> Result:
+        return distribution(errors)
 
     @abstractmethod
     def _estimates(self, errors: ValueHistogram) -> list[Estimate]:

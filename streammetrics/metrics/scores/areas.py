@@ -14,6 +14,7 @@ from streammetrics.core.constraints import Between
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.metrics.averages import mean_of_classes
 from streammetrics.metrics.scores.base import ClassScoreMetric
+from streammetrics.metrics.scores.curves import pr_points, roc_points
 from streammetrics.statistics.scores.versus import VersusHistogram
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class ROCAUC(ClassScoreMetric):
             return super().statistics()
         options = {**self._schema_options, "from_logits": self.from_logits}
         return (VersusHistogram(max_bins=self.max_bins, **options),)
+
+    _curve = staticmethod(roc_points)
 
     def read(self, stairs: Staircase) -> float:
         """Return the area with cells as ties."""
@@ -237,6 +240,8 @@ class AveragePrecision(ClassScoreMetric):
         0.8333333333333333
     """
 
+    _curve = staticmethod(pr_points)
+
     def read(self, stairs: Staircase) -> float:
         """Return the area with the best guess for each cell of several scores."""
         return self.certain(stairs)[1]
@@ -279,6 +284,8 @@ class PRAUC(ClassScoreMetric):
         >>> sm.PRAUC().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
         0.7916666666666666
     """
+
+    _curve = staticmethod(pr_points)
 
     def read(self, stairs: Staircase) -> float:
         """Return the area with the best guess for each cell of several scores."""

@@ -137,6 +137,14 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return a lower bound, the value and an upper bound, right up to `ROUNDING`."""
 
+    def _shape(self, scores: ScoreHistogram, *_: Any) -> Points | Curves:
+        """Return the curves that the values are read from."""
+        return one_or_all([self._curve(stairs) for stairs in staircases(scores)], self.labels)
+
+    def _curve(self, stairs: Staircase) -> Points:  # noqa: ARG002 - what those with one take
+        """Return the curve that the value of one class is read from."""
+        raise TypeError(f"{type(self).__name__} has no picture")
+
     def readout(self, scores: ScoreHistogram, *_: Any) -> float | Floats:
         """Read the classes and average them."""
         return self._judged(scores)[0]

@@ -50,8 +50,6 @@ class _Calibration(NamedTuple):
 class CalibrationPoints(Points, _Calibration):
     """Fraction of positives and mean score of each bin that holds rows, by ascending score."""
 
-    __slots__ = ()
-
 
 class CalibrationError(ClassScoreMetric):
     """Distance between the fraction of positives and the mean score, over bins of scores.
@@ -106,6 +104,9 @@ class CalibrationError(ClassScoreMetric):
             return (*super().statistics(), *check_of(self))
         options = {"from_logits": self.from_logits, **self._schema_options}
         return (TopLabelHistogram(max_bins=self.max_bins, **options), *check_of(self))
+
+    def _curve(self, stairs: Staircase) -> CalibrationPoints:
+        return _points(read(stairs, self.n_bins, self.strategy))
 
     def read(self, stairs: Staircase) -> float:
         """Return the error with every cell in its middle."""
@@ -235,7 +236,7 @@ def _points(bins: Bins) -> CalibrationPoints:
     if not shown.any():
         return CalibrationPoints(np.array([math.nan]), np.array([math.nan]))
     true, pred = floats(bins.positives)[shown], floats(bins.scores)[shown]
-    return CalibrationPoints(true / rows[shown], pred / rows[shown])
+    return CalibrationPoints(true / rows[shown], pred / rows[shown]).told(rows=rows[shown])
 
 
 def rows_of_bins(metric: CalibrationCurve, scores: ScoreHistogram) -> list[Floats]:

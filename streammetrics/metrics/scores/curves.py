@@ -31,8 +31,6 @@ class _ROC(NamedTuple):
 class ROCPoints(Points, _ROC):
     """Rates (m,) of false and true positives where the score is at least each threshold."""
 
-    __slots__ = ()
-
 
 class _PR(NamedTuple):
     precision: Floats
@@ -42,8 +40,6 @@ class _PR(NamedTuple):
 
 class PRPoints(Points, _PR):
     """Precision and recall (m + 1,) where the score is at least each threshold (m,)."""
-
-    __slots__ = ()
 
 
 class ROCCurve(ScoreMetric[ROCPoints | Curves]):
@@ -71,7 +67,7 @@ class ROCCurve(ScoreMetric[ROCPoints | Curves]):
 
     def readout(self, scores: ScoreHistogram) -> ROCPoints | Curves:
         """Return the curve, or one for each class."""
-        return one_or_all([_roc_points(stairs) for stairs in staircases(scores)], self.labels)
+        return one_or_all([roc_points(stairs) for stairs in staircases(scores)], self.labels)
 
 
 class PrecisionRecallCurve(ScoreMetric[PRPoints | Curves]):
@@ -99,7 +95,7 @@ class PrecisionRecallCurve(ScoreMetric[PRPoints | Curves]):
 
     def readout(self, scores: ScoreHistogram) -> PRPoints | Curves:
         """Return the curve, or one for each class."""
-        return one_or_all([_pr_points(stairs) for stairs in staircases(scores)], self.labels)
+        return one_or_all([pr_points(stairs) for stairs in staircases(scores)], self.labels)
 
 
 def _points(stairs: Staircase) -> tuple[NDArray[Any], NDArray[Any], Floats]:
@@ -111,16 +107,26 @@ def _points(stairs: Staircase) -> tuple[NDArray[Any], NDArray[Any], Floats]:
     return tp, fp, low
 
 
-def _roc_points(stairs: Staircase) -> ROCPoints:
+def roc_points(stairs: Staircase) -> ROCPoints:
+    """Return the ROC curve of one class."""
     tp, fp, low = _points(stairs)
     with np.errstate(invalid="ignore"):
         fpr = np.append(fp, 0)[::-1] / np.float64(stairs.negatives)
         tpr = np.append(tp, 0)[::-1] / np.float64(stairs.positives)
-    return ROCPoints(fpr, tpr, np.append(stairs.probabilities(low), math.inf)[::-1].copy())
+    thresholds = np.append(stairs.probabilities(low), math.inf)[::-1].copy()
+    return ROCPoints(fpr, tpr, thresholds).told(**_rows(stairs))
 
 
-def _pr_points(stairs: Staircase) -> PRPoints:
+def pr_points(stairs: Staircase) -> PRPoints:
+    """Return the precision-recall curve of one class."""
     tp, fp, low = _points(stairs)
     with np.errstate(invalid="ignore"):
         recall = np.append(tp, 0) / np.float64(stairs.positives)
-    return PRPoints(np.append(tp / (tp + fp), 1.0), recall, stairs.probabilities(low))
+    points = PRPoints(np.append(tp / (tp + fp), 1.0), recall, stairs.probabilities(low))
+    return points.told(**_rows(stairs))
+
+
+def _rows(stairs: Staircase) -> dict[str, Any]:
+    """Return what a picture of the curve tells of its rows; weights count only where whole."""
+    known = {"positives": stairs.positives, "negatives": stairs.negatives}
+    return {"exact": stairs.exact, **(known if stairs.counted else {})}

@@ -14,6 +14,7 @@ import numpy as np
 
 from streammetrics.core.constraints import Share
 from streammetrics.metrics.scores.base import ROUNDING, ClassScoreMetric
+from streammetrics.metrics.scores.curves import pr_points, roc_points
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +45,8 @@ class KolmogorovSmirnov(ClassScoreMetric):
         >>> sm.KolmogorovSmirnov().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
         0.5
     """
+
+    _curve = staticmethod(roc_points)
 
     def read(self, stairs: Staircase) -> float:
         """Return the best of the thresholds at edges."""
@@ -94,6 +97,8 @@ class RecallAtPrecision(ClassScoreMetric):
 
     p: Share
 
+    _curve = staticmethod(pr_points)
+
     def read(self, stairs: Staircase) -> float:
         """Return the best of the thresholds at edges."""
         return _highest(self, stairs)
@@ -140,6 +145,8 @@ class PrecisionAtRecall(ClassScoreMetric):
 
     r: Share
 
+    _curve = staticmethod(pr_points)
+
     def read(self, stairs: Staircase) -> float:
         """Return the best of the thresholds at edges."""
         return _highest(self, stairs)
@@ -184,6 +191,8 @@ class SensitivityAtSpecificity(ClassScoreMetric):
     """
 
     s: Share
+
+    _curve = staticmethod(roc_points)
 
     def read(self, stairs: Staircase) -> float:
         """Return the best of the thresholds at edges."""

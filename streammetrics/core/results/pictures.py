@@ -1,0 +1,40 @@
+"""What is asked of a picture, and where pictures come from.
+
+Results know what they are of, not how they look: the room `show` registers a function for each
+kind of result with `drawn`, and those need an extra.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is to be drawn beside a value, and how.
+
+    Attributes:
+        kind: Which of several pictures of one result; ``None``: the one that it is known by.
+        certain: What certainly holds the exact value, where that is not known.
+        sure: Confidence limits of the value, where they were asked for.
+        n_rows: How many rows the value is of, where that is known.
+        name: What the value is called in the legend.
+        options: What one kind of picture takes besides.
+        style: What Matplotlib takes for the main line or mark.
+    """
+
+    kind: str | None = None
+    certain: Any = None
+    sure: Any = None
+    n_rows: int | None = None
+    name: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    style: dict[str, Any] = field(default_factory=dict)
+
+
+@singledispatch
+def drawn(value: Any, ax: Any, drawing: Drawing) -> Any:  # noqa: ARG001 - what families take
+    """Return Matplotlib's axes with the picture of a value, by its family."""
+    raise TypeError(f"{type(value).__name__} has no picture: it is one number, or of no known kind")

@@ -1,0 +1,46 @@
+"""How values are spread, from a histogram of them: what pictures of quantiles are of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.results.curves import Curves, Points
+
+if TYPE_CHECKING:
+    from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.types import Floats
+    from streammetrics.statistics.sums.values import ValueHistogram
+
+
+class _Cells(NamedTuple):
+    low: Floats
+    high: Floats
+    share: Floats
+
+
+class Distribution(Points, _Cells):
+    """Ascending cells (m,): their edges, which are one where it holds one value, and their shares.
+
+    Shares are those of rows at or below each cell, so the last one is 1.
+    """
+
+
+def distribution(values: ValueHistogram) -> Distribution | Curves:
+    """Return the distribution of the values, or one for each output."""
+    found = [_of_one(histogram) for histogram in values.histograms] or [_nothing()]
+    return found[0] if len(found) == 1 else Curves(found, range(len(found)))
+
+
+def _nothing() -> Distribution:
+    return Distribution(np.zeros(0), np.zeros(0), np.zeros(0))
+
+
+def _of_one(histogram: DyadicHistogram) -> Distribution:
+    cells = [(low, high, counts[0]) for low, high, _, counts in histogram.cells()]
+    if not cells:
+        return _nothing()
+    low, high, mass = map(np.concatenate, zip(*cells, strict=True))
+    below = np.cumsum(mass / mass.max())
+    return Distribution(low, high, below / below[-1]).told(exact=histogram.exact)

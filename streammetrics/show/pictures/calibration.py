@@ -1,0 +1,101 @@
+"""Calibration: the fraction of positives over the mean score, and how many rows each bin holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streammetrics.core.results.curves import Curves
+from streammetrics.core.results.pictures import Drawing, drawn
+from streammetrics.core.results.values import Interval
+from streammetrics.metrics.scores.calibration import CalibrationPoints
+from streammetrics.show.pictures.canvas import (
+    COLOURS,
+    DASHES,
+    GREY,
+    MOST,
+    axes,
+    chosen,
+    empty,
+    legend,
+    percent,
+    titled,
+)
+
+_SQUARE = (5.6, 5.4)
+
+
+@drawn.register(CalibrationPoints)
+def draw_calibration_points(curve: CalibrationPoints, ax: Any, drawing: Drawing) -> Any:
+    """Draw the calibration of one class."""
+    return draw_calibration(Curves([curve], [""]), ax, drawing)
+
+
+def draw_calibration(curves: Curves, ax: Any, drawing: Drawing) -> Any:
+    """Draw the calibration of classes, with the histogram of the scores beneath."""
+    chosen(drawing, "a calibration curve", ("calibration",))
+    ax = axes(ax, _SQUARE)
+    ax.set_ylabel("fraction of positives")
+    ax.set_xlim(-0.01, 1.01)
+    ax.set_ylim(-0.01, 1.01)
+    known = [
+        place
+        for place, curve in enumerate(curves)
+        if not np.isnan(curve._named()["prob_true"]).any()
+    ]
+    rows = sum(float(curve.rows.sum()) for curve in curves[:1] if curve.rows is not None)
+    titled(ax, "Calibration", f"n = {rows:,.10g}" if rows else "")
+    if not known:
+        ax.set_xlabel("mean score")
+        return empty(ax, "no rows were seen")
+    ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1.0, label="calibrated")
+    beneath = ax.inset_axes([0, -0.30, 1, 0.24], sharex=ax)
+    beneath.spines[["top", "right"]].set_visible(False)
+    for number, place in enumerate(known[:MOST]):
+        colour = COLOURS[number]
+        curve: Any = curves[place]
+        name = str(curves.labels[place])
+        style = {
+            "color": colour, "marker": "o", "markersize": 4,
+            "linestyle": DASHES[number % len(DASHES)], "label": name or "measured",
+        }  # fmt: skip
+        if len(curves) == 1:
+            _limits(ax, curve, drawing, colour)
+        ax.plot(curve.prob_pred, curve.prob_true, **{**style, **drawing.style})
+        _bars(beneath, curve, colour, filled=len(known) == 1)
+    if len(known) > MOST:
+        ax.plot([], [], " ", label=f"{len(known) - MOST} classes more are not drawn")
+    ax.tick_params(labelbottom=False)
+    beneath.set_xlabel("mean score")
+    beneath.set_ylabel("rows")
+    beneath.set_ylim(bottom=0)
+    beneath.yaxis.set_major_formatter("{x:,.0f}")
+    legend(ax, loc="upper left")
+    return ax
+
+
+def _limits(ax: Any, curve: Any, drawing: Drawing, colour: str) -> None:
+    """Draw a box for what is certain of each point, and a bar for its confidence."""
+    if isinstance(drawing.certain, Interval):
+        low, high = drawing.certain
+        ax.bar(
+            low.prob_pred, high.prob_true - low.prob_true,
+            width=np.maximum(high.prob_pred - low.prob_pred, 0.004), bottom=low.prob_true,
+            align="edge", color=colour, alpha=0.45, linewidth=0, label="certain bounds",
+        )  # fmt: skip
+    if drawing.sure is not None:
+        low, high = drawing.sure
+        ax.vlines(
+            curve.prob_pred, low.prob_true, high.prob_true, color=colour, alpha=0.4, linewidth=3,
+            label=f"{percent(drawing.sure.level)} confidence",
+        )  # fmt: skip
+
+
+def _bars(ax: Any, curve: Any, colour: str, *, filled: bool) -> None:
+    x = curve.prob_pred
+    width = min(0.05, 0.7 * float(np.diff(x).min(initial=1.0)))
+    if filled:
+        ax.bar(x, curve.rows, width=max(width, 0.008), color=colour, alpha=0.6)
+    else:
+        ax.plot(x, curve.rows, color=colour, linewidth=1.0, drawstyle="steps-mid")

@@ -1,0 +1,135 @@
+"""What all pictures share: axes, colours, bands, and what stands where there is nothing to draw."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streammetrics.core.results.pictures import Drawing
+
+# Okabe and Ito's colours, which colour-blind readers tell apart, the darker ones first.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+GREY = "#808080"
+INK = "#222222"
+DASHES = ("-", "--", "-.", ":")
+MOST = 6  # lines of one picture that are told apart; of more, the worst ones are named
+
+_CERTAIN, _SURE = 0.45, 0.18  # how dense bands are
+SIZE = (6.0, 4.2)  # inches
+
+
+def library(name: str = "pyplot") -> Any:
+    """Return a module of Matplotlib.
+
+    Raises:
+        ImportError: It is not installed; the message names the extra.
+    """
+    try:
+        return importlib.import_module(f"matplotlib.{name}")
+    except ImportError as error:
+        raise ImportError(
+            "plot() needs matplotlib: pip install 'streammetrics[plot]', or draw what to_dict() "
+            "or to_frame() returns"
+        ) from error
+
+
+def axes(ax: Any, size: tuple[float, float] = SIZE) -> Any:
+    """Return the axes that were given, or those of a new figure, without a box around them."""
+    if ax is None:
+        figure, ax = library().subplots(figsize=size, layout="constrained")
+        figure.get_layout_engine().set(h_pad=0.1, w_pad=0.1)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def titled(ax: Any, left: str, right: str = "", *, stacked: bool = False) -> None:
+    """Write what is drawn above it, and of how many rows; in two lines where axes are narrow."""
+    if stacked and right:
+        left, right = f"{left}\n{right}", ""
+    ax.set_title(left, loc="left", fontsize="medium")
+    if right:
+        ax.set_title(right, loc="right", fontsize="small", color=GREY)
+
+
+def empty(ax: Any, why: str) -> Any:
+    """Draw a frame that says why there is nothing in it."""
+    ax.text(
+        0.5, 0.5, f"nothing to draw:\n{why}", transform=ax.transAxes, ha="center", va="center",
+        color=GREY, fontsize="medium",
+    )  # fmt: skip
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return ax
+
+
+def certain_band(ax: Any, x: Any, y: Any, colour: str, label: str = "certain bounds") -> None:
+    """Fill what certainly holds the exact values: the outline (m,) of a polygon."""
+    ax.fill(x, y, color=colour, alpha=_CERTAIN, linewidth=0, label=label, zorder=1.5)
+
+
+def sure_band(ax: Any, x: Any, y: Any, colour: str, level: float) -> None:
+    """Fill between confidence limits, lightly."""
+    ax.fill(
+        x, y, color=colour, alpha=_SURE, linewidth=0, label=f"{percent(level)} confidence",
+        zorder=1.4,
+    )  # fmt: skip
+
+
+def ranges(
+    ax: Any, low: Any, high: Any, places: Any, *, level: float | None, colour: str = COLOURS[0]
+) -> None:
+    """Draw horizontal ranges: certain ones thick and solid, those of confidence thin and light."""
+    known = np.isfinite(low) & np.isfinite(high)
+    if not known.any():
+        return
+    width, alpha = (5.0, _CERTAIN) if level is None else (2.0, 0.5)
+    label = "certain bounds" if level is None else f"{percent(level)} confidence"
+    ax.hlines(
+        np.asarray(places)[known], low[known], high[known], color=colour, linewidth=width,
+        alpha=alpha, label=label, zorder=1.5,
+    )  # fmt: skip
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage."""
+    return f"{100 * share:.10g} %"
+
+
+def figure(value: float) -> str:
+    """Return a value in the digits that a legend has room for."""
+    return "undefined" if np.isnan(value) else f"{value:.4g}"
+
+
+def legend(ax: Any, **options: Any) -> None:
+    """Explain what has a label, if anything has one."""
+    handles, labels = ax.get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))  # a band of several curves is told once
+    if unique:
+        style = {"framealpha": 0.7, "edgecolor": "none", "fontsize": "small", **options}
+        ax.legend(unique.values(), unique.keys(), **style).set_zorder(5)
+
+
+def chosen(drawing: Drawing, of: str, kinds: Sequence[str]) -> str:
+    """Return the kind of picture that was asked for, by default the first one.
+
+    Raises:
+        TypeError: There is no such kind.
+    """
+    if drawing.kind is None:
+        return kinds[0]
+    if drawing.kind not in kinds:
+        raise TypeError(
+            f"plot(kind={drawing.kind!r}): pictures of {of} are {', '.join(map(repr, kinds))}"
+        )
+    return drawing.kind
+
+
+def option(drawing: Drawing, name: str, default: Any = None) -> Any:
+    """Return what a picture takes besides the style, wherever it was passed."""
+    given = drawing.options.get(name)
+    return drawing.style.pop(name, default) if given is None else given

@@ -1,0 +1,237 @@
+"""Curves over thresholds: ROC, DET, gains, lift, precision over recall, all of it by threshold."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.results.curves import Curves
+from streammetrics.core.results.pictures import Drawing, drawn
+from streammetrics.metrics.scores.calibration import CalibrationPoints
+from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
+from streammetrics.show.pictures.calibration import draw_calibration
+from streammetrics.show.pictures.canvas import (
+    COLOURS,
+    DASHES,
+    GREY,
+    MOST,
+    axes,
+    certain_band,
+    chosen,
+    empty,
+    figure,
+    legend,
+    sure_band,
+    titled,
+)
+from streammetrics.show.pictures.outlines import Outline, certain_pr, certain_roc, sure_pr, sure_roc
+from streammetrics.show.pictures.thinning import thinned
+from streammetrics.show.pictures.thresholds import draw_thresholds
+
+if TYPE_CHECKING:
+    from streammetrics.core.results.curves import Points
+    from streammetrics.core.types import Floats
+
+_TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999)  # of error rates, on DET axes
+_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+_TITLES = {
+    "roc": ("ROC", "false positive rate", "true positive rate"),
+    "det": ("Detection error tradeoff", "false positive rate", "false negative rate"),
+    "gains": ("Cumulative gains", "share of rows, highest scores first", "share of positives"),
+    "lift": ("Lift", "share of rows, highest scores first", "times the positives of a random pick"),
+    "pr": ("Precision and recall", "recall", "precision"),
+}
+
+
+@drawn.register(ROCPoints)
+def draw_roc(curve: ROCPoints, ax: Any, drawing: Drawing) -> Any:
+    """Draw a ROC curve, or what else its rates tell: DET, gains, lift."""
+    kind = chosen(drawing, "a ROC curve", ("roc", "det", "gains", "lift"))
+    return _alone(curve, ax, drawing, kind)
+
+
+@drawn.register(PRPoints)
+def draw_pr(curve: PRPoints, ax: Any, drawing: Drawing) -> Any:
+    """Draw precision over recall, or both over the threshold."""
+    kind = chosen(drawing, "a precision-recall curve", ("pr", "thresholds"))
+    if kind == "thresholds":
+        return draw_thresholds(curve, ax, drawing)
+    return _alone(curve, ax, drawing, kind)
+
+
+@drawn.register(Curves)
+def draw_curves(curves: Curves, ax: Any, drawing: Drawing) -> Any:
+    """Draw the curves of several classes on the same axes."""
+    if not curves:
+        return empty(axes(ax), "there are no classes")
+    first = curves[0]
+    if isinstance(first, CalibrationPoints):
+        return draw_calibration(curves, ax, drawing)
+    if not isinstance(first, ROCPoints | PRPoints):
+        return drawn(first, ax, drawing)
+    kinds = ("roc", "det", "gains", "lift") if isinstance(first, ROCPoints) else ("pr",)
+    kind = chosen(drawing, "curves of several classes", kinds)
+    ax = _framed(axes(ax), kind)
+    known = [place for place, curve in enumerate(curves) if not _why_not(curve)]
+    if not known:
+        return empty(ax, _why_not(first))
+    order = sorted(known, key=lambda place: _area(curves[place]))
+    coloured = known if len(known) <= MOST else order[:3]
+    for place in known:
+        if place not in coloured:
+            ax.plot(*_path(curves[place], kind), color=GREY, alpha=0.4, linewidth=0.7)
+    for number, place in enumerate(coloured):
+        curve = curves[place]
+        style = {"color": COLOURS[number], "linestyle": DASHES[number % len(DASHES)]}
+        label = ": ".join(filter(None, (str(curves.labels[place]), _told(curve, kind))))
+        ax.plot(*_path(curve, kind), **{**style, "label": label, **drawing.style})
+    if kind != "pr":  # where chance differs from class to class
+        _reference(ax, first, kind)
+    more = len(known) - len(coloured)
+    titled(ax, f"{_TITLES[kind][0]} of {len(curves)} classes", _count(first, drawing))
+    legend(ax, title=f"the lowest 3, {more} more in grey" if more else None)
+    return ax
+
+
+def _alone(curve: Points, ax: Any, drawing: Drawing, kind: str) -> Any:
+    ax = _framed(axes(ax), kind)
+    titled(ax, _TITLES[kind][0], _count(curve, drawing))
+    why = _why_not(curve)
+    if why:
+        return empty(ax, why)
+    if kind in {"roc", "pr"}:
+        for outline, level in _outlines(curve, drawing, kind):
+            x, y = outline
+            if level is None:
+                certain_band(ax, x, y, COLOURS[0])
+            else:
+                sure_band(ax, x, y, COLOURS[0], level)
+    style = {"color": COLOURS[0], "label": _told(curve, kind) or "measured", **drawing.style}
+    ax.plot(*_path(curve, kind), **style)
+    _reference(ax, curve, kind)
+    legend(ax)
+    return ax
+
+
+def _outlines(curve: Any, drawing: Drawing, kind: str) -> list[tuple[Outline, float | None]]:
+    found: list[tuple[Outline, float | None]] = []
+    if drawing.sure is not None:
+        sure = (sure_roc if kind == "roc" else sure_pr)(drawing.sure)
+        found.append((sure, drawing.sure.level))
+    if not curve.exact:
+        found.append(((certain_roc if kind == "roc" else certain_pr)(curve), None))
+    return found
+
+
+def _framed(ax: Any, kind: str) -> Any:
+    _, x, y = _TITLES[kind]
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    if kind == "det":
+        places = [NormalDist().inv_cdf(share) for share in _TICKS]
+        names = [f"{100 * share:g} %" for share in _TICKS]
+        ax.set_xticks(places, names)
+        ax.set_yticks(places, names)
+        ax.set_xlim(places[0], places[-1])
+        ax.set_ylim(places[0], places[-1])
+        ax.grid(alpha=0.25)
+    else:
+        ax.set_xlim(-0.01, 1.01)
+        ax.set_xticks(_SHARES)
+        if kind != "lift":
+            ax.set_ylim(-0.01, 1.01)
+            ax.set_yticks(_SHARES)
+    return ax
+
+
+def _why_not(curve: Points) -> str:
+    """Return why a curve cannot be drawn, nothing where it can."""
+    rates = {"positives": getattr(curve, "tpr", None), "negatives": getattr(curve, "fpr", None)}
+    if isinstance(curve, PRPoints):
+        rates = {"positives": curve.recall}
+    missing = [name for name, rate in rates.items() if rate is not None and np.isnan(rate).any()]
+    if not missing and len(curve._named()["thresholds"]) > 0:
+        return ""
+    none = len(missing) == 2 or not len(curve._named()["thresholds"][1:])
+    if isinstance(curve, PRPoints) and len(curve.thresholds):
+        none = False
+    return "no rows were seen" if none else f"there are no {missing[0]}, all rows are of one class"
+
+
+def _count(curve: Points, drawing: Drawing) -> str:
+    if curve.positives is None or curve.negatives is None:
+        return "" if drawing.n_rows is None else f"n = {drawing.n_rows:,}"
+    return f"n = {curve.positives + curve.negatives:,}, {curve.positives:,} positive"
+
+
+def _area(curve: Points) -> float:
+    if isinstance(curve, ROCPoints):
+        return float(np.trapezoid(curve.tpr, curve.fpr))
+    if isinstance(curve, PRPoints):
+        return float(-np.sum(np.diff(curve.recall) * curve.precision[:-1]))
+    return 0.0
+
+
+def _told(curve: Points, kind: str) -> str:
+    if kind not in {"roc", "pr"}:
+        return ""
+    about = "" if curve.exact else "about "
+    what = "area" if isinstance(curve, ROCPoints) else "average precision"
+    return f"{what} {about}{figure(_area(curve))}"
+
+
+def _path(curve: Any, kind: str) -> tuple[Floats, Floats]:
+    """Return the points of a picture of a curve, thinned."""
+    if kind == "pr":
+        # As scikit-learn draws it: precision holds until the next recall is reached.
+        x, y = curve.recall, curve.precision
+        at = thinned(x, y)
+        return x[at], y[at]
+    fpr, tpr = curve.fpr, curve.tpr
+    if kind == "roc":
+        at = thinned(fpr, tpr)
+        return fpr[at], tpr[at]
+    if kind == "det":
+        return _det(fpr, 1 - tpr)
+    share = _targeted(curve)
+    if kind == "gains":
+        at = thinned(share, tpr)
+        return share[at], tpr[at]
+    some = share > 0
+    x, y = share[some], tpr[some] / share[some]
+    at = thinned(x, y)
+    return x[at], y[at]
+
+
+def _targeted(curve: Any) -> Floats:
+    """Return the share of rows at or above each threshold."""
+    positives, negatives = curve.positives, curve.negatives
+    if positives is None or negatives is None:
+        raise TypeError("gains and lift need the counts of a curve that a metric computed")
+    found: Floats = (curve.tpr * positives + curve.fpr * negatives) / (positives + negatives)
+    return found
+
+
+def _det(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    inside = (x > 0) & (x < 1) & (y > 0) & (y < 1)
+    x, y = x[inside], y[inside]
+    if not len(x):
+        return x, y
+    at = thinned(np.log(x / (1 - x)), np.log(y / (1 - y)))
+    quantile = NormalDist().inv_cdf
+    return np.array([quantile(p) for p in x[at]]), np.array([quantile(p) for p in y[at]])
+
+
+def _reference(ax: Any, curve: Any, kind: str) -> None:
+    """Draw what chance alone would give."""
+    style = {"color": GREY, "linestyle": ":", "linewidth": 1.0, "label": "chance"}
+    if kind in {"roc", "gains"}:
+        ax.plot([0, 1], [0, 1], **style)
+    elif kind == "lift":
+        ax.axhline(1.0, **style)
+        ax.set_ylim(bottom=0)
+    elif kind == "pr" and curve.positives is not None:
+        ax.axhline(curve.positives / (curve.positives + curve.negatives), **style)

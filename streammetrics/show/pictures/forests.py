@@ -1,0 +1,148 @@
+"""Values with their limits, a line each: slices, the worst first, and differences of models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streammetrics.core.columns.naming import near
+from streammetrics.core.results.differences import Differences
+from streammetrics.core.results.pictures import Drawing, drawn
+from streammetrics.show.pictures.canvas import (
+    COLOURS,
+    GREY,
+    axes,
+    chosen,
+    empty,
+    legend,
+    option,
+    ranges,
+    titled,
+)
+from streammetrics.slices.table import MISSING, SliceTable
+
+_MOST = 30  # slices that are drawn
+_ENDS = ("_low", "_high", "_rest")
+
+
+@drawn.register(SliceTable)
+def draw_slices(table: SliceTable, ax: Any, drawing: Drawing) -> Any:
+    """Draw one metric of every slice, the worst at the top, and that of all rows as a line."""
+    chosen(drawing, "slices", ("forest",))
+    most = option(drawing, "most", _MOST)
+    name = _metric(table, option(drawing, "metric"))
+    whole = _whole(table)
+    values = np.asarray(table[name], float) if name in table else np.zeros(0)
+    known = [at for at in range(len(table)) if at != whole and np.isfinite(values[at])]
+    sign = -1 if table.better.get(name) is False else 1
+    order = sorted(known, key=lambda at: (sign * values[at], at))[:most]
+    ax = axes(ax, (7.6, 1.9 + 0.26 * max(len(order), 3)))
+    more = f"{len(order)} of {len(known):,} slices" if len(order) < len(known) else ""
+    rows = table["n_rows"][whole] if whole is not None else None
+    total = f"n = {rows:,}" if rows is not None else ""
+    title = f"{name} by slice, worst first"
+    titled(ax, title, ", ".join(filter(None, (more, total))), stacked=True)
+    ax.set_xlabel(name)
+    if not order:
+        return empty(ax, "no slice has a value")
+    places = np.arange(len(order))[::-1]
+    at = np.array(order)
+    for source, level in ((table, table.level), (drawing.certain, None)):
+        if source is not None and f"{name}_low" in source:
+            low, high = (np.asarray(source[f"{name}{end}"], float)[at] for end in _ENDS[:2])
+            ranges(ax, low, high, places, level=level)
+    ax.plot(values[at], places, "o", **{"color": COLOURS[0], "markersize": 5, **drawing.style})
+    if whole is not None and np.isfinite(values[whole]):
+        text = f"all rows {values[whole]:.4g}"
+        ax.axvline(values[whole], color=COLOURS[1], linewidth=1.2, label=text, zorder=1)
+    titles = [f"{_named(table, place)}  ({table['n_rows'][place]:,})" for place in order]
+    ax.set_yticks(places, titles, fontsize="small")
+    ax.set_ylim(-0.7, len(order) - 0.3)
+    ax.grid(axis="x", alpha=0.25)
+    legend(ax, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+    return ax
+
+
+def metrics_of(table: SliceTable) -> list[str]:
+    """Return the columns of values of metrics."""
+    titles = list(table)
+    after = titles[titles.index("n_rows") + 1 :] if "n_rows" in titles else []
+    made = {f"{title}{end}" for title in after for end in _ENDS} | {"p", "p_adjusted"}
+    return [title for title in after if title not in made]
+
+
+def _metric(table: SliceTable, asked: str | None) -> str:
+    found = metrics_of(table)
+    if asked is None:
+        return found[0] if found else "value"
+    if asked not in found:
+        raise TypeError(f"plot(metric={asked!r}): no such column{near(asked, found)}")
+    return asked
+
+
+def _whole(table: SliceTable) -> int | None:
+    """Return the place of the slice of all rows."""
+    titles = list(table)
+    keys = titles[: titles.index("n_rows")] if "n_rows" in titles else []
+    if "by" in table:
+        places = [at for at, text in enumerate(table["by"].tolist()) if not text]
+    else:
+        places = [] if keys else list(range(len(table)))
+    return places[0] if places else None
+
+
+def _named(table: SliceTable, place: int) -> str:
+    titles = list(table)
+    keys = [title for title in titles[: titles.index("n_rows")] if title != "by"]
+    used = table["by"][place].split(", ") if "by" in table else keys
+    parts = [f"{key}={MISSING if table[key][place] is None else table[key][place]}" for key in used]
+    text = ", ".join(parts).replace("$", r"\$")
+    return text if len(text) <= 44 else f"{text[:43]}…"
+
+
+@drawn.register(Differences)
+def draw_differences(found: Differences, ax: Any, drawing: Drawing) -> Any:
+    """Draw the differences of models with their limits, each metric on a scale of its own."""
+    chosen(drawing, "differences", ("forest",))
+    metrics = list(dict.fromkeys(line.metric for line in found))
+    ax = axes(ax, (6.6, 1.2 * len(metrics) + 0.3 * max(len(found), 1) + 0.4))
+    if not found:
+        return empty(ax, "nothing was compared")
+    if len(metrics) == 1:
+        _differences(ax, found, drawing)
+        titled(ax, f"{metrics[0]}: differences of models")
+        legend(ax, loc="best")
+        return ax
+    ax.axis("off")
+    sizes = [len(found[name]) + 2.6 for name in metrics]
+    top = 1.0
+    for name, size in zip(metrics, sizes, strict=True):
+        height = size / sum(sizes)
+        part = ax.inset_axes(
+            [0, top - height * (size - 1.6) / size, 1, height * (size - 2.6) / size]
+        )
+        part.spines[["top", "right"]].set_visible(False)
+        _differences(part, found[name], drawing)
+        titled(part, name)
+        top -= height
+        if name == metrics[0]:
+            legend(part, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
+    return ax
+
+
+def _differences(ax: Any, lines: Differences, drawing: Drawing) -> None:
+    places = np.arange(len(lines))[::-1]
+    low, high, middle = (
+        np.array([getattr(line, name) for line in lines]) for name in ("low", "high", "difference")
+    )
+    ranges(ax, low, high, places, level=lines.level)
+    ax.plot(middle, places, "o", **{"color": COLOURS[0], "markersize": 5, **drawing.style})
+    ax.axvline(0.0, color=GREY, linestyle=":", linewidth=1, label="no difference")
+    names = [
+        f"{line.model} − {line.against}".replace("$", r"\$") + f"\n{line.verdict}" for line in lines
+    ]
+    ax.set_yticks(places, names, fontsize="small")
+    ax.set_ylim(-0.6, len(lines) - 0.4)
+    ax.set_xlabel("difference", fontsize="small")
+    ax.grid(axis="x", alpha=0.25)

@@ -1,0 +1,81 @@
+"""A metric over time: its value, what certainly holds it, and how many labels are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streammetrics.core.columns.naming import near
+from streammetrics.core.results.pictures import Drawing, drawn
+from streammetrics.live.reading import Series
+from streammetrics.show.pictures.canvas import (
+    COLOURS,
+    GREY,
+    axes,
+    chosen,
+    empty,
+    legend,
+    library,
+    option,
+    titled,
+)
+
+_WIDE = (7.6, 4.4)
+_SHARED = {"time", "n_rows", "coverage"}
+
+
+@drawn.register(Series)
+def draw_series(series: Series, ax: Any, drawing: Drawing) -> Any:
+    """Draw one metric of a series, with the share of rows whose label is known beneath."""
+    chosen(drawing, "a series", ("series",))
+    name = _metric(series, option(drawing, "metric"))
+    ax = axes(ax, _WIDE)
+    ax.set_ylabel(name)
+    times = series["time"].astype("datetime64[ms]")
+    values = np.asarray(series.get(name, []), float)
+    rows = series["n_rows"]
+    told = f"n = {int(np.median(rows)):,} rows a window (median)" if len(rows) else ""
+    titled(ax, f"{name} over time", told)
+    if not np.isfinite(values).any():
+        ax.set_xlabel("end of the window (UTC)")
+        return empty(ax, "no window has a value")
+    prefix = "" if name == "value" else f"{name}_"
+    low, high = (np.asarray(series[f"{prefix}{end}"], float) for end in ("low", "high"))
+    if (low < high).any():
+        ax.fill_between(
+            times, low, high, color=COLOURS[0], alpha=0.45, linewidth=0, label="certain bounds"
+        )
+    ax.plot(times, values, **{"color": COLOURS[0], "label": name, **drawing.style})
+    ax.grid(alpha=0.25)
+    beneath = ax.inset_axes([0, -0.34, 1, 0.24], sharex=ax)
+    beneath.spines[["top", "right"]].set_visible(False)
+    covered = 100 * np.asarray(series["coverage"], float)
+    beneath.fill_between(times, 0, covered, color=GREY, alpha=0.5, linewidth=0)
+    beneath.set_ylim(0, 105)
+    beneath.set_yticks([0, 50, 100])
+    beneath.set_ylabel("labels\nknown (%)", fontsize="small")
+    dates = library("dates")
+    locator = dates.AutoDateLocator()
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    ax.tick_params(labelbottom=False)
+    beneath.set_xlabel("end of the window (UTC)")
+    legend(ax)
+    return ax
+
+
+def _metric(series: Series, asked: str | None) -> str:
+    titles = set(series)
+    found = [
+        title
+        for title in series
+        if title not in _SHARED
+        and not any(title == f"{other}_{end}" for other in titles for end in ("low", "high"))
+        and title not in {"low", "high"}
+    ]
+    if asked is None:
+        return found[0] if found else "value"
+    if asked not in found:
+        raise TypeError(f"plot(metric={asked!r}): no such column{near(asked, found)}")
+    return asked

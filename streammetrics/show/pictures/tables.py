@@ -1,0 +1,151 @@
+"""Tables of classes: confusion matrices, reports, and a number for each class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streammetrics.core.results.pictures import Drawing, drawn
+from streammetrics.core.results.values import LabelledArray, Report
+from streammetrics.show.pictures.canvas import (
+    COLOURS,
+    GREY,
+    INK,
+    axes,
+    chosen,
+    empty,
+    legend,
+    ranges,
+    titled,
+)
+
+_COUNTED = 10  # classes of a matrix whose cells have room for counts and shares
+_WRITTEN = 40  # classes of one whose cells have room for shares
+_LINES = 40  # classes of a report that are drawn
+_AVERAGES = ("macro avg", "weighted avg")
+
+
+@drawn.register(LabelledArray)
+def draw_array(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
+    """Draw a matrix of true by predicted classes, or a number for each class."""
+    axes_of = array._known()
+    if len(axes_of) == 2:
+        chosen(drawing, "a matrix", ("matrix",))
+        return _matrix(array, ax, drawing)
+    chosen(drawing, "a number for each class", ("values",))
+    return _vector(array, ax, drawing)
+
+
+def _matrix(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
+    (down, labels), (across, titles) = array._known()
+    values = np.asarray(array, float)
+    size = max(4.4, min(2.2 + 0.36 * len(labels), 13.5))
+    ax = axes(ax, (size + 0.6, size))
+    ax.set_xlabel(_spoken(across))
+    ax.set_ylabel(_spoken(down))
+    counted = array.dtype.kind in "iu" or bool((values > 1).any())
+    total = values.sum() if counted else np.nan
+    told = f"n = {total:,.10g}" if counted else "shares"
+    if _COUNTED < len(labels) <= _WRITTEN:
+        told += ", cells in % of the true class"
+    titled(ax, "Confusion matrix", told)
+    if not values.size or not np.nansum(values):
+        return empty(ax, "no rows were seen")
+    whole = values.sum(axis=1, keepdims=True)
+    shares = np.divide(values, whole, out=np.full_like(values, np.nan), where=whole > 0)
+    shares = shares if counted else values
+    style = {"cmap": "Blues", "vmin": 0.0, "vmax": 1.0, "aspect": "equal", **drawing.style}
+    ax.imshow(np.nan_to_num(shares), **style)
+    ax.spines[:].set_visible(False)
+    rows = [f" ({n:,.10g})" if counted else "" for n in whole[:, 0]]
+    small = "small" if len(labels) <= _COUNTED else "x-small"
+    step = 1 if len(labels) <= _WRITTEN else -(-len(labels) // _WRITTEN)
+    places = range(0, len(labels), step)
+    ax.set_xticks(
+        places, [_short(titles[at]) for at in places], fontsize=small, rotation=90,
+    )  # fmt: skip
+    ax.set_yticks(places, [f"{_short(labels[at])}{rows[at]}" for at in places], fontsize=small)
+    if len(labels) <= _WRITTEN:
+        _write(ax, values, shares, counted=counted)
+    return ax
+
+
+def _write(ax: Any, values: Any, shares: Any, *, counted: bool) -> None:
+    """Write in each cell the count and its share of the true class, or the share alone."""
+    large = len(values) <= _COUNTED
+    for i, j in zip(*np.nonzero(np.nan_to_num(values)), strict=True):
+        share = f"{100 * shares[i, j]:.0f}"
+        share = f"{share} %" if large else ("<1" if share == "0" else share)
+        text = f"{values[i, j]:,.10g}\n{share}" if large and counted else share
+        colour = "white" if shares[i, j] > 0.5 else INK
+        ax.text(
+            j, i, text, ha="center", va="center", color=colour,
+            fontsize="small" if large else 6.5, gid="cell",
+        )  # fmt: skip
+
+
+@drawn.register(Report)
+def draw_report(report: Report, ax: Any, drawing: Drawing) -> Any:
+    """Draw precision, recall and F1 of every class, and their averages."""
+    chosen(drawing, "a report", ("report",))
+    lines = {name: line for name, line in report.items() if isinstance(line, dict)}
+    classes = [name for name in lines if name not in _AVERAGES]
+    most = _LINES if len(classes) > _LINES else len(classes)
+    kept = sorted(classes, key=lambda name: np.nan_to_num(lines[name]["f1-score"]))[:most]
+    shown = [*(name for name in classes if name in kept), *(n for n in _AVERAGES if n in lines)]
+    ax = axes(ax, (7.4, 1.6 + 0.27 * max(len(shown), 3)))
+    ax.set_xlabel("share")
+    rows = lines["macro avg"]["support"] if "macro avg" in lines else 0
+    more = f", the {most} of lowest F1 of {len(classes)} classes" if most < len(classes) else ""
+    titled(ax, "Classification report", f"n = {rows:,.10g}{more}", stacked=True)
+    if not rows:
+        return empty(ax, "no rows were seen")
+    places = np.arange(len(shown))[::-1] + np.array([0.4 * (n in classes) for n in shown])
+    for name, mark, colour in zip(
+        ("precision", "recall", "f1-score"), "osD", COLOURS, strict=False
+    ):
+        values = [lines[line][name] for line in shown]
+        style = {"color": colour, "label": name.replace("f1-score", "F1"), "alpha": 0.9}
+        ax.plot(values, places, mark, **{**style, **drawing.style})
+    if "accuracy" in report:
+        text = f"accuracy {report['accuracy']:.4g}"
+        ax.axvline(report["accuracy"], color=GREY, linestyle=":", linewidth=1, label=text)
+    names = [f"{_short(n)} ({lines[n]['support']:,.10g})" if n in classes else n for n in shown]
+    ax.set_yticks(places, names, fontsize="small")
+    ax.set_xlim(-0.02, 1.02)
+    ax.grid(axis="both", alpha=0.2)
+    legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return ax
+
+
+def _vector(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
+    ((name, labels),) = array._known()
+    values = np.asarray(array, float)
+    known = np.flatnonzero(np.isfinite(values))
+    order = known[np.argsort(values[known], kind="stable")][:_LINES][::-1]
+    ax = axes(ax, (6.0, 1.4 + 0.25 * max(len(order), 3)))
+    rows = "" if drawing.n_rows is None else f"n = {drawing.n_rows:,}"
+    titled(ax, f"{drawing.name or 'Value'} by {name}", rows)
+    ax.set_xlabel(drawing.name or "value")
+    if not len(order):
+        return empty(ax, "no value is defined")
+    places = np.arange(len(order))
+    for limits in (drawing.sure, drawing.certain):
+        if limits is not None:
+            low, high = (np.asarray(side, float)[order] for side in limits)
+            ranges(ax, low, high, places, level=getattr(limits, "level", None))
+    ax.plot(values[order], places, "o", **{"color": COLOURS[0], **drawing.style})
+    ax.set_yticks(places, [_short(labels[at]) for at in order], fontsize="small")
+    ax.grid(axis="x", alpha=0.25)
+    legend(ax)
+    return ax
+
+
+def _spoken(name: str) -> str:
+    return {"y_true": "true class (rows)", "y_pred": "predicted class"}.get(name, name)
+
+
+def _short(label: Any) -> str:
+    text = str(label).replace("$", r"\$")  # which Matplotlib would set as mathematics
+    return text if len(text) <= 28 else f"{text[:27]}…"

@@ -1,0 +1,145 @@
+"""Many values: by query, alone or of two runs, and how values or errors are spread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streammetrics.core.results.pictures import Drawing, drawn
+from streammetrics.core.results.values import KeyedValues
+from streammetrics.metrics.distributions import Distribution
+from streammetrics.show.pictures.canvas import (
+    COLOURS,
+    GREY,
+    axes,
+    certain_band,
+    chosen,
+    empty,
+    figure,
+    legend,
+    option,
+    titled,
+)
+from streammetrics.show.pictures.thinning import thinned
+
+_BINS = 30
+_MARKED = (0.5, 0.9, 0.99)  # quantiles that are told
+_MANY = 2000  # points that become an image, as each would be a line of SVG
+
+
+@drawn.register(KeyedValues)
+def draw_keyed(values: KeyedValues, ax: Any, drawing: Drawing) -> Any:
+    """Draw how values are spread over queries, or, with `against`, two runs query by query."""
+    against = option(drawing, "against")
+    chosen(drawing, f"values by {values.name}", ("distribution",))
+    what = drawing.name or "value"
+    if against is not None:
+        return _against(values, against, ax, drawing, what)
+    ax = axes(ax)
+    of = {"query": "queries"}.get(values.name, f"{values.name}s")
+    ax.set_xlabel(f"{what} of each {values.name}")
+    ax.set_ylabel(of)
+    numbers = np.array([value for value in values.values() if np.isfinite(value)])
+    titled(ax, f"{what} by {values.name}", f"n = {len(numbers):,} {of}")
+    if not len(numbers):
+        return empty(ax, f"there are no {of}")
+    ends = (0.0, 1.0) if numbers.min() >= 0 and numbers.max() <= 1 else None
+    counts, edges = np.histogram(numbers, bins=_BINS, range=ends)
+    style = {"color": COLOURS[0], "alpha": 0.7, **drawing.style}
+    ax.bar(edges[:-1], counts, width=np.diff(edges), align="edge", **style)
+    for place, value, name in ((1, numbers.mean(), "mean"), (2, np.median(numbers), "median")):
+        ax.axvline(
+            value, color=COLOURS[place], linestyle="-" if place == 1 else "--", linewidth=1.4,
+            label=f"{name} {figure(float(value))}",
+        )  # fmt: skip
+    legend(ax)
+    return ax
+
+
+def _against(mine: KeyedValues, other: Any, ax: Any, drawing: Drawing, what: str) -> Any:
+    ax = axes(ax, (5.2, 5.0))
+    both = [key for key in mine if key in other]
+    x = np.array([other[key] for key in both])
+    y = np.array([mine[key] for key in both])
+    ax.set_xlabel(f"{what}, the other run")
+    ax.set_ylabel(f"{what}, this run")
+    titled(ax, f"{what}, {mine.name} by {mine.name}", f"n = {len(both):,}")
+    if not both:
+        return empty(ax, f"no {mine.name} is in both runs")
+    better, worse = int((y > x).sum()), int((y < x).sum())
+    low, high = min(x.min(), y.min()), max(x.max(), y.max())
+    ax.plot([low, high], [low, high], color=GREY, linestyle=":", linewidth=1, label="equal")
+    label = f"{better:,} better, {worse:,} worse, {len(both) - better - worse:,} equal"
+    style = {"color": COLOURS[0], "alpha": 0.5 if len(both) < _MANY else 0.15, "label": label}
+    ax.plot(
+        x, y, "o", markersize=4, rasterized=len(both) > _MANY, **{**style, **drawing.style}
+    )  # fmt: skip
+    legend(ax, loc="lower left")
+    return ax
+
+
+@drawn.register(Distribution)
+def draw_distribution(cells: Distribution, ax: Any, drawing: Drawing) -> Any:
+    """Draw all quantiles, or a histogram."""
+    first = "quantiles" if "Error" in drawing.name else "histogram"
+    kinds = (first, *{"quantiles", "histogram"} - {first})
+    kind = chosen(drawing, "a distribution", kinds)
+    what = "absolute error" if "Error" in drawing.name else "value"
+    ax = axes(ax)
+    rows = "" if drawing.n_rows is None else f"n = {drawing.n_rows:,}"
+    name = {"histogram": "Distribution", "quantiles": "Quantiles"}[kind]
+    titled(ax, f"{name} of the {what}", rows)
+    inside = np.isfinite(cells.low) & np.isfinite(cells.high)
+    if kind == "quantiles":
+        ax.set_xlabel("share of rows (%)")
+        ax.set_ylabel(f"{what}, in units of the target" if what != "value" else what)
+    else:
+        ax.set_xlabel(f"{what}, in units of the target" if what != "value" else what)
+        ax.set_ylabel("share of rows (%)")
+    if not inside.any():
+        return empty(ax, "no rows were seen")
+    if kind == "quantiles":
+        _quantiles(ax, cells, inside, drawing)
+    else:
+        _histogram(ax, cells, inside, drawing)
+    return ax
+
+
+def _quantiles(ax: Any, cells: Distribution, inside: Any, drawing: Drawing) -> None:
+    low, high, share = cells.low[inside], cells.high[inside], 100 * cells.share[inside]
+    middle = (low + high) / 2
+    at = thinned(share, middle)
+    if not cells.exact:
+        ups, downs = thinned(share, high), thinned(share, low)[::-1]
+        x = np.concatenate([share[ups], share[downs]])
+        certain_band(ax, x, np.concatenate([high[ups], low[downs]]), COLOURS[0])
+    ax.plot(share[at], middle[at], **{"color": COLOURS[0], **drawing.style})
+    for number, level in enumerate(_MARKED):
+        place = min(int(np.searchsorted(share, 100 * level)), len(share) - 1)
+        text = f"{100 * level:g} % at most {figure(float(high[place]))}"
+        ax.plot(
+            [100 * level], [middle[place]], "osD"[number], color=COLOURS[1 + number], label=text
+        )
+    ax.set_xlim(0, 100)
+    ax.grid(alpha=0.25)
+    legend(ax, loc="upper left")
+
+
+def _histogram(ax: Any, cells: Distribution, inside: Any, drawing: Drawing) -> None:
+    mass = np.diff(cells.share, prepend=0.0)[inside]
+    middle = (cells.low[inside] + cells.high[inside]) / 2
+    # The outermost thousandth would leave the rest no room.
+    share = cells.share[inside]
+    left = middle[np.searchsorted(share, 0.0005)]
+    right = middle[min(np.searchsorted(share, 0.9995), len(share) - 1)]
+    ends = (left, right) if left < right else None
+    counts, edges = np.histogram(middle, bins=_BINS, range=ends, weights=mass)
+    style = {"color": COLOURS[0], "alpha": 0.7, **drawing.style}
+    ax.bar(edges[:-1], 100 * counts, width=np.diff(edges), align="edge", **style)
+    outside = 1 - counts.sum()
+    at = min(int(np.searchsorted(share, 0.5)), len(share) - 1)
+    ax.axvline(middle[at], color=COLOURS[1], label=f"median {figure(float(middle[at]))}")
+    if outside > 1e-9:
+        ax.plot([], [], " ", label=f"{100 * outside:.2g} % lie farther out")
+    legend(ax)

@@ -1,0 +1,279 @@
+"""Pictures show what the results hold: lines, bands, labels, and why there is nothing to see."""
+
+from __future__ import annotations
+
+import io
+import itertools
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+import streammetrics as sm
+
+RNG = np.random.default_rng(7)
+N = 3000
+Y = RNG.integers(0, 2, N)
+S = np.clip(RNG.normal(0.4 + 0.2 * Y, 0.15), 0.0, 1.0)
+CLASSES = np.array(["ash", "beech", "<script>", "$oak"])
+C = RNG.integers(0, 4, N)
+P = RNG.dirichlet(np.ones(4), N)
+P[np.arange(N), C] += 0.4
+P /= P.sum(axis=1, keepdims=True)
+
+
+def labels(ax):
+    legend = ax.get_legend()
+    return [text.get_text() for text in legend.get_texts()] if legend else []
+
+
+def texts(ax):
+    return [ax.get_title("left"), ax.get_title("right"), *(t.get_text() for t in ax.texts)]
+
+
+def svg(ax):
+    out = io.BytesIO()
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        ax.figure.savefig(out, format="svg")
+    return out.getvalue().decode()
+
+
+def test_roc_has_the_points_of_the_curve_and_tells_n():
+    curve = sm.ROCCurve().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
+    ax = curve.plot(color="black")
+    line = ax.lines[0]
+    assert line.get_xdata().tolist() == curve.fpr.tolist()
+    assert line.get_ydata().tolist() == curve.tpr.tolist()
+    assert line.get_color() == "black"
+    assert labels(ax) == ["area 0.75", "chance"]
+    assert ax.get_title("right") == "n = 4, 2 positive"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("false positive rate", "true positive rate")
+
+
+def test_axes_that_are_given_are_drawn_on():
+    _, (left, right) = plt.subplots(1, 2)
+    assert sm.ROCCurve().update(Y, S).plot(right) is right
+    assert right.lines
+    assert not left.lines
+
+
+def held(patch, x, y):
+    """Tell which points a patch holds, its edge included."""
+    path, points = patch.get_path(), np.column_stack([x, y])
+    nearby = [points + (dx, dy) for dx in (-1e-6, 0.0, 1e-6) for dy in (-1e-6, 0.0, 1e-6)]
+    edges = [path.contains_points(points, radius=radius) for radius in (-1e-6, 1e-6)]
+    return np.any([*edges, *(path.contains_points(each) for each in nearby)], axis=0)
+
+
+def test_certain_band_holds_the_exact_curve():
+    exact = sm.ROCCurve().update(Y, S).compute()
+    ax = sm.ROCCurve(max_bins=16).update(Y, S).plot(confidence=0.9)
+    assert labels(ax)[:2] == ["90 % confidence", "certain bounds"]
+    light, solid = ax.patches
+    assert light.get_alpha() < solid.get_alpha()
+    assert held(solid, exact.fpr, exact.tpr).all()
+
+
+def test_certain_band_of_precision_holds_the_exact_curve():
+    exact = sm.PrecisionRecallCurve().update(Y, S).compute()
+    ax = sm.PrecisionRecallCurve(max_bins=16).update(Y, S).plot()
+    (band,) = ax.patches
+    assert held(band, exact.recall, exact.precision)[exact.recall > 0].all()
+
+
+@pytest.mark.parametrize("kind", ["det", "gains", "lift"])
+def test_other_pictures_of_a_roc(kind):
+    ax = sm.ROCAUC().update(Y, S).plot(kind=kind)
+    x, y = ax.lines[0].get_data()
+    assert len(x) == len(y) > 10
+    assert np.isfinite([x, y]).all()
+    if kind == "gains":
+        assert (x[-1], y[-1]) == (1.0, 1.0)
+    if kind == "lift":
+        assert y[-1] == pytest.approx(1.0)
+
+
+def test_unknown_kind_is_told_with_what_there_is():
+    with pytest.raises(TypeError, match=r"kind='x'.*'roc', 'det', 'gains', 'lift'"):
+        sm.ROCCurve().update(Y, S).compute().plot(kind="x")
+
+
+def test_thresholds_mark_the_best_ones():
+    curve = sm.PrecisionRecallCurve().update(Y, S).compute()
+    ax = curve.plot(kind="thresholds", cost=(1, 5))
+    told = labels(ax)
+    cuts = curve.thresholds
+    f1 = [sm.F1(threshold=t).update(Y, S).compute() for t in cuts[::100]]
+    best = next(float(text.split()[2]) for text in told if text.startswith("highest F1"))
+    assert best >= max(f1) - 1e-4
+    cost = next(text for text in told if text.startswith("lowest cost")).split()
+    called = float(cost[-1]) <= S + 1e-4
+    exact = (np.sum(called & (Y == 0)) + 5 * np.sum(~called & (Y == 1))) / N
+    assert float(cost[2]) == pytest.approx(exact, abs=0.01)
+
+
+def test_curves_of_many_classes_name_the_lowest():
+    y = RNG.integers(0, 9, N)
+    p = RNG.dirichlet(np.ones(9), N)
+    ax = sm.ROCCurve().update(y, p).plot()
+    assert ax.get_legend().get_title().get_text() == "the lowest 3, 6 more in grey"
+    ax = sm.ROCAUC(labels=CLASSES.tolist()).update(CLASSES[C], P).plot()
+    assert [text.partition(":")[0] for text in labels(ax)[:4]] == CLASSES.tolist()
+
+
+def test_calibration_has_the_rows_of_its_bins_beneath():
+    metric = sm.CalibrationCurve(n_bins=5).update(Y, S)
+    ax = metric.plot(confidence=0.95)
+    (beneath,) = ax.child_axes
+    assert sum(bar.get_height() for bar in beneath.patches) == N
+    assert "95 % confidence" in labels(ax)
+    rough = sm.CalibrationCurve(n_bins=5, max_bins=16).update(Y, S).plot()
+    assert "certain bounds" in labels(rough)
+
+
+def test_matrix_writes_counts_and_shares():
+    ax = sm.ConfusionMatrix().update(["a", "b", "b"], ["a", "b", "a"]).plot()
+    assert [t.get_text() for t in ax.texts] == ["1\n100 %", "1\n50 %", "1\n50 %"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["a (1)", "b (2)"]
+    assert ax.get_title("right") == "n = 3"
+
+
+def test_matrix_of_thirty_classes_is_readable():
+    names = np.array([f"class {k:02}" for k in range(30)])
+    true = RNG.integers(0, 30, N)
+    pred = np.where(RNG.random(N) < 0.7, true, RNG.integers(0, 30, N))
+    ax = sm.ConfusionMatrix().update(names[true], names[pred]).plot()
+    ax.figure.canvas.draw()
+    boxes = [t.get_window_extent() for t in ax.get_yticklabels()]
+    assert len(boxes) == 30
+    assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
+    cell = ax.transData.transform((1, 0))[0] - ax.transData.transform((0, 0))[0]
+    assert max(t.get_window_extent().width for t in ax.texts) < cell
+
+
+def test_report_draws_classes_and_averages():
+    ax = sm.ClassificationReport().update(C, P).plot()
+    assert [t.get_text() for t in ax.get_yticklabels()][-2:] == ["macro avg", "weighted avg"]
+    assert labels(ax)[:3] == ["precision", "recall", "F1"]
+
+
+def test_numbers_of_classes_have_their_limits():
+    ax = sm.Recall(average=None).update(C, P).plot(confidence=0.95)
+    assert labels(ax) == ["95 % confidence"]
+    assert len(ax.lines[0].get_xdata()) == 4
+
+
+def test_queries_are_drawn_alone_and_against_another_run():
+    query = np.repeat(np.arange(40), 5)
+    relevance = RNG.integers(0, 2, 200)
+    one = sm.NDCG(k=5).update(query, relevance, RNG.random(200) + relevance)
+    other = sm.NDCG(k=5).update(query, relevance, RNG.random(200))
+    ax = one.plot()
+    assert ax.get_title("right") == "n = 40 queries"
+    assert sum(bar.get_height() for bar in ax.patches) == 40
+    mine, theirs = one.per_query(), other.per_query()
+    told = labels(mine.plot(against=theirs))[1]
+    better = sum(mine[key] > theirs[key] for key in mine)
+    assert told.startswith(f"{better} better, ")
+
+
+def test_error_quantiles_are_those_of_the_errors():
+    t = RNG.normal(size=N)
+    p = t + RNG.normal(size=N)
+    ax = sm.MedianAbsoluteError().update(t, p).plot()
+    told = float(labels(ax)[1].rpartition(" ")[2])
+    assert told == pytest.approx(np.quantile(np.abs(t - p), 0.9), rel=0.01)
+    assert ax.get_ylabel() == "absolute error, in units of the target"
+    rough = sm.MedianAbsoluteError(max_bins=16).update(t, p).plot()
+    assert "certain bounds" in labels(rough)
+    residuals = sm.Quantile(q=0.5).update(t - p).plot()
+    assert sum(bar.get_height() for bar in residuals.patches) == pytest.approx(99.9, abs=0.2)
+
+
+def sliced(**options):
+    suite = sm.MetricSet({"acc": sm.Accuracy(threshold=0.5), "auc": sm.ROCAUC(**options)})
+    slices = sm.Slices(suite, by=[[], ["tree"]])
+    return slices.update(y_true=Y, y_score=S, tree=CLASSES[C])
+
+
+def test_slices_come_worst_first_with_all_rows_as_a_line():
+    slices = sliced()
+    ax = slices.plot("acc")
+    table = slices.compute().to_dict()
+    worst = sorted(zip(table["acc"][1:], table["tree"][1:], strict=True))
+    names = [t.get_text() for t in ax.get_yticklabels()]
+    assert names[0].startswith(f"tree={worst[0][1]}".replace("$", r"\$"))
+    assert labels(ax)[1] == f"all rows {table['acc'][0]:.4g}"
+    assert labels(ax)[0] == "95 % confidence"
+    assert "certain bounds" in labels(sliced(max_bins=16).plot("auc"))
+    with pytest.raises(TypeError, match="no such column"):
+        slices.compute().plot(metric="acx")
+
+
+def test_differences_are_drawn_metric_by_metric():
+    suite = sm.MetricSet({"acc": sm.Accuracy(threshold=0.5), "auc": sm.ROCAUC()})
+    duel = sm.Comparison(suite, {"a": "one", "b": "two"})
+    found = duel.update(y_true=Y, one=S, two=np.clip(S + 0.2 * RNG.normal(size=N), 0, 1)).compute()
+    ax = found["auc"].plot()
+    assert ax.lines[0].get_xdata().tolist() == [found["auc"][0].difference]
+    assert labels(ax) == ["95 % confidence", "no difference"]
+    assert len(found.plot().child_axes) == 2
+
+
+def test_series_has_its_band_and_the_coverage_beneath():
+    live = sm.Live(sm.MetricSet({"auc": sm.ROCAUC(max_bins=16)}))
+    times = 1_700_000_000 + np.sort(RNG.integers(0, 3600, N))
+    series = live.observe(time=times, y_true=Y, y_score=S).series("10min", every="5min")
+    ax = series.plot()
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), series["auc"])
+    assert labels(ax) == ["certain bounds", "auc"]
+    assert ax.child_axes[0].get_ylabel() == "labels\nknown (%)"
+    assert series.to_dict()["time"][0].endswith("Z")
+
+
+EMPTY = {
+    "no rows": (sm.ROCCurve(), "no rows were seen"),
+    "one class": (sm.ROCCurve().update([1, 1], [0.2, 0.3]), "there are no negatives"),
+    "no positives": (sm.PrecisionRecallCurve().update([0], [0.2]), "there are no positives"),
+    "precision": (sm.PrecisionRecallCurve(), "no rows were seen"),
+    "calibration": (sm.CalibrationCurve(), "no rows were seen"),
+    "matrix": (sm.ConfusionMatrix(), "no rows were seen"),
+    "report": (sm.ClassificationReport(), "no rows were seen"),
+    "classes": (sm.Recall(average=None), "no value is defined"),
+    "queries": (sm.NDCG(k=3), "there are no queries"),
+    "quantiles": (sm.MedianAbsoluteError(), "no rows were seen"),
+    "values": (sm.Quantile(q=0.5), "no rows were seen"),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_empty_frame_says_why(name):
+    metric, why = EMPTY[name]
+    ax = metric.plot()
+    assert why in "\n".join(texts(ax))
+
+
+def test_number_has_no_picture():
+    with pytest.raises(TypeError, match="float has no picture"):
+        sm.Accuracy().update([0, 1], [0, 1]).plot()
+
+
+def test_million_cells_draw_at_once_and_small():
+    scores = RNG.random(1_000_000)
+    y = RNG.random(1_000_000) < scores
+    curve = sm.ROCCurve(max_bins=1 << 21).update(y.astype(int), scores).compute()
+    assert len(curve.fpr) > 990_000
+    ax = curve.plot()
+    text = svg(ax)
+    assert len(text) <= 20_000
+    x, y = ax.lines[0].get_data()
+    above = np.abs(np.interp(curve.fpr, x, y) - curve.tpr)
+    beside = np.abs(np.interp(curve.tpr, y, x) - curve.fpr)
+    assert np.minimum(above, beside).max() < 0.002  # a pixel
+
+
+def test_names_are_text_in_svg():
+    text = svg(sm.ConfusionMatrix().update(CLASSES[C], CLASSES[C]).plot())
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
