@@ -61,7 +61,7 @@ def test_axes_that_are_given_are_drawn_on():
 def held(patch, x, y):
     """Tell which points a patch holds, its edge included."""
     path, points = patch.get_path(), np.column_stack([x, y])
-    nearby = [points + (dx, dy) for dx in (-1e-6, 0.0, 1e-6) for dy in (-1e-6, 0.0, 1e-6)]
+    nearby = [points + np.array([dx, dy]) for dx in (-1e-6, 0.0, 1e-6) for dy in (-1e-6, 0.0, 1e-6)]
     edges = [path.contains_points(points, radius=radius) for radius in (-1e-6, 1e-6)]
     return np.any([*edges, *(path.contains_points(each) for each in nearby)], axis=0)
 

@@ -85,6 +85,11 @@ class ROCAUC(ClassScoreMetric):
 
     _curve = staticmethod(roc_points)
 
+    def _shape(self, scores: Any, *_: Any) -> Any:
+        if self.multi_class == "ovo":
+            raise TypeError("ROCAUC of pairs of classes has no picture: multi_class='ovr' has one")
+        return super()._shape(scores)
+
     def read(self, stairs: Staircase) -> float:
         """Return the area with cells as ties."""
         return self.certain(stairs)[1]
