@@ -90,6 +90,9 @@ from streammetrics.metrics.regression.relative import *  # noqa: F403
 from streammetrics.metrics.scores import areas as scores_areas
 from streammetrics.metrics.scores import calibration as scores_calibration
 from streammetrics.metrics.scores import curves as scores_curves
+from streammetrics.metrics.scores import decisions as scores_decisions
+from streammetrics.metrics.scores import errors as scores_errors
+from streammetrics.metrics.scores import gains as scores_gains
 from streammetrics.metrics.scores import losses as scores_losses
 from streammetrics.metrics.scores import reliability as scores_reliability
 from streammetrics.metrics.scores import shares as scores_shares
@@ -97,6 +100,9 @@ from streammetrics.metrics.scores import thresholds as scores_thresholds
 from streammetrics.metrics.scores.areas import *  # noqa: F403
 from streammetrics.metrics.scores.calibration import *  # noqa: F403
 from streammetrics.metrics.scores.curves import *  # noqa: F403
+from streammetrics.metrics.scores.decisions import *  # noqa: F403
+from streammetrics.metrics.scores.errors import *  # noqa: F403
+from streammetrics.metrics.scores.gains import *  # noqa: F403
 from streammetrics.metrics.scores.losses import *  # noqa: F403
 from streammetrics.metrics.scores.reliability import *  # noqa: F403
 from streammetrics.metrics.scores.shares import *  # noqa: F403
@@ -154,6 +160,9 @@ _MODULES = (
     scores_areas,
     scores_calibration,
     scores_curves,
+    scores_decisions,
+    scores_errors,
+    scores_gains,
     scores_losses,
     scores_reliability,
     scores_shares,

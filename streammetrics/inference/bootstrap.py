@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.metrics.scores.view import Corners
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from streammetrics.inference.areas import Ladder
@@ -38,14 +42,31 @@ class _Side(NamedTuple):
 
 def best_errors(metric: Any, cells: Ladder) -> float:
     """Return the standard error of the best value over thresholds."""
-    p, n = (_grouped(side, cells) for side in (cells.p, cells.n))
-    rows = drawn(np.concatenate([p, n]).astype(np.int64))
     values = []
-    for row in rows:
-        tp, fp = (np.cumsum(side[::-1]) for side in np.split(row, 2))
+    for p, n in _redrawn(cells):
+        tp, fp = np.cumsum(p[::-1]), np.cumsum(n[::-1])
         if not metric._undefined(_Side(tp[-1], fp[-1])):
             values.append(_best(metric, tp, fp))
     return float(np.std(values)) if values else 0.0
+
+
+def point_errors(metric: Any, cells: Ladder) -> float:
+    """Return the standard error of a value that is read from a point of a curve."""
+    values = []
+    for p, n in _redrawn(cells):
+        if p.any() and n.any():
+            tp, fp = (np.append(np.cumsum(side[::-1])[::-1], 0) for side in (p, n))
+            places, tied = np.arange(p.size, dtype=np.float64), np.ones(p.size, np.bool_)
+            values.append(metric._found(Corners(places, places, tied, tp, fp))[1])
+    return float(np.std(values)) if values else 0.0
+
+
+def _redrawn(cells: Ladder) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield redraws of the positives and the negatives in ascending cells."""
+    p, n = (_grouped(side, cells) for side in (cells.p, cells.n))
+    for row in drawn(np.concatenate([p, n]).astype(np.int64)):
+        positives, negatives = np.split(row, 2)
+        yield positives, negatives
 
 
 def _best(metric: Any, tp: NDArray[np.int64], fp: NDArray[np.int64]) -> float:

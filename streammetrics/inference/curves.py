@@ -17,7 +17,7 @@ from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import share_limits
 from streammetrics.inference.scores import ladders
-from streammetrics.metrics.scores import calibration, curves, reliability
+from streammetrics.metrics.scores import calibration, curves, errors, gains, reliability
 from streammetrics.metrics.scores.base import one_or_all
 
 if TYPE_CHECKING:
@@ -57,6 +57,33 @@ def of_roc(metric: Any, asked: Asked, scores: Any) -> ConfidenceInterval:
         for side in (*fpr, *tpr):
             side[:1] *= 0
         return [type(points)(f, t, points.thresholds) for f, t in zip(fpr, tpr, strict=True)]
+
+    return _pointwise(metric, asked, scores, sides)
+
+
+@confidence_of.register(errors.DETCurve)
+def of_errors(metric: Any, asked: Asked, scores: Any) -> ConfidenceInterval:
+    """Both rates of errors at each threshold."""
+
+    def sides(cells: Ladder, points: Any, tail: float) -> Any:
+        fpr, fnr = (
+            _shares(points.fpr, cells.negatives, tail),
+            _shares(points.fnr, cells.positives, tail),
+        )
+        return [type(points)(f, m, points.thresholds) for f, m in zip(fpr, fnr, strict=True)]
+
+    return _pointwise(metric, asked, scores, sides)
+
+
+@confidence_of.register(gains.CumulativeGains)
+def of_gains(metric: Any, asked: Asked, scores: Any) -> ConfidenceInterval:
+    """The share of the positives at each depth, the depth being given; it is 0 of no rows."""
+
+    def sides(cells: Ladder, points: Any, tail: float) -> Any:
+        gain = _shares(points.gain, cells.positives, tail)
+        for side in gain:
+            side[:1] *= 0
+        return [type(points)(points.depth, side, points.thresholds) for side in gain]
 
     return _pointwise(metric, asked, scores, sides)
 

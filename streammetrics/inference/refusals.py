@@ -10,7 +10,7 @@ from streammetrics.metrics.clustering import dispersion, distances, pairs
 from streammetrics.metrics.drift import bins
 from streammetrics.metrics.drift import distances as of_samples
 from streammetrics.metrics.regression import moments, quantiles
-from streammetrics.metrics.scores import calibration, reliability, shares
+from streammetrics.metrics.scores import calibration, decisions, gains, reliability, shares
 
 if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
@@ -59,6 +59,16 @@ REFUSALS: dict[type[Metric], str] = {
     ),
     shares.D2LogLoss: _BASELINE.format("LogLoss"),
     shares.D2Brier: _BASELINE.format("BrierScore"),
+    decisions.ConfusionAtThresholds: _GROWS.format("ROCCurve, of rates,"),
+    decisions.BestThreshold: (
+        "where a value is best varies unlike any mean, and the value there is best of these rows "
+        "only; the same metric at that threshold, on other rows, has one"
+    ),
+    gains.LiftCurve: (
+        "its points are quotients of shares of the same rows; CumulativeGains has limits for each "
+        "point, and TopDecileLift at one depth"
+    ),
+    shares.NormalizedEntropy: _BASELINE.format("LogLoss"),
     dispersion.CalinskiHarabasz: _POINTS,
     dispersion.DaviesBouldin: _POINTS,
     distances.Silhouette: _POINTS,

@@ -22,10 +22,10 @@ from streammetrics.inference.areas import (
     precision_influences,
     roc_influences,
 )
-from streammetrics.inference.bootstrap import best_errors
+from streammetrics.inference.bootstrap import best_errors, point_errors
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import clopper_pearson, limits
-from streammetrics.metrics.scores import areas, thresholds
+from streammetrics.metrics.scores import areas, errors, gains, thresholds
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.versus import VersusHistogram
 
@@ -89,6 +89,15 @@ def _threshold(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  
     return best_errors(metric, cells), "bootstrap of the cells"
 
 
+def _point(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
+    return point_errors(metric, cells), "bootstrap of the cells"
+
+
+def _gini(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
+    error, method = _roc(areas.ROCAUC(), cells, (value + 1) / 2)
+    return 2 * error, method
+
+
 _ERRORS: dict[type, Callable[[Any, Ladder, float], tuple[float, str]]] = {
     areas.ROCAUC: _roc,
     areas.AveragePrecision: _precision,
@@ -97,7 +106,14 @@ _ERRORS: dict[type, Callable[[Any, Ladder, float], tuple[float, str]]] = {
     thresholds.PrecisionAtRecall: _threshold,
     thresholds.RecallAtPrecision: _threshold,
     thresholds.SensitivityAtSpecificity: _threshold,
+    thresholds.SpecificityAtSensitivity: _threshold,
+    errors.EqualErrorRate: _point,
+    gains.Gini: _gini,
+    gains.TopDecileLift: _point,
 }
+_OF_BOTH = (
+    areas.ROCAUC, errors.EqualErrorRate, gains.Gini, thresholds.KolmogorovSmirnov
+)  # fmt: skip
 
 
 def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> ConfidenceInterval:
@@ -114,14 +130,14 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
         values.append(value)
         errors.append(error)
         methods.append(method)
-        of_both = isinstance(metric, areas.ROCAUC | thresholds.KolmogorovSmirnov)
+        of_both = isinstance(metric, _OF_BOTH)
         smallest.append(min(cells.positives, cells.negatives) if of_both else cells.positives)
     classes = tuple(stairs for stairs, _ in found)
     low_side, high_side = map(list, zip(*spans, strict=True))
     least: Any = metric._averaged(classes, low_side)[0]
     most: Any = metric._averaged(classes, high_side)[0]
     method = next(filter(None, methods), "no rows of a class")
-    ends = (_least(metric), 1.0)
+    ends = (_least(metric), metric._ends[1])
     if len(values) == 1 or metric.average is None:
         sides = [np.atleast_1d(np.asarray(side, np.float64)) for side in (least, most)]
         pairs = [
@@ -174,7 +190,8 @@ def _least(metric: Any) -> float:
     """Return the least value that there can be."""
     if isinstance(metric, areas.ROCAUC) and (rate := _rate(metric)) < 1:
         return 0.5 * (1 - rate / (2 - rate))  # standardised, an area of 0 is not 0
-    return 0.0
+    least: float = metric._ends[0]
+    return least
 
 
 def _error_of_mean(metric: Any, scores: Any, values: Any, errors: Any) -> float:

@@ -100,6 +100,13 @@ def g_mean(y_true, y_pred, sample_weight=None):
     return scipy.stats.gmean(recalls)
 
 
+COSTS = ((0.0, 1.0, 4.5), (2.0, -1.0, 3.0), (0.25, 7.0, 0.0))
+
+
+def mean_cost(y_true, y_pred, sample_weight=None):
+    return np.average(np.array(COSTS)[y_true, y_pred], weights=sample_weight)
+
+
 def likelihood_ratio(place):
     """Return the reference of one of both likelihood ratios."""
 
@@ -243,6 +250,7 @@ ORACLES = [
     ),
     Oracle(sm.PositiveLikelihoodRatio(), two_classes, likelihood_ratio(0)),
     Oracle(sm.NegativeLikelihoodRatio(), two_classes, likelihood_ratio(1)),
+    Oracle(sm.ExpectedCost(cost=COSTS), three_weighted, mean_cost),
     Oracle(sm.GMean(), three_weighted, g_mean),
     Oracle(sm.GMean(), two_classes, g_mean),
     Oracle(sm.ZeroOneLoss(), three_weighted, of(sk.zero_one_loss)),

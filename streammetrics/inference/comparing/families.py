@@ -22,6 +22,9 @@ from streammetrics.metrics.regression.quantiles import MaxError
 from streammetrics.metrics.scores.areas import ROCAUC, AveragePrecision
 from streammetrics.metrics.scores.calibration import CalibrationCurve
 from streammetrics.metrics.scores.curves import PrecisionRecallCurve, ROCCurve
+from streammetrics.metrics.scores.decisions import BestThreshold, ConfusionAtThresholds
+from streammetrics.metrics.scores.errors import DETCurve
+from streammetrics.metrics.scores.gains import CumulativeGains, LiftCurve
 from streammetrics.metrics.scores.losses import BrierScore, LogLoss
 from streammetrics.statistics.joint.schema import OF_MODELS
 
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
 _SEVERAL = (
     ConfusionMatrix, ClassificationReport, PairConfusionMatrix, ROCCurve, PrecisionRecallCurve,
-    CalibrationCurve,
+    CalibrationCurve, ConfusionAtThresholds, BestThreshold, CumulativeGains, LiftCurve, DETCurve,
 )  # fmt: skip
 _NOT_MEANS = (Count, Sum, Minimum, Maximum, MaxError)
 _MEANS = (MeanLoss, RootMeanLoss, MeanError, LogLoss, BrierScore, TopKAccuracy, Mean)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import numpy as np
 
 from streammetrics.core.columns.labels import one_kind
+from streammetrics.core.configured import require
 from streammetrics.core.constraints import AtLeast, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.classification.base import ContingencyMetric
@@ -20,6 +21,7 @@ __all__ = [
     "Accuracy",
     "BalancedAccuracy",
     "CohenKappa",
+    "ExpectedCost",
     "GMean",
     "MatthewsCorrcoef",
     "TopKAccuracy",
@@ -131,6 +133,51 @@ class GMean(ContingencyMetric[float]):
         if recalls.size == 2:
             return math.sqrt(recalls.prod())
         return float(np.exp(np.log(recalls).mean())) if recalls.all() else 0.0
+
+
+class ExpectedCost(ContingencyMetric[float]):
+    """Mean of what rows cost, Σ C[i, j] cost[i, j] / n.
+
+    The other parameters are those of every metric of labels, see `ContingencyMetric`.
+
+    Args:
+        cost: What a row of class i (row) costs that is predicted to be of class j (column), in
+            the order of `labels`; without them the classes are 0 to K - 1, and with a threshold
+            the negative one comes first.
+
+    Raises:
+        ValueError: `cost` is not a square of finite numbers, or not of as many classes.
+
+    Reference: Elkan (2001), "The Foundations of Cost-Sensitive Learning".
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.ExpectedCost(cost=((0, 1), (5, 0))).update([0, 1, 1, 0], [1, 1, 0, 0]).compute()
+        1.5
+    """
+
+    higher_is_better = False
+
+    cost: tuple[tuple[float, ...], ...]
+
+    def check_parameters(self) -> None:
+        """Check that there is a cost for every pair of classes, and name those."""
+        costs = np.array([len(row) if isinstance(row, tuple) else -1 for row in self.cost])
+        square = costs.size > 0 and bool((costs == costs.size).all())
+        numbers = square and all(
+            isinstance(x, int | float) and math.isfinite(x) for row in self.cost for x in row
+        )
+        require(self, "cost", numbers, "a square of finite numbers")
+        if self.labels is None and self.threshold is None:
+            self.labels = tuple(range(len(self.cost)))
+        size = 2 if self.labels is None else len(self.labels)
+        require(self, "cost", len(self.cost) == size, f"a square of {size} classes")
+        super().check_parameters()
+
+    def read(self, table: Confusion) -> float:
+        """Return the mean cost."""
+        costs = np.array(self.cost, np.float64)[table.rows, table.columns]
+        return math.fsum(costs * (table.amount / table.total))
 
 
 class MatthewsCorrcoef(ContingencyMetric[float]):

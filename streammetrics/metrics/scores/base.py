@@ -165,8 +165,13 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         if stairs.exact:
             value = self.read(stairs)
             return value, value
-        low, high = outward(*self.certain(stairs))
+        low, high = outward(*self.certain(stairs), self._ends)
         return float(low), float(high)
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """Between what values lie."""
+        return 0.0, 1.0
 
     def _averaged(
         self, classes: tuple[Staircase, ...], values: list[float]
@@ -191,11 +196,14 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         return value if self.zero_division is None or value == value else self.zero_division  # noqa: PLR0124 - the test for nan
 
 
-def outward(low: Any, value: Any, high: Any) -> tuple[Any, Any]:
-    """Return bounds in [0, 1] that hold whatever was rounded, and hold the value."""
+def outward(
+    low: Any, value: Any, high: Any, ends: tuple[float, float] = (0.0, 1.0)
+) -> tuple[Any, Any]:
+    """Return bounds between the ends that hold whatever was rounded, and hold the value."""
+    margin = ROUNDING * np.maximum(1.0, high)
     return (
-        np.maximum(np.minimum(low, value) - ROUNDING, 0.0),
-        np.minimum(np.maximum(high, value) + ROUNDING, 1.0),
+        np.maximum(np.minimum(low, value) - margin, ends[0]),
+        np.minimum(np.maximum(high, value) + margin, ends[1]),
     )
 
 

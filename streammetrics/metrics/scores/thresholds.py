@@ -26,6 +26,7 @@ __all__ = [
     "PrecisionAtRecall",
     "RecallAtPrecision",
     "SensitivityAtSpecificity",
+    "SpecificityAtSensitivity",
 ]
 
 
@@ -208,6 +209,52 @@ class SensitivityAtSpecificity(ClassScoreMetric):
         """Return the true positive rate where specificity suffices, else 0."""
         enough = (stairs.negatives - fp) / np.float64(stairs.negatives) >= min(self.s + margin, 1.0)
         return np.where(enough, tp / np.float64(stairs.positives), 0.0), 1.0
+
+    def _undefined(self, stairs: Staircase) -> bool:
+        """Both classes are needed."""
+        return not stairs.positives or not stairs.negatives
+
+
+class SpecificityAtSensitivity(ClassScoreMetric):
+    """Highest specificity of any threshold whose true positive rate TP / P is at least `s`.
+
+    Sensitivity is compared as the float64 quotient. ``nan`` without rows of both classes.
+
+    Args:
+        s: The sensitivity asked for, in [0, 1].
+        average: Over the classes of (n, K) scores, as in `ROCAUC`. The others: see `ScoreMetric`.
+
+    Raises:
+        ValueError: `s` is not in [0, 1].
+
+    Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+
+    Reference: the largest of ``1 - fpr[tpr >= s]`` of ``sklearn.metrics.roc_curve``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.SpecificityAtSensitivity(s=0.5)
+        >>> metric.update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
+        1.0
+    """
+
+    s: Share
+
+    def read(self, stairs: Staircase) -> float:
+        """Return the best of the thresholds at edges."""
+        return _highest(self, stairs)
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the best of the edges, with a margin below it, and of edges and corners."""
+        return _certainly_highest(self, stairs)
+
+    def _reached(
+        self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
+    ) -> tuple[NDArray[Any], float]:
+        """Return the specificity where the true positive rate suffices, else 0."""
+        enough = tp / np.float64(stairs.positives) >= min(self.s + margin, 1.0)
+        kept = (stairs.negatives - fp) / np.float64(stairs.negatives)
+        return np.where(enough, kept, 0.0), 1.0
 
     def _undefined(self, stairs: Staircase) -> bool:
         """Both classes are needed."""

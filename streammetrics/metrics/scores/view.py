@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.columns.logits import sigmoid
+from streammetrics.core.columns.logits import log_odds, sigmoid
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.statistics.sums.values import cells_at
 
@@ -97,6 +98,7 @@ class Staircase:
         self._histogram, self.logits = histogram, logits
         self.least, self.one = 1.0 if whole else 0.0, 1.0
         self._weighed: Steps | None = None
+        self._unit = 0  # of two: what a weight of one is scaled by
         negatives, positives = histogram.totals()
         blocks = histogram.cells()
         first = next(blocks, None)
@@ -105,7 +107,7 @@ class Staircase:
         self._only = [first] if first is not None and next(blocks, None) is None else None
         integers = first is None or first.counts.dtype == np.int64
         if not integers or positives * negatives > _COUNTABLE:
-            self._weighed = _weighed(histogram)
+            self._weighed, self._unit = _weighed(histogram)
             total, positives = positives, float(self._weighed.tp[0])
             negatives = float(self._weighed.fp[0])
             self.least, self.one = 0.0, positives / total if total else 1.0
@@ -130,6 +132,18 @@ class Staircase:
     def counted(self) -> bool:
         """Whether the amounts are integers, so that sums and comparisons of them are exact."""
         return self._weighed is None
+
+    def unscaled(self, amount: Any) -> Floats:
+        """Return amounts as floats of what rows weigh, infinite where that is too large."""
+        with np.errstate(over="ignore"):
+            floats: Floats = np.ldexp(np.asarray(amount, np.float64), self._unit)
+        return floats
+
+    def cuts(self, thresholds: Floats) -> Floats:
+        """Return thresholds on the scale that the scores are kept on."""
+        if not self.logits:
+            return thresholds
+        return np.array([log_odds(x) if 0 <= x <= 1 else x * math.inf for x in thresholds.tolist()])
 
     def mirrored(self) -> Staircase:
         """Return the same rows with the classes exchanged, and the scores turned upside down."""
@@ -172,14 +186,17 @@ class _Mirror(Staircase):
             yield Steps(low, high, single, p, n, below_p[::-1], below_n[::-1])
 
 
-def _weighed(histogram: DyadicHistogram) -> Steps:
+def _weighed(histogram: DyadicHistogram) -> tuple[Steps, int]:
     """Return all cells with float64 amounts, scaled so that the heaviest weighs about 2**300.
+
+    And the power of two that they are to be multiplied by, to be what they were.
 
     Products of three sums are then far from both ends of float64, also where the other class
     weighs 2**-1200 of it; classes farther apart are refused.
     """
     low, high, single, counts = map(np.concatenate, zip(*_transposed(histogram), strict=True))
-    scaled = np.ldexp(counts, 300 - np.frexp(counts.max())[1])
+    exponent = 300 - int(np.frexp(counts.max())[1])
+    scaled = np.ldexp(counts, exponent)
     weighs = [total > 0 for total in histogram.totals()]
     if ((scaled.sum(axis=0) < 2.0**-900) & weighs).any():
         raise StreamMetricsError(
@@ -187,7 +204,8 @@ def _weighed(histogram: DyadicHistogram) -> Steps:
         )
     negatives, positives = scaled.T
     p, n = np.ascontiguousarray(positives), np.ascontiguousarray(negatives)
-    return Steps(low, high, single, p, n, _sums_above(p), _sums_above(n))
+    steps = Steps(low, high, single, p, n, _sums_above(p), _sums_above(n))
+    return steps, histogram.unit - exponent
 
 
 def _transposed(histogram: DyadicHistogram) -> Iterator[tuple[NDArray[Any], ...]]:
@@ -214,3 +232,25 @@ def staircases(scores: ScoreHistogram) -> tuple[Staircase, ...]:
     classes = scores.classes()
     logits = scores.from_logits and len(classes) == 1  # (n, K) scores are probabilities by then
     return tuple(Staircase(histogram, scores.whole, logits) for histogram in classes)
+
+
+class Corners(NamedTuple):
+    """All cells (m,) in ascending order, and what is called positive from each of them on.
+
+    `tp` and `fp` (m + 1,) are what the lower edge of a cell as a threshold passes, and at last
+    nothing: within a cell a threshold passes between that and what the next edge does.
+    """
+
+    low: Floats
+    high: Floats
+    single: NDArray[np.bool_]
+    tp: NDArray[Any]
+    fp: NDArray[Any]
+
+
+def corners(stairs: Staircase) -> Corners:
+    """Return all cells of a staircase at once."""
+    parts = [(s.low, s.high, s.single, s.tp, s.fp) for s in stairs.steps()]
+    empty = np.zeros(0), np.zeros(0), np.zeros(0, np.bool_), np.zeros(0, int), np.zeros(0, int)
+    low, high, single, tp, fp = map(np.concatenate, zip(*(parts or [empty]), strict=True))
+    return Corners(low, high, single, np.append(tp, 0), np.append(fp, 0))

@@ -1,0 +1,269 @@
+"""What deciding at a threshold gives, at all or at some of them, and the best one."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.configured import require
+from streammetrics.core.constraints import AtLeast
+from streammetrics.core.results.curves import Curves, Points
+from streammetrics.core.results.table import Table
+from streammetrics.core.results.values import Interval
+from streammetrics.metrics.scores.base import ROUNDING, ScoreMetric, one_or_all
+from streammetrics.metrics.scores.view import corners, staircases
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streammetrics.core.types import Floats
+    from streammetrics.metrics.scores.view import Corners, Staircase
+    from streammetrics.statistics.scores.histogram import ScoreHistogram
+
+__all__ = ["BestThreshold", "ConfusionAtThresholds"]
+
+
+class _Counts(NamedTuple):
+    tn: Floats
+    fp: Floats
+    fn: Floats
+    tp: Floats
+    thresholds: Floats
+
+
+class ConfusionPoints(Points, _Counts):
+    """Rows (m,) in each cell of the two-by-two table of every threshold, from the highest down."""
+
+    __slots__ = ()
+
+
+class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
+    """True and false negatives and positives where the score is at least each threshold.
+
+    Of all distinct scores, from the highest down; past `max_bins` of them one for every cell, at
+    its lower edge. Each is exact in either case: `exact` says whether none is left out. Of given
+    thresholds `compute()` counts as positive what certainly is, and `bounds()` holds for any
+    scores that the rows of a cell may have. (n, K) scores give a tuple, one for each class.
+
+    Args:
+        thresholds: The thresholds, in the order in which they are to be listed; ``None``: all.
+            With `from_logits` they are probabilities. The others: see `ScoreMetric`.
+
+    Memory and cost: that of `ScoreHistogram`; the result takes 40 bytes a threshold.
+
+    Reference: ``sklearn.metrics.confusion_matrix_at_thresholds``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> table = sm.ConfusionAtThresholds(thresholds=[0.35, 0.5])
+        >>> table.update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute().to_frame("polars").rows()
+        [(1.0, 1.0, 0.0, 2.0, 0.35), (2.0, 0.0, 1.0, 1.0, 0.5)]
+    """
+
+    thresholds: tuple[float, ...] | None = None
+
+    def check_parameters(self) -> None:
+        """Check that thresholds are numbers."""
+        super().check_parameters()
+        known = [] if self.thresholds is None else self.thresholds
+        require(
+            self,
+            "thresholds",
+            all(isinstance(x, int | float) and not math.isnan(x) for x in known),
+            "a sequence of numbers",
+        )
+
+    def readout(self, scores: ScoreHistogram) -> ConfusionPoints | Curves:
+        """Return the table, or one for each class."""
+        return self.interval(scores).low
+
+    def interval(self, scores: ScoreHistogram, *_: Any) -> Interval[ConfusionPoints | Curves]:
+        """Return the table of what is certainly positive, and of all that may be."""
+        sides = [self._sides(stairs) for stairs in staircases(scores)]
+        low, high = zip(*sides, strict=True)
+        return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
+
+    def is_exact(self, scores: ScoreHistogram, *_: Any) -> bool:
+        """Whether no threshold is left out, and none is within a cell of several scores."""
+        if self.thresholds is None:
+            return scores.exact
+        places = (self._places(stairs, corners(stairs)) for stairs in staircases(scores))
+        return all((certain == possible).all() for certain, possible in places)
+
+    def _sides(self, stairs: Staircase) -> tuple[ConfusionPoints, ConfusionPoints]:
+        known = corners(stairs)
+        if self.thresholds is None:
+            down = np.arange(known.low.size)[::-1]
+            points = _points(stairs, known, down, stairs.probabilities(known.low[down]))
+            return points, points
+        cuts = np.array(self.thresholds, np.float64)
+        low, high = (_points(stairs, known, places, cuts) for places in self._places(stairs, known))
+        return low, high
+
+    def _places(self, stairs: Staircase, known: Corners) -> tuple[Any, Any]:
+        """Return from which cells on scores certainly, and from which on they may, reach cuts."""
+        cuts = stairs.cuts(np.array(self.thresholds, np.float64))
+        return np.searchsorted(known.low, cuts), np.searchsorted(known.high, cuts)
+
+
+def _points(stairs: Staircase, known: Corners, places: Any, cuts: Floats) -> ConfusionPoints:
+    tp, fp = known.tp[places], known.fp[places]
+    counts = (stairs.negatives - fp, fp, stairs.positives - tp, tp)
+    tn, fp, fn, tp = map(stairs.unscaled, counts)
+    return ConfusionPoints(tn, fp, fn, tp, cuts)
+
+
+class _Best(NamedTuple):
+    threshold: float
+    value: float
+
+
+class BestPoint(Points, _Best):
+    """The threshold at which a value is best, and that value."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return both numbers."""
+        return self._asdict()
+
+    def _table(self) -> Table:
+        return Table({}, {name: np.array([value]) for name, value in self._asdict().items()})
+
+    __repr__ = _Best.__repr__
+
+
+class BestThreshold(ScoreMetric[BestPoint | Curves]):
+    """The threshold at which a metric of counts is best, and its value there.
+
+    Thresholds are the scores seen and, above all of them, infinity; of those that are equally
+    good, the highest. Past `max_bins` distinct scores they are the lower edges of cells: then
+    `bounds()` has between what the best value certainly is, as a threshold within a cell passes
+    at best all its positives and no negative, and between what its threshold. ``nan`` of no rows.
+
+    Args:
+        for_: ``"f1"``, ``"fbeta"``, ``"jaccard"``, ``"accuracy"``, ``"balanced_accuracy"``,
+            ``"informedness"`` (Youden's J), ``"g_mean"``, ``"matthews_corrcoef"`` or
+            ``"cohen_kappa"``; or a matrix of what rows of true class i cost that are called j,
+            ``((tn, fp), (fn, tp))``, for the least mean cost.
+        beta: That of ``"fbeta"``. The others: see `ScoreMetric`.
+
+    Raises:
+        ValueError: `for_` is none of these, or what is right costs more than what is wrong.
+
+    Memory and cost: that of `ScoreHistogram`; reading takes some 50 ns a cell.
+
+    Reference: the best of ``sklearn.metrics.confusion_matrix_at_thresholds``, as
+    ``sklearn.model_selection.TunedThresholdClassifierCV`` looks for it.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.BestThreshold(for_="f1").update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
+        BestPoint(threshold=0.35, value=0.8)
+        >>> costs = ((0, 1), (5, 0))
+        >>> sm.BestThreshold(for_=costs).update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
+        BestPoint(threshold=0.35, value=0.25)
+    """
+
+    for_: Any = "f1"
+    beta: Annotated[float, AtLeast(0)] = 1.0
+
+    def check_parameters(self) -> None:
+        """Check that there is such a metric, or a matrix in which errors cost."""
+        super().check_parameters()
+        if isinstance(self.for_, str):
+            known = ", ".join(map(repr, _VALUES))
+            require(self, "for_", self.for_ in _VALUES, f"a matrix of costs or one of {known}")
+            return
+        costs = np.array(self.for_ if isinstance(self.for_, tuple) else (), object)
+        numbers = costs.shape == (2, 2) and all(isinstance(x, int | float) for x in costs.flat)
+        fits = numbers and costs[0, 0] <= costs[0, 1] and costs[1, 1] <= costs[1, 0]
+        words = "a metric's name, or costs ((tn, fp), (fn, tp)) with fp >= tn and fn >= tp"
+        fits = fits and all(map(math.isfinite, costs.flat))
+        require(self, "for_", bool(fits), words)
+
+    def readout(self, scores: ScoreHistogram) -> BestPoint | Curves:
+        """Return the best of the thresholds at edges, or that of each class."""
+        return one_or_all([self._best(stairs)[1] for stairs in staircases(scores)], self.labels)
+
+    def interval(self, scores: ScoreHistogram, *_: Any) -> Interval[BestPoint | Curves]:
+        """Return between what the best value and its threshold certainly are."""
+        sides = [self._best(stairs) for stairs in staircases(scores)]
+        low, _, high = zip(*sides, strict=True)
+        return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
+
+    def _best(self, stairs: Staircase) -> tuple[BestPoint, BestPoint, BestPoint]:
+        """Return lower bounds, the best of the edges, and upper bounds."""
+        known = corners(stairs)
+        values = self._values(stairs, known.tp, known.fp)
+        if not stairs.rows or np.isnan(values).all():
+            return (BestPoint(math.nan, math.nan),) * 3
+        sign = 1.0 if isinstance(self.for_, str) else -1.0  # costs are negative values
+        best = float(np.nanmax(values))
+        at = int(np.flatnonzero(values == best)[-1])
+        edges = np.append(stairs.probabilities(known.low), math.inf)
+        value = BestPoint(float(edges[at]), sign * best + 0.0)
+        if stairs.exact:
+            return value, value, value
+        # Below chance a value may be larger within a cell than in its corner, but not above 0.
+        most = self._values(stairs, known.tp[:-1], known.fp[1:])
+        most = np.where(known.single, values[:-1], most)
+        if isinstance(self.for_, str):
+            most = np.where(known.single, most, np.fmax(most, 0.0))
+        margin = ROUNDING * max(abs(best), 1.0)
+        near = np.flatnonzero(np.append(most, values[-1]) >= best - margin)
+        highs = np.append(stairs.probabilities(known.high), math.inf)
+        certain = best if stairs.counted else best - margin
+        ends = sorted((sign * certain, sign * (max(best, float(np.nanmax(most))) + margin)))
+        return (
+            BestPoint(float(edges[near].min()), ends[0]),
+            value,
+            BestPoint(float(highs[near].max()), ends[1]),
+        )
+
+    def _values(self, stairs: Staircase, tp: Any, fp: Any) -> Floats:
+        """Return the value, larger being better, of thresholds with such counts."""
+        tp, fp = np.asarray(tp, np.float64), np.asarray(fp, np.float64)
+        fn, tn = stairs.positives - tp, stairs.negatives - fp
+        with np.errstate(all="ignore"):
+            if isinstance(self.for_, str):
+                return _VALUES[self.for_](tp, fp, fn, tn, self.beta)
+            (right_n, wrong_n), (wrong_p, right_p) = self.for_
+            lost: Floats = right_n * tn + wrong_n * fp + wrong_p * fn + right_p * tp
+            return -lost / (stairs.positives + stairs.negatives)
+
+
+def _fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats, beta: float) -> Floats:  # noqa: ARG001 - as others
+    square = beta**2
+    return (1 + square) * tp / ((1 + square) * tp + square * fn + fp)
+
+
+def _rates(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> tuple[Floats, Floats]:
+    return tp / (tp + fn), tn / (tn + fp)
+
+
+def _correlation(tp: Floats, fp: Floats, fn: Floats, tn: Floats, _: float) -> Floats:
+    (found, kept), (right, rest) = _rates(tp, fp, fn, tn), (tp / (tp + fp), tn / (tn + fn))
+    both = (found + kept - 1) * (right + rest - 1)  # of one sign, that of the first
+    return np.copysign(np.sqrt(np.maximum(both, 0.0)), found + kept - 1)
+
+
+def _kappa(tp: Floats, fp: Floats, fn: Floats, tn: Floats, _: float) -> Floats:
+    n = tp + fp + fn + tn
+    chance = (tp + fp) / n * ((tp + fn) / n) + (tn + fn) / n * ((tn + fp) / n)
+    return ((tp + tn) / n - chance) / (1 - chance)
+
+
+_VALUES: dict[str, Callable[[Floats, Floats, Floats, Floats, float], Floats]] = {
+    "f1": lambda tp, fp, fn, tn, _: _fbeta(tp, fp, fn, tn, 1.0),
+    "fbeta": _fbeta,
+    "jaccard": lambda tp, fp, fn, tn, _: tp / (tp + fp + fn),  # noqa: ARG005 - as others
+    "accuracy": lambda tp, fp, fn, tn, _: (tp + tn) / (tp + fp + fn + tn),
+    "balanced_accuracy": lambda tp, fp, fn, tn, _: np.mean(_rates(tp, fp, fn, tn), axis=0),
+    "informedness": lambda tp, fp, fn, tn, _: np.sum(_rates(tp, fp, fn, tn), axis=0) - 1,
+    "g_mean": lambda tp, fp, fn, tn, _: np.sqrt(np.prod(_rates(tp, fp, fn, tn), axis=0)),
+    "matthews_corrcoef": _correlation,
+    "cohen_kappa": _kappa,
+}

@@ -1,0 +1,116 @@
+"""Both kinds of error against each other: the DET curve, and where the two rates are equal."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.results.curves import Curves, Points
+from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all
+from streammetrics.metrics.scores.view import corners, staircases
+
+if TYPE_CHECKING:
+    from streammetrics.core.types import Floats
+    from streammetrics.metrics.scores.view import Corners, Staircase
+    from streammetrics.statistics.scores.histogram import ScoreHistogram
+
+__all__ = ["DETCurve", "EqualErrorRate"]
+
+
+class _DET(NamedTuple):
+    fpr: Floats
+    fnr: Floats
+    thresholds: Floats
+
+
+class DETPoints(Points, _DET):
+    """Rates (m,) of false positives and negatives where the score is at least each threshold."""
+
+    __slots__ = ()
+
+
+class DETCurve(ScoreMetric[DETPoints | Curves]):
+    """Detection error tradeoff: FN / P over FP / N, from the lowest threshold up.
+
+    From the highest threshold that misses no positive to the lowest that has no false positive:
+    one point for every distinct score between, past `max_bins` of them one for every cell, at its
+    lower edge. Each point is exact in either case: `exact` says whether none is left out. Rates
+    are ``nan`` where there is no row of their class. (n, K) scores give a tuple of curves.
+
+    Parameters are those of `ScoreMetric`.
+
+    Memory and cost: that of `ScoreHistogram`; the curve takes 24 bytes a point.
+
+    Reference: ``sklearn.metrics.det_curve``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> curve = sm.DETCurve().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
+        >>> curve.fpr.tolist(), curve.fnr.tolist(), curve.thresholds.tolist()
+        ([0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.35, 0.4, 0.8])
+    """
+
+    def readout(self, scores: ScoreHistogram) -> DETPoints | Curves:
+        """Return the curve, or one for each class."""
+        return one_or_all([_points(stairs) for stairs in staircases(scores)], self.labels)
+
+
+def _points(stairs: Staircase) -> DETPoints:
+    known = corners(stairs)
+    cuts = np.append(stairs.probabilities(known.low), math.inf)
+    first = int(np.flatnonzero(known.tp == known.tp[0])[-1])
+    last = int(np.flatnonzero(known.fp == 0)[0])
+    shown = slice(first, max(first, last) + 1)
+    with np.errstate(invalid="ignore"):
+        fpr = known.fp[shown] / np.float64(stairs.negatives)
+        fnr = (stairs.positives - known.tp[shown]) / np.float64(stairs.positives)
+    return DETPoints(fpr, fnr, cuts[shown].copy())
+
+
+class EqualErrorRate(ClassScoreMetric):
+    """The rate of false positives where it is that of false negatives, on the ROC curve.
+
+    Between two thresholds the curve is a straight line, on which the point may lie. A cell of
+    several scores there has it, wherever the curve goes in it, between the larger of its least
+    rates and the smaller of its largest. ``nan`` without rows of both classes.
+
+    Parameters are those of `ClassScoreMetric`.
+
+    Memory and cost: that of `ScoreHistogram`; reading takes some 20 ns a cell.
+
+    Reference: ``scipy.optimize.brentq`` of ``sklearn.metrics.roc_curve``; torchmetrics' EER is
+    the mean of both rates at the threshold where they are nearest.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.EqualErrorRate().update([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9]).compute()
+        0.3333333333333333
+    """
+
+    higher_is_better = False
+
+    def read(self, stairs: Staircase) -> float:
+        """Return the rate with the rows of every cell tied."""
+        return self.certain(stairs)[1]
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the least, the tied and the largest rate."""
+        if not stairs.positives or not stairs.negatives:
+            return math.nan, math.nan, math.nan
+        return self._found(corners(stairs))
+
+    def _found(self, known: Corners) -> tuple[float, float, float]:
+        fpr = known.fp / np.float64(known.fp[0])
+        fnr = (known.tp[0] - known.tp) / np.float64(known.tp[0])
+        # From the lowest threshold up: false positives get less, false negatives more.
+        cell = int(np.flatnonzero(fpr >= fnr)[-1])
+        if cell + 1 == fpr.size:  # a threshold above all scores: no positive at all
+            return (float(fpr[cell]),) * 3
+        (most_p, least_p), (least_n, most_n) = fpr[cell : cell + 2], fnr[cell : cell + 2]
+        gap, other = most_p - least_n, most_n - least_p
+        value = float(least_n + (most_n - least_n) * (gap / (gap + other)))
+        if known.single[cell]:
+            return value, value, value
+        return float(max(least_p, least_n)), value, float(min(most_p, most_n))

@@ -1,0 +1,103 @@
+"""Thresholds: what is certain of the best one, and of the counts at given ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+
+NAMES = (
+    "f1", "fbeta", "jaccard", "accuracy", "balanced_accuracy", "informedness", "g_mean",
+    "matthews_corrcoef", "cohen_kappa", ((0.0, 1.0), (3.0, -0.5)),
+)  # fmt: skip
+
+
+def drawn(seed, weighted):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 60))
+    y_true, y_score = rng.integers(0, 2, n), rng.random(n).round(int(rng.integers(1, 4)))
+    if seed % 3 == 0:  # worse than chance
+        y_score = 1 - (0.7 * y_true + 0.3 * y_score)
+    weight = rng.integers(1, 9, n) / 4 if weighted else None
+    return {"y_true": y_true, "y_score": y_score, "sample_weight": weight}
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("name", NAMES, ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bounds_of_the_best_threshold_hold_it(name, weighted):
+    for seed in range(30):
+        rows = drawn(seed, weighted)
+        exact = sm.BestThreshold(for_=name).update(**rows)
+        threshold, value = exact.compute()
+        for max_bins in (2, 4, 7):
+            low, high = sm.BestThreshold(for_=name, max_bins=max_bins).update(**rows).bounds()
+            if math.isnan(value):
+                continue
+            assert low.value <= value <= high.value
+            assert low.threshold <= threshold <= high.threshold
+
+
+def test_a_score_at_the_best_threshold_is_called_positive():
+    rows = drawn(1, False)
+    best = sm.BestThreshold(for_="f1").update(**rows).compute()
+    assert sm.F1(threshold=best.threshold).update(**rows).compute() == best.value
+
+
+def test_calling_nothing_can_cost_least():
+    best = sm.BestThreshold(for_=((0, 100), (1, 0)))
+    assert best.update([0, 1, 0], [0.9, 0.5, 0.1]).compute() == (math.inf, 1 / 3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bounds_of_counts_at_thresholds_hold_them(weighted):
+    for seed in range(20):
+        rows, cuts = drawn(seed, weighted), (0.2, 0.55, 0.8, 0.1)
+        exact = sm.ConfusionAtThresholds(thresholds=cuts).update(**rows)
+        rough = sm.ConfusionAtThresholds(thresholds=cuts, max_bins=3).update(**rows)
+        value, (low, high) = exact.compute(), rough.bounds()
+        assert exact.exact
+        assert (np.less_equal(low.tp, value.tp) & np.less_equal(value.tp, high.tp)).all()
+        assert (np.less_equal(high.tn, value.tn) & np.less_equal(value.tn, low.tn)).all()
+        assert rough.exact == all(map(np.array_equal, low, high))
+
+
+def test_thresholds_of_logits_are_probabilities():
+    rows = {"y_true": [0, 1, 1, 0], "y_score": [-2.0, 0.0, 3.0, 0.5]}
+    table = sm.ConfusionAtThresholds(thresholds=(0.5, 0.6, 0.0), from_logits=True)
+    assert table.update(**rows).compute().tp.tolist() == [2.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"for_": "f2"}, "expected a matrix of costs or one of 'f1'"),
+        ({"for_": ((1, 0), (5, 0))}, "fp >= tn and fn >= tp"),
+        ({"for_": ((0, 1, 1), (5, 0, 1))}, "fp >= tn and fn >= tp"),
+        ({"for_": 3}, "fp >= tn and fn >= tp"),
+    ],
+)
+def test_what_no_threshold_is_best_for_is_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        sm.BestThreshold(**parameters)
+
+
+@pytest.mark.parametrize("cost", [((0, 1), (1,)), ((0, math.inf), (1, 0)), (), ((0, "a"), (1, 0))])
+def test_costs_are_a_square_of_numbers(cost):
+    with pytest.raises(ValueError, match="a square of finite numbers"):
+        sm.ExpectedCost(cost=cost)
+
+
+def test_costs_are_of_as_many_classes_as_labels():
+    with pytest.raises(ValueError, match="a square of 3 classes"):
+        sm.ExpectedCost(cost=((0, 1), (1, 0)), labels=["a", "b", "c"])
+
+
+def test_one_limit_of_an_area_and_pairs_that_are_averaged():
+    with pytest.raises(ValueError, match="None with max_fpr"):
+        sm.ROCAUC(max_fpr=0.2, min_tpr=0.5)
+    with pytest.raises(ValueError, match="an average with 'ovo'"):
+        sm.ROCAUC(multi_class="ovo", average=None)
