@@ -216,7 +216,7 @@ def filled(layout: Layout, told: Any, arrays: Mapping[str, NDArray[Any]]) -> Sta
         raise StateFormatError("metrics that read the same columns saw different rows")
     if parts:
         raise StateFormatError("there are arrays that belong to no statistic")
-    return State(feeds, statistics)
+    return _of_rows(layout, State(feeds, statistics))
 
 
 def each_filled(
@@ -236,7 +236,14 @@ def each_filled(
     if parts:
         raise StateFormatError("there are arrays that belong to no statistic")
     statistics = zip(*columns, strict=True) if columns else [()] * len(feeds)
-    return list(map(State, feeds, statistics))
+    return [_of_rows(layout, state) for state in map(State, feeds, statistics)]
+
+
+def _of_rows(layout: Layout, state: State) -> State:
+    """Return a state that was read, whose statistics know of how many rows they are."""
+    for statistic, source in zip(state.statistics, layout.sources, strict=True):
+        statistic.of_rows(state.feeds[source].n_rows)
+    return state
 
 
 def _feed(told: Any) -> Feed:

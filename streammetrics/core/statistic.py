@@ -76,6 +76,9 @@ class Statistic(Configured, ABC):
         Called for every state that is read. Subclasses override it.
         """
 
+    def of_rows(self, n: int) -> None:
+        """Take it that the state, which was read, is of so many rows."""
+
     def may_refuse(self, rows: Rows) -> bool:  # noqa: ARG002 - for those that do depend on them
         """Whether rows must be taken at once, as `update` may find that they contradict others."""
         return False

@@ -14,13 +14,17 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.core.histograms.histogram import DyadicHistogram
     from streammetrics.metrics.scores.view import Staircase
 
     Floats = NDArray[np.float64]
 
 
 class Ladder(NamedTuple):
-    """All cells of one class against the rest: how much of each in them, and how much above."""
+    """All cells of one class against the rest: how much of each in them, and how much above.
+
+    With weights w `p_square` and `n_square` are what the cells have of Σ w²; without they are rows.
+    """
 
     p: Floats
     n: Floats
@@ -28,25 +32,58 @@ class Ladder(NamedTuple):
     n_above: Floats
     positives: float
     negatives: float
+    p_square: Floats
+    n_square: Floats
 
     @classmethod
-    def of(cls, stairs: Staircase, positives: float, negatives: float) -> Ladder:
-        """Return the cells, of so many rows."""
-        steps = [(s.p, s.n, s.tp_above, s.fp_above) for s in stairs.steps()]
+    def of(
+        cls,
+        stairs: Staircase,
+        positives: float,
+        negatives: float,
+        squares: DyadicHistogram | None = None,
+    ) -> Ladder:
+        """Return the cells, of so many rows, or of that weight; `squares` are those of weights."""
+        steps = [(s.p, s.n, s.tp_above, s.fp_above, s.low) for s in stairs.steps()]
         scale = positives / stairs.positives if positives else 1.0  # of large or weighted amounts
-        columns = map(np.concatenate, zip(*steps, strict=True)) if steps else [np.zeros(0)] * 4
+        *sides, low = map(np.concatenate, zip(*steps, strict=True)) if steps else [np.zeros(0)] * 5
         p, n, p_above, n_above = (
-            column.astype(np.float64) if scale == 1 else column * scale for column in columns
+            column.astype(np.float64) if scale == 1 else column * scale for column in sides
         )
-        return cls(p, n, p_above, n_above, positives, negatives)
+        own = (p, n) if squares is None else _shared(squares, low, p, n)
+        return cls(p, n, p_above, n_above, positives, negatives, *own)
+
+    @property
+    def rows(self) -> tuple[float, float]:
+        """How many rows of weight one the positives and the negatives are worth."""
+        sides = ((self.positives, self.p_square), (self.negatives, self.n_square))
+        positives, negatives = (w * w / s.sum() if w else 0.0 for w, s in sides)
+        return float(positives), float(negatives)
 
     def mirrored(self) -> Ladder:
         """Return the cells from the other end, with the classes exchanged."""
         p_below = self.positives - self.p_above - self.p
         n_below = self.negatives - self.n_above - self.n
-        return Ladder(
-            self.n[::-1], self.p[::-1], n_below[::-1], p_below[::-1], self.negatives, self.positives
-        )
+        sides = (self.n, self.p, n_below, p_below, self.n_square, self.p_square)
+        n, p, n_below, p_below, n_square, p_square = (side[::-1] for side in sides)
+        return Ladder(n, p, n_below, p_below, self.negatives, self.positives, n_square, p_square)
+
+
+def _shared(squares: DyadicHistogram, low: Floats, p: Floats, n: Floats) -> tuple[Floats, Floats]:
+    """Return what each cell has of the squares, which are known of wider ones, by its weight."""
+    edges, sums = [], []
+    unit = 2.0**squares.unit
+    for block in squares.cells():
+        edges.append(block.low)
+        sums.append(block.counts * unit)
+    at = np.searchsorted(np.concatenate(edges), low, side="right") - 1
+    negative, positive = np.concatenate(sums, axis=1)
+    shared = []
+    for side, square in ((p, positive), (n, negative)):
+        held = np.bincount(at, side, square.size)
+        each = np.divide(square, held, out=np.zeros_like(held), where=held > 0)
+        shared.append(side * each[at])
+    return shared[0], shared[1]
 
 
 class Influences(NamedTuple):
@@ -57,7 +94,8 @@ class Influences(NamedTuple):
 
     def error(self, cells: Ladder) -> float:
         """Return the standard error."""
-        return float(np.sqrt(cells.p @ self.positive**2 + cells.n @ self.negative**2))
+        variance = cells.p_square @ self.positive**2 + cells.n_square @ self.negative**2
+        return float(np.sqrt(variance))
 
 
 def structural_components(cells: Ladder) -> tuple[Floats, Floats]:
@@ -70,10 +108,10 @@ def roc_influences(cells: Ladder, area: float) -> Influences:
     """Return those of the area under the ROC curve."""
     positives, negatives = cells.positives, cells.negatives
     beats, beaten = structural_components(cells)
-    # The variance of a mean of m components is estimated over m - 1.
+    # The variance of a mean of m components is estimated over m - 1, of rows of weight one.
     return Influences(
-        (beats - area) / np.sqrt(positives * (positives - 1)),
-        (beaten - area) / np.sqrt(negatives * (negatives - 1)),
+        (beats - area) / np.sqrt(positives**2 - cells.p_square.sum()),
+        (beaten - area) / np.sqrt(negatives**2 - cells.n_square.sum()),
     )
 
 

@@ -61,17 +61,23 @@ def point_errors(metric: Any, cells: Ladder) -> float:
     return float(np.std(values)) if values else 0.0
 
 
-def _redrawn(cells: Ladder) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield redraws of the positives and the negatives in ascending cells."""
-    p, n = (_grouped(side, cells) for side in (cells.p, cells.n))
-    for row in drawn(np.concatenate([p, n]).astype(np.int64)):
-        positives, negatives = np.split(row, 2)
+def _redrawn(cells: Ladder) -> Iterator[tuple[Any, Any]]:
+    """Yield redraws of the positives and the negatives in ascending cells.
+
+    With weights a row of a cell counts for as much as makes its sum vary as theirs does.
+    """
+    every = (cells.p, cells.n), (cells.p_square, cells.n_square)
+    weight, square = (np.concatenate([_grouped(side, cells) for side in pair]) for pair in every)
+    unit = np.divide(square, weight, out=np.ones_like(weight), where=weight > 0)
+    weighted = bool((unit != 1).any())
+    for row in drawn(np.rint(weight / unit).astype(np.int64)):
+        positives, negatives = np.split(row * unit if weighted else row, 2)
         yield positives, negatives
 
 
-def _best(metric: Any, tp: NDArray[np.int64], fp: NDArray[np.int64]) -> float:
+def _best(metric: Any, tp: NDArray[Any], fp: NDArray[Any]) -> float:
     side = _Side(tp[-1], fp[-1])
-    none = np.zeros(1, np.int64)
+    none = np.zeros(1)
     reached = [metric._reached(side, t, f, 0.0) for t, f in ((none, none), (tp, fp))]
     return float(max(values.max() / scale for values, scale in reached))
 

@@ -17,13 +17,21 @@ from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import share_limits
 from streammetrics.inference.scores import ladders
+from streammetrics.inference.tables import units_of
 from streammetrics.metrics.scores import calibration, curves, errors, gains, reliability
 from streammetrics.metrics.scores.base import one_or_all
+from streammetrics.metrics.scores.bins import bins_of_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from streammetrics.inference.areas import Ladder
+    from streammetrics.metrics.scores.view import Staircase
+
+    Floats = NDArray[np.float64]
+    Sides = tuple[Floats, Floats]  # sums of weights, and of their squares
 
 _POINTWISE = "Wilson's score of each point alone"
 
@@ -41,8 +49,33 @@ def _pointwise(
     return ConfidenceInterval(low, high, asked.level, _POINTWISE)
 
 
-def _shares(rates: Any, n: Any, tail: float) -> tuple[Any, Any]:
-    return share_limits(rates * n, (1 - rates) * n, tail)
+def _shares(rates: Any, success: Sides, failure: Sides, tail: float) -> tuple[Any, Any]:
+    """Return the limits of shares, of which the rows of both kinds and Σ w² of them are given."""
+    units = units_of(*zip(success, failure, strict=True))
+    n = success[0] + failure[0]
+    return share_limits(rates * n, (1 - rates) * n, tail, units)
+
+
+def _of_class(rates: Any, weight: float, squares: Floats, tail: float) -> tuple[Any, Any]:
+    """Return the limits of shares of a class, whose rows are all taken to weigh as they do."""
+    unit = squares.sum() / weight if weight else 1.0
+    return share_limits(rates * weight, (1 - rates) * weight, tail, (unit, unit))
+
+
+def _down(weights: Floats, squares: Floats) -> Sides:
+    """Return sums from each cell up, and at last those above all."""
+    pair = [np.append(np.cumsum(side[::-1])[::-1], 0.0) for side in (weights, squares)]
+    return pair[0], pair[1]
+
+
+def _rest(side: Sides) -> Sides:
+    """Return what is below each threshold."""
+    return side[0][0] - side[0], np.maximum(side[1][0] - side[1], 0.0)
+
+
+def _up(side: Sides) -> Sides:
+    """Return sums in the order of falling thresholds."""
+    return side[0][::-1], side[1][::-1]
 
 
 @confidence_of.register(curves.ROCCurve)
@@ -50,9 +83,10 @@ def of_roc(metric: Any, asked: Asked, scores: Any) -> ConfidenceInterval:
     """Both rates at each threshold; above all scores they are 0 for certain."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
+        false, true = _down(cells.n, cells.n_square), _down(cells.p, cells.p_square)
         fpr, tpr = (
-            _shares(points.fpr, cells.negatives, tail),
-            _shares(points.tpr, cells.positives, tail),
+            _shares(rates, _up(side), _up(_rest(side)), tail)
+            for rates, side in ((points.fpr, false), (points.tpr, true))
         )
         for side in (*fpr, *tpr):
             side[:1] *= 0
@@ -67,8 +101,8 @@ def of_errors(metric: Any, asked: Asked, scores: Any) -> ConfidenceInterval:
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
         fpr, fnr = (
-            _shares(points.fpr, cells.negatives, tail),
-            _shares(points.fnr, cells.positives, tail),
+            _of_class(points.fpr, cells.negatives, cells.n_square, tail),
+            _of_class(points.fnr, cells.positives, cells.p_square, tail),
         )
         return [type(points)(f, m, points.thresholds) for f, m in zip(fpr, fnr, strict=True)]
 
@@ -80,7 +114,7 @@ def of_gains(metric: Any, asked: Asked, scores: Any) -> ConfidenceInterval:
     """The share of the positives at each depth, the depth being given; it is 0 of no rows."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
-        gain = _shares(points.gain, cells.positives, tail)
+        gain = _of_class(points.gain, cells.positives, cells.p_square, tail)
         for side in gain:
             side[:1] *= 0
         return [type(points)(points.depth, side, points.thresholds) for side in gain]
@@ -93,9 +127,9 @@ def of_precision_recall(metric: Any, asked: Asked, scores: Any) -> ConfidenceInt
     """Precision and recall at each threshold; the last point is there by definition."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
-        called = np.append(cells.p_above + cells.p + cells.n_above + cells.n, 0.0)
-        precision = _shares(points.precision, called, tail)
-        recall = _shares(points.recall, cells.positives, tail)
+        false, true = _down(cells.n, cells.n_square), _down(cells.p, cells.p_square)
+        precision = _shares(points.precision, true, false, tail)
+        recall = _shares(points.recall, true, _rest(true), tail)
         for side in precision:
             side[-1] = 1.0
         for side in recall:
@@ -113,6 +147,8 @@ def of_fit(metric: Any, asked: Asked, scores: Any, *_: Any) -> ConfidenceInterva
     """A coefficient, by the information of its fit."""
     if asked.anytime:
         raise not_anytime(metric)
+    if scores.weighed.squares is not None:
+        raise without(metric, "the information of its fit counts rows, and these have weights")
     found = ladders(metric, asked, scores)
     fits = [metric._fit(stairs) for stairs, _ in found]
     spans = [metric._sides(stairs) for stairs, _ in found]
@@ -134,14 +170,25 @@ def of_calibration(metric: Any, asked: Asked, scores: Any, *_: Any) -> Confidenc
     """The fraction of positives in each bin, given its rows and their mean score."""
     if asked.anytime:
         raise not_anytime(metric)
-    ladders(metric, asked, scores)
+    found = [_of_bins(metric, *both) for both in ladders(metric, asked, scores)]
     sides = []
     for place, certain in enumerate(metric.interval(scores)):
         curve = [certain] if isinstance(certain, calibration.CalibrationPoints) else list(certain)
-        rows = calibration.rows_of_bins(metric, scores)
         points = [
-            type(one)(np.atleast_1d(_shares(one.prob_true, n, asked.tail)[place]), one.prob_pred)
-            for one, n in zip(curve, rows, strict=True)
+            type(one)(
+                np.atleast_1d(_shares(one.prob_true, *both, asked.tail)[place]), one.prob_pred
+            )
+            for one, both in zip(curve, found, strict=True)
         ]
         sides.append(one_or_all(points, metric.labels))
     return ConfidenceInterval(sides[0], sides[1], asked.level, _POINTWISE)
+
+
+def _of_bins(metric: Any, stairs: Staircase, cells: Ladder) -> tuple[Sides, Sides]:
+    """Return the positives and the negatives of the bins that a curve shows."""
+    at = bins_of_cells(stairs, metric.n_bins, metric.strategy)
+    every = (cells.p, cells.p_square, cells.n, cells.n_square)
+    sums = np.array([np.bincount(at, side, metric.n_bins) for side in every])
+    shown = sums[0] + sums[2] > 0
+    p, p_square, n, n_square = sums[:, shown] if shown.any() else np.zeros((4, 1))
+    return (p, p_square), (n, n_square)

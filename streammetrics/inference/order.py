@@ -11,13 +11,14 @@ from streammetrics.core.confidence import (
     ConfidenceInterval,
     confidence_of,
     not_anytime,
-    without,
 )
 from streammetrics.inference.distributions import binomial_quantile
+from streammetrics.inference.limits import clopper_pearson
+from streammetrics.inference.tables import no_squares
 from streammetrics.metrics import aggregation
 from streammetrics.metrics.regression import quantiles
 from streammetrics.metrics.regression.base import averaged
-from streammetrics.statistics.sums.values import ranked
+from streammetrics.statistics.sums.values import quantile, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,17 +61,46 @@ def _sides(
     """
     if asked.anytime:
         raise not_anytime(metric)
+    weighed = values.weighed
+    share = float(Fraction(str(q)))
     found, method = [], "order statistics of no rows"
-    for histogram in values.histograms:
-        (n,) = histogram.totals()
-        if not isinstance(n, int) or n != asked.n_rows:
-            raise without(metric, "its values have weights, and order statistics count rows")
-        share = float(Fraction(str(q)))
+    for place, histogram in enumerate(weighed.columns):
+        if weighed.squares is not None:
+            found.append(_weighted(histogram, weighed.squares[place], share, asked, least))
+            method = "Woodruff's, by the share of the weights below"
+            continue
+        n = asked.n_rows
+        if not weighed.known or histogram.totals() != (n,):
+            raise no_squares(metric)
         first = binomial_quantile(asked.tail, n, share)
         last = binomial_quantile(1 - asked.tail, n, share) + 1
         method = f"order statistics {first:,} and {last:,} of {n:,}"
         found.append((_at(histogram, first, n, least)[0], _at(histogram, last, n, least)[1]))
     return found, method
+
+
+def _weighted(
+    histogram: DyadicHistogram, squares: DyadicHistogram, q: float, asked: Asked, least: float
+) -> tuple[float, float]:
+    """Return Woodruff's (1952) limits: the quantiles at limits of the share below this one.
+
+    That share is a mean of rows below and above, and varies by Σ w² of both.
+    """
+    unit = 2.0**squares.unit
+    middle = quantile(histogram, q, "averaged_inverted_cdf").value
+    below = above = 0.0
+    for edge, _, _, (square,) in squares.cells():
+        lower = edge <= middle
+        below += float(square[lower].sum()) * unit
+        above += float(square[~lower].sum()) * unit
+    total = float(histogram.totals()[0])
+    variance = ((1 - q) ** 2 * below + q**2 * above) / total**2
+    # As many rows of weight one have a share that varies so: of these the limits are exact.
+    rows = q * (1 - q) / variance
+    first, last = clopper_pearson(q * rows, rows, asked.tail)
+    low = least if first <= 0 else quantile(histogram, first, "averaged_inverted_cdf").low
+    high = math.inf if last >= 1 else quantile(histogram, last, "averaged_inverted_cdf").high
+    return low, high
 
 
 def _at(histogram: DyadicHistogram, rank: int, n: int, least: float) -> tuple[float, float]:

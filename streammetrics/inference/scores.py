@@ -12,7 +12,6 @@ from streammetrics.core.confidence import (
     ConfidenceInterval,
     confidence_of,
     not_anytime,
-    without,
 )
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.areas import (
@@ -25,40 +24,45 @@ from streammetrics.inference.areas import (
 from streammetrics.inference.bootstrap import best_errors, point_errors
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import clopper_pearson, limits
+from streammetrics.inference.tables import no_squares
 from streammetrics.metrics.scores import areas, errors, gains, thresholds
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.versus import VersusHistogram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from streammetrics.metrics.scores.base import ClassScoreMetric
     from streammetrics.metrics.scores.view import Staircase
     from streammetrics.statistics.scores.histogram import ScoreHistogram
+
+    Floats = NDArray[np.float64]
 
 _BOYD = 30  # positives below which the influences of an average precision say too little
 
 
 def ladders(metric: Any, asked: Asked, scores: ScoreHistogram) -> list[tuple[Staircase, Ladder]]:
     """Return what each class is read from, with its cells."""
+    weighed = scores.weighed
+    classes = scores.classes()
+    squares = weighed.squares or (None,) * len(classes)
     found = []
-    for stairs, histogram in zip(staircases(scores), scores.classes(), strict=True):
+    for stairs, histogram, square in zip(staircases(scores), classes, squares, strict=True):
         negatives, positives = histogram.totals()
         counted = isinstance(negatives, int) and isinstance(positives, int)
-        if not counted or scores.amount != asked.n_rows:
-            raise without(
-                metric,
-                "its state holds sums of weights by score, and not the sums of their squares, "
-                "which say how many rows they are worth",
-            )
-        found.append((stairs, Ladder.of(stairs, positives, negatives)))
+        ones = counted and scores.amount == asked.n_rows
+        if not weighed.known or (square is None and not ones):
+            raise no_squares(metric)
+        found.append((stairs, Ladder.of(stairs, positives, negatives, square)))
     return found
 
 
 def _roc(metric: areas.ROCAUC, cells: Ladder, value: float) -> tuple[float, str]:
     rate = _rate(metric)
     if rate == 1:
-        if min(cells.positives, cells.negatives) < 2:
+        if min(cells.rows) <= 1:
             return 0.0, "DeLong"
         return roc_influences(cells, value).error(cells), "DeLong"
     side = cells if metric.min_tpr is None else cells.mirrored()
@@ -74,9 +78,10 @@ def _rate(metric: areas.ROCAUC) -> float:
 
 
 def _precision(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:
-    if cells.positives < _BOYD:
-        error = math.sqrt(max(value * (1 - value), 0.0) / cells.positives)
-        return error, f"Boyd, of {cells.positives:g} positives"
+    positives = cells.rows[0]
+    if positives < _BOYD:
+        error = math.sqrt(max(value * (1 - value), 0.0) / positives)
+        return error, f"Boyd, of {positives:g} positives"
     trapezoid = isinstance(metric, areas.PRAUC)
     return precision_influences(cells, value, trapezoid=trapezoid).error(cells), "influences"
 
@@ -131,7 +136,7 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
         errors.append(error)
         methods.append(method)
         of_both = isinstance(metric, _OF_BOTH)
-        smallest.append(min(cells.positives, cells.negatives) if of_both else cells.positives)
+        smallest.append(min(cells.rows) if of_both else cells.rows[0])
     classes = tuple(stairs for stairs, _ in found)
     low_side, high_side = map(list, zip(*spans, strict=True))
     least: Any = metric._averaged(classes, low_side)[0]
@@ -154,7 +159,8 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
                 LabelledArray(low, axes), LabelledArray(high, axes), asked.level, method
             )
         return ConfidenceInterval(low[0], high[0], asked.level, method)
-    error = _error_of_mean(metric, scores, np.array(values), np.array(errors))
+    every = [cells for _, cells in found]
+    error = _error_of_mean(metric, scores, every, np.array(values), np.array(errors))
     below, above, exact = _sides(least, most, error, min(smallest), ends, asked)
     method = f"{method}, of a mean over classes as if they varied together (at most)"
     if exact:
@@ -194,7 +200,9 @@ def _least(metric: Any) -> float:
     return least
 
 
-def _error_of_mean(metric: Any, scores: Any, values: Any, errors: Any) -> float:
+def _error_of_mean(
+    metric: Any, scores: Any, classes: Sequence[Ladder], values: Floats, errors: Floats
+) -> float:
     """Return the error of the mean of classes: at most what they have if they vary together.
 
     The rows of all classes are the same, but not kept together. Those of a class weigh as many as
@@ -204,10 +212,16 @@ def _error_of_mean(metric: Any, scores: Any, values: Any, errors: Any) -> float:
     if metric.average == "macro":
         return float(errors[known].sum() / max(known.sum(), 1))
     versus = isinstance(scores, VersusHistogram)
-    totals = [histogram.totals() for histogram in scores.classes()]
-    rows = np.array([sum(each) if versus else each[1] for each in totals], np.float64)
-    share = rows[known] / rows[known].sum()
+    sides = [(c.positives, c.p_square) for c in classes]
+    if versus:  # each row is among those of 2 (K - 1) pairs
+        sides += [(c.negatives, c.n_square) for c in classes]
+    weight = np.array([weight for weight, _ in sides])
+    squares = sum(square.sum() for _, square in sides)
+    weight, shared = (
+        (weight.reshape(2, -1).sum(axis=0), 2 * (scores.width - 1)) if versus else (weight, 1)
+    )
+    share = weight[known] / weight[known].sum()
     mean = float(share @ values[known])
-    n = scores.amount if versus else rows[known].sum()
-    drawn = math.sqrt(float(share @ (values[known] - mean) ** 2) / n)
+    spread = float(share @ (values[known] - mean) ** 2)
+    drawn = math.sqrt(spread * squares * shared) / float(weight[known].sum())
     return float(share @ errors[known]) + drawn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,17 +15,19 @@ from streammetrics.core.confidence import (
     not_anytime,
     without,
 )
+from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.influence import influence, standard_error
 from streammetrics.inference.limits import clopper_pearson, limits, share_limits
 from streammetrics.metrics.classification import overall, rates, ratios, reports
 from streammetrics.metrics.classification.base import AveragedMetric, ContingencyMetric
+from streammetrics.metrics.classification.view import Confusion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streammetrics.metrics.classification.view import Confusion
+    from streammetrics.core.errors import NoConfidenceError
     from streammetrics.statistics.tables.topk import TopKHits
 
 WILSON = "Wilson's score"
@@ -66,15 +69,46 @@ _SHARES: dict[type, Parts] = {
 
 
 def tables_of(metric: Any, asked: Asked, table: Any) -> tuple[Confusion, Confusion]:
-    """Return the table of amounts, and that of the sums of squared weights."""
+    """Return the table of amounts, and that of the sums of squared weights.
+
+    Where squares could be too large or too small, in a unit of which there are some in all.
+    """
     amounts: Confusion = metric._confusion(table)
-    if amounts.counts is None or amounts.total != asked.n_rows:
-        raise without(
-            metric,
-            "its state holds sums of weights, and not the sums of their squares, which say how "
-            "many rows they are worth",
-        )
-    return amounts, amounts
+    squares = table.squares()
+    if not isinstance(squares, ExactSum):
+        if squares is None or amounts.total != asked.n_rows:
+            raise no_squares(metric)
+        return amounts, amounts
+    if asked.anytime:
+        raise counts_rows(metric)
+    weights = table.cells().amount
+    unit = weights.exponent // 32 + weights.digits.shape[1]
+    unit = 0 if abs(unit) < _FAR else unit
+    pair = [_in_units(weights, unit), _in_units(squares, 2 * unit)]
+    one, two = (Confusion(amounts.labels, amounts.rows, amounts.columns, w) for w in pair)
+    return one, two
+
+
+_FAR = 12  # a square of sums below 2**384 is a float64
+
+
+def _in_units(amount: ExactSum, of: int) -> ExactSum:
+    """Return amounts in units of 2**32 to a power."""
+    return ExactSum(amount.shape, amount.digits, amount.exponent - 32 * of)
+
+
+def no_squares(metric: Any) -> NoConfidenceError:
+    """Return the error of a state of rows with weights that does not hold their squares."""
+    return without(
+        metric,
+        "its state holds sums of weights and not of their squares, which say how many rows they "
+        "are worth, as those of 0.1.0 do not",
+    )
+
+
+def counts_rows(metric: Any) -> NoConfidenceError:
+    """Return the error of limits at all times of rows with weights."""
+    return without(metric, "limits at all times count rows, and these have weights")
 
 
 @confidence_of.register(ContingencyMetric)
@@ -99,10 +133,15 @@ def general(
     method = f"{JACKKNIFE}, {_SCALES.get(ends, 'logit')}"
     if isinstance(value, float):
         if math.isnan(low) and value in ends and math.isfinite(ends[1]):
-            least = float(np.min(amounts.actual[amounts.actual > 0]))
-            return at_end(value, ends, least, asked)
+            return at_end(value, ends, smallest(amounts, squares), asked)
         return ConfidenceInterval(low, high, asked.level, method)
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, method)
+
+
+def smallest(amounts: Confusion, squares: Confusion) -> float:
+    """Return how many rows of weight one the smallest class is worth: (Σ w)² / Σ w²."""
+    seen = amounts.actual > 0
+    return float(np.min(amounts.actual[seen] ** 2 / squares.actual[seen]))
 
 
 _SCALES = {
@@ -234,14 +273,18 @@ def of_accuracy(metric: Any, asked: Asked, table: Any) -> ConfidenceInterval:
 def of_top_k(metric: overall.TopKAccuracy, asked: Asked, counts: TopKHits) -> ConfidenceInterval:
     """The share of rows whose class is among the first k."""
     hits, total = counts.hits.fraction(), counts.total.fraction()
-    if total != asked.n_rows or hits.denominator != 1:
-        raise without(
-            metric,
-            "its state holds sums of weights, and not the sums of their squares, which say how "
-            "many rows they are worth",
-        )
-    rows = float(hits), float(total - hits)
-    return share(metric, asked, rows, rows)
+    of_hits, of_all = counts.hits.squared(), counts.total.squared()
+    if of_hits is None or of_all is None:
+        raise no_squares(metric)
+    weighted = counts.total.weights is not None
+    if not weighted and total != asked.n_rows:
+        raise no_squares(metric)
+    if weighted and asked.anytime:
+        raise counts_rows(metric)
+    scale = Fraction(2) ** -(total.numerator.bit_length() - total.denominator.bit_length())
+    rows = [float(scale * side) for side in (hits, total - hits)]
+    squares = [float(scale**2 * each.fraction()) for each in (of_hits, of_all - of_hits)]
+    return share(metric, asked, rows, squares)
 
 
 @confidence_of.register(overall.CohenKappa)
@@ -268,8 +311,7 @@ def of_kappa(metric: overall.CohenKappa, asked: Asked, table: Any) -> Confidence
     error = standard_error(slopes, squares.amount)
     low, high = limits(value, error, normal_quantile(1 - asked.tail), -1.0, 1.0)
     if math.isnan(low) and value == 1:
-        least = float(np.min(amounts.actual[amounts.actual > 0]))
-        return at_end(value, (-1.0, 1.0), least, asked)
+        return at_end(value, (-1.0, 1.0), smallest(amounts, squares), asked)
     return ConfidenceInterval(low, high, asked.level, f"{JACKKNIFE}, Fisher's z")
 
 
@@ -282,7 +324,7 @@ def of_matrix(metric: reports.ConfusionMatrix, asked: Asked, table: Any) -> Conf
             "its counts grow with the rows; ConfusionMatrix(normalize='true') has shares, which do",
         )
     sides = []
-    for amounts in tables_of(metric, asked, table):
+    for amounts in tables_of(metric, asked, table):  # of weights, and of their squares
         matrix = np.zeros((amounts.size, amounts.size))
         matrix[amounts.rows, amounts.columns] = amounts.amount
         whole = {

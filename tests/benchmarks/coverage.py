@@ -64,6 +64,17 @@ def scores(share: float, apart: float, places: int | None = None) -> Draw:
     return draw
 
 
+def weighted(draw: Draw) -> Draw:
+    """Rows that each weigh another, more where labels and scores are high."""
+
+    def drawn(rng: np.random.Generator, n: int) -> dict[str, Any]:
+        rows = draw(rng, n)
+        lean = 1 + next(iter(rows.values())) * 1.0
+        return rows | {"sample_weight": rng.exponential(size=n) * lean}
+
+    return drawn
+
+
 def probabilities(rng: np.random.Generator, n: int) -> dict[str, Any]:
     """Probabilities that mean what they say."""
     p = rng.beta(1.0, 2.0, n)
@@ -138,6 +149,16 @@ LINES = (
     Line(sm.ROCAUC(), scores(0.5, 2.9), (60, 200, 1000), "AUC 0.98"),
     Line(sm.ROCAUC(), scores(0.05, 1.0), (200, 1000), "5 % positives"),
     Line(sm.ROCAUC(), scores(0.5, 1.0, 0), note="tied scores"),
+    Line(sm.Accuracy(), weighted(COMMON), note="weighted"),
+    Line(sm.F1(), weighted(COMMON), note="weighted"),
+    Line(sm.MatthewsCorrcoef(), weighted(COMMON), note="weighted"),
+    Line(sm.F1(average="macro"), weighted(classes), (200, 1000), "3 classes, weighted"),
+    Line(sm.ROCAUC(), weighted(scores(0.5, 1.0)), note="weighted"),
+    Line(sm.AveragePrecision(), weighted(scores(0.3, 1.0)), (200, 1000), "weighted"),
+    Line(sm.KolmogorovSmirnov(), weighted(scores(0.5, 1.0)), (200, 1000), "weighted"),
+    Line(sm.RecallAtPrecision(p=0.8), weighted(scores(0.5, 1.5)), (200, 1000), "weighted"),
+    Line(sm.Quantile(q=0.5), weighted(values), note="weighted"),
+    Line(sm.Quantile(q=0.9), weighted(values), note="weighted"),
     Line(sm.ROCAUC(max_fpr=0.2), scores(0.5, 1.0)),
     Line(sm.AveragePrecision(), scores(0.3, 1.0)),
     Line(sm.AveragePrecision(), scores(0.05, 1.5), (200, 1000, 4000), "5 % positives"),

@@ -18,7 +18,7 @@ SIZE = 12
 
 def ladder(p, n):
     above = [side[::-1].cumsum()[::-1] - side for side in (p, n)]
-    return Ladder(p, n, *above, p.sum(), n.sum())
+    return Ladder(p, n, *above, p.sum(), n.sum(), p, n)
 
 
 def roc_area(p, n, rate=1.0):

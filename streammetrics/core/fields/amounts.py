@@ -1,4 +1,8 @@
-"""How much there is of something: rows are counted while they weigh one, else summed exactly."""
+"""How much there is of something: rows are counted while they weigh one, else summed exactly.
+
+Where it matters how sure a value is, the squares of weights are summed as well: rows of weight w
+vary as one row times w does, by w².
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.field import StateField, not_among
+from streammetrics.core.state.arrays import nested, part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,18 +37,26 @@ class Amount:
     """The weight of rows, of one thing or for each of several: counts, and sums of weights.
 
     Rows without a weight are counted in an array of int64, or in a Python integer where the shape
-    is ``()``; only those with a weight cost an exact sum. What is neither negative nor of other
+    is ``()``; only those with a weight cost an exact sum. Its `squares` are the sums of the squares
+    of the same weights, ``None`` where nobody asked for them. What is neither negative nor of other
     rows than `weights` and `counts` together is up to who made it.
     """
 
-    __slots__ = ("_most", "counts", "weights")
+    __slots__ = ("_most", "counts", "squares", "weights")
 
-    def __init__(self, counts: Any, weights: ExactSum | None = None, most: int = 0) -> None:
+    def __init__(
+        self,
+        counts: Any,
+        weights: ExactSum | None = None,
+        most: int = 0,
+        squares: ExactSum | None = None,
+    ) -> None:
         self.counts: Any = counts
-        self.weights = weights
+        self.weights, self.squares = weights, squares
         self._most = most  # no count in an array is larger
         if most >= MANY:
             many = ExactSum.counts(counts)
+            self.squares = many if weights is None else _sum(squares, many)
             self.weights = many if weights is None else weights + many
             self.counts, self._most = np.zeros_like(counts), 0
 
@@ -53,9 +66,22 @@ class Amount:
         return cls(np.zeros(shape, np.int64) if shape else 0)
 
     @classmethod
-    def of_rows(cls, n: int, weight: NDArray[np.float64] | None) -> Self:
-        """The weight of `n` rows, of one each where there is none."""
-        return cls(n) if weight is None else cls(0, ExactSum.of(weight))
+    def of_rows(cls, n: int, weight: NDArray[np.float64] | None, *, squared: bool = False) -> Self:
+        """The weight of `n` rows, of one each where there is none; `squared`: and their squares."""
+        if weight is None:
+            return cls(n)
+        squares = ExactSum.product(weight, weight) if squared else None
+        return cls(0, ExactSum.of(weight), squares=squares)
+
+    @classmethod
+    def at_places(
+        cls, places: NDArray[np.intp], size: int, weight: NDArray[np.float64] | None
+    ) -> Self:
+        """The weights of rows, and their squares, at each of `size` places."""
+        if weight is None:
+            return cls.of_counts(np.bincount(places, minlength=size), places.size)
+        squares = ExactSum.grouped(places, size, weight, weight)
+        return cls.of_weights(ExactSum.grouped(places, size, weight), squares)
 
     @classmethod
     def of_counts(cls, counts: NDArray[np.int64], most: int | None = None) -> Self:
@@ -63,38 +89,52 @@ class Amount:
         return cls(counts, None, int(counts.max(initial=0)) if most is None else most)
 
     @classmethod
-    def of_weights(cls, weights: ExactSum) -> Self:
+    def of_weights(cls, weights: ExactSum, squares: ExactSum | None = None) -> Self:
         """Rows of which none is known to weigh one."""
-        return cls(np.zeros(weights.shape, np.int64) if weights.shape else 0, weights)
+        counts = np.zeros(weights.shape, np.int64) if weights.shape else 0
+        return cls(counts, weights, squares=squares)
 
     @classmethod
-    def of_exact(cls, amount: ExactSum) -> Self:
-        """The same amount: counts if all are whole and below 2**62, else exact sums."""
+    def of_exact(cls, amount: ExactSum, squares: ExactSum | None = None) -> Self:
+        """The same amount: counts if all are whole and below 2**62, else exact sums.
+
+        Squares, where given, tell of rows that do not all weigh one; whole amounts without are
+        taken for counts.
+        """
+        if squares is None and amount.exponent >= 0:
+            squares = amount
+        if squares is not None and squares != amount:
+            return cls.of_weights(amount, squares)
         if amount.shape == ():
             value, unit = amount.integers()
             if unit >= 0:
                 return cls(value << unit)
             whole = value >> -unit
-            return cls(whole) if whole << -unit == value else cls(0, amount)
+            return cls(whole) if whole << -unit == value else cls(0, amount, squares=squares)
         if amount.exponent == 0 and amount.digits.shape[1] == 1:
             return cls.of_counts(amount.digits.reshape(amount.shape))
         floats = np.abs(np.asarray(amount.to_float()))
         if amount.exponent < 0 or floats.max(initial=0.0) >= MANY:
-            return cls.of_weights(amount)
+            return cls.of_weights(amount, squares)
         counts = np.zeros(amount.shape, np.int64)
         for place, digits in enumerate(amount.digits.T):
             counts += (digits << (32 * place + amount.exponent)).reshape(amount.shape)
         return cls.of_counts(counts)
 
     def __add__(self, other: Self) -> Self:
-        weights = self.weights
+        weights, squares = self.weights, self.squares
         if other.weights is not None:
+            squares = other.squares if weights is None else _sum(squares, other.squares)
             weights = other.weights if weights is None else weights + other.weights
-        return type(self)(self.counts + other.counts, weights, self._most + other._most)
+        return type(self)(self.counts + other.counts, weights, self._most + other._most, squares)
 
     def __sub__(self, other: Self) -> Self:
-        left = self.of_exact(self.exact() - other.exact())
-        if (left.signs() < 0).any():
+        mine, theirs = self.squared(), other.squared()
+        squares = None if mine is None or theirs is None else mine - theirs
+        left = self.of_exact(self.exact() - other.exact(), squares)
+        if (left.signs() < 0).any() or (
+            left.squares is not None and _signs(left.squares).min() < 0
+        ):
             raise not_among("there are fewer of them here")
         return left
 
@@ -110,13 +150,40 @@ class Amount:
             return self
         counts = np.zeros(size, np.int64)
         counts[places] = self.counts
-        weights = None if self.weights is None else self.weights.regroup(places, size)
-        return type(self)(counts, weights, self._most)
+        weights, squares = (
+            None if sums is None else sums.regroup(places, size)
+            for sums in (self.weights, self.squares)
+        )
+        return type(self)(counts, weights, self._most, squares)
 
     def at(self, index: Any) -> Self:
         """Index the array as NumPy would."""
-        weights = None if self.weights is None else self.weights[index]
-        return type(self)(self.counts[index], weights, self._most)
+        weights, squares = (
+            None if sums is None else sums[index] for sums in (self.weights, self.squares)
+        )
+        counts = self.counts[index]
+        return type(self)(counts if np.ndim(counts) else int(counts), weights, self._most, squares)
+
+    def squared(self) -> ExactSum | None:
+        """The sums of the squares of all weights, ``None`` where they are not known."""
+        if self.weights is None:
+            return self.exact()
+        return None if self.squares is None else Amount(self.counts, self.squares).exact()
+
+    def plain_squared(self) -> NDArray[np.int64] | ExactSum | None:
+        """The same as counts where rows have no weights."""
+        return self.counts if self.weights is None else self.squared()
+
+    def unsure(self) -> Self:
+        """The same amount, of which it is not known what rows it is of."""
+        return self.of_weights(self.exact())
+
+    def shaped(self, shape: tuple[int, ...]) -> Self:
+        """The same amounts in another shape."""
+        weights, squares = (
+            None if sums is None else sums.reshaped(shape) for sums in (self.weights, self.squares)
+        )
+        return type(self)(self.counts.reshape(shape), weights, self._most, squares)
 
     def exact(self) -> ExactSum:
         """The same as exact sums."""
@@ -129,12 +196,15 @@ class Amount:
         return counts if self.weights is None else self.weights + counts
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays of `exact`."""
+        """The arrays of `exact`, and of squares where rows are known to weigh not one each."""
         counts = self.counts
         plain = self.weights is None and isinstance(counts, np.ndarray)
         if plain and self._most < _DIGIT and counts.any():  # they are digits as they are
             return {"digits": counts.reshape(-1, 1), "exponent": _NO_EXPONENT}
-        return self.exact().arrays()
+        exact, squares = self.exact(), None if self.squares is None else self.squared()
+        if squares is None or (squares == exact and exact.exponent >= 0):
+            return exact.arrays()
+        return exact.arrays() | nested("squares", squares.arrays())
 
     def plain(self) -> NDArray[np.int64] | ExactSum:
         """The counts, or exact sums where rows have weights."""
@@ -152,36 +222,85 @@ class Amount:
 
     def signs(self) -> NDArray[Any]:
         """Numbers of the signs that the amounts have."""
-        if self.weights is None:
-            return np.asarray(self.counts)
-        amount = self.exact()
-        if amount.shape == ():
-            return np.array((amount.integers()[0] > 0) - (amount.integers()[0] < 0))
-        # The highest digit has the sign, but it may be 0 above others that are not.
-        signs = np.where(amount.digits.any(axis=1), 1, 0)
-        signs[(amount.digits[:, -1:] < 0).any(axis=1)] = -1
-        return signs.reshape(amount.shape)
+        return np.asarray(self.counts) if self.weights is None else _signs(self.exact())
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        counts = self.counts.nbytes if isinstance(self.counts, np.ndarray) else 8
-        return counts + (0 if self.weights is None else self.weights.nbytes)
+        counts: int = self.counts.nbytes if isinstance(self.counts, np.ndarray) else 8
+        return counts + sum(s.nbytes for s in (self.weights, self.squares) if s is not None)
 
-    def scaled(self, weight: float) -> Self:
-        """The same rows, each of them weighing so many times as much."""
-        return self.of_exact(times(self.exact(), weight))
+    def scaled(self, weight: float, *, squared: bool = False) -> Self:
+        """The same rows, each of them weighing so many times as much; `squared`: their squares."""
+        amount, squares = times(self.exact(), weight), self.squared() if squared else None
+        if squares is not None:
+            return self.of_exact(amount, times(times(squares, weight), weight))
+        return self.of_weights(amount) if squared else self.of_exact(amount)
+
+    @classmethod
+    def from_arrays(cls, shape: tuple[int, ...], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The amounts of `arrays`, of which those without squares are counts if all are whole."""
+        own, squares = split_squares(arrays)
+        exact = ExactSum.from_arrays(shape, own)
+        if not squares:
+            return cls.of_exact(exact)
+        return cls._told(exact, ExactSum.from_arrays(shape, squares))
+
+    @classmethod
+    def each_of_arrays(
+        cls, shape: tuple[int, ...], stacks: Mapping[str, NDArray[Any]], n: int
+    ) -> list[Self]:
+        """The amounts of each of `n` states, of which arrays are ``(n, ...)``: all are checked."""
+        own, squares = split_squares(stacks)
+        sums = ExactSum.each_of_arrays(shape, own, n)
+        if not squares:
+            return [cls.of_exact(total) for total in sums]
+        every = zip(sums, ExactSum.each_of_arrays(shape, squares, n), strict=True)
+        return [cls._told(total, square) for total, square in every]
+
+    @classmethod
+    def _told(cls, amount: ExactSum, squares: ExactSum) -> Self:
+        """The amounts that a state tells, with their squares."""
+        if (_signs(squares) != np.sign(_signs(amount))).any():
+            raise StateFormatError("there are squares of weights without weights, or the reverse")
+        if squares == amount and amount.exponent >= 0:
+            raise StateFormatError("there are squares of weights of which all may be one")
+        return cls.of_exact(amount, squares)
+
+
+def split_squares(
+    arrays: Mapping[str, NDArray[Any]],
+) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    """Return arrays of weights, and those of their squares."""
+    own = {key: array for key, array in arrays.items() if not key.startswith("squares/")}
+    return own, part(arrays, "squares")
+
+
+def _sum(one: ExactSum | None, other: ExactSum | None) -> ExactSum | None:
+    """Return a sum of what may not be known."""
+    return None if one is None or other is None else one + other
+
+
+def _signs(amount: ExactSum) -> NDArray[Any]:
+    """Return the signs of exact sums."""
+    if amount.shape == ():
+        return np.array((amount.integers()[0] > 0) - (amount.integers()[0] < 0))
+    # The highest digit has the sign, but it may be 0 above others that are not.
+    signs = np.where(amount.digits.any(axis=1), 1, 0)
+    signs[(amount.digits[:, -1:] < 0).any(axis=1)] = -1
+    return signs.reshape(amount.shape)
 
 
 class Weight(StateField[Amount]):
     """How much there is of each thing, not negative: of one, or of as many as the shape says.
 
-    The shape may be a function of the statistic, which knows its parameters.
+    The shape may be a function of the statistic, which knows its parameters. With `squared` its
+    amounts have squares.
     """
 
-    def __init__(self, shape: Shape = (), *, inline: bool = False) -> None:
+    def __init__(self, shape: Shape = (), *, squared: bool = False, inline: bool = False) -> None:
         super().__init__(inline=inline)
-        self._shape = shape
+        self._shape, self._squared = shape, squared
 
     def empty(self, of: Configured) -> Amount:
         """Return nothing of anything."""
@@ -198,14 +317,22 @@ class Weight(StateField[Amount]):
     def merged(self, mine: Amount, others: Sequence[Amount]) -> Amount:
         """Return what there is of each together: amounts of one thing are added up at once."""
         if len(others) > 1 and isinstance(mine.counts, int):
-            weights = [a.weights for a in (mine, *others) if a.weights is not None]
-            total = weights[0].plus_all(weights[1:]) if weights else None
-            return Amount(sum([other.counts for other in others], mine.counts), total)
+            weighed = [a for a in (mine, *others) if a.weights is not None]
+            sums = [(a.weights, a.squares) for a in weighed]
+            total, squares = (
+                (
+                    None if not side or any(s is None for s in side) else side[0].plus_all(side[1:])
+                    for side in zip(*sums, strict=True)
+                )
+                if sums
+                else (None, None)
+            )
+            return Amount(sum([a.counts for a in others], mine.counts), total, squares=squares)
         return super().merged(mine, others)
 
     def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Amount:
         """Return the amounts, none of which is negative."""
-        value = Amount.of_exact(ExactSum.from_arrays(shape_of(self._shape, of), arrays))
+        value = Amount.from_arrays(shape_of(self._shape, of), arrays)
         if (value.signs() < 0).any():
             raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
         return value
@@ -214,10 +341,10 @@ class Weight(StateField[Amount]):
         self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
     ) -> list[Amount]:
         """Return the amounts of each, all of them checked at once."""
-        sums = ExactSum.each_of_arrays(shape_of(self._shape, of), stacks, n)
+        amounts = Amount.each_of_arrays(shape_of(self._shape, of), stacks, n)
         if (stacks["digits"][:, :, -1:] < 0).any():  # the highest digit has the sign
             raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
-        return [Amount.of_exact(total) for total in sums]
+        return amounts
 
     def nbytes(self, value: Amount) -> int:
         """Bytes held now."""
@@ -225,7 +352,7 @@ class Weight(StateField[Amount]):
 
     def scaled(self, value: Amount, weight: float) -> Amount:
         """Return the products, exactly."""
-        return value.scaled(weight)
+        return value.scaled(weight, squared=self._squared)
 
     def minus(self, value: Amount, other: Amount) -> Amount:
         """Return the differences, where none is negative."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount, check_rows, countable
 from streammetrics.core.fields.field import StateField, not_among
 from streammetrics.core.fields.labels import each_unpacked, packed_labels, used_labels
@@ -95,7 +94,9 @@ class Pairs(NamedTuple):
 
 
 class PairTable(StateField[Pairs]):
-    """How much there is of each pair of two labels: memory grows with the pairs that occur.
+    """How much there is of each pair of two labels, and the squares of weights.
+
+    Memory grows with the pairs that occur.
 
     With `whole` rows have no weights, and there are at most 2**61 of them.
     """
@@ -137,7 +138,7 @@ class PairTable(StateField[Pairs]):
         codes, amounts = take_array(stacks, "pairs", "int64", 2), part(stacks, "amount")
         if len(stacks) != 3 + len(amounts):
             raise StateFormatError(f"{sorted(stacks)} are not the arrays of pairs of labels")
-        sums = ExactSum.each_of_arrays(codes.shape[1:], amounts, n)
+        each = Amount.each_of_arrays(codes.shape[1:], amounts, n)
         height, width = row_labels.shape[1], column_labels.shape[1]
         for values in (row_labels, column_labels, codes):
             if not (values[:, 1:] > values[:, :-1]).all():
@@ -152,7 +153,6 @@ class PairTable(StateField[Pairs]):
         digits = amounts["digits"]
         if not (digits.any(axis=2).all() and (digits[:, :, -1:] >= 0).all()):
             raise StateFormatError("a pair of a contingency table has no positive count")
-        each = [Amount.of_exact(total) for total in sums]
         if self._whole and not all(
             amount.weights is None and countable(amount.counts) for amount in each
         ):
@@ -165,7 +165,7 @@ class PairTable(StateField[Pairs]):
 
     def scaled(self, value: Pairs, weight: float) -> Pairs:
         """Return the same pairs with as many times the amounts."""
-        return value._replace(amount=value.amount.scaled(weight))
+        return value._replace(amount=value.amount.scaled(weight, squared=True))
 
     def minus(self, value: Pairs, other: Pairs) -> Pairs:
         """Return the pairs that are left, and their labels."""

@@ -21,7 +21,7 @@ from streammetrics.core.histograms.forms import (
 )
 from streammetrics.core.histograms.keys import ScoredRows
 from streammetrics.core.histograms.long import LongCells, grown, split
-from streammetrics.core.histograms.merging import merged
+from streammetrics.core.histograms.merging import merged, united
 from streammetrics.core.histograms.removal import long_without, strangers, without
 from streammetrics.core.histograms.restoring import plain_cells, read_cells
 from streammetrics.core.state.arrays import same
@@ -167,6 +167,22 @@ class DyadicHistogram:
         long = long_without(self._long(), other._long())
         return self._of(without(self._plain(), other._plain()), long if long.size else None)
 
+    def narrowed(self, max_cells: int) -> Self:
+        """The same rows with a smaller budget of cells, but those whose scores have tails."""
+        if max_cells == self.max_cells:
+            return self.fork()
+        twin = type(self)(max_cells, self.classes)
+        twin._state = _State(Sorting(united([self._plain()], max_cells).normal()))
+        return twin
+
+    def is_same(self, other: DyadicHistogram) -> bool:
+        """Whether it is of the same cells, to the byte."""
+        mine, theirs = self.arrays(), other.arrays()
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(array, theirs[name], equal_nan=array.dtype.kind == "f")
+            for name, array in mine.items()
+        )
+
     def fork(self) -> Self:
         """A snapshot that shares the arrays, none of which is ever written to again."""
         twin = object.__new__(type(self))
@@ -186,6 +202,11 @@ class DyadicHistogram:
         if isinstance(form, Run):
             return True
         return form.cells.level == 0 or not bool(np.isnan(form.cells.scores).any())
+
+    @property
+    def plain(self) -> bool:
+        """Whether no score ever had a tail."""
+        return not self._state.tailed
 
     @property
     def nbytes(self) -> int:

@@ -36,21 +36,22 @@ def merged(cells: Cells, others: Sequence[Cells], max_cells: int) -> Cells:
         dtype = count_dtype(cells.mass, *(c.mass for c in plain)) if worthwhile else None
         index = CellIndex.of(cells) if dtype else None
         if index is None:
-            cells = _union([cells, *rest[: tuning.UNITED_HISTOGRAMS]], max_cells)
+            cells = united([cells, *rest[: tuning.UNITED_HISTOGRAMS]], max_cells)
             start += tuning.UNITED_HISTOGRAMS
         else:
             found = _Lookups(cells, index, plain, dtype)
             start += found.taken
-            cells = _union([found.cells, *found.unplaced], max_cells)
+            cells = united([found.cells, *found.unplaced], max_cells)
     return cells
 
 
 # --- by sorting ----------------------------------------------------------------------------------
 
 
-def _union(every: Sequence[Cells], max_cells: int) -> Cells:
+def united(every: Sequence[Cells], max_cells: int) -> Cells:
+    """The rows of all, sorted together."""
     some = [cells for cells in every if cells.ids.size]
-    if len(some) < 2:
+    if len(some) < 2 and (not some or some[0].ids.size <= max_cells):
         return some[0] if some else every[0]
     level = max(cells.level for cells in some)
     if sum(cells.ids.size for cells in some) > max_cells:

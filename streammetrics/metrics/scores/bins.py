@@ -53,9 +53,7 @@ def read(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> Bins:
     bounds = edges_of(stairs, size, strategy)
     sums = [ExactSum.zero((size,))] * 3
     for steps in stairs.steps():
-        middle, high = _edges(stairs, steps)
-        if not steps.single.all():
-            middle = np.where(steps.single, middle, (middle + high) / 2)
+        middle = _middle(stairs, steps)
         at, rows = _bins(middle, bounds.middle), steps.p + steps.n
         # Mostly every score is of one row, and its product with a weight is not needed.
         weight = None if (rows == 1).all() else rows.astype(np.float64)
@@ -66,6 +64,13 @@ def read(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> Bins:
         )
         sums = [total + part for total, part in zip(sums, parts, strict=True)]
     return Bins(*sums)
+
+
+def bins_of_cells(stairs: Staircase, size: int, strategy: Strategy) -> NDArray[np.intp]:
+    """Return the bin that each cell of scores is in, by its middle."""
+    bounds = edges_of(stairs, size, strategy).middle
+    bins = [_bins(_middle(stairs, steps), bounds) for steps in stairs.steps()]
+    return np.concatenate(bins) if bins else np.zeros(0, np.intp)
 
 
 def read_uncertain(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> UncertainBins:
@@ -96,6 +101,11 @@ def read_uncertain(stairs: Staircase, size: int, strategy: Strategy = "uniform")
         np.maximum.at(ceiling, at, np.minimum(high[cell], bounds.high[at + 1]))
     p, n, low, high = map(floats, sums)
     return UncertainBins(p, n, low, high, p_moved, n_moved, floor, ceiling)
+
+
+def _middle(stairs: Staircase, steps: Steps) -> Floats:
+    low, high = _edges(stairs, steps)
+    return low if steps.single.all() else np.where(steps.single, low, (low + high) / 2)
 
 
 def _edges(stairs: Staircase, steps: Steps) -> tuple[Floats, Floats]:

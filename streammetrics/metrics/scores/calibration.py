@@ -239,13 +239,6 @@ def _points(bins: Bins) -> CalibrationPoints:
     return CalibrationPoints(true / rows[shown], pred / rows[shown]).told(rows=rows[shown])
 
 
-def rows_of_bins(metric: CalibrationCurve, scores: ScoreHistogram) -> list[Floats]:
-    """Return for each class how many rows the bins that a curve shows hold."""
-    classes = staircases(scores)
-    rows = [floats(read(stairs, metric.n_bins, metric.strategy).rows) for stairs in classes]
-    return [held[held > 0] if held.any() else np.zeros(1) for held in rows]
-
-
 def check_of(metric: ScoredMetric[Any]) -> tuple[Statistic, ...]:
     """Return the statistic that checks probabilities, where they are not made of logits."""
     return () if metric.from_logits else (Probabilities(**metric._schema_options),)

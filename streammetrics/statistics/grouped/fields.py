@@ -162,15 +162,14 @@ class GroupedWeight(GroupedField[Amount]):
 
     def at(self, value: Amount, group: int) -> Amount:
         """Return the amounts of one group."""
-        found = value.at(group)
-        return found if np.ndim(found.counts) else Amount(int(found.counts), found.weights)
+        return value.at(group)
 
     def joined(self, values: Sequence[Amount], of: Statistic) -> Amount:
         """Return the amounts of all groups."""
         if all(value.weights is None and _is_small(value.counts) for value in values):
             counts = np.array([value.counts for value in values], np.int64)
             return Amount.of_counts(counts.reshape(len(values), *self._shape(of)))
-        return Amount.of_weights(joined_sums([value.exact() for value in values], self._shape(of)))
+        return joined_amounts(values, self._shape(of))
 
     def nbytes(self, value: Amount) -> int:
         """Bytes held now."""
@@ -184,12 +183,25 @@ def _is_small(counts: Any) -> bool:
 def regrouped_amounts(value: Amount, places: Places, size: int) -> Amount:
     """Return the amounts of rows that go to one place, of which -1 is none."""
     if float(value.counts.sum(dtype=np.float64)) >= MANY:
-        return Amount.of_weights(regrouped_sums(value.exact(), places, size))
+        value = Amount(value.counts, value.weights, MANY, value.squares)
     kept = np.flatnonzero(places >= 0)
     counts = np.zeros((size, *value.counts.shape[1:]), np.int64)
     np.add.at(counts, places[kept], value.counts[kept])
-    weights = None if value.weights is None else regrouped_sums(value.weights, places, size)
-    return Amount(counts, weights, int(counts.max(initial=0)))
+    weights, squares = (
+        None if sums is None else regrouped_sums(sums, places, size)
+        for sums in (value.weights, value.squares)
+    )
+    return Amount(counts, weights, int(counts.max(initial=0)), squares)
+
+
+def joined_amounts(values: Sequence[Amount], shape: tuple[int, ...]) -> Amount:
+    """Return amounts of one shape as rows of an array of them."""
+    told = [value.squared() for value in values]
+    known = [squares for squares in told if squares is not None]
+    return Amount.of_weights(
+        joined_sums([value.exact() for value in values], shape),
+        joined_sums(known, shape) if len(known) == len(told) else None,
+    )
 
 
 class GroupedWidth(GroupedField[int]):
@@ -316,10 +328,8 @@ class GroupedPairs(GroupedField[GroupedCells]):
             counts = np.concatenate([pairs.amount.counts for pairs in some])
             amount = Amount.of_counts(counts)
         else:
-            sums = [
-                pairs.amount.exact()[place] for pairs in some for place in range(len(pairs.codes))
-            ]
-            amount = Amount.of_weights(joined_sums(sums, ()))
+            amounts = [pairs.amount.at(k) for pairs in some for k in range(len(pairs.codes))]
+            amount = joined_amounts(amounts, ())
         return GroupedCells(row_labels, column_labels, np.concatenate(codes), amount)
 
     def nbytes(self, value: GroupedCells) -> int:

@@ -26,7 +26,7 @@ from streammetrics.statistics.spreads import (
 )
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
-from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
+from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs, amounts_of
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 Lift = Callable[[Any, Any, int, Any, Any], "dict[str, Any] | None"]
-
-_DENSE = 1 << 18  # cells counted by direct address, whatever the rows
 
 
 def _amounts(codes: Codes, size: int, weight: Floats | None) -> Amount:
@@ -57,18 +55,7 @@ def _contingency(
     pair += cols
     area = len(row_labels) * len(column_labels)
     pair += codes * area
-    if size * area <= max(_DENSE, 4 * pair.size):
-        dense = np.bincount(pair, minlength=size * area)
-        found = np.flatnonzero(dense)
-        if weight is None:
-            amount = Amount.of_counts(dense[found], pair.size)
-        else:
-            place = np.empty(size * area, np.intp)
-            place[found] = np.arange(found.size)
-            amount = _amounts(place[pair], found.size, weight)
-    else:
-        found, place = np.unique(pair, return_inverse=True)
-        amount = _amounts(place, found.size, weight)
+    found, amount = amounts_of(pair, size * area, weight)
     return {"table": GroupedCells(row_labels, column_labels, found, amount)}
 
 
@@ -79,11 +66,7 @@ def _threshold(
     cell = codes * 4
     cell += positive << 1
     cell += score >= of.threshold
-    amount = _amounts(cell, 4 * size, weight)
-    weights = amount.weights
-    if weights is not None:
-        weights = ExactSum((size, 4), weights.digits, weights.exponent)
-    return {"amount": Amount(amount.counts.reshape(size, 4), weights, codes.size)}
+    return {"amount": Amount.at_places(cell, 4 * size, weight).shaped((size, 4))}
 
 
 def _sums(codes: Codes, size: int, terms: Floats, weight: Floats | None) -> ExactSum:

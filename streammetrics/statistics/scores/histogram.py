@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,8 +10,9 @@ from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.constraints import Bins
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.fields.amounts import split_squares
 from streammetrics.core.fields.field import StateField
-from streammetrics.core.fields.histograms import Columns, Histograms
+from streammetrics.core.fields.weighed import Weighed, WeighedHistograms
 from streammetrics.core.histograms.histogram import DyadicHistogram
 from streammetrics.statistics.scores.base import ScoredStatistic
 
@@ -31,7 +31,7 @@ MAX_BINS = 1 << 20
 class Counted(NamedTuple):
     """Histograms of scores, and whether every weight is a whole number."""
 
-    histograms: Columns = ()
+    weighed: Weighed = Weighed()
     whole: bool = True
 
 
@@ -44,7 +44,7 @@ class CountedScores(StateField[Counted]):
 
     def __init__(self) -> None:
         super().__init__(inline=True)
-        self.columns = Histograms(lambda of: of.max_bins, 2, "columns of scores")
+        self.weighed = WeighedHistograms(lambda of: of.max_bins, 2, "columns of scores")
 
     def empty(self, of: Configured) -> Counted:  # noqa: ARG002 - nothing depends on it
         """Return no histogram."""
@@ -56,41 +56,48 @@ class CountedScores(StateField[Counted]):
 
     def merged(self, mine: Counted, others: Sequence[Counted]) -> Counted:
         """Return the rows of all."""
-        histograms = self.columns.merged(mine.histograms, [other.histograms for other in others])
-        return Counted(histograms, mine.whole and all(other.whole for other in others))
+        weighed = self.weighed.merged(mine.weighed, [other.weighed for other in others])
+        return Counted(weighed, mine.whole and all(other.whole for other in others))
 
     def arrays(self, value: Counted) -> dict[str, NDArray[Any]]:
         """Return the number of histograms and whether weights are whole, and each histogram."""
-        form = np.array([len(value.histograms), value.whole], np.int64)
-        return self.columns.headed("form", form, value.histograms)
+        columns = value.weighed.columns
+        form = np.array([len(columns), value.whole], np.int64)
+        own = self.weighed.columns.headed("form", form, columns)
+        return own | self.weighed.of_squares(value.weighed)
 
     def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Counted:
         """Return the histograms."""
-        return _counted(*self.columns.after("form", 2, arrays, of))
+        own, squares = split_squares(arrays)
+        form, columns = self.weighed.columns.after("form", 2, own, of)
+        return _counted(form, self.weighed.with_squares(columns, squares, of))
 
     def each_taken(
         self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
     ) -> list[Counted]:
         """Return the histograms of each state, those of plain counts checked at once."""
-        return list(starmap(_counted, self.columns.each_after("form", 2, stacks, n, of)))
+        if any(key.startswith("squares/") for key in stacks):
+            return list(super().each_taken(stacks, n, of))
+        every = self.weighed.columns.each_after("form", 2, stacks, n, of)
+        return [_counted(form, Weighed(columns)) for form, columns in every]
 
     def nbytes(self, value: Counted) -> int:
         """Bytes of state held now."""
-        return self.columns.nbytes(value.histograms)
+        return self.weighed.nbytes(value.weighed)
 
     def scaled(self, value: Counted, weight: float) -> Counted:
         """Return the same rows with as many times the weight."""
-        histograms = self.columns.scaled(value.histograms, weight)
-        return Counted(histograms, value.whole and (weight.is_integer() or not histograms))
+        weighed = self.weighed.scaled(value.weighed, weight)
+        return Counted(weighed, value.whole and (weight.is_integer() or not weighed.columns))
 
     def minus(self, value: Counted, other: Counted) -> Counted:
         """Return what is left of rows."""
-        if not other.histograms:
+        if not other.weighed.columns:
             return value
-        left = self.columns.minus(value.histograms, other.histograms)
-        if not left or value.whole or other.whole:
-            return Counted(left, value.whole or not left)
-        if all(_are_whole(histogram) for histogram in left):
+        left = self.weighed.minus(value.weighed, other.weighed)
+        if not left.columns or value.whole or other.whole:
+            return Counted(left, value.whole or not left.columns)
+        if all(_are_whole(histogram) for histogram in left.columns):
             raise IncompatibleMetricsError(
                 "the weights that are left add up to whole numbers, and it cannot be told whether "
                 "each is one: merge the states that are to stay"
@@ -98,10 +105,10 @@ class CountedScores(StateField[Counted]):
         return Counted(left, whole=False)
 
 
-def _counted(form: list[int], histograms: Columns) -> Counted:
-    if form[1] not in {0, 1} or not (histograms or form[1]):
+def _counted(form: list[int], weighed: Weighed) -> Counted:
+    if form[1] not in {0, 1} or not (weighed.columns or form[1]):
         raise StateFormatError(f"{form} is not the form of score histograms")
-    return Counted(histograms, bool(form[1]))
+    return Counted(weighed, bool(form[1]))
 
 
 def _are_whole(histogram: DyadicHistogram) -> bool:
@@ -135,22 +142,32 @@ class ScoreHistogram(ScoredStatistic):
         before, whole = self.counted
         if weight is not None and whole:
             whole = bool((np.rint(weight) == weight).all())
-        width = 1 if scores.ndim == 1 else scores.shape[1]
-        histograms = type(self).counted.columns.forks(before, width, self)
         if scores.ndim == 1:
             long = isinstance(scores, LongNumbers)
             heads, tails = (scores.head, scores.tail) if long else (scores, None)
-            histograms[0].add(heads, codes.view(np.uint8), weight, tails)
+            rows = [(heads, codes.view(np.uint8), weight, tails)]
         else:
-            for k, histogram in enumerate(histograms):
-                mine = (codes == k).view(np.uint8)
-                histogram.add(np.ascontiguousarray(scores[:, k]), mine, weight)
-        self.counted = Counted(histograms, whole)
+            rows = [
+                (np.ascontiguousarray(scores[:, k]), (codes == k).view(np.uint8), weight, None)
+                for k in range(scores.shape[1])
+            ]
+        self.counted = Counted(type(self).counted.weighed.added(before, rows, self), whole)
+
+    def of_rows(self, n: int) -> None:
+        """Take it that weights are not known, if they are not those of n rows."""
+        totals = (total for histogram in self.classes() for total in histogram.totals())
+        ones = all(isinstance(total, int) for total in totals) and self.amount == n
+        self.counted = self.counted._replace(weighed=self.weighed.of_ones(ones))
+
+    @property
+    def weighed(self) -> Weighed:
+        """The histograms, and those of the squares of weights."""
+        return self.counted.weighed
 
     @property
     def histograms(self) -> tuple[DyadicHistogram, ...]:
         """One for each column of scores; none without rows."""
-        return self.counted.histograms
+        return self.counted.weighed.columns
 
     @property
     def whole(self) -> bool:

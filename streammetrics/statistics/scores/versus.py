@@ -33,16 +33,16 @@ class VersusHistogram(ScoreHistogram):
         if weight is not None and whole:
             whole = bool((np.rint(weight) == weight).all())
         k = scores.shape[1]
-        histograms = type(self).counted.columns.forks(before, k * (k - 1), self)
         order = np.argsort(codes, kind="stable")
         rows = np.split(order, np.cumsum(np.bincount(codes, minlength=k))[:-1])
-        for histogram, (own, other) in zip(histograms, permutations(range(k), 2), strict=True):
+        every = []
+        for own, other in permutations(range(k), 2):
             both = np.concatenate([rows[own], rows[other]])
-            if both.size:
-                marks = np.zeros(both.size, np.uint8)
-                marks[: rows[own].size] = 1
-                histogram.add(scores[both, own], marks, None if weight is None else weight[both])
-        self.counted = Counted(histograms, whole)
+            marks = np.zeros(both.size, np.uint8)
+            marks[: rows[own].size] = 1
+            each = None if weight is None else weight[both]
+            every.append((scores[both, own], marks, each, None))
+        self.counted = Counted(type(self).counted.weighed.added(before, every, self), whole)
 
     @property
     def amount(self) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from streammetrics.core.constraints import Bins
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.histograms import Histograms
+from streammetrics.core.fields.weighed import WeighedHistograms
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.targets import values_schema
 
@@ -40,7 +40,7 @@ class ValueHistogram(Statistic):
     max_bins: Bins = 1 << 20
     nan_policy: Literal["raise", "omit"] = "raise"
 
-    histograms = Histograms(lambda of: of.max_bins, 1, "outputs", inline=True)
+    weighed = WeighedHistograms(lambda of: of.max_bins, 1, "outputs", inline=True)
 
     @property
     def schema(self) -> Schema:
@@ -51,10 +51,18 @@ class ValueHistogram(Statistic):
         """Count the values of the rows."""
         values = columns[0] if self.of == "values" else np.abs(columns[0] - columns[1])
         values = values.reshape(len(values), -1)
-        histograms = type(self).histograms.forks(self.histograms, values.shape[1], self)
-        for histogram, column in zip(histograms, values.T, strict=True):
-            histogram.add(np.ascontiguousarray(column), weight=weight)
-        self.histograms = histograms
+        rows = [(np.ascontiguousarray(column), None, weight, None) for column in values.T]
+        self.weighed = type(self).weighed.added(self.weighed, rows, self)
+
+    def of_rows(self, n: int) -> None:
+        """Take it that weights are not known, if they are not those of n rows."""
+        ones = all(histogram.totals() == (n,) for histogram in self.histograms)
+        self.weighed = self.weighed.of_ones(ones)
+
+    @property
+    def histograms(self) -> tuple[DyadicHistogram, ...]:
+        """One for each output; none without rows."""
+        return self.weighed.columns
 
     def quantiles(self, q: float, method: QuantileMethod) -> list[Estimate]:
         """Return the quantile of each output, none without rows."""

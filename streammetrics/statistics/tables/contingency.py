@@ -10,7 +10,6 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.schema import Schema
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.labels import coded_labels
 from streammetrics.core.fields.tables import Pairs, PairTable
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.exact.sums import ExactSum
 
 
 class LabelCells(NamedTuple):
@@ -30,6 +30,22 @@ class LabelCells(NamedTuple):
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
     amount: NDArray[np.int64] | ExactSum
+
+
+def amounts_of(
+    codes: NDArray[np.intp], size: int, weight: NDArray[np.float64] | None
+) -> tuple[NDArray[np.intp], Amount]:
+    """Return those codes below `size` that occur, ascending, and how much there is of each."""
+    if size > max(tuning.DENSE_CELLS, 4 * codes.size):
+        found, group = np.unique(codes, return_inverse=True)
+        return found, Amount.at_places(group, found.size, weight)
+    dense = np.bincount(codes, minlength=size)
+    found = np.flatnonzero(dense)
+    if weight is None:
+        return found, Amount.of_counts(dense[found], codes.size)
+    group = np.empty(size, np.intp)
+    group[found] = np.arange(found.size)
+    return found, Amount.at_places(group[codes], found.size, weight)
 
 
 class ContingencyTable(Statistic):
@@ -64,26 +80,14 @@ class ContingencyTable(Statistic):
         (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
         pair, width = rows * len(column_labels), len(column_labels)
         pair += cols
-        size = len(row_labels) * width
-        weights = None
-        if size <= max(tuning.DENSE_CELLS, 4 * pair.size):
-            dense = np.bincount(pair, minlength=size)
-            places = np.flatnonzero(dense)
-            counts = dense[places]
-            if weight is not None:
-                group = np.empty(size, np.intp)
-                group[places] = np.arange(places.size)
-                weights = ExactSum.grouped(group[pair], places.size, weight)
-        else:
-            places, group = np.unique(pair, return_inverse=True)
-            counts = np.bincount(group, minlength=places.size)
-            if weight is not None:
-                weights = ExactSum.grouped(group, places.size, weight)
-        if weights is not None:
-            amount = Amount.of_weights(weights)
-        else:
-            amount = Amount.of_counts(counts, pair.size)
+        places, amount = amounts_of(pair, len(row_labels) * width, weight)
         self.table = self.table.plus(Pairs.of(row_labels, column_labels, places, amount))
+
+    def of_rows(self, n: int) -> None:
+        """Take it that amounts are of rows which do not weigh one, if they are not n."""
+        amount = self.table.amount
+        if amount.weights is None and int(amount.counts.sum()) != n:
+            self.table = self.table._replace(amount=amount.unsure())
 
     def cells(self) -> LabelCells:
         """Return the pairs that occur, in order of their labels."""
@@ -91,6 +95,10 @@ class ContingencyTable(Statistic):
         return LabelCells(
             table.row_labels, table.column_labels, *table.places, table.amount.plain()
         )
+
+    def squares(self) -> NDArray[np.int64] | ExactSum | None:
+        """Return the sums of the squared weights of the `cells`; ``None`` if they are not known."""
+        return self.table.amount.plain_squared()
 
     @property
     def counts(self) -> NDArray[np.int64]:

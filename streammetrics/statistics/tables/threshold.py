@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core.columns.scores import Scores
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount, Weight
 from streammetrics.statistics.scores.base import ScoredStatistic
 from streammetrics.statistics.tables.contingency import LabelCells
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from streammetrics.core.exact.sums import ExactSum
 
 
 _SIDES, _ROWS, _COLUMNS = np.arange(2), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
@@ -28,7 +29,7 @@ class ThresholdTable(ScoredStatistic):
 
     threshold: float = 0.5
 
-    amount = Weight((4,), inline=True)
+    amount = Weight((4,), squared=True, inline=True)
 
     @property
     def scores(self) -> Scores:
@@ -46,14 +47,22 @@ class ThresholdTable(ScoredStatistic):
         truth, called = positive.view(np.bool_), score >= self.threshold
         if weight is not None:
             cell = (positive << 1) | called
-            sums = ExactSum.grouped(cell.astype(np.intp), 4, weight)
-            self.amount += Amount.of_weights(sums)
+            self.amount += Amount.at_places(cell.astype(np.intp), 4, weight)
             return
         both = np.count_nonzero(truth & called)
         true, call = np.count_nonzero(truth), np.count_nonzero(called)
         cells = (truth.size - true - call + both, call - both, true - both, both)
         self.amount += Amount.of_counts(np.array(cells), truth.size)
 
+    def of_rows(self, n: int) -> None:
+        """Take it that amounts are of rows which do not weigh one, if they are not n."""
+        if self.amount.weights is None and int(self.amount.counts.sum()) != n:
+            self.amount = self.amount.unsure()
+
     def cells(self) -> LabelCells:
         """Return the four cells; the labels are 0 and 1 for the negative and the positive."""
         return LabelCells(_SIDES, _SIDES, _ROWS, _COLUMNS, self.amount.plain())
+
+    def squares(self) -> NDArray[np.int64] | ExactSum | None:
+        """Return the sums of the squared weights of the `cells`; ``None`` if they are not known."""
+        return self.amount.plain_squared()

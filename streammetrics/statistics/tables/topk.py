@@ -22,8 +22,8 @@ class TopKHits(ScoredStatistic):
 
     matrix: ClassVar[bool] = True
 
-    hits = Weight()
-    total = Weight()
+    hits = Weight(squared=True)
+    total = Weight(squared=True)
 
     @property
     def scores(self) -> Scores:
@@ -33,10 +33,14 @@ class TopKHits(ScoredStatistic):
     def update(self, truth: NDArray[Any], scores: NDArray[np.float64], *, weight: Any) -> None:
         """Count the rows with fewer than k better classes."""
         hit = self.hit(truth, scores)
-        self.hits += Amount.of_rows(
-            int(np.count_nonzero(hit)), None if weight is None else weight[hit]
-        )
-        self.total += Amount.of_rows(len(hit), weight)
+        right = None if weight is None else weight[hit]
+        self.hits += Amount.of_rows(int(np.count_nonzero(hit)), right, squared=True)
+        self.total += Amount.of_rows(len(hit), weight, squared=True)
+
+    def of_rows(self, n: int) -> None:
+        """Take it that amounts are of rows which do not weigh one, if they are not n."""
+        if self.total.weights is None and self.total.counts != n:
+            self.hits, self.total = self.hits.unsure(), self.total.unsure()
 
     def hit(self, truth: NDArray[Any], scores: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return whether each row's true class is in its top k."""

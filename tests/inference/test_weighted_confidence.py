@@ -1,0 +1,251 @@
+"""Confidence of rows with weights: of tables, scores and quantiles, from Σ w² where rows are."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from streammetrics.inference.distributions import normal_quantile
+
+Z = normal_quantile(0.975)
+
+
+def labelled(rng, n=300):
+    y = rng.integers(0, 2, n)
+    return {"y_true": y, "y_pred": np.where(rng.random(n) < 0.7, y, 1 - y)}
+
+
+def scored(rng, n=300):
+    y = rng.integers(0, 2, n)
+    return {"y_true": y, "y_score": 1 / (1 + np.exp(-(y + rng.normal(size=n))))}
+
+
+def several(rng, n=300):
+    y = rng.integers(0, 3, n)
+    scores = rng.random((n, 3)) + np.eye(3)[y]
+    return {"y_true": y, "y_score": scores / scores.sum(axis=1, keepdims=True)}
+
+
+def valued(rng, n=300):
+    return {"values": rng.normal(size=n)}
+
+
+def wrong(rng, n=300):
+    y = rng.normal(size=n)
+    return {"y_true": y, "y_pred": y + rng.normal(size=n)}
+
+
+EVERY = [
+    (sm.Accuracy(), labelled), (sm.F1(), labelled), (sm.FBeta(beta=2.0), labelled),
+    (sm.Specificity(), labelled), (sm.MatthewsCorrcoef(), labelled),
+    (sm.CohenKappa(weights="linear"), labelled), (sm.BalancedAccuracy(), labelled),
+    (sm.Recall(average="macro"), labelled), (sm.Precision(average="micro"), labelled),
+    (sm.Jaccard(threshold=0.5), scored), (sm.ConfusionMatrix(normalize="true"), labelled),
+    (sm.TopKAccuracy(k=1), several), (sm.ROCAUC(), scored), (sm.ROCAUC(max_fpr=0.3), scored),
+    (sm.ROCAUC(average="weighted"), several), (sm.AveragePrecision(), scored),
+    (sm.PRAUC(), scored), (sm.KolmogorovSmirnov(), scored),
+    (sm.RecallAtPrecision(p=0.6), scored), (sm.ROCAUC(max_bins=64), scored),
+]  # fmt: skip
+CURVES = [
+    (sm.ROCCurve(), "tpr"), (sm.PrecisionRecallCurve(), "precision"),
+    (sm.CalibrationCurve(n_bins=5), "prob_true"), (sm.DETCurve(), "fnr"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("metric", "draw"), EVERY, ids=[repr(m) for m, _ in EVERY])
+def test_rows_that_all_weigh_the_same_are_as_sure_as_those_of_weight_one(metric, draw):
+    rows = draw(np.random.default_rng(1))
+    plain = metric.copy().update(**rows).confidence()
+    heavy = metric.copy().update(**rows, sample_weight=np.full(300, 2.5)).confidence()
+    np.testing.assert_allclose(heavy.low, plain.low, rtol=2e-3)
+    np.testing.assert_allclose(heavy.high, plain.high, rtol=2e-3)
+
+
+@pytest.mark.parametrize(("metric", "of"), CURVES)
+def test_curves_of_rows_that_all_weigh_the_same_are_as_sure_as_well(metric, of):
+    rows = scored(np.random.default_rng(1))
+    plain = metric.copy().update(**rows).confidence()
+    heavy = metric.copy().update(**rows, sample_weight=np.full(300, 2.5)).confidence()
+    for one, other in zip(heavy, plain, strict=True):
+        np.testing.assert_allclose(getattr(one, of), getattr(other, of), rtol=1e-9)
+
+
+def derived_error(metric, rows, weight):
+    """Return √Σ w² (∂θ/∂w)² over the rows, by moving each weight."""
+    total, step = 0.0, 2.0**-12
+    for row in range(len(weight)):
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = weight.copy()
+            moved[row] *= 1 + sign * step
+            ends.append(metric.copy().update(**rows, sample_weight=moved).compute())
+        total += ((ends[0] - ends[1]) / (2 * step)) ** 2
+    return np.sqrt(total)
+
+
+@pytest.mark.parametrize(
+    ("metric", "draw"),
+    [
+        (sm.Accuracy(), labelled), (sm.MatthewsCorrcoef(), labelled),
+        (sm.F1(average="macro"), labelled), (sm.ROCAUC(), scored),
+        (sm.AveragePrecision(), scored),
+    ],
+)  # fmt: skip
+def test_the_error_is_that_of_what_each_weight_does(metric, draw):
+    rng = np.random.default_rng(2)
+    n = 120 if isinstance(metric, sm.AveragePrecision) else 60
+    rows, weight = draw(rng, n), rng.integers(1, 9, n) / 4
+    low, high = metric.copy().update(**rows, sample_weight=weight).confidence()
+    value = metric.copy().update(**rows, sample_weight=weight).compute()
+    error = derived_error(metric, rows, weight)
+    width = {sm.MatthewsCorrcoef: 2}.get(type(metric), 1)
+    scale = (
+        np.log((value + width - 1) / (1 - value)),
+        error * width / ((value + width - 1) * (1 - value)),
+    )
+    ends = [1 / (1 + np.exp(-(scale[0] + sign * Z * scale[1]))) for sign in (-1, 1)]
+    expected = [width * end - (width - 1) for end in ends]
+    np.testing.assert_allclose([low, high], expected, atol=0.1 * (high - low))
+
+
+@pytest.mark.parametrize("metric", [sm.Quantile(q=0.5), sm.Quantile(q=0.9)])
+def test_limits_of_quantiles_are_where_the_share_below_may_lie(metric):
+    rng = np.random.default_rng(3)
+    rows, weight = valued(rng, 400), rng.exponential(size=400)
+    low, high = metric.copy().update(**rows, sample_weight=weight).confidence()
+    order = np.argsort(rows["values"])
+    share = np.cumsum(weight[order]) / weight.sum()
+    below = rows["values"] <= metric.copy().update(**rows, sample_weight=weight).compute()
+    error = np.sqrt((weight**2 * (below - metric.q) ** 2).sum()) / weight.sum()
+    at = np.searchsorted(rows["values"][order], [low, high])
+    expected = [metric.q - Z * error, metric.q + Z * error]
+    np.testing.assert_allclose(share[at], expected, atol=0.15 * error + 0.01)
+    even = metric.copy().update(**rows, sample_weight=np.full(400, 3.0)).confidence()
+    plain = metric.copy().update(**rows).confidence()
+    spread = np.diff(plain)[0]
+    np.testing.assert_allclose(even, plain, atol=0.2 * spread)
+
+
+def test_errors_of_a_regression_have_weighted_quantiles_too():
+    rng = np.random.default_rng(4)
+    rows = wrong(rng)
+    low, high = sm.MedianAbsoluteError().update(**rows, sample_weight=rng.random(300)).confidence()
+    assert 0 < low < high < 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "draw"),
+    [
+        (sm.F1(), labelled), (sm.F1(threshold=0.5), scored), (sm.TopKAccuracy(k=1), several),
+        (sm.ROCAUC(), scored), (sm.ROCAUC(max_bins=32), scored), (sm.ROCAUC(), several),
+        (sm.Quantile(q=0.5), valued),
+    ],
+)  # fmt: skip
+def test_squares_are_a_function_of_the_rows(metric, draw):
+    rng = np.random.default_rng(5)
+    rows, weight = draw(rng), rng.choice([0.1, 1.0, 1.0, 3.0, 0.7], 300)
+    rows["sample_weight"] = weight
+    whole = metric.copy().update(**rows)
+    order = rng.permutation(300)
+    parts = []
+    for places in np.split(order, [7, 50, 51, 200]):
+        own = {name: column[places] for name, column in rows.items()}
+        parts.append(metric.copy().update(**own))
+    first = metric.copy().update(
+        **{n: c[weight == 1] for n, c in rows.items() if n != "sample_weight"}
+    )
+    rest = metric.copy().update(**{n: c[weight != 1] for n, c in rows.items()})
+    for other in (
+        sm.merge(parts),
+        sm.merge(parts[::-1]),
+        sm.merge([first, rest]),
+        rest.merge(first),
+    ):
+        assert other.to_bytes() == whole.to_bytes()
+    assert sm.from_bytes(whole.to_bytes()).to_bytes() == whole.to_bytes()
+    assert sm.from_bytes(whole.to_bytes()).confidence() == whole.confidence()
+    del rows["sample_weight"]
+    plain = metric.copy().update(**rows)
+    assert metric.copy().update(**rows, sample_weight=np.ones(300)).to_bytes() == plain.to_bytes()
+    assert b"squares" not in plain.to_bytes()
+    assert b"squares" in whole.to_bytes()
+
+
+def without_squares(metric, rows, weight, monkeypatch):
+    """Return a state as version 0.1.0 wrote it."""
+    from streammetrics.core.fields import amounts, weighed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(amounts, "nested", lambda _, __: {})
+        patch.setattr(weighed, "nested", lambda _, __: {})
+        return metric.copy().update(**rows, sample_weight=weight).to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("metric", "draw"),
+    [
+        (sm.F1(), labelled), (sm.F1(threshold=0.5), scored), (sm.TopKAccuracy(k=1), several),
+        (sm.ROCAUC(), scored), (sm.Quantile(q=0.5), valued),
+    ],
+)  # fmt: skip
+def test_states_that_hold_no_squares_open_and_say_so(metric, draw, monkeypatch):
+    rng = np.random.default_rng(6)
+    rows = draw(rng)
+    for weight in (rng.random(300), rng.integers(2, 5, 300).astype(float)):
+        blob = without_squares(metric, rows, weight, monkeypatch)
+        old = sm.from_bytes(blob)
+        assert old.to_bytes() == blob
+        with pytest.raises(sm.NoConfidenceError, match="sums of weights and not of their squares"):
+            old.confidence()
+        new = metric.copy().update(**rows, sample_weight=rng.random(300))
+        with pytest.raises(sm.NoConfidenceError, match="sums of weights and not of their squares"):
+            new.merge(old).confidence()
+        assert b"squares" not in new.to_bytes()
+
+
+def test_weights_are_counted_in_any_unit():
+    rng = np.random.default_rng(7)
+    rows, weight = labelled(rng), rng.random(300)
+    expected = sm.MatthewsCorrcoef().update(**rows, sample_weight=weight).confidence()
+    for scale in (2.0**-1000, 2.0**-40, 2.0**900):
+        moved = sm.MatthewsCorrcoef().update(**rows, sample_weight=weight * scale).confidence()
+        np.testing.assert_allclose(moved, expected, rtol=1e-9)
+    auc = sm.ROCAUC().update(**scored(rng), sample_weight=weight * 2.0**-600)
+    with pytest.raises(sm.NoConfidenceError, match="not of their squares"):
+        auc.confidence()
+
+
+def test_limits_at_all_times_are_of_rows_that_weigh_one():
+    rng = np.random.default_rng(8)
+    accuracy = sm.Accuracy().update(**labelled(rng), sample_weight=rng.random(300))
+    with pytest.raises(sm.NoConfidenceError, match="count rows, and these have weights"):
+        accuracy.confidence(anytime=True)
+
+
+def test_where_no_row_errs_limits_are_of_as_many_rows_as_weights_are_worth():
+    y = np.repeat([0, 1], 50)
+    weight = np.tile([1.0, 3.0], 50)
+    low, high = interval = sm.ROCAUC().update(y, y * 1.0, sample_weight=weight).confidence()
+    assert high == 1
+    assert low == pytest.approx(0.025 ** (1 / 40))  # (Σ w)² / Σ w² of either class
+    assert interval.method.startswith("Clopper-Pearson of 40 rows")
+
+
+def test_slices_of_weighted_rows_have_limits():
+    rng = np.random.default_rng(9)
+    rows = {**scored(rng), "w": rng.random(300), "key": rng.choice(["a", "b"], 300)}
+    suite = sm.MetricSet(
+        {"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC()}, columns={"sample_weight": "w"}
+    )
+    table = sm.Slices(suite, by=["key"]).update(rows).compute(confidence=0.9)
+    for place, key in enumerate(["a", "b"]):
+        own = {name: rows[name][rows["key"] == key] for name in ("y_true", "y_score", "w")}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            alone = suite.copy().update(own).confidence(0.9)
+        for name in ("f1", "auc"):
+            found = table[f"{name}_low"][place], table[f"{name}_high"][place]
+            assert found == tuple(alone[name])
