@@ -20,6 +20,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from itertools import islice
 from pathlib import Path
 from types import FunctionType
@@ -148,6 +149,7 @@ class Trial:
         if pid:
             return pid
         code = BROKEN
+        failures = os.fdopen(os.dup(2), "w")
         try:
             signal.alarm(round(limit.clock))
             seconds = round(limit.cpu)
@@ -157,8 +159,12 @@ class Trial:
             for stream in range(3):
                 os.dup2(told, stream)
             put_in_place(mutant)
+            code = 1  # whatever is raised from here on, the mutant did it
             code = self.noticed(mutant.module)
         finally:
+            if code == BROKEN:
+                traceback.print_exc(file=failures)
+                failures.flush()
             os._exit(code)
 
     def noticed(self, module: str) -> int:
