@@ -18,14 +18,15 @@ class Held:
     """A state that never changes, in one of two forms; the metric without rows says of what.
 
     Neither its arrays nor a hash are made before they are asked for, and no state is built of a
-    row before somebody reads it: most shards are only kept, and written again.
+    row before somebody reads it: most shards are only kept, and written again. The row stays, as it
+    is a hundredth of the state, and is what is written.
     """
 
-    __slots__ = ("empty", "form")
+    __slots__ = ("_state", "empty", "form")
 
     def __init__(self, empty: Mergeable, form: State | Row) -> None:
-        self.empty = empty
-        self.form = form  # replaced in one assignment, by its equal
+        self.empty, self.form = empty, form
+        self._state = None if isinstance(form, Row) else form
 
     @classmethod
     def of(cls, empty: Mergeable, metric: Mergeable) -> Held:
@@ -35,10 +36,8 @@ class Held:
     @property
     def state(self) -> State:
         """The state as its metric takes it."""
-        form = self.form
-        if isinstance(form, Row):
-            form = self.form = form.opened(self.empty._layout)
-        return form
+        (state,) = states_of([self])
+        return state
 
     @property
     def metric(self) -> Any:
@@ -65,12 +64,12 @@ class Held:
 
 def states_of(every: Sequence[Held]) -> list[State]:
     """Return the states of many, of which rows of files are opened together."""
-    rows = [held for held in every if isinstance(held.form, Row)]
-    if rows:
-        forms = [held.form for held in rows if isinstance(held.form, Row)]
-        for held, state in zip(rows, opened(forms, rows[0].empty._layout), strict=True):
-            held.form = state
-    return [held.state for held in every]
+    new = [held for held in every if held._state is None]
+    if new:
+        rows = [held.form for held in new if isinstance(held.form, Row)]
+        for held, state in zip(new, opened(rows, new[0].empty._layout), strict=True):
+            held._state = state
+    return [held._state for held in every if held._state is not None]
 
 
 def digest(blob: bytes) -> str:
