@@ -14,13 +14,13 @@ from streammetrics.core.columns.reading import Reading
 from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.staging import Staged
-from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows, Schema
+    from streammetrics.core.statistic import Statistic
 
 
 class Feed(NamedTuple):
@@ -109,9 +109,7 @@ class Layout:
         self.leader = next(filter(None, leaders), "")
         self.start = State(tuple(Feed({}, 0, 0) for _ in self.schemas), tuple(distinct.values()))
         # Asking is cheap, but not next to a batch of 64 rows.
-        self.can_refuse = any(
-            type(s).may_refuse is not Statistic.may_refuse for s in self.start.statistics
-        )
+        self.can_refuse = any(s.can_refuse for s in self.start.statistics)
 
     @classmethod
     def known(cls, key: Hashable, statistics: Callable[[], Iterable[Statistic]]) -> Layout:

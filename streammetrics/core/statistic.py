@@ -79,6 +79,11 @@ class Statistic(Configured, ABC):
     def of_rows(self, n: int) -> None:
         """Take it that the state, which was read, is of so many rows."""
 
+    @property
+    def can_refuse(self) -> bool:
+        """Whether there are rows for which `may_refuse` says yes, whatever has been seen."""
+        return type(self).may_refuse is not Statistic.may_refuse
+
     def may_refuse(self, rows: Rows) -> bool:  # noqa: ARG002 - for those that do depend on them
         """Whether rows must be taken at once, as `update` may find that they contradict others."""
         return False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streammetrics.live.decay import decayed
-from streammetrics.live.reading import Span, series_of, span_of, spans_of
+from streammetrics.live.reading import Span, series_by, series_of, span_of, spans_of
 from streammetrics.live.time import duration, instant
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.config import Config
     from streammetrics.live.coverage import Coverage
+    from streammetrics.live.keys import By
     from streammetrics.live.reading import Series
     from streammetrics.live.stream import Stream
 
@@ -58,7 +59,7 @@ class Asking:
         self._now = 0 if time is None else instant(time)
         return self
 
-    def window(self, length: str | timedelta, *, end: Any = None) -> Any:
+    def window(self, length: str | timedelta, *, end: Any = None, by: By = None) -> Any:
         """Return a new set, or metric, that has seen the rows of a window.
 
         Args:
@@ -66,9 +67,11 @@ class Asking:
                 such tier counts.
             end: A time that ends the window: the pane that it falls into, or ends, is the last
                 one, and is taken whole. Without it, that is the newest pane, or the one of `now`.
+            by: One kind of the slices that are kept, its column or columns: then it is a `Slices`.
 
         Raises:
-            ValueError: No tier has such a window, or it is kept no longer.
+            ValueError: No tier has such a window, or it is kept no longer; or there are no such
+                slices.
 
         Example:
             >>> import streammetrics as sm
@@ -79,9 +82,9 @@ class Asking:
         """
         until = None if end is None else instant(end, "end")
         with self._at_rest():
-            return self._over(self._span(length, until))
+            return self._over(self._span(length, until), by)
 
-    def last(self, n: int) -> Any:
+    def last(self, n: int, *, by: By = None) -> Any:
         """Return a new set, or metric, that has seen the newest n rows that have a label.
 
         Rows are in order of their time, then their id; rows of `observe` have none, and those of
@@ -101,7 +104,7 @@ class Asking:
         if isinstance(n, bool) or not isinstance(n, int) or not 0 < n <= most:
             raise ValueError(f"last({n!r}): keep_rows={most:,} rows are kept one by one")
         with self._at_rest() as stream:
-            return self._suite._at(stream.last(n, self._clock))
+            return stream.keys.shown(stream.last(n, self._clock), by)
 
     def _span(self, length: str | timedelta, until: int | None) -> Span:
         newest = self._stream.panes.newest
@@ -112,8 +115,8 @@ class Asking:
         """The time of reading."""
         return max(self._stream.panes.newest, self._now, 0)
 
-    def _over(self, span: Span) -> Any:
-        return self._suite._at(self._stream.over(span, self._clock))
+    def _over(self, span: Span, by: By = None) -> Any:
+        return self._stream.keys.shown(self._stream.over(span, self._clock), by)
 
     def possible(
         self,
@@ -160,8 +163,8 @@ class Asking:
         """
         length = duration(half_life, "half_life")
         with self._at_rest() as stream:
-            states, layout = decayed(stream, length, self._clock), self._suite._layout
-            return self._suite._at(layout.merged(layout.start, states))
+            states, inner = decayed(stream, length, self._clock), stream.keys.inner
+            return inner._at(inner._layout.merged(inner._layout.start, states))
 
     def coverage(self, length: str | timedelta, *, end: Any = None) -> Coverage:
         """Return how many predictions of a window have their label, and what became of the others.
@@ -181,13 +184,16 @@ class Asking:
         with self._at_rest() as stream:
             return stream.coverage(self._span(length, until), self._clock)
 
-    def series(self, window: str | timedelta, *, every: str | timedelta) -> Series:
+    def series(self, window: str | timedelta, *, every: str | timedelta, by: By = None) -> Series:
         """Return the metrics over windows that end one after the other, as columns.
 
         The columns are ``time``, the end of each window (UTC), ``n_rows``, ``coverage``, and of
         each metric ``NAME``, ``NAME_low`` and ``NAME_high``; of a single metric ``value``, ``low``
         and ``high``. Values that are no numbers, as those of curves, have no column. The last
         window is that of `window`; the first one begins with the oldest pane that is kept.
+
+        With `by`, a kind of the slices that are kept, there is a row for each slice of each window:
+        its keys are columns, and there is no ``coverage``.
 
         Example:
             >>> import streammetrics as sm
@@ -199,10 +205,12 @@ class Asking:
         with self._at_rest() as stream:
             newest = stream.panes.newest
             spans = spans_of(self._config.tiers, window, every, newest, self._clock)
-            states = [self._over(span) for span in spans]
+            states = [self._over(span, by) for span in spans]
             covered = [stream.coverage(span, self._clock).coverage for span in spans]
         ends = [self._config.tiers[span.place].start(span.last + 1) for span in spans]
         times = np.array(ends, np.int64).view("datetime64[ns]")
+        if by is not None:
+            return series_by(states, times)
         return series_of(states, times, np.array(covered, np.float64))
 
     @property

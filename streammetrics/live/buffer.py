@@ -15,7 +15,7 @@ import numpy as np
 from streammetrics.core.columns.column import EXACT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -128,6 +128,7 @@ class Buffer:
         check: Takes columns, raises where they are refused, and says whether they can wait.
         kinds: What each column holds.
         heads: Values that each row has before those that are checked: its time, its id.
+        keys: Columns of which a missing value is one, too.
     """
 
     def __init__(
@@ -135,8 +136,10 @@ class Buffer:
         check: Callable[[Mapping[str, Any]], bool],
         kinds: Mapping[str, Kind],
         heads: int = 1,
+        keys: Collection[str] = (),
     ) -> None:
         self.forms: dict[tuple[str, ...], Form] = {}
+        self._keys = keys
         self.check, self._kinds, self._heads = check, kinds, heads
         self.most = MOST  # rows that wait
 
@@ -150,13 +153,20 @@ class Buffer:
         form = self.forms.get(names)
         if form is not None and form.known(columns):
             return form
-        waits = self.check({name: as_row(value) for name, value in columns.items()})
+        waits = self.check(self.as_rows(columns))
         if form is None:
             form = self.forms.setdefault(names, self._form(names))
         if not waits or not form.fits(columns):
             return None
         form.learn(columns)
         return form
+
+    def as_rows(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns of one row; what is missing is a key, and else no column."""
+        return {
+            name: None if value is None and name not in self._keys else [value]
+            for name, value in columns.items()
+        }
 
     def _form(self, names: tuple[str, ...]) -> Form:
         return Form(names, self._kinds, self.most * (self._heads + len(names)))
@@ -171,11 +181,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic) or getattr(value, "ndim", 1) == 0:
         return value.item()
     return np.array(value) if isinstance(value, list | tuple | np.ndarray) else value
-
-
-def as_row(value: Any) -> Any:
-    """Return the column of one row."""
-    return None if value is None else [value]
 
 
 def is_column(times: Any) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.live.keys import Keys
 from streammetrics.live.rows import batch_of
 from streammetrics.live.truth import stand_ins, truth_of
 
@@ -40,7 +41,8 @@ class Checks:
         self._suite, self._kinds, self._facts = suite, kinds, facts
         self._truth = truth_of(suite)
         self._feeds = suite._layout.start.feeds
-        self._example: dict[str, Column] = {}  # a prediction that was good
+        self._keys = Keys(suite).kinds
+        self._example: dict[str, Column | list[Any]] = {}  # a prediction that was good
 
     def observed(self, columns: Mapping[str, Any]) -> bool:
         """Check rows; return whether they may wait beside others.
@@ -54,7 +56,8 @@ class Checks:
         """Check rows without their label, which is stood in for, as `observed`."""
         n = len(next(iter(columns.values()), ()))
         first: InvalidBatchError | None = None
-        for label in stand_ins(self._suite, columns):
+        others = {name: value for name, value in columns.items() if name not in self._keys}
+        for label in stand_ins(self._suite, others):
             try:
                 batch = batch_of(self._suite, {**columns, self._truth: [label] * n})
                 waits = self._checked(batch, agree=False)
@@ -62,7 +65,10 @@ class Checks:
                 first = first or error
                 continue
             if n:
-                self._example = {name: as_column(v, name)[:1] for name, v in columns.items()}
+                self._example = {
+                    name: list(value)[:1] if name in self._keys else as_column(value, name)[:1]
+                    for name, value in columns.items()
+                }
             return waits
         assert first is not None
         raise first
@@ -71,13 +77,16 @@ class Checks:
         """Check labels without what was predicted, as `observed`."""
         (labels,) = columns.values()
         label = as_column(labels, self._truth)
-        example = self._example or {
-            name: _GUESSES.get(kind, label[:1])
+        example: dict[str, Any] = self._example or {
+            name: [None] if name in self._keys else _GUESSES.get(kind, label[:1])
             for name, kind in self._kinds.items()
             if name not in {self._truth, WEIGHT}
         }
         same = np.zeros(len(label), np.intp)
-        repeated = {name: value[same] for name, value in example.items()}
+        repeated = {
+            name: value * len(same) if isinstance(value, list) else value[same]
+            for name, value in example.items()
+        }
         try:
             return self._checked(batch_of(self._suite, {**repeated, **columns}), agree=True)
         except InvalidBatchError as error:

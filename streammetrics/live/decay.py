@@ -32,8 +32,9 @@ def decayed(stream: Stream, half_life: int, clock: int) -> list[State]:
         weight = 2.0 ** -((newest - number) * tier.length / half_life)
         state = stream.over(Span(place, number, number), clock)
         if weight > 0 and any(feed.n_rows for feed in state.feeds):
-            scaled = tuple([statistic.scaled(weight) for statistic in state.statistics])
-            found.append(state._replace(statistics=scaled))
+            whole = stream.keys.whole(state)
+            scaled = tuple([statistic.scaled(weight) for statistic in whole.statistics])
+            found.append(whole._replace(statistics=scaled))
     return found
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
-from streammetrics.live.buffer import Buffer, as_row, is_column, plain
+from streammetrics.live.buffer import Buffer, is_column, plain
 from streammetrics.live.checking import Checks
 from streammetrics.live.events import Events
 from streammetrics.live.ids import IDS, keys_of, versions_of
+from streammetrics.live.keys import Keys
 from streammetrics.live.rows import batch_of, columns_of
 from streammetrics.live.time import LATEST, SECOND, instant, instants, shown_time
 from streammetrics.live.truth import kinds_of, truth_of
@@ -45,9 +46,10 @@ class Entrance:
         self._limit = 0.0  # seconds up to which times are known not to be ahead of the clock
         kinds = kinds_of(self._suite)
         checks = Checks(self._suite, kinds, lambda: self._stream.panes.facts)
-        self._observed = Buffer(checks.observed, kinds)
+        keys = Keys(self._suite).kinds
+        self._observed = Buffer(checks.observed, kinds, keys=keys)
         self._known = self._observed.forms
-        self._predicted = Buffer(checks.predicted, kinds, heads=2)
+        self._predicted = Buffer(checks.predicted, kinds, heads=2, keys=keys)
         self._labelled = Buffer(checks.labelled, kinds, heads=3)
         self._buffers = (self._observed, self._predicted, self._labelled)
 
@@ -151,7 +153,7 @@ class Entrance:
         if form is not None and type(time) in _SECONDS:
             form.values.extend((time, *heads, *columns.values()))
         else:
-            one = {name: as_row(value) for name, value in columns.items()}
+            one = buffer.as_rows(columns)
             alone = tuple([head] for head in heads)
             self._enter(buffer, np.array([nanoseconds], np.int64), alone, one, several=False)
         return self._entered()
@@ -175,11 +177,12 @@ class Entrance:
                 raise InvalidBatchError(
                     f"a prediction comes without {truth!r}: observe() takes both, label() the label"
                 )
-            known = self._stream.join.names or next(iter(buffer.forms), ())
+            names, keys = self._stream.join.names, self._stream.keys
+            known = keys.named(names) if names else next(iter(buffer.forms), ())
             if known and set(known) != set(columns):
                 raise InvalidBatchError(
-                    f"a prediction has {', '.join(columns)} here and {', '.join(known)} before; "
-                    "all have the same columns"
+                    f"a prediction has {', '.join(columns)} here and {', '.join(sorted(known))} "
+                    "before; all have the same columns"
                 )
 
     @staticmethod
@@ -204,12 +207,13 @@ class Entrance:
             events = Events("observe", times, columns_of(batch_of(self._suite, columns)))
         else:
             keys = keys_of(heads[0])
-            whole = self._stream.columns(columns)
+            stream = self._stream
+            whole = (stream.predicted if buffer is self._predicted else stream.columns)(columns)
             lengths = {len(keys), len(times), *map(len, whole.values())}
             if len(lengths) > 1:
                 raise InvalidBatchError(f"columns differ in length: {sorted(lengths)}")
             if several and len(times):
-                buffer.check(whole)
+                buffer.check(columns if stream.keys.kinds else whole)
             events = Events("predict", times, whole, keys)
             if buffer is self._labelled:
                 events = Events("label", times, whole, keys, versions_of(heads[1], len(times)))
@@ -236,7 +240,7 @@ class Entrance:
         """Take the events that wait; the lock is held."""
         stream = self._stream
         for (times, ids), columns in self._predicted.taken():
-            known = stream.columns(columns)
+            known = stream.predicted(columns)
             self._came(Events("predict", _instants(times), known, keys_of(ids)), checked=True)
         for (times, ids, versions), columns in self._labelled.taken():
             known, each = stream.columns(columns), np.array(versions, np.int64)

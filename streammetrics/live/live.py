@@ -20,6 +20,7 @@ from streammetrics.live.stream import Stream
 from streammetrics.live.surviving import Surviving
 from streammetrics.live.tiers import DEFAULT
 from streammetrics.live.time import duration, shown_time
+from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.live.events import Events
+    from streammetrics.slices.slices import By
 
 __all__ = ["Live"]
 
@@ -48,6 +50,10 @@ class Live(Stateful, Entrance, Surviving, Asking):
         label_lateness: How much longer its arrival may take.
         default_label: What a label that never came means; ``None``: nothing.
         max_pending: Predictions that may wait for labels; beyond it the oldest leave, and it warns.
+        by: What to slice by, as for `Slices`: events bring these columns, too, and
+            ``window("1h", by="country")`` is a `Slices` of the window. Of labels, predictions do.
+        max_slices: How many slices of a kind there may be; those with the highest hashes of their
+            keys are one slice ``(other)``, whatever came first.
         keep_rows: How many of the newest rows are held one by one as well, for `last`.
         max_ahead: How far ahead of the clock a time may be; ``None`` takes any.
         store: A file in which the state survives, and which other processes on this machine may
@@ -83,6 +89,8 @@ class Live(Stateful, Entrance, Surviving, Asking):
         label_ttl: str | timedelta = "1d",
         label_lateness: str | timedelta = "1d",
         default_label: Any = None,
+        by: By = (),
+        max_slices: int = 10_000,
         max_pending: int = 10_000_000,
         keep_rows: int = 0,
         max_ahead: str | timedelta | None = "10min",
@@ -94,6 +102,10 @@ class Live(Stateful, Entrance, Surviving, Asking):
         if suite.n_rows or suite.n_omitted:
             raise ValueError(f"the suite has already seen {suite.n_rows:,} rows: reset() it")
         config = Config.of(tiers, label_ttl, label_lateness, default_label, max_pending, keep_rows)
+        if isinstance(suite, Slices):
+            raise TypeError("pass the suite itself, and what to slice by: Live(suite, by=...)")
+        if by:
+            suite = Slices(suite, by=by, max_slices=max_slices, overflow="other")  # type: ignore[arg-type]  # it checks it
         self._bind(suite.copy(), config)
         self._ahead = None if max_ahead is None else duration(max_ahead, "max_ahead")
         if store is not None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.live.tiers import Tier
+    from streammetrics.slices.slices import Slices
 
 
 class Series(Result, dict[str, Any]):
@@ -116,6 +117,20 @@ def series_of(states: Sequence[Any], ends: NDArray[Any], coverage: NDArray[np.fl
     rows = np.array([window.n_rows for window in states], np.int64)
     whole = {n: np.array(c) for n, c in columns.items() if len(c) == len(states)}
     return Series({"time": ends, "n_rows": rows, "coverage": coverage, **whole})
+
+
+def series_by(states: Sequence[Slices], ends: NDArray[Any]) -> Series:
+    """Return the columns of a series of slices, a row for each slice of each window."""
+    tables = []
+    for window in states:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            tables.append({**window.compute(), **window.bounds()})
+    rows = [len(table["n_rows"]) for table in tables]
+    some = [table for table, n in zip(tables, rows, strict=True) if n]
+    names = [name for name in (some or tables)[-1] if all(name in table for table in some)]
+    columns = {name: np.concatenate([table[name] for table in some or tables]) for name in names}
+    return Series({"time": np.repeat(ends, rows), **columns})
 
 
 def _numbers(window: Any) -> dict[str, float]:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.live.keys import is_made
+from streammetrics.slices.reading import read_keys
+from streammetrics.statistics.grouped.grouped import Grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +50,10 @@ def batch_of(suite: Mergeable, columns: Mapping[str, Any]) -> Batch:
     twin = object.__new__(type(suite))
     twin.__dict__.update(suite.__dict__)
     twin.__dict__["_accumulator"] = catch
-    twin.update(**columns)
+    if is_made(columns, suite):
+        twin.feed(columns, getattr(suite, "columns", {}))
+    else:
+        twin.update(**columns)
     batch, layout = catch.batch, suite._layout
     if layout.leader:
         batch.spread(layout.leader)
@@ -85,8 +91,19 @@ def pieces(
         panes = tuple(numbers[:, start].tolist())
         for first in range(start, end, AT_ONCE):
             last = min(first + AT_ONCE, end)
-            part = sorted_batch if last - first == n else sorted_batch.slice(first, last)
+            part = sorted_batch
+            if last - first < n:
+                part = sorted_batch.slice(first, last)
+                _tell_own_keys(layout, part)
             yield Piece(panes, _read(layout, part, batch), last - first)
+
+
+def _tell_own_keys(layout: Layout, part: Batch) -> None:
+    """Let keys say what the rows of a part agree on, and not what those of the whole batch do."""
+    for statistic in layout.start.statistics:
+        if isinstance(statistic, Grouped):
+            title = part.title(statistic.name)
+            part._columns[title] = read_keys(part._columns[title], statistic.titles)
 
 
 def _read(layout: Layout, part: Batch, whole: Batch) -> tuple[Rows, ...]:

@@ -13,6 +13,7 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import Coverage, coverage_of
 from streammetrics.live.join import Join
+from streammetrics.live.keys import Keys
 from streammetrics.live.newest import Newest, Some, kept_rows
 from streammetrics.live.panes import Panes
 from streammetrics.live.possible import Unlabelled, possible
@@ -52,7 +53,7 @@ class Stream:
     """What events come to; not thread-safe, and everything in it is checked already."""
 
     def __init__(self, suite: Mergeable, config: Config) -> None:
-        self.suite, self.config = suite, config
+        self.suite, self.config, self.keys = suite, config, Keys(suite)
         self.panes = Panes(suite._layout, config.tiers)
         self.counted = Panes(COVERAGE._layout, config.tiers)
         self.join = Join(config, (), truth_of(suite))
@@ -103,6 +104,10 @@ class Stream:
             name: as_numbers(as_column(value, name), name, self._kinds.get(name, "number"))
             for name, value in given.items()
         }
+
+    def predicted(self, given: Mapping[str, Any]) -> dict[str, Column]:
+        """Return the columns of predictions as they are kept while they wait."""
+        return self.columns(self.keys.made(given))
 
     def _kept(self, events: Events) -> Some | None:
         """Return rows as they are kept one by one, where any are."""
@@ -206,13 +211,14 @@ class Stream:
         if self.config.default_label is not None:
             missing &= join.table.times.values[rows] + self.config.label_ttl >= clock
         columns = join.table.at(rows[missing]).columns
-        titles: Mapping[str, str] = getattr(self.suite, "columns", {})
+        suite = self.keys.inner
+        titles: Mapping[str, str] = getattr(suite, "columns", {})
         gone = coverage_of(_together(COVERAGE, self.counted.over(*span)), (0,) * 5)
         left = gone.displaced + (gone.expired if self.config.default_label is None else 0)
         if left:  # of which nothing is known any more
-            return dict.fromkeys(self.suite) if isinstance(self.suite, MetricSet) else None
+            return dict.fromkeys(suite) if isinstance(suite, MetricSet) else None
         unlabelled = Unlabelled(dict(zip(join.names, columns, strict=True)), join.label, titles)
-        return possible(self.suite, state, unlabelled, target_range)
+        return possible(suite, self.keys.whole(state), unlabelled, target_range)
 
     def _units(self, span: Span, clock: int) -> tuple[int, int]:
         """Return the panes, of those in which rows wait, that make up others."""

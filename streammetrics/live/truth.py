@@ -9,6 +9,7 @@ import numpy as np
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.live.keys import Keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -35,7 +36,7 @@ def kinds_of(suite: Mergeable) -> dict[str, Kind]:
         for name, kind in schema.kinds.items():
             title = renamed.get(name, name)
             found[title] = max(kind, found.get(title, kind), key=order.index)
-    return found
+    return {**{n: k for n, k in found.items() if not n.startswith("by/")}, **Keys(suite).kinds}
 
 
 def as_numbers(column: Column, name: str, kind: Kind) -> Column:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.columns.schema import reject
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.slices.bins import Bins, title_of
-from streammetrics.statistics.grouped.keys import encoded, text_of
+from streammetrics.statistics.grouped.keys import encoded, parts_of, text_of
 from streammetrics.statistics.grouped.schema import KeyColumn
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     Codes = NDArray[np.intp]
 
+_KINDS = {str: "text", bool: "true or false", int: "integers", datetime.date: "dates"}
 _NEAR = 1 << 16  # integers this near to each other are placed by subtraction
 _DENSE = 1 << 16  # combinations that are counted by direct address, whatever the rows
 
@@ -81,6 +83,31 @@ def key_column(columns: Mapping[str, Any], by: Sequence[str | Bins]) -> KeyColum
     rank = np.empty(len(texts), np.intp)
     rank[order] = np.arange(len(texts))
     return KeyColumn(rank[codes], None, True, vocabulary[order], facts)
+
+
+def read_keys(column: Column, by: Sequence[str | Bins]) -> KeyColumn:
+    """Return keys that `key_column` made, and that were kept as text meanwhile.
+
+    Raises:
+        InvalidBatchError: Keys of one column are of two kinds.
+    """
+    assert column.vocabulary is not None
+    facts: dict[str, Any] = {}
+    used = column.vocabulary[np.unique(column.values)]
+    for text in used.tolist():
+        for kind, name in zip(_kinds_in(text), by, strict=True):
+            if kind is not None and facts.setdefault(f"by {title_of(name)}", kind) != kind:
+                raise InvalidBatchError(
+                    f"{title_of(name)} holds {kind} and {facts[f'by {title_of(name)}']}: pass one "
+                    "kind of keys"
+                )
+    return KeyColumn(column.values, None, column.owned, column.vocabulary, facts)
+
+
+@lru_cache(maxsize=1 << 14)
+def _kinds_in(text: str) -> tuple[str | None, ...]:
+    """Return of what kind each part of a key is; of what is missing, and of bins, of none."""
+    return tuple([_KINDS.get(type(part)) for part in parts_of(text) or ()])
 
 
 def _crossed(parts: Sequence[_Part]) -> tuple[Codes, NDArray[np.intp]]:

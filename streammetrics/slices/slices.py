@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator
+from streammetrics.core.columns.conversion import Column
 from streammetrics.core.confidence import Asked, ConfidenceInterval
 from streammetrics.core.errors import (
     StateFormatError,
     UndefinedMetricWarning,
 )
+from streammetrics.core.layout import State
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.pictures import Drawing, drawn
 from streammetrics.inference.units import unit_limits
@@ -22,7 +24,7 @@ from streammetrics.slices.audit import Audit
 from streammetrics.slices.bins import Bins, specs_of, title_of
 from streammetrics.slices.fairness import without_each
 from streammetrics.slices.groups import Cut, Spec, found
-from streammetrics.slices.reading import key_column
+from streammetrics.slices.reading import key_column, read_keys
 from streammetrics.slices.table import (
     SliceTable,
     key_columns,
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.layout import Feed, State
+    from streammetrics.core.layout import Feed
     from streammetrics.core.metric import Metric
 
     By = Sequence[Sequence[str | Bins] | str | Bins] | str | Bins
@@ -144,7 +146,12 @@ class Slices(MetricSet, Audit):
         if self.unit is not None:
             groups = groups_of(columns.get(self.unit), self.unit)
             told = {**columns, hashed(self.unit): groups}
-        keys = {cut.title: key_column(told, cut.by) for cut in self._cuts}
+        keys = {
+            cut.title: read_keys(columns[cut.title], cut.by)
+            if isinstance(columns.get(cut.title), Column)
+            else key_column(told, cut.by)
+            for cut in self._cuts
+        }
         titles = {cut.name: cut.title for cut in self._cuts}
         return super().feed({**columns, **keys}, {**(renamed or {}), **titles})
 
@@ -312,6 +319,22 @@ class Slices(MetricSet, Audit):
             raise TypeError(f"expected a dictionary such as {{'country': 'DE'}}, not {which!r}")
         state = self._accumulator.flush()
         return self._suite._at(found(state, which, self._specs, self._cuts))
+
+    def _of_kind(self, state: State, by: str | Sequence[str]) -> Slices:
+        """Return slices of one kind alone, from a state of these, which fold what is too many."""
+        (kind,) = self._chosen_specs(by)
+        number = self._cuts.index(kind.cut)
+        one = type(self)(
+            self._suite, by=[kind.cut.by], max_slices=self.max_slices, overflow=self.overflow
+        )
+        layout = one._layout
+        feeds, statistics = len(layout.schemas), len(layout.places)
+        held = state.statistics[number * statistics : (number + 1) * statistics]
+        forks = tuple([statistic.fork() for statistic in layout.start.statistics])
+        for fork, mine in zip(forks, held, strict=True):
+            fork.merge(mine)  # whose column of keys has another number
+        seen = state.feeds[number * feeds : (number + 1) * feeds]
+        return one._at(State(seen, forks))
 
     def _views(self) -> dict[str, Metric]:
         views: dict[str, Metric] = self[{}]._views()

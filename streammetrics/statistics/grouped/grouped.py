@@ -93,6 +93,12 @@ class Grouped(Statistic):
         """The number of keys."""
         return len(self.keys)
 
+    @property
+    def can_refuse(self) -> bool:
+        """Whether keys can be too many, or a statistic can refuse rows."""
+        limited = self.most is not None and self.overflow == "raise"
+        return limited or any(statistic.can_refuse for statistic in self.of)
+
     def may_refuse(self, rows: Rows) -> bool:
         """Whether rows bring a key that may be too many, or that a statistic may refuse."""
         if not rows.n:
