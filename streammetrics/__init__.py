@@ -44,6 +44,10 @@ from streammetrics.inference import families  # noqa: F401 - registers how sure 
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.inference.comparing.states import compare
 from streammetrics.ledger.ledger import Ledger
+from streammetrics.live.alerts.change import Change
+from streammetrics.live.alerts.drift import Drift
+from streammetrics.live.alerts.missing import Coverage, Silence
+from streammetrics.live.alerts.thresholds import Above, Below, BurnRate
 from streammetrics.live.live import Live
 from streammetrics.metrics import aggregation
 from streammetrics.metrics.aggregation import *  # noqa: F403 - each module lists its public names
@@ -114,8 +118,14 @@ from streammetrics.slices.slices import Slices
 __version__ = "0.1.0"
 
 __all__ = [
+    "Above",
+    "Below",
     "Bins",
+    "BurnRate",
+    "Change",
     "Comparison",
+    "Coverage",
+    "Drift",
     "EstimateWarning",
     "IncompatibleMetricsError",
     "Interval",
@@ -125,6 +135,7 @@ __all__ = [
     "Metric",
     "MetricSet",
     "NoConfidenceError",
+    "Silence",
     "Slices",
     "StateFormatError",
     "StreamMetricsError",

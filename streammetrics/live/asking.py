@@ -13,11 +13,14 @@ from streammetrics.live.reading import Span, series_by, series_of, span_of, span
 from streammetrics.live.time import duration, instant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import timedelta
 
     from streammetrics.core.locks import Locked
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.live.alerts.rule import Rule
+    from streammetrics.live.alerts.states import Alerts
+    from streammetrics.live.alerts.view import Watch
     from streammetrics.live.config import Config
     from streammetrics.live.coverage import Coverage
     from streammetrics.live.keys import By
@@ -32,6 +35,7 @@ class Asking:
     _config: Config
     _stream: Stream
     _guard: Locked
+    _watch: Watch
     _now: int  # the time of reading, as somebody said
 
     @abstractmethod
@@ -183,6 +187,33 @@ class Asking:
         until = None if end is None else instant(end, "end")
         with self._at_rest() as stream:
             return stream.coverage(self._span(length, until), self._clock)
+
+    def alerts(self, rules: Sequence[Rule]) -> Alerts:
+        """Return how rules stand: ok, firing or without data, since when, and why.
+
+        Rules judge panes that are over, one after the other: those in which nothing more is
+        expected. Where predictions wait for their labels these are `label_ttl` + `label_lateness`
+        old, unless a rule says ``after=``; otherwise a pane of the finest tier. So alerts are a
+        function of the events: history that is replayed gives those that running live gave. What
+        time it is says `now`.
+
+        Raises:
+            ValueError: A rule asks for a metric that is not there, or for a window that no tier
+                has.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Mean())
+            >>> _ = live.observe(time=range(0, 7200, 60), values=[1.0] * 100 + [9.0] * 20)
+            >>> live.alerts([sm.Above("value", 5, window="10min"), sm.Below("value", 0)])
+            alert                     state   since                 why
+            value above 5 over 10min  firing  1970-01-01 01:46:00Z  value 5.8 of 10 rows
+            value below 0 over 1h     ok      1970-01-01 00:01:00Z  value 3.4 of 60 rows
+        """
+        for rule in rules:
+            rule.check(self._suite)
+        with self._at_rest() as stream:
+            return self._watch.alerts(stream, self._clock, rules)
 
     def series(self, window: str | timedelta, *, every: str | timedelta, by: By = None) -> Series:
         """Return the metrics over windows that end one after the other, as columns.

@@ -13,6 +13,7 @@ from streammetrics.core.locks import Locked
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.stateful import Stateful
 from streammetrics.live import form
+from streammetrics.live.alerts.view import Watch
 from streammetrics.live.asking import Asking
 from streammetrics.live.config import Config
 from streammetrics.live.entrance import Entrance
@@ -117,6 +118,7 @@ class Live(Stateful, Entrance, Surviving, Asking):
         self._ahead = None
         self._now = 0  # the time of reading, as somebody said
         self._stream = Stream(suite, config)
+        self._watch = Watch()
         self._keeper = None
         self._arrived = []
         self._open()

@@ -181,6 +181,23 @@ class Stream:
             found = self._found[span, clock] = _together(self.suite, states)
         return found
 
+    def parts(
+        self, spans: Sequence[Span], clock: int, *, counted: bool = False
+    ) -> list[list[State]]:
+        """Return for each of some spans of a tier, in order, the states that it is merged from.
+
+        They are the same objects until rows come to their panes. With `counted` they are states of
+        what became of predictions.
+        """
+        if not spans:
+            return []
+        whole = spans[0]._replace(last=spans[-1].last)
+        self._units(whole, clock)
+        panes, waiting = (
+            (self.counted, self._waiting.counted) if counted else (self.panes, self._waiting.over)
+        )
+        return [panes.over(*span) + waiting(*self._range(span)) for span in spans]
+
     def last(self, n: int, clock: int) -> State:
         """Return what the newest n rows that have a label come to."""
         newest, layout = self.newest.copy(), self.suite._layout
@@ -222,10 +239,13 @@ class Stream:
 
     def _units(self, span: Span, clock: int) -> tuple[int, int]:
         """Return the panes, of those in which rows wait, that make up others."""
-        tier, unit = self.config.tiers[span.place], self.join.unit
-        first, last = tier.start(span.first) // unit, (tier.start(span.last + 1) - 1) // unit
+        first, last = self._range(span)
         self._waiting.update(self.join, first, last, max(clock, self.join.newest))
         return first, last
+
+    def _range(self, span: Span) -> tuple[int, int]:
+        tier, unit = self.config.tiers[span.place], self.join.unit
+        return tier.start(span.first) // unit, (tier.start(span.last + 1) - 1) // unit
 
     @property
     def nbytes(self) -> int:

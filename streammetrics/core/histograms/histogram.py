@@ -8,6 +8,7 @@ import numpy as np
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.exact.scaling import times
+from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.histograms.cells import CellBlock, Cells, exact_mass, normal_mass
 from streammetrics.core.histograms.counting import counted, counted_parts
 from streammetrics.core.histograms.forms import (
@@ -182,6 +183,21 @@ class DyadicHistogram:
             np.array_equal(array, theirs[name], equal_nan=array.dtype.kind == "f")
             for name, array in mine.items()
         )
+
+    def pooled(self, max_cells: int, code: int) -> DyadicHistogram:
+        """The rows of all classes as those of one of two, in a histogram of another budget.
+
+        Raises ``IncompatibleMetricsError`` where scores are integers that float64 does not hold.
+        """
+        cells, tails = self._canonical()
+        if tails.size and tails.any():
+            raise IncompatibleMetricsError("integers beyond 2**53 are not compared with others")
+        mass = exact_mass(cells.mass)
+        digits = mass.digits.reshape(*mass.shape, -1).astype(np.int64)
+        both = np.zeros((len(digits), 2, digits.shape[2]), np.int64)
+        both[:, code] = digits.sum(axis=1)
+        pooled = cells._replace(mass=ExactSum.of_digits(both, mass.exponent), classes=2).normal()
+        return DyadicHistogram(max_cells, 2)._of(pooled, None)
 
     def fork(self) -> Self:
         """A snapshot that shares the arrays, none of which is ever written to again."""

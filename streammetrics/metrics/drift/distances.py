@@ -10,11 +10,12 @@ import numpy as np
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.metrics.drift.base import SampleDistance
 from streammetrics.metrics.scores.base import ROUNDING, outward
+from streammetrics.metrics.scores.view import Staircase
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.metrics.scores.view import Staircase
+    from streammetrics.statistics.scores.samples import SampleHistogram
 
     Floats = NDArray[np.float64]
 
@@ -50,6 +51,12 @@ class Gaps(NamedTuple):
         return cls(low, high, p / positives, n / negatives, before, after)
 
     @property
+    def spread(self) -> float:
+        """The integral of the root of F (1 - F), F the reference's share."""
+        below = np.minimum(np.cumsum(self.g), 1.0)
+        return _area(np.sqrt(below * (1 - below))[:-1], _widths(self.high[:-1], self.high[1:]))
+
+    @property
     def mixed(self) -> NDArray[np.bool_]:
         """Which cells may hold several values."""
         return self.low < self.high
@@ -70,6 +77,12 @@ def _difference(below: NDArray[Any], above: NDArray[Any], stairs: Staircase) -> 
         crossed = below * int(positives) - above * int(negatives)
         return np.asarray(crossed / (int(positives) * int(negatives)), np.float64)
     return np.asarray(below / negatives - above / positives, np.float64)
+
+
+def gaps_of(samples: SampleHistogram) -> Gaps:
+    """Return the cells of two samples, which both have rows."""
+    (histogram,) = samples.classes()
+    return Gaps.of(Staircase(histogram, samples.whole, logits=False))
 
 
 class KSDistance(SampleDistance):

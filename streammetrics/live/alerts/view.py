@@ -1,0 +1,208 @@
+"""A live state as rules see it: the panes that are over, and what was found in them before."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from streammetrics.live.alerts.states import Alerts, alert_of
+from streammetrics.live.coverage import SUITE as COVERAGE
+from streammetrics.live.coverage import coverage_of
+from streammetrics.live.reading import Span
+from streammetrics.live.time import duration, shown_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streammetrics.core.layout import State
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.live.alerts.rule import Moment, Rule, WindowRule
+    from streammetrics.live.stream import Stream
+    from streammetrics.live.tiers import Tier
+
+Parts = tuple["State", ...]  # states that together have seen the rows of a window
+
+_RULES = 1024  # of which it is remembered what they found
+
+
+class Found(NamedTuple):
+    """What was made of some states, which are the same objects as long as no row has come."""
+
+    parts: tuple[Parts, ...]
+    made: Any
+
+
+class View:
+    """A stream at a time of reading, as one rule sees it.
+
+    Args:
+        stream: The stream, of which nobody else changes anything meanwhile.
+        clock: The time of reading, not before the newest event.
+        before: What the rule made of parts when it looked last.
+    """
+
+    def __init__(self, stream: Stream, clock: int, before: dict[Any, Found]) -> None:
+        self._stream, self.clock, self._before = stream, clock, before
+        self.kept: dict[Any, Found] = {}
+
+    @property
+    def newest(self) -> int:
+        """The newest time of an event, below 0 where there was none."""
+        return self._stream.panes.newest
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        """The tiers, the finest first."""
+        return self._stream.config.tiers
+
+    def until(self, after: str | None) -> int:
+        """Return the time before which panes are over: nothing more is expected in them.
+
+        Args:
+            after: How long after its end a pane is; ``None``: as long as a label in time may still
+                come where predictions wait for theirs, and else one pane of the finest tier.
+        """
+        return self.clock - self._delay(after)
+
+    def _delay(self, after: str | None) -> int:
+        if after is not None:
+            return duration(after, "after")
+        waits = bool(self._stream.join.names)
+        return self._stream.config.horizon if waits else self.tiers[0].length
+
+    def judged(self, rule: WindowRule) -> list[Moment]:
+        """Return what a rule finds in the windows that end with each pane that is over."""
+        delay = self._delay(rule.after)
+        if self.newest < 0:
+            return []
+        lengths = rule.lengths
+        short = min(lengths)
+        back = rule.reach + delay
+        tier = self.tiers[self._place(short, back)]
+        oldest = tier.oldest(self.newest) + short // tier.length - 1
+        last = tier.number(max(self.clock - delay, 0)) - 1
+        ends = [tier.start(number + 1) for number in range(max(oldest, 0), last + 1)]
+        every = [self._spans(length, back, ends) for length in lengths]
+        read = [self._parts(spans, rule.counted) for spans in every]
+        moments = []
+        for place, end in enumerate(ends):
+            parts = tuple(found for of in read if (found := of[place]) is not None)
+            if len(parts) == len(lengths):
+                judge = partial(self._judge, rule, end)
+                moments.append(self.made(end, parts, judge))
+        return moments
+
+    def _judge(self, rule: WindowRule, end: int, parts: tuple[Parts, ...]) -> Moment:
+        if rule.counted:
+            windows = tuple(coverage_of(_merged(COVERAGE, p), (0,) * 5) for p in parts)
+            return rule.judge(end, windows)
+        return rule.judge(end, tuple(map(self.window, parts)))
+
+    @property
+    def suite(self) -> Mergeable:
+        """The empty set, or metric, of the stream."""
+        return self._stream.suite
+
+    def window(self, parts: Parts) -> Any:
+        """Return the set, or metric, of a window."""
+        return self.suite._at(_merged(self.suite, parts))
+
+    def panes(self, after: str | None) -> list[tuple[int, Parts]]:
+        """Return when panes that are over end, and what was seen in each, the oldest first.
+
+        They cover the time that any tier reaches back, each row once, by the finest panes there
+        are.
+        """
+        if self.newest < 0:
+            return []
+        found: list[tuple[int, Parts]] = []
+        until = self.until(after)
+        for place, tier in enumerate(self.tiers):
+            last = tier.number(max(until, 0)) - 1
+            first = max(tier.oldest(self.newest), 0)
+            if place + 1 < len(self.tiers):  # from where a pane of the next one begins
+                first = self._aligned(first, tier, self.tiers[place + 1])
+            spans = [Span(place, number, number) for number in range(first, last + 1)]
+            parts = map(tuple, self._stream.parts(spans, self.clock))
+            ends = [tier.start(span.last + 1) for span in spans]
+            found = [*zip(ends, parts, strict=True), *found]
+            until = min(until, tier.start(first))
+        return found
+
+    def _aligned(self, first: int, tier: Tier, coarse: Tier) -> int:
+        """Return the first pane, from one on, at which or after which a coarse one begins."""
+        start = tier.start(first)
+        number = coarse.number(start)
+        begins = coarse.start(number)
+        if begins < start:
+            begins = coarse.start(number + 1)
+        place = tier.number(begins)
+        return place if tier.start(place) == begins else place + 1
+
+    def _place(self, length: int, back: int) -> int:
+        """Return the finest tier that has windows of a length, which ended so long ago."""
+        for place, tier in enumerate(self.tiers):
+            reach = tier.length * (tier.count - 1)  # the newest pane is not over
+            if length % tier.length == 0 and length + back <= reach:
+                return place
+        raise ValueError(
+            f"a window of {shown_duration(length)} is no whole number of panes, or longer than "
+            f"they are kept once {shown_duration(back)} are over, for which the rule waits; "
+            f"there are {'; '.join(tier.shown for tier in self.tiers)}"
+        )
+
+    def _spans(self, length: int, back: int, ends: Sequence[int]) -> list[Span | None]:
+        """Return the panes of windows, ``None`` where they are no longer kept.
+
+        Where panes are longer than those by which it is judged, the last whole one counts.
+        """
+        place = self._place(length, back)
+        tier = self.tiers[place]
+        n, oldest = length // tier.length, tier.oldest(self.newest)
+        lasts = [tier.number(end) - 1 for end in ends]
+        return [Span(place, k - n + 1, k) if k - n + 1 >= oldest else None for k in lasts]
+
+    def _parts(self, spans: Sequence[Span | None], counted: bool) -> list[Parts | None]:
+        some = iter(self._stream.parts([s for s in spans if s], self.clock, counted=counted))
+        return [tuple(next(some)) if span else None for span in spans]
+
+    def made(
+        self, key: Any, parts: tuple[Parts, ...], make: Callable[[tuple[Parts, ...]], Any]
+    ) -> Any:
+        """Return what is made of parts, or was made of the very same ones."""
+        found = self._before.get(key)
+        if found is None or not _are_same(found.parts, parts):
+            found = Found(parts, make(parts))
+        self.kept[key] = found
+        return found.made
+
+
+def _are_same(one: tuple[Parts, ...], other: tuple[Parts, ...]) -> bool:
+    return all(
+        len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _merged(suite: Any, parts: Parts) -> State:
+    layout = suite._layout
+    merged: State = layout.merged(parts[0], parts[1:]) if parts else layout.start
+    return merged
+
+
+class Watch:
+    """What rules found when they looked last, so that only what is new is read."""
+
+    def __init__(self) -> None:
+        self._found: dict[Rule, dict[Any, Found]] = {}
+
+    def alerts(self, stream: Stream, clock: int, rules: Sequence[Rule]) -> Alerts:
+        """Return the alerts of rules, in their order."""
+        alerts = []
+        for rule in rules:
+            view = View(stream, clock, self._found.get(rule, {}))
+            alerts.append(alert_of(rule, rule.moments(view), rule.reach))
+            self._found[rule] = view.kept
+        while len(self._found) > _RULES:
+            del self._found[next(iter(self._found))]
+        return Alerts(alerts)
