@@ -162,7 +162,8 @@ class Change(Rule):
         """Return what is found at the end of each pane, of successes and rows (n, 2) in them."""
         evidence = _logs(self.baseline, self.tolerance, trials, ways)
         sums = np.zeros(evidence.shape[1])  # M of each size
-        share, moments = 1 / evidence.shape[1], []
+        share = 1 / evidence.shape[1]
+        moments: list[Moment] = []
         success = rows = 0.0  # since there has been any evidence
         with np.errstate(over="ignore"):
             factors = np.exp(evidence)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between
+from streammetrics.core.fields.weighed import Weighed
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.stateful import from_bytes, load
@@ -228,5 +229,7 @@ def _together(reference: Any, current: DyadicHistogram) -> SampleHistogram:
     both = reference.pooled(most, 0)
     both.merge(current.pooled(most, 1))
     samples = SampleHistogram(max_bins=most)
-    samples.counted = Counted((both,), all(isinstance(total, int) for total in both.totals()))
+    samples.counted = Counted(
+        Weighed((both,)), all(isinstance(total, int) for total in both.totals())
+    )
     return samples
