@@ -73,6 +73,12 @@ from streammetrics.metrics.drift import bins as drift_bins
 from streammetrics.metrics.drift import distances as drift_distances
 from streammetrics.metrics.drift.bins import *  # noqa: F403
 from streammetrics.metrics.drift.distances import *  # noqa: F403
+from streammetrics.metrics.forecasting import intervals as forecasting_intervals
+from streammetrics.metrics.forecasting import predictive as forecasting_predictive
+from streammetrics.metrics.forecasting import scaled as forecasting_scaled
+from streammetrics.metrics.forecasting.intervals import *  # noqa: F403
+from streammetrics.metrics.forecasting.predictive import *  # noqa: F403
+from streammetrics.metrics.forecasting.scaled import *  # noqa: F403
 from streammetrics.metrics.ranking import base as ranking_base
 from streammetrics.metrics.ranking import binary as ranking_binary
 from streammetrics.metrics.ranking import cutoff as ranking_cutoff
@@ -84,17 +90,22 @@ from streammetrics.metrics.ranking.graded import *  # noqa: F403
 from streammetrics.metrics.regression import deviances as regression_deviances
 from streammetrics.metrics.regression import losses as regression_losses
 from streammetrics.metrics.regression import moments as regression_moments
+from streammetrics.metrics.regression import norms as regression_norms
 from streammetrics.metrics.regression import quantiles as regression_quantiles
 from streammetrics.metrics.regression import relative as regression_relative
+from streammetrics.metrics.regression import shares as regression_shares
 from streammetrics.metrics.regression.deviances import *  # noqa: F403
 from streammetrics.metrics.regression.losses import *  # noqa: F403
 from streammetrics.metrics.regression.moments import *  # noqa: F403
+from streammetrics.metrics.regression.norms import *  # noqa: F403
 from streammetrics.metrics.regression.quantiles import *  # noqa: F403
 from streammetrics.metrics.regression.relative import *  # noqa: F403
+from streammetrics.metrics.regression.shares import *  # noqa: F403
 from streammetrics.metrics.scores import areas as scores_areas
 from streammetrics.metrics.scores import calibration as scores_calibration
 from streammetrics.metrics.scores import curves as scores_curves
 from streammetrics.metrics.scores import decisions as scores_decisions
+from streammetrics.metrics.scores import distributions as scores_distributions
 from streammetrics.metrics.scores import errors as scores_errors
 from streammetrics.metrics.scores import gains as scores_gains
 from streammetrics.metrics.scores import losses as scores_losses
@@ -105,6 +116,7 @@ from streammetrics.metrics.scores.areas import *  # noqa: F403
 from streammetrics.metrics.scores.calibration import *  # noqa: F403
 from streammetrics.metrics.scores.curves import *  # noqa: F403
 from streammetrics.metrics.scores.decisions import *  # noqa: F403
+from streammetrics.metrics.scores.distributions import *  # noqa: F403
 from streammetrics.metrics.scores.errors import *  # noqa: F403
 from streammetrics.metrics.scores.gains import *  # noqa: F403
 from streammetrics.metrics.scores.losses import *  # noqa: F403
@@ -147,6 +159,12 @@ __all__ = [
     "merge",
 ]
 _MODULES = (
+    scores_distributions,
+    regression_shares,
+    regression_norms,
+    forecasting_scaled,
+    forecasting_predictive,
+    forecasting_intervals,
     aggregation,
     classification_overall,
     classification_rates,

@@ -18,6 +18,7 @@ from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import share_limits
 from streammetrics.inference.scores import ladders
 from streammetrics.inference.tables import units_of
+from streammetrics.metrics.forecasting import predictive
 from streammetrics.metrics.scores import calibration, curves, errors, gains, reliability
 from streammetrics.metrics.scores.base import one_or_all
 from streammetrics.metrics.scores.bins import bins_of_cells
@@ -192,3 +193,16 @@ def _of_bins(metric: Any, stairs: Staircase, cells: Ladder) -> tuple[Sides, Side
     shown = sums[0] + sums[2] > 0
     p, p_square, n, n_square = sums[:, shown] if shown.any() else np.zeros((4, 1))
     return (p, p_square), (n, n_square)
+
+
+@confidence_of.register(predictive.PITHistogram)
+def of_bins(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+    """The share of each bin alone."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    rows = np.asarray(held.bins.exact().to_float())
+    if rows.sum() != asked.n_rows:
+        raise without(metric, "its state holds weights, and not how many rows they are worth")
+    low, high = share_limits(rows, rows.sum() - rows, asked.tail)
+    below, above = (LabelledArray.of(side, range(rows.size), "bin") for side in (low, high))
+    return ConfidenceInterval(below, above, asked.level, _POINTWISE)

@@ -21,8 +21,9 @@ from streammetrics.core.confidence import (
 )
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.distributions import t_quantile
-from streammetrics.inference.limits import anytime_limits, limits
-from streammetrics.metrics import aggregation
+from streammetrics.inference.limits import anytime_limits, limits, share_limits
+from streammetrics.metrics import aggregation, rowwise
+from streammetrics.metrics.forecasting import scaled
 from streammetrics.metrics.regression import losses, relative
 from streammetrics.metrics.scores import losses as scored
 from streammetrics.statistics.spreads import LARGEST
@@ -193,6 +194,29 @@ def of_perplexity(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
     low, high = _answer(metric, asked, *_means(metric, asked, held, means, total), 0.0)
     method = "Student's t, on the logarithm of the log loss"
     return ConfidenceInterval(math.exp(low), math.exp(high), asked.level, method)
+
+
+@confidence_of.register(rowwise.RowMean)
+def of_rows(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+    """The mean of a number of each row; a share of rows by Wilson's score."""
+    mean, total = held.exact_mean(), held.rows.fraction()
+    low, high = metric._ends
+    if asked.anytime:
+        if (low, high) != (0.0, 1.0):
+            raise not_anytime(metric)
+        return _anytime(metric, asked, [] if mean is None else [held.total.fraction()], total, 1)
+    if mean is None:
+        return ConfidenceInterval(math.nan, math.nan, asked.level, "Student's t")
+    if (low, high) == (0.0, 1.0) and total == asked.n_rows:
+        hits = float(held.total.fraction())
+        sides = share_limits(hits, float(total) - hits, asked.tail)
+        return ConfidenceInterval(float(sides[0]), float(sides[1]), asked.level, "Wilson's score")
+    powers = [held.powers[name].fraction() for name in ("squares", "values")]
+    sums = (powers[0], powers[1], held.squared_weight.fraction())
+    error, value = error_of(sums, mean, total, asked.n_rows), metric.readout(held)
+    if isinstance(metric, scaled.RMSSE):
+        error = error / 2 / value if value else 0.0
+    return _answer(metric, asked, [value], [error], low)
 
 
 def _anytime(

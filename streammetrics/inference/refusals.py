@@ -9,7 +9,8 @@ from streammetrics.metrics import aggregation
 from streammetrics.metrics.clustering import dispersion, distances, pairs
 from streammetrics.metrics.drift import bins
 from streammetrics.metrics.drift import distances as of_samples
-from streammetrics.metrics.regression import moments, quantiles
+from streammetrics.metrics.regression import moments, norms, quantiles
+from streammetrics.metrics.regression import shares as targets
 from streammetrics.metrics.scores import calibration, decisions, gains, reliability, shares
 
 if TYPE_CHECKING:
@@ -57,6 +58,13 @@ REFUSALS: dict[type[Metric], str] = {
         "chance alone moves every bin off its score and off the mean, so that two of its parts are "
         "too large by what is not known; BrierScore has limits"
     ),
+    targets.D2AbsoluteError: _BASELINE.format("MAE"),
+    targets.D2Pinball: _BASELINE.format("PinballLoss"),
+    targets.D2Tweedie: _BASELINE.format("TweedieDeviance"),
+    targets.RelativeAbsoluteError: _BASELINE.format("MAE"),
+    targets.AdjustedR2: _FOURTH,
+    norms.NRMSE: _BASELINE.format("RMSE").replace("loss", "size", 1),
+    norms.MinkowskiDistance: _GROWS.format("a mean, such as MAE,"),
     shares.D2LogLoss: _BASELINE.format("LogLoss"),
     shares.D2Brier: _BASELINE.format("BrierScore"),
     decisions.ConfusionAtThresholds: _GROWS.format("ROCCurve, of rates,"),

@@ -281,7 +281,7 @@ def _of_hostile(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[
     for name in (n for n, column in rows.items() if np.asarray(column).dtype.kind == "f"):
         taken = []
         for number in _HOSTILE:
-            hard = {**rows, name: _with(rows[name], [number])}
+            hard = {**rows, name: _with(rows[name], 0, number)}
             fed = metric.copy().feed(rows)
             before = fed.to_bytes()
             try:
@@ -297,17 +297,29 @@ def _of_hostile(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[
                 yield from _of_reading(fed, f"{name}={number!r}")
         if any(number != number for number in taken):  # noqa: PLR0124 - the test for nan
             yield "hostile values", f"nan in {name} is taken: let the schema refuse it"
+        hard = dict(rows)
         some = [number for number in taken if math.isfinite(number)][: len(rows[name]) // 2]
-        hard = {**rows, name: _with(rows[name], some)}
+        for place, number in enumerate(some):
+            trial = {**hard, name: _with(hard[name], place, number)}
+            if _takes(metric, trial):  # beside the other columns of that row
+                hard = trial
         found = list(_of_laws(metric, hard, seed, f" where {name} is hard"))
         yield from found[:1]
 
 
-def _with(column: Any, numbers: list[float]) -> Any:
-    """Return a column with numbers in the first rows, in one place of each where it is (n, d)."""
+def _with(column: Any, row: int, number: float) -> Any:
+    """Return a column with a number in a row, or in one place of it where it is (n, d)."""
     hard = np.array(column)
-    hard.reshape(len(hard), -1)[: len(numbers), 0] = numbers
+    hard.reshape(len(hard), -1)[row, 0] = number
     return hard
+
+
+def _takes(metric: Metric, rows: Mapping[str, Any]) -> bool:
+    try:
+        metric.copy().feed(rows)
+    except StreamMetricsError:
+        return False
+    return True
 
 
 def _of_reading(metric: Metric, where: str) -> Iterator[Finding]:

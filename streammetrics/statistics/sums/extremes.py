@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 class Extremes(Statistic):
     """The extremes for each output; weights do not matter, as rows of weight 0 are left out.
 
-    Of values, which may be infinite, or of errors ``y_true - y_pred``. -0.0 counts as 0.0.
+    Of values, which may be infinite, of targets, or of errors ``y_true - y_pred``. -0.0 counts as
+    0.0.
     Rounding keeps the order, so the extremes of rounded numbers are the rounded extremes.
     """
 
-    of: Literal["values", "errors"]
+    of: Literal["values", "targets", "errors"]
     nan_policy: Literal["raise", "omit"] = "raise"
 
     low = Extreme()
@@ -40,7 +41,7 @@ class Extremes(Statistic):
 
     def update(self, *columns: Floats, weight: Floats | None) -> None:  # noqa: ARG002 - see above
         """Take the extremes of the rows."""
-        values = nearest(columns[0]) if self.of == "values" else columns[0] - columns[1]
+        values = columns[0] - columns[1] if self.of == "errors" else nearest(columns[0])
         if values.ndim == 1 or values.shape[1] == 1:  # a reduction of one column is vectorised
             flat = values.reshape(-1)
             low, high = np.array([flat.min()]), np.array([flat.max()])

@@ -45,6 +45,8 @@ LossName: TypeAlias = Literal[
     "huber",
     "log_cosh",
     "tweedie",
+    "tweedie_target",
+    "power",
 ]
 
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -175,6 +177,24 @@ def _tweedie(y: Floats, p: Floats, power: float) -> Floats:
     )
 
 
+@_quiet
+def _tweedie_target(y: Floats, _p: Floats, power: float) -> Floats:
+    """What of the deviance does not depend on the prediction, or is taken with its mean."""
+    y = nearest(y)
+    if power == 1:
+        return y * np.log(np.where(y > 0, y, 1.0))
+    if power == 2:
+        return np.log(y)
+    terms: Floats = np.power(np.maximum(y, 0.0), 2 - power) / ((1 - power) * (2 - power))
+    return terms
+
+
+@_quiet
+def _power(y: Floats, p: Floats, order: float) -> Floats:
+    d = _absolute(y, p, 0.0)
+    return np.power(d, order, out=d)
+
+
 LOSSES: dict[str, Loss] = {
     "absolute": Loss(_absolute),
     "squared": Loss(_squared),
@@ -187,6 +207,8 @@ LOSSES: dict[str, Loss] = {
     "huber": Loss(_huber, bounded=False),
     "log_cosh": Loss(_log_cosh),
     "tweedie": Loss(_tweedie, bounded=False),
+    "tweedie_target": Loss(_tweedie_target, bounded=False),
+    "power": Loss(_power, bounded=False),
 }
 
 
@@ -236,7 +258,7 @@ class LossSum(ExactSums):
         if LOSSES[self.loss].bounded:
             return regression_schema(self.nan_policy)
         finite = FiniteLoss(loss=self.loss, parameter=self.parameter)
-        if self.loss != "tweedie":
+        if not self.loss.startswith("tweedie"):
             return regression_schema(self.nan_policy, finite)
         positive = Numbers(PRED, above=0.0, wide=True, long=True)
         true = Numbers(TRUE, wide=True, long=True)

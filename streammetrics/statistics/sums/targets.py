@@ -101,7 +101,7 @@ def regression_schema(
 
 
 def values_schema(of: str, nan_policy: str, *, long: bool = False) -> Schema:
-    """Return the schema of plain ``"values"``, or of the ``"errors"`` of predictions."""
+    """Return the schema of plain ``"values"``, or else of targets and predictions."""
     if of == "values":
         return Schema((Numbers("values", ordered=True, long=long),), nan_policy)
     return regression_schema(nan_policy)

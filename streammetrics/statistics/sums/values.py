@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core.columns.long import nearest
 from streammetrics.core.constraints import Bins
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.weighed import WeighedHistograms
@@ -27,16 +28,17 @@ if TYPE_CHECKING:
 
 QuantileMethod: TypeAlias = Literal["linear", "averaged_inverted_cdf"]
 
+_ROOM = 2.0**-40  # relative: more than sums over cells are rounded by
 _LARGEST = float(np.finfo(np.float64).max)
 
 
 class ValueHistogram(Statistic):
     """One `DyadicHistogram` of at most `max_bins` cells for each output.
 
-    Of values, which may be infinite, or of absolute errors ``|y_true - y_pred|``.
+    Of values, which may be infinite, of targets, or of absolute errors ``|y_true - y_pred|``.
     """
 
-    of: Literal["values", "errors"]
+    of: Literal["values", "targets", "errors"]
     max_bins: Bins = 1 << 20
     nan_policy: Literal["raise", "omit"] = "raise"
 
@@ -49,7 +51,7 @@ class ValueHistogram(Statistic):
 
     def update(self, *columns: Floats, weight: Floats | None) -> None:
         """Count the values of the rows."""
-        values = columns[0] if self.of == "values" else np.abs(columns[0] - columns[1])
+        values = np.abs(columns[0] - columns[1]) if self.of == "errors" else nearest(columns[0])
         values = values.reshape(len(values), -1)
         rows = [(np.ascontiguousarray(column), None, weight, None) for column in values.T]
         self.weighed = type(self).weighed.added(self.weighed, rows, self)
@@ -126,6 +128,46 @@ def cells_at(histogram: DyadicHistogram, levels: Sequence[Fraction]) -> list[tup
     """Return the edges of the cells in which each share of the total mass is reached, ascending."""
     total = _mass(histogram) / Fraction(2) ** histogram.unit
     return _located(histogram, [_Rank(level * total, left=True) for level in levels])
+
+
+def deviation(
+    histogram: DyadicHistogram,
+    around: tuple[Fraction | float, Fraction | float],
+    up: Fraction,
+    down: Fraction,
+) -> tuple[Fraction | float, Fraction | float, Fraction | float]:
+    """Return the sum of up (y - c) above c and down (c - y) below, and bounds: low, value, high.
+
+    `around` is what c lies between: one number, or where the sum is the least that there is. Exact,
+    and all three the same, where cells hold single values and c is one number.
+    """
+    low, high = Fraction(around[0]), Fraction(around[1])
+    if histogram.exact and low == high:
+        total = Fraction(0)
+        for block in histogram.cells():
+            for side, slope in ((block.low > float(low), up), (block.low < float(low), -down)):
+                values, mass = block.low[side], block.counts[0][side].astype(np.float64)
+                weight = ExactSum.of(mass).fraction()
+                total += slope * (ExactSum.of(values, mass).fraction() - low * weight)
+        total *= Fraction(2) ** histogram.unit
+        return total, total, total
+    ends = np.zeros(3)
+    slopes, at = (float(up), float(down)), (float(low), float((low + high) / 2), float(high))
+    for block in histogram.cells():
+        mass = block.counts[0].astype(np.float64)
+        near = np.maximum(slopes[0] * (block.low - at[2]), slopes[1] * (at[0] - block.high))
+        middle = np.clip(block.low / 2 + block.high / 2, -_LARGEST, _LARGEST)
+        ends[0] += (mass * np.maximum(near, 0.0)).sum()
+        ends[1] += (mass * _tilted(middle - at[1], slopes)).sum()
+        far = np.maximum(*(_tilted(side - at[1], slopes) for side in (block.low, block.high)))
+        ends[2] += (mass * far).sum()
+    scaled = np.ldexp(ends, histogram.unit)
+    least, value, most = float(scaled[0] * (1 - _ROOM)), *map(float, scaled[1:])
+    return least, min(max(value, least), most), most * (1 + _ROOM)
+
+
+def _tilted(off: Floats, slopes: tuple[float, float]) -> Floats:
+    return np.maximum(slopes[0] * off, -slopes[1] * off)
 
 
 def _between(a: float, b: float, share: Fraction) -> float:

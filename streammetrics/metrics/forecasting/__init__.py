@@ -1,0 +1,1 @@
+"""Forecasts: intervals, predictive distributions, and errors by the scale of a series."""

@@ -1,0 +1,169 @@
+"""Predictive distributions: how far they are from what came, and whether they are calibrated."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import numpy as np
+
+from streammetrics.core.configured import require
+from streammetrics.core.constraints import Between, NanPolicy
+from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import LabelledArray
+from streammetrics.metrics.rowwise import RowMean
+from streammetrics.statistics.sums.forecasts import (
+    BinnedShares,
+    EnsembleSum,
+    GaussianSum,
+    QuantileSum,
+)
+
+if TYPE_CHECKING:
+    from streammetrics.core.statistic import Statistic
+
+__all__ = ["CRPSEnsemble", "CRPSGaussian", "CRPSQuantiles", "PITHistogram"]
+
+
+class CRPSEnsemble(RowMean):
+    """Continuous ranked probability score of ensembles, mean |x - y| - mean |x - x'| / 2.
+
+    The integral of the squared distance of two distribution functions: that of the members x, each
+    as likely, and the step at the target y. For one member it is the absolute error.
+
+    Args:
+        fair: Whether to take the second mean over pairs of different members, which is unbiased
+            for the distribution that they were drawn from.
+        nan_policy: See `RowMean`.
+
+    Reference: Gneiting and Raftery, JASA 102 (2007); ``scoringrules.crps_ensemble``,
+    ``torchmetrics.regression.ContinuousRankedProbabilityScore``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.CRPSEnsemble().update([1.0, 0.0], [[0.0, 1.0, 2.0], [1.0, 1.0, 1.0]]).compute()
+        0.6111111111111112
+    """
+
+    fair: bool = False
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of scores."""
+        return (EnsembleSum(fair=self.fair, nan_policy=self.nan_policy),)
+
+    def update(self, y_true: Any, y_ensemble: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows: targets (n,) and the members of ensembles (n, m)."""
+        columns = {"y_true": y_true, "y_ensemble": y_ensemble}
+        return self.feed({**columns, "sample_weight": sample_weight})
+
+
+class CRPSGaussian(RowMean):
+    """Continuous ranked probability score of normal distributions.
+
+    s (z (2 Φ(z) - 1) + 2 φ(z) - 1 / √π) with z = (y - m) / s, of the mean m and the standard
+    deviation s.
+
+    Parameters are those of `RowMean`.
+
+    Raises:
+        InvalidBatchError: From `update`, where a standard deviation is not above 0.
+
+    Reference: Gneiting et al., Mon. Weather Rev. 133 (2005); ``scoringrules.crps_normal``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> round(sm.CRPSGaussian().update([0.0, 1.0], [0.0, 0.0], [1.0, 0.5]).compute(), 6)
+        0.480045
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of scores."""
+        return (GaussianSum(nan_policy=self.nan_policy),)
+
+    def update(self, y_true: Any, y_mean: Any, y_std: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows: targets, means and standard deviations, each (n,)."""
+        columns = {"y_true": y_true, "y_mean": y_mean, "y_std": y_std}
+        return self.feed({**columns, "sample_weight": sample_weight})
+
+
+class CRPSQuantiles(RowMean):
+    """Continuous ranked probability score by quantiles: twice the mean pinball loss over levels.
+
+    With evenly spaced levels it approaches the score of the whole distribution.
+
+    Args:
+        levels: The levels of the quantiles, ascending and between 0 and 1.
+        nan_policy: See `RowMean`.
+
+    Raises:
+        InvalidBatchError: From `update`, where quantiles of a row cross, or are not one a level.
+
+    Reference: Gneiting and Ranjan, J. Bus. Econ. Stat. 29 (2011); ``scoringrules.crps_quantile``;
+    twice `PinballLoss` for one level.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> crps = sm.CRPSQuantiles(levels=(0.25, 0.75))
+        >>> crps.update([1.0, 4.0], [[0.0, 2.0], [1.0, 3.0]]).compute()
+        1.0
+    """
+
+    levels: Any
+
+    def check_parameters(self) -> None:
+        """Check the levels."""
+        found = self.levels if isinstance(self.levels, tuple) else (self.levels,)
+        numbers = all(isinstance(level, float) and 0 < level < 1 for level in found)
+        ascending = numbers and all(a < b for a, b in itertools.pairwise(found))
+        require(self, "levels", bool(found) and ascending, "ascending numbers between 0 and 1")
+        self.levels = found
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of scores."""
+        return (QuantileSum(levels=self.levels, nan_policy=self.nan_policy),)
+
+    def update(self, y_true: Any, y_quantiles: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows: targets (n,) and quantiles (n, q), one for each level."""
+        columns = {"y_true": y_true, "y_quantiles": y_quantiles}
+        return self.feed({**columns, "sample_weight": sample_weight})
+
+
+class PITHistogram(Metric[LabelledArray]):
+    """Share of rows by the probability integral transform, in bins of equal width on [0, 1].
+
+    The transform is what the predictive distribution function is at the target. Calibrated
+    forecasts give every bin the same share; a valley says that they are too narrow, a hill that
+    they are too wide.
+
+    Args:
+        n_bins: How many bins; a value on an edge is in the upper one, and 1 in the last.
+        nan_policy: ``"omit"`` leaves rows with a missing value out.
+
+    Memory and cost: 8 bytes a bin; 5 ns a row.
+
+    Reference: Gneiting, Balabdaoui and Raftery, J. R. Stat. Soc. B 69 (2007);
+    ``numpy.histogram(pit, range=(0, 1))``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.PITHistogram(n_bins=4).update([0.125, 0.25, 0.5, 0.625]).compute()
+        array([0.25, 0.25, 0.5 , 0.  ])
+    """
+
+    n_bins: Annotated[int, Between(1, 1 << 20)] = 10
+    nan_policy: NanPolicy = "raise"
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the weight of each bin."""
+        return (BinnedShares(n_bins=self.n_bins, nan_policy=self.nan_policy),)
+
+    def update(self, pit: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows: values of distribution functions at their target (n,), from 0 to 1."""
+        return self.feed({"pit": pit, "sample_weight": sample_weight})
+
+    def readout(self, held: BinnedShares) -> LabelledArray:
+        """Return the share of each bin."""
+        rows = np.asarray(held.bins.exact().to_float())
+        shares = rows / rows.sum() if rows.any() else np.full(self.n_bins, math.nan)
+        return LabelledArray.of(shares, range(self.n_bins), "bin")

@@ -1,0 +1,63 @@
+"""Sums of how far predicted distributions over classes are from those that are true."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from streammetrics.core.columns.schema import Condition, Schema
+from streammetrics.core.columns.scores import Scores
+from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.statistics.scores.losses import EPSILON
+from streammetrics.statistics.sums.rowwise import RowSum
+
+if TYPE_CHECKING:
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.types import Floats
+
+
+@dataclass(frozen=True)
+class OfOneWidth(Condition):
+    """Refuses distributions over other numbers of classes."""
+
+    def check(self, batch: Batch, missing: Any) -> None:  # noqa: ARG002 - no row matters
+        """Check the shapes."""
+        one, other = (batch.numbers(name) for name in ("y_true", "y_score"))
+        if one.shape != other.shape:
+            titles = batch.title("y_true"), batch.title("y_score")
+            raise InvalidBatchError(
+                f"{titles[0]} has shape {one.shape} and {titles[1]} {other.shape}: both are "
+                "distributions over the same classes"
+            )
+
+
+class DistributionSum(RowSum):
+    """The cross entropy of distributions, or what it has beyond the entropy of the true one.
+
+    Of (n, K) probabilities of K classes, or of (n,) of one of two.
+    """
+
+    loss: Literal["cross_entropy", "kl"]
+    from_logits: bool = False
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """Distributions, the second of which may be logits."""
+        fields = (
+            Scores("y_true", wide=True, use="probability"),
+            Scores("y_score", wide=True, use="probability", from_logits=self.from_logits),
+        )
+        return Schema(fields, self.nan_policy, conditions=(OfOneWidth(),))
+
+    def numbers(self, *columns: Any) -> Floats:
+        """Return the divergence of each row."""
+        p, q = (np.stack([1 - c, c], axis=1) if c.ndim == 1 else c for c in columns)
+        terms = p * -np.log(np.clip(q, EPSILON, 1 - EPSILON))
+        if self.loss == "kl":
+            terms += p * np.log(np.where(p > 0, p, 1.0))
+        total: Floats = np.ascontiguousarray(terms).sum(axis=1)
+        return np.maximum(total, 0.0)

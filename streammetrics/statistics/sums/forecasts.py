@@ -1,0 +1,228 @@
+"""Sums of what forecasts lose: of intervals, ensembles, quantiles, normal distributions, series.
+
+What is rounded is one row's number. Inputs are bounded far below where a number overflows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.schema import Condition, Schema, reject
+from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.sums.rowwise import RowSum
+from streammetrics.statistics.sums.targets import regression_schema
+
+if TYPE_CHECKING:
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.types import Floats
+
+_MOST = 2.0**250  # of numbers, whose inverse is the least scale
+_TERMS = 64  # of the series of a normal distribution's score
+_TAIL = 9.0  # standard deviations, beyond which it is a line
+
+
+def _bounded(name: str, **options: Any) -> Numbers:
+    return Numbers(name, **{"low": -_MOST, "high": _MOST, **options})
+
+
+@dataclass(frozen=True)
+class Ascending(Condition):
+    """Refuses rows in which columns, or the numbers of one, go down."""
+
+    names: tuple[str, ...]
+    width: int = 0  # how many numbers a row has, 0 for any
+
+    def check(self, batch: Batch, missing: Any) -> None:
+        """Check that no number is below the one before it."""
+        columns = [batch.numbers(name) for name in self.names]
+        values = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
+        values = values[:, None] if values.ndim == 1 else values
+        titles = " and ".join(batch.title(name) for name in self.names)
+        if self.width and values.shape[1] != self.width:
+            raise InvalidBatchError(
+                f"{titles} has {values.shape[1]} numbers a row for {self.width} levels"
+            )
+        wrong: Any = (values[:, 1:] < values[:, :-1]).any(axis=1)
+        if missing is not None:
+            wrong &= ~missing
+        if wrong.any():
+            reject(titles, "cross", wrong, values, advice="the lower one comes first")
+
+
+class IntervalSum(RowSum):
+    """Of prediction intervals: whether they hold the target, their width, or Winkler's score."""
+
+    loss: Literal["coverage", "width", "winkler"]
+    alpha: float = 0.0
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """A target, and the two ends of an interval."""
+        fields = tuple(_bounded(name) for name in ("y_true", "y_low", "y_high"))
+        return Schema(fields, self.nan_policy, conditions=(Ascending(("y_low", "y_high")),))
+
+    def numbers(self, *columns: Any) -> Floats:
+        """Return what each row has."""
+        y, low, high = columns
+        if self.loss == "coverage":
+            inside: Floats = ((y >= low) & (y <= high)).astype(np.float64)
+            return inside
+        width: Floats = high - low
+        if self.loss == "winkler":
+            width += 2 / self.alpha * np.maximum(np.maximum(low - y, y - high), 0.0)
+        return width
+
+
+class EnsembleSum(RowSum):
+    """The continuous ranked probability score of the members of an ensemble, each as likely."""
+
+    fair: bool = False
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """A target, and (n, m) members."""
+        return Schema((_bounded("y_true"), _bounded("y_ensemble", wide=True)), self.nan_policy)
+
+    def numbers(self, *columns: Any) -> Floats:
+        """Return mean |x - y| less half the mean |x - x'|, of pairs that differ if it is fair."""
+        y, members = columns
+        members = np.sort(members.reshape(len(y), -1), axis=1)
+        m = members.shape[1]
+        near = np.abs(members - y[:, None]).sum(axis=1) / m
+        # Σ |x - x'| over pairs is, of ascending members, a weighted sum.
+        gaps = np.diff(members, axis=1) * (np.arange(1, m) * np.arange(m - 1, 0, -1))
+        apart: Floats = gaps.sum(axis=1) / (m * max(m - 1, 1) if self.fair else m * m)
+        score: Floats = near - apart
+        return score if self.fair else np.maximum(score, 0.0)
+
+
+class GaussianSum(RowSum):
+    """The continuous ranked probability score of normal distributions."""
+
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """A target, a mean and a standard deviation."""
+        std = _bounded("y_std", low=1 / _MOST)
+        return Schema((_bounded("y_true"), _bounded("y_mean"), std), self.nan_policy)
+
+    def numbers(self, *columns: Any) -> Floats:
+        """Return the score of each row."""
+        y, mean, std = columns
+        z = np.abs(y - mean) / std
+        near = np.polynomial.chebyshev.chebval(np.minimum(z, _TAIL) * (2 / _TAIL) - 1, _SERIES)
+        score: Floats = std * np.where(z < _TAIL, near, z - 1 / math.sqrt(math.pi))
+        return score
+
+
+def _gaussian_score(x: Any) -> Any:
+    """Return z (2 Φ(z) - 1) + 2 φ(z) - 1 / √π at z from 0 to the tail, for x from -1 to 1."""
+    z = (x + 1) * (_TAIL / 2)
+    erf = np.array([math.erf(each / math.sqrt(2)) for each in z])
+    return z * erf + math.sqrt(2 / math.pi) * np.exp(-z * z / 2) - 1 / math.sqrt(math.pi)
+
+
+_SERIES: Floats = np.polynomial.chebyshev.chebinterpolate(_gaussian_score, _TERMS)
+
+
+class QuantileSum(RowSum):
+    """Twice the mean pinball loss of quantiles, which approaches the ranked probability score."""
+
+    levels: tuple[float, ...]
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """A target, and a quantile for each level."""
+        fields = _bounded("y_true"), _bounded("y_quantiles", wide=True)
+        ascending = Ascending(("y_quantiles",), len(self.levels))
+        return Schema(fields, self.nan_policy, conditions=(ascending,))
+
+    def numbers(self, *columns: Any) -> Floats:
+        """Return the score of each row."""
+        y, quantiles = columns
+        off = y[:, None] - quantiles.reshape(len(y), -1)
+        levels = np.array(self.levels)
+        total: Floats = np.maximum(levels * off, (levels - 1) * off).sum(axis=1)
+        return total * (2 / len(levels))
+
+
+class ScaledSum(RowSum):
+    """Errors over the scale of the row's series, absolute or squared."""
+
+    squared: bool = False
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """A target, a prediction and the scale of their series."""
+        scale = _bounded("scale", low=1 / _MOST)
+        return Schema((_bounded("y_true"), _bounded("y_pred"), scale), self.nan_policy)
+
+    def numbers(self, *columns: Any) -> Floats:
+        """Return the scaled error of each row."""
+        y, p, scale = columns
+        off: Floats = np.abs(y - p) / scale
+        return off * off if self.squared else off
+
+
+class CosineSum(RowSum):
+    """The cosine of the angle between target and prediction, 0 where one of them is 0."""
+
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """Targets and predictions (n, d)."""
+        sides = (_bounded(name, wide=True) for name in ("y_true", "y_pred"))
+        true, pred = sides
+        return regression_schema(self.nan_policy, true=true, pred=pred)
+
+    def numbers(self, *columns: Any) -> Floats:
+        """Return the cosine of each row."""
+        y, p = (_normed(each.reshape(len(each), -1)) for each in columns)
+        cosine: Floats = (y * p).sum(axis=1)
+        return np.clip(cosine, -1.0, 1.0)
+
+
+def _normed(rows: Floats) -> Floats:
+    """Return rows of length 1, or of zeros."""
+    most = np.abs(rows).max(axis=1, keepdims=True)
+    rows = rows / np.where(most > 0, most, 1.0)
+    length = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    return rows / np.where(most > 0, length, 1.0)
+
+
+class BinnedShares(Statistic):
+    """The weight of values from 0 to 1 in bins of equal width, the last of which holds 1 too."""
+
+    n_bins: int
+    nan_policy: NanPolicy = "raise"
+
+    bins = Weight(lambda of: (of.n_bins,))
+
+    @property
+    def schema(self) -> Schema:
+        """Values of a distribution function."""
+        return Schema((Numbers("pit", low=0.0, high=1.0),), self.nan_policy)
+
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Count the values."""
+        edges = np.linspace(0.0, 1.0, self.n_bins + 1)[1:-1]
+        at = edges.searchsorted(columns[0], side="right")
+        if weight is None:
+            self.bins += Amount.of_counts(np.bincount(at, minlength=self.n_bins))
+        else:
+            self.bins += Amount.of_weights(ExactSum.grouped(at, self.n_bins, weight))

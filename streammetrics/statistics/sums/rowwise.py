@@ -1,0 +1,54 @@
+"""The exact sum of a number of every row, and of its squares: what means are read of."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.sums import Sum
+from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.spreads import Spreading, powers_of
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from streammetrics.core.types import Floats
+
+
+class RowSum(Spreading, Statistic):
+    """The exact sum of a number of each row, rounded row by row, of its squares and of weights.
+
+    `numbers` says which it is; it must not depend on other rows, and be finite for all rows that
+    the schema takes.
+    """
+
+    total = Sum()
+    rows = Weight()
+
+    @abstractmethod
+    def numbers(self, *columns: Any) -> Floats:
+        """Return the number of each row, (n,)."""
+
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Add the numbers of rows, and their squares."""
+        powers = powers_of(self.numbers, columns, weight)
+        whole = weight is not None
+        self.total += ExactSum.of(self.numbers(*columns), weight) if whole else powers["values"]
+        self.rows += Amount.of_rows(len(columns[0]), weight)
+        self.spread_by(powers, len(columns[0]), weight)
+
+    def check_fields(self) -> None:
+        """Check that there is no sum without rows."""
+        super().check_fields()
+        if bool(self.rows) != bool(self.squared_weight) or (
+            self.total.fraction() and not self.rows
+        ):
+            raise StateFormatError("the sums are not those of any rows")
+
+    def exact_mean(self) -> Fraction | None:
+        """Return the mean, ``None`` without rows."""
+        rows = self.rows.fraction()
+        return self.total.fraction() / rows if rows else None
