@@ -131,10 +131,11 @@ class Asking:
     ) -> Any:
         """Return, for each metric of a window, what it may be whatever the missing labels are.
 
-        The interval certainly holds the value that the metric has once all labels are there, each
-        0 or 1, or a target within `target_range`: that of the ROC area, of losses (log loss, Brier
-        score, MAE, MSE, RMSE), and of ratios of counts at a threshold. ``None`` for other metrics,
-        for weighted rows, and where rows have left without a label.
+        The interval certainly holds the value that the metric has once all labels are there,
+        whichever of the classes they are, or which targets within `target_range`: that of areas and
+        distances of curves, calibration, losses of labels, ratios of counts of two classes,
+        accuracy of any, and losses of numbers. ``None`` for other metrics, for weighted rows, and
+        where rows have left without a label.
 
         Example:
             >>> import streammetrics as sm

@@ -16,7 +16,8 @@ from streammetrics.live.join import Join
 from streammetrics.live.keys import Keys
 from streammetrics.live.newest import Newest, Some, kept_rows
 from streammetrics.live.panes import Panes
-from streammetrics.live.possible import Unlabelled, possible
+from streammetrics.live.possible.intervals import possible
+from streammetrics.live.possible.unlabelled import Unlabelled
 from streammetrics.live.rows import batch_of
 from streammetrics.live.table import LABELLED, Labels, Predictions
 from streammetrics.live.telling import tell

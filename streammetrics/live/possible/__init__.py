@@ -1,0 +1,1 @@
+"""What the missing labels could do: certain intervals over everything that they may be."""
