@@ -27,6 +27,12 @@ FLOORS = (
 # an interrupted command must start at once.
 LATE = {
     "streammetrics.cli": {"streammetrics.cli.ending"},
+    "streammetrics.cli.live": {"streammetrics.live.service.running"},
+    "streammetrics.live.live": {
+        "streammetrics.live.service.app",
+        "streammetrics.live.service.names",
+        "streammetrics.live.service.server",
+    },
     "streammetrics.engines.local": {
         "streammetrics.engines.processes",
         "streammetrics.readers.formats",

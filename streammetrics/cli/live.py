@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from streammetrics.cli import options as typed
+from streammetrics.cli.errors import CommandError
 from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.outputs import Output, check_outputs, write
 from streammetrics.cli.replaying import OUT, replayed
@@ -41,6 +44,36 @@ def check(config: Config) -> Outcome:
     """Check a configuration, all of it, without starting anything."""
     found = settings(config)
     return Outcome(f"{config} is good: {repr(found.suite).rpartition(' <')[0]}\n")
+
+
+@live.command(cls=typed.Once)
+def serve(
+    config: Config,
+    port: Annotated[int | None, typer.Option(help="In place of that in the file.")] = None,
+) -> Outcome:
+    """Take events by HTTP, and show the metrics on a page, until Ctrl-C or SIGTERM."""
+    from streammetrics.live.service.running import serve as run  # noqa: PLC0415 - needs the extra
+
+    found = settings(config)
+    server = found.server if port is None else replace(found.server, port=port)
+    _check_free(server.host, server.port)
+    run(replace(found, server=server))
+    return Outcome()
+
+
+def _check_free(host: str, port: int) -> None:
+    """Raise where nothing can listen there."""
+    try:
+        with socket.create_server((host, port), family=_family(host)):
+            pass
+    except OSError as error:
+        raise CommandError(
+            f"cannot listen on {host}, port {port}: {error.strerror}; --port names another"
+        ) from error
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 @live.command(cls=typed.Once)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from streammetrics.core.columns.tables import n_rows
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.engines._optional import needs
+from streammetrics.core.needs import needs
 from streammetrics.engines.shards import blank, located
 
 with needs("apache-beam"):

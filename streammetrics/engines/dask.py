@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.mergeable import merge
+from streammetrics.core.needs import needs
 from streammetrics.engines import shards
-from streammetrics.engines._optional import needs
 
 with needs("dask[dataframe]"):
     import dask.bag as db

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.columns.tables import is_table, streamed
-from streammetrics.engines._optional import needs
+from streammetrics.core.needs import needs
 from streammetrics.engines.shards import S, blank, located
 from streammetrics.readers.pieces import BATCH_ROWS, Piece, StreamPiece, TablePiece
 

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.needs import needs
 from streammetrics.core.stateful import from_bytes
-from streammetrics.engines._optional import needs
 from streammetrics.engines.shards import blank, located
 
 with needs("ray[data]"):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from streammetrics.core.needs import needs
 from streammetrics.core.stateful import from_bytes
-from streammetrics.engines._optional import needs
 from streammetrics.engines.shards import blank, fed
 
 with needs("pyspark[sql]"):

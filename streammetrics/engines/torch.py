@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streammetrics.core.errors import IncompatibleMetricsError
+from streammetrics.core.needs import needs
 from streammetrics.core.stateful import from_bytes
-from streammetrics.engines._optional import needs
 
 with needs("torch"):
     import torch.distributed as dist

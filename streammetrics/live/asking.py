@@ -238,7 +238,7 @@ class Asking:
             newest = stream.panes.newest
             spans = spans_of(self._config.tiers, window, every, newest, self._clock)
             states = [self._over(span, by) for span in spans]
-            covered = [stream.coverage(span, self._clock).coverage for span in spans]
+            covered = [stream.share(span, self._clock) for span in spans]
         ends = [self._config.tiers[span.place].start(span.last + 1) for span in spans]
         times = np.array(ends, np.int64).view("datetime64[ns]")
         if by is not None:

@@ -85,6 +85,15 @@ def batch_of_rows(
     return batch_of(SUITE, {"status": Column(status), "flags": Column(kept), "delay": seconds})
 
 
+def share_of(state: State) -> float:
+    """Return which part of the predictions has a label, as `Coverage.coverage`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        table = np.asarray(SUITE._at(state)["table"].compute(), np.int64)
+    status = table.sum(axis=1)
+    return float(status[KNOWN] / status.sum()) if status.any() else float("nan")
+
+
 def coverage_of(state: State, stream: tuple[int, ...]) -> Coverage:
     """Return what a state of `SUITE` says; `stream` is what is said of the whole stream."""
     counted = SUITE._at(state)

@@ -202,26 +202,35 @@ class Entrance:
         several: bool,
     ) -> None:
         """Bring columns of events to the state, checked where there are `several`."""
-        events: Events
-        if buffer is self._observed:
-            events = Events("observe", times, columns_of(batch_of(self._suite, columns)))
-        else:
-            keys = keys_of(heads[0])
-            stream = self._stream
-            whole = (stream.predicted if buffer is self._predicted else stream.columns)(columns)
-            lengths = {len(keys), len(times), *map(len, whole.values())}
-            if len(lengths) > 1:
-                raise InvalidBatchError(f"columns differ in length: {sorted(lengths)}")
-            if several and len(times):
-                buffer.check(columns if stream.keys.kinds else whole)
-            events = Events("predict", times, whole, keys)
-            if buffer is self._labelled:
-                events = Events("label", times, whole, keys, versions_of(heads[1], len(times)))
+        events = self._events(buffer, times, heads, columns, several=several)
         with self._guard._lock:
             if buffer is not self._observed:
                 self._drain()
             self._came(events, checked=False)
             self._stream.tidy()
+
+    def _events(
+        self,
+        buffer: Buffer,
+        times: NDArray[np.int64],
+        heads: tuple[Any, ...],
+        columns: Mapping[str, Any],
+        *,
+        several: bool,
+    ) -> Events:
+        """Return columns as events, checked where there are `several`."""
+        if buffer is self._observed:
+            return Events("observe", times, columns_of(batch_of(self._suite, columns)))
+        keys, stream = keys_of(heads[0]), self._stream
+        whole = (stream.predicted if buffer is self._predicted else stream.columns)(columns)
+        lengths = {len(keys), len(times), *map(len, whole.values())}
+        if len(lengths) > 1:
+            raise InvalidBatchError(f"columns differ in length: {sorted(lengths)}")
+        if several and len(times):
+            buffer.check(columns if stream.keys.kinds else whole)
+        if buffer is self._predicted:
+            return Events("predict", times, whole, keys)
+        return Events("label", times, whole, keys, versions_of(heads[1], len(times)))
 
     def _check_ahead(self, time: int, row: int) -> None:
         """Raise where a time is further ahead of the clock than it may be."""

@@ -71,6 +71,7 @@ class Keeper:
         self._guard, self._every = Locked(), every
         self.failures = 0  # attempts to read or write that failed
         self._trouble, self._told = "", False
+        self.down = ""  # why the last attempt failed, where it did
         self._start()
         self._load()
         _KEEPERS.add(self)
@@ -123,7 +124,13 @@ class Keeper:
             except (sqlite3.Error, StreamMetricsError) as error:
                 self._failed(error)
                 return False
+            self.down = ""
             return True
+
+    @property
+    def waiting(self) -> int:
+        """How many events are not in the file, as it could not be written."""
+        return sum(len(events.times) for events in [*self._waiting, *self._mine])
 
     def close(self) -> None:
         """Write what came, and close the file.
@@ -222,6 +229,7 @@ class Keeper:
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1
+        self.down = str(error)
         self._trouble = self._trouble or str(error)
 
     def _tell(self) -> None:

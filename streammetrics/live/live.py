@@ -149,6 +149,31 @@ class Live(Stateful, Entrance, Surviving, Asking):
             self._drain()
         return self
 
+    def asgi(
+        self,
+        *,
+        title: str = "Live metrics",
+        window: str = "1h",
+        every: str = "5min",
+        token: str = "",
+        local: bool = False,
+    ) -> Any:
+        """Return an ASGI application: events in, answers and a page out; docs/live.md has all.
+
+        Args:
+            title: What the page is called.
+            window: What "now" is on it.
+            every: How far apart the points of its lines are.
+            token: What requests bear; without one, whoever reaches the application may ask.
+            local: Whether it answers to names of this machine alone.
+        """
+        from streammetrics.live.service.app import application  # noqa: PLC0415 - needs the extra
+        from streammetrics.live.service.names import View  # noqa: PLC0415
+        from streammetrics.live.service.server import Server  # noqa: PLC0415
+
+        server = Server(host="127.0.0.1" if local else "", token=token)
+        return application(self, view=View(title, window, every), server=server)
+
     # --- states ------------------------------------------------------------------------------
 
     def merge(self, *others: Self) -> Self:

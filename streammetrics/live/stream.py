@@ -11,7 +11,7 @@ from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.coverage import SUITE as COVERAGE
-from streammetrics.live.coverage import Coverage, coverage_of
+from streammetrics.live.coverage import Coverage, coverage_of, share_of
 from streammetrics.live.join import Join
 from streammetrics.live.keys import Keys
 from streammetrics.live.newest import Newest, Some, kept_rows
@@ -218,6 +218,12 @@ class Stream:
         waiting = join.orphans()
         alone = 0 if waiting is None else len(waiting.keys)
         return coverage_of(_together(COVERAGE, counted), (alone, join.unmatched, *self.refused))
+
+    def share(self, span: Span, clock: int) -> float:
+        """Return which part of the predictions of some panes has its label."""
+        units = self._units(span, clock)
+        counted = self.counted.over(*span) + self._waiting.counted(*units)
+        return share_of(_together(COVERAGE, counted))
 
     def possible(self, span: Span, clock: int, target_range: tuple[float, float] | None) -> Any:
         """Return what metrics of some panes may be, whatever labels are missing."""

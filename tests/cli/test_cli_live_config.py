@@ -48,7 +48,7 @@ MISTAKES = [
     ('label_ttl = "1d"', 'label_ttl = "soon"', "live.label_ttl", "is no duration"),
     ('label_ttl = "1d"', "label_ttl = 5", "live.label_ttl", "5 is not text in quotes"),
     ('window = "1h"', 'window = "61s"', "page.window", "is no whole number of panes"),
-    ('every = "1min"', 'every = "90s"', "page.every", "is no whole number of panes"),
+    ('every = "5min"', 'every = "90s"', "page.every", "is no whole number of panes"),
     ("[page]", "[pages]", "pages", "did you mean 'page'"),
     ("port = 8000", "port = 80000", "server.port", "80000 is not between 1 and 65,535"),
     ("workers = 1", "workers = true", "server.workers", "true is not a whole number"),

@@ -11,6 +11,7 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.live import Live
 from streammetrics.live.reading import spans_of
 from streammetrics.live.service import toml
+from streammetrics.live.service.names import Names, View
 from streammetrics.live.service.server import Server, server_of
 from streammetrics.live.tiers import DEFAULT, tiers_of
 from streammetrics.live.time import duration
@@ -26,30 +27,10 @@ _OWN = ("id", "time", "label_time", "version")  # columns that are of events, no
 
 
 @dataclass(frozen=True)
-class Names:
-    """What the columns of events and files are called that no metric reads."""
-
-    id: str
-    time: str
-    label_time: str
-    version: str
-
-
-@dataclass(frozen=True)
-class View:
-    """What is looked at: windows that end one after the other."""
-
-    window: str
-    every: str
-    target_range: tuple[float, float] | None
-
-
-@dataclass(frozen=True)
 class Settings:
     """A file that was read, and found to make sense."""
 
     path: str
-    title: str
     suite: MetricSet
     names: Names
     options: Mapping[str, Any]  # of `Live`
@@ -71,7 +52,7 @@ def settings(path: str | os.PathLike[str]) -> Settings:
         ConfigError: Something in it cannot be; the message says where, and what to write.
     """
     file = toml.read(os.fspath(path))
-    title = file.take("title", str, "Live metrics")
+    title = file.take("title", str, View.title)
     columns = file.table("columns")
     own = {name: columns.take(name, str, name) for name in _OWN}
     inputs = columns.rest()
@@ -79,10 +60,10 @@ def settings(path: str | os.PathLike[str]) -> Settings:
     names = Names(**own)
     _check_apart(columns, names, suite)
     options = _options(file.table("live"), suite, os.path.dirname(file.file))
-    view = _view(file.table("page"), options["tiers"])
+    view = _view(file.table("page"), title, options["tiers"])
     server = server_of(file.table("server"), shared=options["store"] is not None)
     file.end()
-    return Settings(file.file, title, suite, names, options, view, server)
+    return Settings(file.file, suite, names, options, view, server)
 
 
 def _suite(file: Section, columns: Section, inputs: Mapping[str, Any]) -> MetricSet:
@@ -161,8 +142,8 @@ def _duration(table: Section, key: str, default: str) -> str:
     return text
 
 
-def _view(table: Section, tiers: Any) -> View:
-    window, every = _duration(table, "window", "1h"), _duration(table, "every", "1min")
+def _view(table: Section, title: str, tiers: Any) -> View:
+    window, every = _duration(table, "window", "1h"), _duration(table, "every", "5min")
     try:
         spans_of(tiers_of(tiers), window, every, 0, 0)
     except ValueError as error:
@@ -171,4 +152,4 @@ def _view(table: Section, tiers: Any) -> View:
     if between is not None and (len(between) != 2 or not between[0] < between[1]):
         table.fail("target_range", "expected the least and the largest target, as [0, 100]")
     table.end()
-    return View(window, every, None if between is None else (between[0], between[1]))
+    return View(title, window, every, None if between is None else (between[0], between[1]))

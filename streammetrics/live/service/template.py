@@ -31,7 +31,7 @@ label_lateness = "1d"  # and may take so much longer to arrive
 
 [page]
 window = "1h"   # what "now" is: a whole number of panes
-every = "1min"  # how far apart the points of a line are
+every = "5min"  # how far apart the points of a line are
 # target_range = [0, 100]  # of regression, for what missing labels could do
 
 [server]

@@ -1,4 +1,4 @@
-"""What an engine's module says where the engine is not installed."""
+"""What a module says where a package that it needs is not installed."""
 
 from __future__ import annotations
 

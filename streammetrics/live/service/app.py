@@ -1,0 +1,188 @@
+"""The endpoints of a live state, as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.needs import needs
+
+with needs("starlette", "live"):
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
+
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.live.service import answers
+from streammetrics.live.service.cache import Cache
+from streammetrics.live.service.guard import Guard
+from streammetrics.live.service.intake import Intake
+from streammetrics.live.service.names import Names, View
+from streammetrics.live.service.openapi import described
+from streammetrics.live.service.page import FILES, static
+from streammetrics.live.service.server import Server
+from streammetrics.live.time import shown_time
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from starlette.requests import Request
+
+_OPEN = ("/", "/health", "/openapi.json", *(f"/{name}" for name in FILES))
+
+
+def application(
+    live: Any,
+    *,
+    names: Names | None = None,
+    view: View | None = None,
+    server: Server | None = None,
+    owned: bool = False,
+) -> Starlette:
+    """Return an application that takes events of a live state and answers for it.
+
+    Args:
+        live: The live state.
+        names: What columns of events are called.
+        view: What is shown.
+        server: Limits of requests, and the token that they bear.
+        owned: Whether it is closed when the application ends; else what waits is written.
+    """
+    server = server or Server()
+    service = Service(live, names or Names(), view or View(), server, owned=owned)
+    guard = Middleware(Guard, token=server.token, local=server.is_local, open_paths=_OPEN)
+    routes = [
+        Route("/events", service.events, methods=["POST"]),
+        Route("/api/now", service.now),
+        Route("/api/series", service.series),
+        Route("/api/coverage", service.coverage),
+        Route("/api/possible", service.possible),
+        Route("/api/slices", service.slices),
+        Route("/state", service.state),
+        Route("/health", service.health),
+        Route("/openapi.json", service.openapi),
+        *(Route(f"/{name}", partial(static, name)) for name in FILES),
+        Route("/", partial(static, "index.html")),
+    ]
+    return Starlette(routes=routes, middleware=[guard], lifespan=service.lifespan)
+
+
+class Service:
+    """What answers; reads are made one after the other, beside the thread that takes events."""
+
+    def __init__(self, live: Any, names: Names, view: View, server: Server, *, owned: bool) -> None:
+        self._live, self._view, self._server, self._owned = live, view, server, owned
+        self._names = names
+        self._began = time.time()
+        self._reader = ThreadPoolExecutor(1, "reads")
+        self._cache = Cache(self._reader)
+        self._line = answers.Line()  # of what the page shows
+        self._intake = Intake(live, names, server)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Write what waits when the service ends."""
+        yield
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._end)
+
+    def _end(self) -> None:
+        self._intake.close()
+        with contextlib.suppress(StreamMetricsError):  # the keeper tries again at the exit
+            (self._live.close if self._owned else self._live.flush)()
+        self._reader.shutdown(wait=True)
+
+    async def events(self, request: Request) -> Response:
+        """Take events."""
+        return await self._intake.answer(request)
+
+    # --- what is read ----------------------------------------------------------------------
+
+    async def now(self, request: Request) -> Response:
+        """Answer what the newest window says."""
+        window = request.query_params.get("window", self._view.window)
+        view = View(self._view.title, window, self._view.every, self._view.target_range)
+        return await self._answer(request, ("now", window), partial(answers.now, view=view))
+
+    async def series(self, request: Request) -> Response:
+        """Answer how the metrics went."""
+        window = request.query_params.get("window", self._view.window)
+        every = request.query_params.get("every", self._view.every)
+        mine = (window, every) == (self._view.window, self._view.every)
+        line = self._line if mine else answers.Line()
+        call = partial(line.read, window=window, every=every)
+        return await self._answer(request, ("series", window, every), call)
+
+    async def coverage(self, request: Request) -> Response:
+        """Answer what became of predictions."""
+        window = request.query_params.get("window", self._view.window)
+        call = partial(answers.coverage, window=window)
+        return await self._answer(request, ("coverage", window), call)
+
+    async def possible(self, request: Request) -> Response:
+        """Answer what the missing labels could do."""
+        window = request.query_params.get("window", self._view.window)
+        call = partial(answers.possible, view=self._view, window=window)
+        return await self._answer(request, ("possible", window), call)
+
+    async def slices(self, request: Request) -> Response:
+        """Answer what the metrics are by slice, where there are any."""
+        window = request.query_params.get("window", self._view.window)
+        call = partial(answers.slices, window=window)
+        return await self._answer(request, ("slices", window), call)
+
+    async def _answer(
+        self, request: Request, key: tuple[str, ...], call: Callable[[Any], Any]
+    ) -> Response:
+        """Answer from the cache, or with 304 where the client has it."""
+        try:
+            body = await self._cache.get(key, partial(self._read, call))
+        except (StreamMetricsError, ValueError, TypeError) as error:
+            return JSONResponse({"error": str(error)}, 400)
+        tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
+        headers = {"etag": tag, "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(body, media_type="application/json", headers=headers)
+
+    def _read(self, call: Callable[[Any], Any]) -> Any:
+        if self._server.clock == "wall":
+            self._live.now(time.time())
+        return call(self._live)
+
+    async def state(self, _: Request) -> Response:
+        """Answer with the state as bytes, which others merge."""
+        loop = asyncio.get_running_loop()
+        blob = await loop.run_in_executor(self._reader, self._live.to_bytes)
+        return Response(blob, media_type="application/octet-stream")
+
+    async def health(self, request: Request) -> Response:
+        """Answer how the service is, to who bears the token all of it."""
+        keeper, intake = self._live._keeper, self._intake
+        trouble = "" if keeper is None else keeper.down
+        told: dict[str, Any] = {"status": "degraded" if trouble else "ok"}
+        if request.scope["streammetrics.trusted"]:
+            newest = self._live._stream.panes.newest
+            told |= {
+                "newest": shown_time(newest) if newest >= 0 else None,
+                "taken": intake.taken,
+                "refused": intake.refused,
+                "queue": {"waiting": intake.waiting, "most": self._server.queue},
+                "store": None
+                if keeper is None
+                else {"trouble": trouble, "failures": keeper.failures, "unwritten": keeper.waiting},
+                "worker": os.getpid(),
+                "seconds": round(time.time() - self._began, 1),
+            }
+        return JSONResponse(told)
+
+    async def openapi(self, _: Request) -> Response:
+        """Answer with the description of all this."""
+        return JSONResponse(described(self._live, self._names, self._view, self._server))

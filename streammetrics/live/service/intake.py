@@ -1,0 +1,122 @@
+"""Events in by HTTP: bounded in size, in time, and in how many requests wait."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.live.service.bodies import ARROW_TYPES, JSON_TYPES, BodyError, take
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from streammetrics.live.service.names import Names
+    from streammetrics.live.service.server import Server
+
+_HELD = 16  # bodies of the largest size that may be held at once
+
+
+class RefusalError(Exception):
+    """A request is not taken; the answer says why."""
+
+    def __init__(self, status: int, why: str, **more: Any) -> None:
+        super().__init__(why)
+        headers = {"retry-after": "1"} if status == 429 else {"connection": "close"}
+        told = {"error": why, **more}
+        self.answer = JSONResponse(told, status, headers if status in {408, 413, 429} else None)
+
+
+class Intake:
+    """Takes requests with events, one after the other, on a thread of its own."""
+
+    def __init__(self, live: Any, names: Names, server: Server) -> None:
+        self._live, self._names, self._server = live, names, server
+        self._worker = ThreadPoolExecutor(1, "events")
+        self.waiting = 0  # requests that are whole and wait for their turn
+        self.held = 0  # bytes of bodies in memory
+        self.taken = 0  # events
+        self.refused = 0  # requests
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request with events."""
+        body = bytearray()
+        try:
+            form, kind = self._form(request)
+            await self._read(request, body)
+            counts = await self._take(bytes(body), form, kind)
+        except RefusalError as refusal:
+            self.refused += 1
+            return refusal.answer
+        except ClientDisconnect:
+            self.refused += 1
+            return Response(status_code=400)
+        finally:
+            self.held -= len(body)
+        n = sum(counts.values())
+        self.taken += n
+        return JSONResponse({"taken": n, **counts}, 202)
+
+    def _form(self, request: Request) -> tuple[str, str | None]:
+        form = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if form not in {*JSON_TYPES, *ARROW_TYPES, "application/x-www-form-urlencoded"}:
+            known = ", ".join(filter(None, (*JSON_TYPES[:1], *ARROW_TYPES[:1])))
+            raise RefusalError(415, f"no content type {form!r}: send {known}")
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise RefusalError(415, "bodies are sent as they are, without content-encoding")
+        return form, request.query_params.get("kind")
+
+    async def _read(self, request: Request, body: bytearray) -> None:
+        """Read the body as it comes, as long as it is neither too long nor too slow."""
+        server = self._server
+        try:
+            length = int(request.headers.get("content-length", "0"))
+        except ValueError:
+            raise RefusalError(400, "content-length is no number") from None
+        self._check_size(length)
+        try:
+            async with asyncio.timeout(server.timeout):
+                async for chunk in request.stream():
+                    self._check_size(len(body) + len(chunk))
+                    if self.held + len(chunk) > _HELD * server.body:
+                        raise RefusalError(429, "too many bytes wait: send them again in a second")
+                    body += chunk
+                    self.held += len(chunk)
+        except TimeoutError:
+            raise RefusalError(408, f"the body took more than {server.timeout:g} s") from None
+
+    def _check_size(self, size: int) -> None:
+        most = self._server.body
+        if size > most:
+            raise RefusalError(
+                413, f"the body has {size:,} bytes or more; at most {most:,} may come"
+            )
+
+    async def _take(self, body: bytes, form: str, kind: str | None) -> dict[str, int]:
+        """Bring events to the live state when it is their turn."""
+        if self.waiting >= self._server.queue:
+            why = f"{self.waiting} requests wait, and no more may: send it again in a second"
+            raise RefusalError(429, why)
+        self.waiting += 1
+        loop = asyncio.get_running_loop()
+        call = loop.run_in_executor(self._worker, take, self._live, self._names, body, form, kind)
+        call.add_done_callback(self._done)
+        try:
+            return await asyncio.shield(call)
+        except BodyError as error:
+            raise RefusalError(422, str(error), row=error.row, column=error.column) from error
+        except StreamMetricsError as error:
+            raise RefusalError(503, str(error)) from error
+
+    def _done(self, call: asyncio.Future[Any]) -> None:
+        self.waiting -= 1
+        if not call.cancelled():
+            call.exception()  # of a client that has gone, nobody else asks
+
+    def close(self) -> None:
+        """Take what waits, and no more."""
+        self._worker.shutdown(wait=True)

@@ -1,0 +1,77 @@
+// A line over time with its bands, drawn by Plotly; and the same points as a table.
+
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+export function shown(value) {
+  if (value === null || value === undefined) return "–";
+  if (Number.isInteger(value) && Math.abs(value) < 1e15) return value.toLocaleString("en");
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-4) return value.toExponential(2);
+  return size < 1 ? value.toFixed(3) : value.toPrecision(4);
+}
+
+export function between(low, high) {
+  return `${shown(low)} – ${shown(high)}`;
+}
+
+export const moment = (text) => text.slice(0, 16).replace("T", " ");
+
+const transparent = (hex, share) => {
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  return `rgba(${r},${g},${b},${share})`;
+};
+
+function band(time, low, high, share) {
+  const line = { width: 0 };
+  const fill = transparent(colour("--band"), share);
+  const common = { x: time, mode: "lines", line, hoverinfo: "skip", showlegend: false };
+  return [
+    { ...common, y: low },
+    { ...common, y: high, fill: "tonexty", fillcolor: fill },
+  ];
+}
+
+export function drawLine(box, time, points) {
+  const quiet = colour("--quiet");
+  const traces = [];
+  if (points.sure_low.some((value) => value !== null)) {
+    traces.push(...band(time, points.sure_low, points.sure_high, 0.16));
+  }
+  const wide = points.low.some((low, at) => low !== null && low !== points.high[at]);
+  if (wide) traces.push(...band(time, points.low, points.high, 0.4));
+  const few = time.length < 2;
+  traces.push({
+    x: time, y: points.value, mode: few ? "markers" : "lines", showlegend: false,
+    line: { color: colour("--accent"), width: 2 }, marker: { color: colour("--accent"), size: 7 },
+    hovertemplate: "%{x|%d %b %H:%M}  <b>%{y:.4~g}</b><extra></extra>",
+  });
+  const axis = { color: quiet, gridcolor: colour("--line"), zeroline: false, fixedrange: true };
+  const days = (new Date(time.at(-1)) - new Date(time[0])) / 86400000;
+  const layout = {
+    margin: { l: 44, r: 8, t: 8, b: 24 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: "system-ui, sans-serif", size: 12, color: quiet },
+    xaxis: { ...axis, type: "date", showgrid: false, nticks: 6, tickformat: days > 2 ? "%-d %b" : "%H:%M" },
+    yaxis: { ...axis, nticks: 5, tickformat: ".3~g" },
+    hovermode: "x", dragmode: false,
+  };
+  window.Plotly.react(box, traces, layout, { displayModeBar: false, responsive: true });
+}
+
+export function fillTable(table, header, rows) {
+  const line = (cells, first) => {
+    const row = document.createElement("tr");
+    cells.forEach((text, at) => {
+      const cell = document.createElement(first || at === 0 ? "th" : "td");
+      cell.scope = first ? "col" : "row";
+      if (!first && at) cell.removeAttribute("scope");
+      cell.textContent = text;
+      row.append(cell);
+    });
+    return row;
+  };
+  table.tHead.replaceChildren(line(header, true));
+  table.tBodies[0].replaceChildren(...rows.map((cells) => line(cells, false)));
+}
+
+export const whenSchemeChanges = (call) => dark.addEventListener("change", call);

@@ -1,0 +1,378 @@
+"""What the endpoints take, answer and refuse, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import time
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streammetrics as sm
+from streammetrics.live.service.app import application
+from streammetrics.live.service.names import Names, View
+from streammetrics.live.service.server import Server
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of what the client asks its own dependencies
+    from starlette.testclient import TestClient
+
+NOW = time.time() - 60
+ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
+
+
+def state(**parameters):
+    metrics = {"auc": sm.ROCAUC(), "accuracy": sm.Accuracy(threshold=0.5)}
+    return sm.Live(sm.MetricSet(metrics, columns={"y_true": "label"}), **parameters)
+
+
+def client(live=None, base="http://localhost", **server):
+    live = state() if live is None else live
+    return TestClient(application(live, server=Server(**server)), base_url=base)
+
+
+def lines(*events):
+    return "\n".join(map(json.dumps, events))
+
+
+def observed(n, first=0):
+    return [
+        {"kind": "observe", "time": NOW + i, "label": i % 2, "y_score": (i * 7 % 10) / 10}
+        for i in range(first, first + n)
+    ]
+
+
+def joined(n):
+    events = []
+    for i in range(n):
+        event = {"kind": "predict", "id": f"r{i}", "time": NOW, "y_score": (i * 7 % 10) / 10}
+        events += [event, {"kind": "label", "id": f"r{i}", "time": NOW + 5, "label": i % 2}]
+    return events
+
+
+def ipc(table):
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+# --- events in -------------------------------------------------------------------------------
+
+
+def test_lines_arrays_and_arrow_are_the_events_of_python():
+    expected = state()
+    for event in observed(20) + joined(30):
+        rest = {key: value for key, value in event.items() if key != "kind"}
+        getattr(expected, event["kind"])(**rest)
+    events = observed(20) + joined(30)
+    tables = pa.Table.from_pylist(
+        events, pa.schema([("kind", pa.string()), ("id", pa.string()), ("time", pa.float64()),
+                           ("label", pa.int64()), ("y_score", pa.float64())])
+    )  # fmt: skip
+    for body, headers in (
+        (lines(*events), {}),
+        (lines(*events) + "\n\n", {"content-type": "application/x-ndjson"}),
+        (json.dumps(events, indent=1), {"content-type": "application/json"}),
+        (ipc(tables), ARROW),
+    ):
+        live = state()
+        answer = client(live).post("/events", content=body, headers=headers)
+        assert answer.status_code == 202, answer.text
+        assert answer.json() == {"taken": 80, "observe": 20, "predict": 30, "label": 30}
+        assert live.to_bytes() == expected.to_bytes()
+
+
+def test_a_kind_for_all_and_keys_in_any_order():
+    live = state()
+    body = [{"time": NOW, "label": 1, "y_score": 0.5}, {"y_score": 0.25, "label": 0, "time": NOW}]
+    answer = client(live).post("/events?kind=observe", content=lines(*body))
+    assert answer.json() == {"taken": 2, "observe": 2}
+    table = pa.table({"time": [NOW], "id": ["a"], "y_score": [0.5]})
+    done = client(live).post("/events?kind=predict", content=ipc(table), headers=ARROW)
+    assert done.json() == {"taken": 1, "predict": 1}
+    assert client(live).post("/events", content=b"").json() == {"taken": 0}
+
+
+def test_columns_are_called_as_the_configuration_says():
+    live = state()
+    names = Names(id="request", time="at", version="edition")
+    with TestClient(application(live, names=names), base_url="http://localhost") as asked:
+        body = [
+            {"kind": "predict", "request": 7, "at": "2025-11-20T08:30Z", "y_score": 0.75},
+            {"kind": "label", "request": 7, "at": "2025-11-20T09:30Z", "label": 1, "edition": 3},
+        ]
+        assert asked.post("/events", content=lines(*body)).status_code == 202
+    assert live.coverage("1h", end="2025-11-20T09:00Z").labelled == 1
+
+
+REFUSED = [
+    ('{"kind": "observe"', 0, "row 0 is no JSON"),
+    ('{"kind": "observe", "time": NaN}', 0, "NaN is no number of JSON"),
+    ("7", 0, "row 0 is no JSON object"),
+    ('{"time": 1}', 0, "row 0 has no kind: say one of observe, predict, label"),
+    ('{"kind": "erase"}', 0, "row 0 has the kind 'erase'"),
+    ('{"kind": ["observe"]}', 0, "row 0 has the kind ['observe']"),
+    ('{"kind": "observe", "label": 1, "y_score": 0.5}', 0, "has no 'time', first in row 0"),
+    ('{"kind": "label", "time": 1, "label": 1}', 0, "an event to label has no 'id'"),
+    ('{"kind": "observe", "time": 1, "y_score": 0.5}', None, "label"),
+    ('{"kind": "predict", "id": null, "time": 1, "y_score": 0.5}', 0, "id is None, first in row 0"),
+    ('{"kind": "predict", "id": 1, "time": 1e12, "y_score": 0.5}', 0, "divide milliseconds"),
+    ('{"kind": "observe", "time": 1, "y_score": "x", "label": 1}', None, "y_score"),
+]
+
+
+@pytest.mark.parametrize(("line", "row", "why"), REFUSED, ids=range(len(REFUSED)))
+def test_what_is_refused_names_its_row_and_changes_nothing(line, row, why):
+    live = state()
+    asked = client(live)
+    assert asked.post("/events", content=lines(*joined(5))).status_code == 202
+    before = live.to_bytes()
+    answer = asked.post("/events", content=line)
+    assert (answer.status_code, answer.json()["row"]) == (422, row), answer.text
+    assert why in answer.json()["error"]
+    good = [event for event in joined(9)[12:] if event["kind"] not in line]
+    mixed = "\n".join([lines(*good), line]) if good else line
+    answer = asked.post("/events", content=mixed)
+    assert answer.status_code == 422
+    if row is not None:
+        assert answer.json()["row"] == len(good), answer.text
+        assert f"row {len(good)}" in answer.json()["error"] or "row" not in why
+    assert live.to_bytes() == before
+
+
+def test_a_bad_row_among_good_ones_of_other_kinds_is_counted_from_the_first():
+    live = state()
+    events = [*joined(4), *observed(1), {**observed(1)[0], "time": -1}]
+    answer = client(live).post("/events", content=lines(*events))
+    assert (answer.status_code, answer.json()["row"], answer.json()["column"]) == (422, 9, "time")
+    assert "first in row 9" in answer.json()["error"]
+    assert live.coverage("1h").predicted == 0
+
+
+def test_keys_that_differ_within_a_kind_are_named():
+    events = [*observed(2), {"kind": "observe", "time": NOW, "label": 1}]
+    answer = client().post("/events", content=lines(*events))
+    assert answer.json()["row"] == 2
+    assert "all events of a kind have the same keys" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"\xff\xfe", {}, 422),
+        (b"ARROW1 and nothing", ARROW, 422),
+        (b"", {"content-type": "text/html"}, 415),
+        (b"{}", {"content-encoding": "gzip"}, 415),
+        (b"[" * 100_000, {}, 422),
+        (b'{"kind":"observe","time":' + b"9" * 5000 + b',"label":1,"y_score":0.5}', {}, 422),
+    ],
+)
+def test_bodies_that_are_none(body, headers, status):
+    assert client().post("/events", content=body, headers=headers).status_code == status
+
+
+def test_too_long_too_many_and_too_slow():
+    asked = client(body=1000)
+    assert asked.post("/events", content=b"x" * 1001).status_code == 413
+    assert asked.post("/events", content=iter([b"x" * 600] * 2)).status_code == 413
+
+    from streammetrics.live.service import intake as module
+
+    def take(live, *_):
+        time.sleep(0.3)
+        return {"observe": 1}
+
+    async def ask(app):
+        import httpx
+
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as asked:
+            answers = [asked.post("/events", content=b"{}") for _ in range(6)]
+            return [answer.status_code for answer in await asyncio.gather(*answers)]
+
+    original, module.take = module.take, take
+    try:
+        statuses = asyncio.run(ask(application(state(), server=Server(queue=2))))
+    finally:
+        module.take = original
+    assert sorted(statuses) == [202, 202, 429, 429, 429, 429]
+
+
+# --- who may ask -----------------------------------------------------------------------------
+
+
+def test_a_token_is_asked_for_where_there_is_one():
+    asked = client(token="secret", host="0.0.0.0", base="http://anywhere.example")
+    for path in ("/api/now", "/state", "/api/series"):
+        assert asked.get(path).status_code == 401
+        assert asked.get(path, headers={"authorization": "Bearer wrong"}).status_code == 401
+        assert asked.get(path, headers={"authorization": "Bearer secret"}).status_code == 200
+    assert asked.post("/events", content=b"").status_code == 401
+    assert asked.get("/").status_code == 200  # which says nothing
+    assert asked.get("/health").json() == {"status": "ok"}
+    assert "taken" in asked.get("/health", headers={"authorization": "Bearer secret"}).json()
+    assert "taken" not in asked.get("/health", headers={"authorization": "Bearer no"}).json()
+
+
+def test_pages_of_other_sites_send_and_read_nothing():
+    asked = client()
+    assert client(base="http://evil.example").get("/api/now").status_code == 421
+    assert client(base="http://127.0.0.1:8000").get("/api/now").status_code == 200
+    assert client(base="http://[::1]:8000").get("/api/now").status_code == 200
+    for headers in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
+        assert asked.post("/events", content=b"", headers=headers).status_code == 403
+    own = {"origin": "http://localhost", "sec-fetch-site": "same-origin"}
+    assert asked.post("/events", content=b"", headers=own).status_code == 202
+
+
+def test_every_answer_says_what_a_page_may_do():
+    asked = client()
+    for path in ("/", "/api/now", "/nothing", "/page.js"):
+        headers = asked.get(path).headers
+        assert "default-src 'none'; script-src 'self'; " in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in headers
+
+
+# --- answers ---------------------------------------------------------------------------------
+
+
+def test_now_is_what_python_reads():
+    live = state()
+    asked = client(live)
+    asked.post("/events", content=lines(*joined(40)[:-2], *observed(20)))
+    now, window = asked.get("/api/now").json(), live.window("1h")
+    auc = now["metrics"]["auc"]
+    assert auc["value"] == window["auc"].compute()
+    assert (auc["low"], auc["high"]) == window["auc"].bounds()
+    sure = window["auc"].confidence()
+    assert (auc["sure_low"], auc["sure_high"]) == (sure.low, sure.high)
+    assert now["coverage"]["predicted"] == 39
+    assert asked.get("/api/coverage").json()["labelled"] == 39
+    asked.post("/events", content=lines({**joined(1)[0], "id": "alone"}))
+    time.sleep(0.3)
+    held = asked.get("/api/possible?window=1h").json()["metrics"]["accuracy"]
+    assert held == list(live.possible("1h")["accuracy"])
+    assert held[0] < held[1]
+
+
+def test_answers_are_tagged_and_kept_for_a_moment():
+    live = state()
+    asked = client(live, clock="events")
+    asked.post("/events", content=lines(*observed(10)))
+    first = asked.get("/api/now")
+    again = asked.get("/api/now", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    asked.post("/events", content=lines(*observed(10, 10)))
+    time.sleep(0.3)
+    changed = asked.get("/api/now", headers={"if-none-match": first.headers["etag"]})
+    assert changed.json()["n_rows"] == 20
+
+
+def test_a_series_is_that_of_python():
+    live = state(tiers=[("1min", "1h")])
+    rows = {"label": np.arange(200) % 2, "y_score": np.arange(200) % 7 / 7}
+    live.observe(time=NOW - 1000 + np.arange(200) * 5.0, **rows)
+    with TestClient(application(live, view=View(window="5min", every="5min"),
+                                server=Server(clock="events")),
+                    base_url="http://localhost") as asked:  # fmt: skip
+        found = asked.get("/api/series").json()
+        assert asked.get("/api/series?window=61s").status_code == 400
+        assert "no whole number of panes" in asked.get("/api/series?window=61s").json()["error"]
+        assert asked.get("/api/now?window=soon").status_code == 400
+    series = live.series("5min", every="5min")
+    some = series["n_rows"] > 0
+    assert found["metrics"]["auc"]["value"] == series["auc"][some].tolist()
+    assert found["n_rows"] == series["n_rows"][some].tolist()
+
+
+def test_an_idle_service_empties_by_the_clock():
+    live = state(tiers=[("1min", "1h")])
+    live.observe(time=time.time() - 900, label=1, y_score=0.5)
+    assert client(live, clock="events").get("/api/now?window=5min").json()["n_rows"] == 1
+    assert client(live).get("/api/now?window=5min").json()["n_rows"] == 0
+
+
+def test_slices_are_tables():
+    live = sm.Live(
+        sm.MetricSet({"accuracy": sm.Accuracy()}), by=[["country"], [sm.Bins("age", [18, 50])]]
+    )
+    rows = {"y_true": [1, 0], "y_pred": [1, 1], "country": ["<script>", None], "age": [20, 60]}
+    live.observe(time=[NOW, NOW], **rows)
+    one, other = client(live).get("/api/slices").json()["slices"]
+    assert one["by"] == ["country"]
+    assert sorted(one["rows"], key=str) == sorted([["<script>", 1, 1.0], [None, 1, 0.0]], key=str)
+    assert len(other["rows"]) == 2
+    assert client(live).get("/api/now").json()["metrics"]["accuracy"]["value"] == 0.5
+    assert client().get("/api/slices").json()["slices"] == []
+
+
+def test_the_state_is_for_merging():
+    live = state()
+    asked = client(live)
+    asked.post("/events", content=lines(*joined(5)))
+    assert sm.from_bytes(asked.get("/state").content) == live
+
+
+def test_health_tells_of_the_store(tmp_path, monkeypatch):
+    live = state(store=tmp_path / "live.db")
+    asked = client(live)
+    assert asked.get("/health").json()["store"] == {"trouble": "", "failures": 0, "unwritten": 0}
+    monkeypatch.setattr(live._keeper, "_append", _full)
+    live.observe(time=NOW, label=1, y_score=0.5)
+    with pytest.warns(UserWarning, match="the store cannot be used"):
+        live.flush()
+    told = asked.get("/health").json()
+    assert (told["status"], told["store"]["trouble"]) == ("degraded", "disk is full")
+    assert told["store"]["unwritten"] == 1
+    monkeypatch.undo()
+    live.flush()
+    assert asked.get("/health").json()["status"] == "ok"
+    live.close()
+
+
+def _full():
+    import sqlite3
+
+    raise sqlite3.OperationalError("disk is full")
+
+
+def test_what_ends_is_written(tmp_path):
+    live = state(store=tmp_path / "live.db")
+    with TestClient(application(live, owned=True), base_url="http://localhost") as asked:
+        asked.post("/events", content=lines(*observed(7)))
+    with state(store=tmp_path / "live.db") as again:
+        assert again.n_rows == 7
+
+
+def test_it_mounts_in_other_applications():
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    live = state()
+    app = Starlette(routes=[Mount("/metrics-live", live.asgi(title="Mine", token="secret"))])
+    asked = TestClient(app, base_url="http://anywhere.example")
+    assert asked.get("/metrics-live/").status_code == 200
+    assert asked.get("/metrics-live/api/now").status_code == 401
+    headers = {"authorization": "Bearer secret"}
+    assert asked.get("/metrics-live/api/now", headers=headers).json()["title"] == "Mine"
+
+
+def test_the_page_is_small_and_runs_no_script_of_others():
+    asked = client()
+    names = ("", "page.css", "page.js", "draw.js", "icon.svg")
+    bodies = {name: asked.get(f"/{name}").content for name in names}
+    assert sum(map(len, bodies.values())) < 120_000
+    for name, body in bodies.items():
+        assert b"http://" not in body.replace(b"http://www.w3.org", b""), name
+        assert b"https://" not in body
+        assert b"innerHTML" not in body
+    assert b"<script>" not in bodies[""]
+    packed = asked.get("/plotly.min.js")
+    assert packed.headers["content-encoding"] == "gzip"
