@@ -51,6 +51,10 @@ from streammetrics.live.alerts.thresholds import Above, Below, BurnRate
 from streammetrics.live.live import Live
 from streammetrics.metrics import aggregation
 from streammetrics.metrics.aggregation import *  # noqa: F403 - each module lists its public names
+from streammetrics.metrics.agreement import association as agreement_association
+from streammetrics.metrics.agreement import raters as agreement_raters
+from streammetrics.metrics.agreement.association import *  # noqa: F403
+from streammetrics.metrics.agreement.raters import *  # noqa: F403
 from streammetrics.metrics.classification import overall as classification_overall
 from streammetrics.metrics.classification import rates as classification_rates
 from streammetrics.metrics.classification import ratios as classification_ratios
@@ -159,6 +163,8 @@ __all__ = [
     "merge",
 ]
 _MODULES = (
+    agreement_raters,
+    agreement_association,
     scores_distributions,
     regression_shares,
     regression_norms,

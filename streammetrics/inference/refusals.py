@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from streammetrics.core.confidence import Asked, confidence_of, without
 from streammetrics.metrics import aggregation
+from streammetrics.metrics.agreement import raters
 from streammetrics.metrics.clustering import dispersion, distances, pairs
 from streammetrics.metrics.drift import bins
 from streammetrics.metrics.drift import distances as of_samples
@@ -30,6 +31,11 @@ _APART = (
 _FOURTH = (
     "how it varies takes fourth moments of the rows, which exact sums do not keep; slices over a "
     "hash of the rows' unit tell it by how much it differs among them"
+)
+
+_ITEMS = (
+    "how much single items agree is not kept, of which its spread is made; slices over a hash of "
+    "the items tell it by how much it differs among them"
 )
 
 _BASELINE = (
@@ -58,6 +64,9 @@ REFUSALS: dict[type[Metric], str] = {
         "chance alone moves every bin off its score and off the mean, so that two of its parts are "
         "too large by what is not known; BrierScore has limits"
     ),
+    raters.FleissKappa: _ITEMS,
+    raters.GwetAC1: _ITEMS,
+    raters.KrippendorffAlpha: _ITEMS,
     targets.D2AbsoluteError: _BASELINE.format("MAE"),
     targets.D2Pinball: _BASELINE.format("PinballLoss"),
     targets.D2Tweedie: _BASELINE.format("TweedieDeviance"),

@@ -1,0 +1,1 @@
+"""How far labels hang together: association of two, agreement of several raters."""

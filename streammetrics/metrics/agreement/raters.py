@@ -1,0 +1,179 @@
+"""Agreement of several raters on items, beyond what chance alone would give."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.exact.rounding import nearest
+from streammetrics.core.metric import Metric
+from streammetrics.statistics.tables.ratings import RatingCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.statistics.tables.ratings import Items
+
+__all__ = ["FleissKappa", "GwetAC1", "KrippendorffAlpha"]
+
+
+class Agreement(Metric[float]):
+    """A metric of how many raters put each item into each category; exact, rounded once.
+
+    Args:
+        nan_policy: ``"omit"`` leaves items with a missing count out.
+
+    Memory and cost: 8 (K + 1)² bytes for each number of ratings that items have; some 20 K² ns an
+    item.
+    """
+
+    higher_is_better = True
+
+    nan_policy: NanPolicy = "raise"
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sums of counts and of their products."""
+        return (RatingCounts(nan_policy=self.nan_policy),)
+
+    def update(self, ratings: Any) -> Self:
+        """Take items: how many raters put each into each of K categories, (n, K).
+
+        Raises:
+            InvalidBatchError: A count is no whole number of at least 0, or an item has no ratings.
+        """
+        return self.feed({"ratings": ratings})
+
+    def readout(self, ratings: RatingCounts) -> float:
+        """Return the agreement, ``nan`` where it is undefined."""
+        items = ratings.items()
+        return nearest(self.read(items) if any(each.ratings > 1 for each in items) else None)
+
+    @abstractmethod
+    def read(self, items: Sequence[Items]) -> Fraction | None:
+        """Return the agreement of items, some of which have two ratings or more."""
+
+
+def _beyond(observed: Fraction, chance: Fraction) -> Fraction | None:
+    return (observed - chance) / (1 - chance) if chance != 1 else None
+
+
+def _observed(items: Sequence[Items]) -> Fraction:
+    """Return the share of pairs of ratings of an item that agree, in the mean over items."""
+    shares = [
+        Fraction(sum(each.pairs[k][k] - each.counts[k] for k in range(len(each.counts))))
+        / (each.ratings * (each.ratings - 1))
+        for each in items
+        if each.ratings > 1
+    ]
+    return sum(shares, Fraction(0)) / sum(each.items for each in items if each.ratings > 1)
+
+
+class FleissKappa(Agreement):
+    """Fleiss' kappa, (P - P_e) / (1 - P_e).
+
+    P is the share of pairs of ratings of one item that agree, in the mean over items, and P_e the
+    sum of the squares of the shares of categories among all ratings. Items may have different
+    numbers of ratings; one with a single rating counts in P_e only. Undefined where no item has
+    two ratings, or only one category occurs.
+
+    Parameters are those of `Agreement`.
+
+    Reference: Fleiss, Psychol. Bull. 76 (1971); ``statsmodels.stats.inter_rater.fleiss_kappa``;
+    ``torchmetrics.nominal.FleissKappa(mode="counts")``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.FleissKappa().update([[3, 0], [0, 3], [2, 1], [1, 2]]).compute()
+        0.3333333333333333
+    """
+
+    def read(self, items: Sequence[Items]) -> Fraction | None:
+        """Return kappa."""
+        counts = [sum(column) for column in zip(*(each.counts for each in items), strict=True)]
+        total = sum(counts)
+        chance = sum((Fraction(count, total) ** 2 for count in counts), Fraction(0))
+        return _beyond(_observed(items), chance)
+
+
+class GwetAC1(Agreement):
+    """Gwet's AC1, (P - P_e) / (1 - P_e), which does not fall where one category prevails.
+
+    P is that of `FleissKappa`; P_e = Σ π_k (1 - π_k) / (K - 1) with π_k the mean over items of the
+    share of its ratings that category k has. Undefined where no item has two ratings.
+
+    Parameters are those of `Agreement`.
+
+    Reference: Gwet, Br. J. Math. Stat. Psychol. 61 (2008); ``irrCAC.raw.CAC.gwet``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.GwetAC1().update([[3, 0], [3, 0], [3, 0], [2, 1]]).compute()
+        0.8032786885245902
+    """
+
+    def read(self, items: Sequence[Items]) -> Fraction | None:
+        """Return AC1."""
+        size = len(items[0].counts)
+        total = sum(each.items for each in items)
+        shares = [
+            sum((Fraction(each.counts[k], each.ratings) for each in items), Fraction(0)) / total
+            for k in range(size)
+        ]
+        if size < 2:
+            return None
+        chance = sum((share * (1 - share) for share in shares), Fraction(0)) / (size - 1)
+        return _beyond(_observed(items), chance)
+
+
+class KrippendorffAlpha(Agreement):
+    """Krippendorff's alpha, 1 - D_o / D_e: observed disagreement over that of chance.
+
+    Both are means of a squared distance of two ratings: of one item, each item counting by its
+    ratings, and of any two ratings of all items. Items with a single rating are left out. Undefined
+    where no item has two ratings, or only one category occurs.
+
+    Args:
+        level: ``"nominal"``: two categories differ or do not; ``"interval"``: by the square of
+            their places' difference; ``"ordinal"``: by the square of how many ratings lie between.
+        nan_policy: See `Agreement`.
+
+    Reference: Krippendorff, "Content Analysis" (2004), 11;
+    ``krippendorff.alpha(value_counts=...)``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> round(sm.KrippendorffAlpha().update([[3, 0], [0, 3], [2, 1], [1, 2]]).compute(), 6)
+        0.388889
+    """
+
+    level: Literal["nominal", "ordinal", "interval"] = "nominal"
+
+    def read(self, items: Sequence[Items]) -> Fraction | None:
+        """Return alpha."""
+        rated = [each for each in items if each.ratings > 1]
+        size = range(len(rated[0].counts))
+        together = [
+            [
+                sum((Fraction(each.pairs[a][b], each.ratings - 1) for each in rated), Fraction(0))
+                for b in size
+            ]
+            for a in size
+        ]
+        counts = [sum(each.counts[k] for each in rated) for k in size]
+        total = sum(counts)
+        apart = [(a, b, self._distance(a, b, counts)) for a in size for b in size if a != b]
+        observed = sum((together[a][b] * d for a, b, d in apart), Fraction(0)) / total
+        chance = sum((counts[a] * counts[b] * d for a, b, d in apart), Fraction(0))
+        return 1 - observed * total * (total - 1) / chance if chance else None
+
+    def _distance(self, a: int, b: int, counts: Sequence[int]) -> Fraction:
+        """Return the squared distance of two categories."""
+        if self.level == "nominal":
+            return Fraction(1)
+        low, high = sorted((a, b))
+        if self.level == "interval":
+            return Fraction(high - low) ** 2
+        return (sum(counts[low : high + 1]) - Fraction(counts[low] + counts[high], 2)) ** 2
