@@ -13,6 +13,7 @@ from streammetrics.cli.errors import CommandError
 from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.outputs import Output, check_outputs, write
 from streammetrics.cli.replaying import OUT, replayed
+from streammetrics.live.exporting import files
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.template import TEMPLATE
 
@@ -99,3 +100,27 @@ def replay(
     """Feed files through the metrics, as if their events came now, and show how they went."""
     found = settings(config)
     return replayed(found, predictions, labels or (), input_format, series_out, force=force)
+
+
+@live.command(cls=typed.Once)
+def rules(config: Config) -> Outcome:
+    """Print alerting rules for Prometheus."""
+    return Outcome(files.rules(settings(config).title))
+
+
+@live.command(cls=typed.Once)
+def grafana(config: Config) -> Outcome:
+    """Print a dashboard for Grafana."""
+    found = settings(config)
+    names = [*found.suite]
+    return Outcome(files.dashboard(found.title, names, found.view.window) + "\n")
+
+
+@live.command(cls=typed.Once)
+def backfill(config: Config) -> Outcome:
+    """Print the history in the store as OpenMetrics, for `promtool tsdb create-blocks-from`."""
+    found = settings(config)
+    if found.options["store"] is None:
+        raise CommandError(f"{config} has no store, so there is no history: add one to [live]")
+    with found.live() as live:
+        return Outcome("".join(files.openmetrics(live, found.view.window, found.view.every)))

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from streammetrics.slices.slices import Slices
 
 
+ALONE = "value"  # what a metric is called that is in no set
+
+
 class Series(Result, dict[str, Any]):
     """Metrics over windows that end one after the other: columns by name."""
 
@@ -133,17 +136,28 @@ def series_by(states: Sequence[Slices], ends: NDArray[Any]) -> Series:
     return Series({"time": np.repeat(ends, rows), **columns})
 
 
-def _numbers(window: Any) -> dict[str, float]:
-    """Return those values of a window that are numbers, and what holds the exact ones."""
+def numbers_of(window: Any) -> dict[str, tuple[float, float, float]]:
+    """Return those values of a window that are numbers, each with what holds the exact one.
+
+    That of a single metric is called ``value``.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         values, bounds = window.compute(), window.bounds()
     if not isinstance(window, MetricSet):
-        values, bounds = {"": values}, {"": bounds}
+        values, bounds = {ALONE: values}, {ALONE: bounds}
+    return {
+        name: (float(value), float(bounds[name][0]), float(bounds[name][1]))
+        for name, value in values.items()
+        if isinstance(value, int | float | np.number)
+    }
+
+
+def _numbers(window: Any) -> dict[str, float]:
+    """Return the columns of a window: of a single metric ``value``, ``low`` and ``high``."""
+    alone = not isinstance(window, MetricSet)
     found: dict[str, float] = {}
-    for name, value in values.items():
-        if isinstance(value, int | float | np.number):
-            low, high = bounds[name]
-            prefix = f"{name}_" if name else ""
-            found |= {name or "value": float(value), f"{prefix}low": low, f"{prefix}high": high}
+    for name, (value, low, high) in numbers_of(window).items():
+        prefix = "" if alone else f"{name}_"
+        found |= {name: value, f"{prefix}low": low, f"{prefix}high": high}
     return found

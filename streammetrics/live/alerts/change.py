@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,13 +16,15 @@ from streammetrics.live.alerts.rule import Moment, Rule, maybe_shortened, metric
 from streammetrics.live.time import DAY
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import timedelta
 
     from numpy.typing import NDArray
 
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.alerts.rule import Verdict
-    from streammetrics.live.alerts.view import View
+    from streammetrics.live.alerts.view import Parts, View
+    from streammetrics.live.reading import Span
 
     Floats = NDArray[np.float64]
 
@@ -123,24 +126,20 @@ class Change(Rule):
 
     def moments(self, view: View) -> list[Moment]:
         """Go through the panes that are over, from the oldest that is kept."""
-        panes = view.panes(self.after)
-        ends = [end for end, _ in panes]
-        every = tuple(parts for _, parts in panes)
-        found: list[Moment] = view.made("all", every, lambda _: self._judged(view, ends, every))
+        runs = view.panes(self.after)
+        judge = partial(self._judged, view, runs)
+        found: list[Moment] = view.unchanged(("all", *runs), view.whole(runs), judge)
         return found
 
-    def _judged(self, view: View, ends: list[int], every: Any) -> list[Moment]:
-        trials = np.array(
-            [
-                view.made(end, (parts,), lambda given: self._trials(view, given[0]))
-                for end, parts in zip(ends, every, strict=True)
-            ],
-            np.float64,
-        ).reshape(-1, 2)
-        return self.follow(ends, trials, self.limit(view.tiers[0].length), self._ways(view))
+    def _judged(self, view: View, runs: Sequence[Span], _: Any) -> list[Moment]:
+        panes = view.each(runs)
+        read = partial(self._trials, view)
+        trials = [view.made(end, (parts,), read) for end, parts in panes]
+        table, ends = np.array(trials, np.float64).reshape(-1, 2), [end for end, _ in panes]
+        return self.follow(ends, table, self.limit(view.tiers[0].length), self._ways(view))
 
-    def _trials(self, view: View, parts: Any) -> tuple[float, float]:
-        metric = metric_of(view.window(parts), self.metric)
+    def _trials(self, view: View, parts: tuple[Parts]) -> tuple[float, float]:
+        metric = metric_of(view.window(parts[0]), self.metric)
         return trials_of(metric, *metric._read())
 
     def _ways(self, view: View) -> tuple[int, ...]:

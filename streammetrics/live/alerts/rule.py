@@ -13,6 +13,7 @@ from streammetrics.core.columns.naming import near
 from streammetrics.core.configured import Configured, configure, require, written
 from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.live.reading import ALONE
 from streammetrics.live.time import duration, shown_duration
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from streammetrics.live.alerts.view import View
 
 Verdict = Literal["bad", "good", "between", "no data"]
-ALONE = "value"  # the name of a metric that is in no set, as in `Live.series`
 
 
 class Moment(NamedTuple):

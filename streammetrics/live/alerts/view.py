@@ -83,14 +83,32 @@ class View:
         last = tier.number(max(self.clock - delay, 0)) - 1
         ends = [tier.start(number + 1) for number in range(max(oldest, 0), last + 1)]
         every = [self._spans(length, back, ends) for length in lengths]
+        whole = [self._whole(spans, rule.counted) for spans in every]
+        judge = partial(self._each, rule, ends, every)
+        key = ("all", len(ends), *ends[:1])
+        found: list[Moment] = self.unchanged(key, tuple(whole), judge)
+        return found
+
+    def _each(
+        self, rule: WindowRule, ends: list[int], every: list[list[Span | None]], _: Any
+    ) -> list[Moment]:
+        """Judge what is new of the windows that end one after the other."""
         read = [self._parts(spans, rule.counted) for spans in every]
         moments = []
         for place, end in enumerate(ends):
             parts = tuple(found for of in read if (found := of[place]) is not None)
-            if len(parts) == len(lengths):
-                judge = partial(self._judge, rule, end)
-                moments.append(self.made(end, parts, judge))
+            if len(parts) == len(read):
+                moments.append(self.made(end, parts, partial(self._judge, rule, end)))
         return moments
+
+    def unchanged(
+        self, key: Any, parts: tuple[Parts, ...], make: Callable[[tuple[Parts, ...]], Any]
+    ) -> Any:
+        """As `made`, of parts that cover all that others are made of."""
+        found = self._before.get(key)
+        if found is not None and _are_same(found.parts, parts):
+            self.kept.update(self._before)
+        return self.made(key, parts, make)
 
     def _judge(self, rule: WindowRule, end: int, parts: tuple[Parts, ...]) -> Moment:
         if rule.counted:
@@ -107,26 +125,38 @@ class View:
         """Return the set, or metric, of a window."""
         return self.suite._at(_merged(self.suite, parts))
 
-    def panes(self, after: str | None) -> list[tuple[int, Parts]]:
-        """Return when panes that are over end, and what was seen in each, the oldest first.
+    def panes(self, after: str | None) -> list[Span]:
+        """Return the panes that are over, the oldest first, as runs of one tier each.
 
         They cover the time that any tier reaches back, each row once, by the finest panes there
         are.
         """
         if self.newest < 0:
             return []
-        found: list[tuple[int, Parts]] = []
+        found: list[Span] = []
         until = self.until(after)
         for place, tier in enumerate(self.tiers):
             last = tier.number(max(until, 0)) - 1
             first = max(tier.oldest(self.newest), 0)
             if place + 1 < len(self.tiers):  # from where a pane of the next one begins
                 first = self._aligned(first, tier, self.tiers[place + 1])
-            spans = [Span(place, number, number) for number in range(first, last + 1)]
-            parts = map(tuple, self._stream.parts(spans, self.clock))
-            ends = [tier.start(span.last + 1) for span in spans]
-            found = [*zip(ends, parts, strict=True), *found]
+            if first <= last:
+                found = [Span(place, first, last), *found]
             until = min(until, tier.start(first))
+        return found
+
+    def whole(self, runs: Sequence[Span]) -> tuple[Parts, ...]:
+        """Return what each run of panes is made of."""
+        return tuple(self._whole([run], counted=False) for run in runs)
+
+    def each(self, runs: Sequence[Span]) -> list[tuple[int, Parts]]:
+        """Return when each pane of some runs ends, and what was seen in it."""
+        found = []
+        for place, first, last in runs:
+            spans = [Span(place, number, number) for number in range(first, last + 1)]
+            parts = self._stream.parts(spans, self.clock)
+            ends = [self.tiers[place].start(span.last + 1) for span in spans]
+            found += list(zip(ends, map(tuple, parts), strict=True))
         return found
 
     def _aligned(self, first: int, tier: Tier, coarse: Tier) -> int:
@@ -161,6 +191,14 @@ class View:
         n, oldest = length // tier.length, tier.oldest(self.newest)
         lasts = [tier.number(end) - 1 for end in ends]
         return [Span(place, k - n + 1, k) if k - n + 1 >= oldest else None for k in lasts]
+
+    def _whole(self, spans: Sequence[Span | None], counted: bool) -> Parts:
+        """Return what all windows together are made of."""
+        some = [span for span in spans if span]
+        if not some:
+            return ()
+        whole = some[0]._replace(last=some[-1].last)
+        return tuple(self._stream.parts([whole], self.clock, counted=counted)[0])
 
     def _parts(self, spans: Sequence[Span | None], counted: bool) -> list[Parts | None]:
         some = iter(self._stream.parts([s for s in spans if s], self.clock, counted=counted))

@@ -1,0 +1,65 @@
+"""OpenTelemetry: observable gauges of a live state."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from streammetrics.core.needs import needs
+from streammetrics.live.exporting.families import HELP, families
+
+with needs("opentelemetry-api", "otel"):
+    from opentelemetry.metrics import Observation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from opentelemetry.metrics import CallbackOptions, Meter
+
+    from streammetrics.live.alerts.rule import Rule
+    from streammetrics.live.asking import Asking
+    from streammetrics.live.exporting.families import Families
+
+__all__ = ["observe"]
+
+_TOGETHER = 0.5  # seconds in which gauges are of one reading
+
+
+def observe(meter: Meter, live: Asking, *, window: str = "1h", rules: Sequence[Rule] = ()) -> None:
+    """Make the gauges ``streammetrics.value`` and its kin, which read the state when collected.
+
+    Names and labels are those of Prometheus, see `LiveCollector`, with dots.
+
+    Args:
+        meter: Of which they are.
+        live: The live state.
+        window: Of which window values are told.
+        rules: Rules of alerts.
+    """
+    read = _Reading(lambda: families(live, window, rules))
+    for name, told in HELP.items():
+        meter.create_observable_gauge(
+            f"streammetrics.{name}", callbacks=[read.of(name)], description=told
+        )
+
+
+class _Reading:
+    """One reading for all gauges of a collection."""
+
+    def __init__(self, read: Callable[[], Families]) -> None:
+        self._read, self._lock = read, threading.Lock()
+        self._found: Families = {}
+        self._at = float("-inf")
+
+    def of(self, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        """Return the callback of one gauge."""
+
+        def callback(_: CallbackOptions) -> list[Observation]:
+            with self._lock:
+                if time.monotonic() - self._at > _TOGETHER:
+                    self._found, self._at = self._read(), time.monotonic()
+                samples = self._found.get(name, [])
+            return [Observation(value, labels) for labels, value in samples]
+
+        return callback
