@@ -14,7 +14,8 @@ from oracles.table import ORACLES
 import streammetrics as sm
 from streammetrics.core.stateful import REGISTRY
 
-WITHOUT_ENGINES = "needs an engine: pip install 'streammetrics[engines]'"
+WITHOUT = "needs an extra: pip install 'streammetrics[engines,live,otel]'"
+EXTRAS = tuple(f"streammetrics.{room}." for room in ("engines", "live.exporting", "live.service"))
 ENTRIES = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text()
 PUBLIC = {name: getattr(sm, name) for name in sm.__all__}
 METRICS = {
@@ -95,8 +96,8 @@ def test_dir_lists_the_public_names_only():
 
 @pytest.mark.parametrize("module", MODULES)
 def test_docstring_examples(module):
-    if module.startswith("streammetrics.engines."):
-        pytest.importorskip(module, reason=WITHOUT_ENGINES, exc_type=ImportError)
+    if module.startswith(EXTRAS):
+        pytest.importorskip(module, reason=WITHOUT, exc_type=ImportError)
     tests = doctest.DocTestFinder().find(importlib.import_module(module))
     runner = doctest.DocTestRunner()
     assert sum(runner.run(test).failed for test in tests) == 0
