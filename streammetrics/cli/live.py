@@ -105,7 +105,7 @@ def replay(
 @live.command(cls=typed.Once)
 def rules(config: Config) -> Outcome:
     """Print alerting rules for Prometheus."""
-    return Outcome(files.rules(settings(config).title))
+    return Outcome(files.rules(settings(config).view.title))
 
 
 @live.command(cls=typed.Once)
@@ -113,7 +113,7 @@ def grafana(config: Config) -> Outcome:
     """Print a dashboard for Grafana."""
     found = settings(config)
     names = [*found.suite]
-    return Outcome(files.dashboard(found.title, names, found.view.window) + "\n")
+    return Outcome(files.dashboard(found.view.title, names, found.view.window) + "\n")
 
 
 @live.command(cls=typed.Once)
