@@ -92,6 +92,7 @@ def evaluate(
     worst: typed.Worst = None,
     max_slices: typed.MaxSlices = MOST,
     confidence: typed.Confidence = None,
+    unit: typed.Unit = None,
     input_format: typed.InputFormat = None,
     format: typed.OldFormat = None,  # noqa: A002, ARG001 - the option's name; it is refused
     delimiter: typed.Delimiter = None,
@@ -148,6 +149,7 @@ def evaluate(
         min_rows=min_rows,
         worst=worst,
         confidence=confidence,
+        unit=unit,
     )
     outputs = outputs_of(json, csv, markdown)
     saved = [] if save is None else [save]

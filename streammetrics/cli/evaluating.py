@@ -48,6 +48,7 @@ class Asked:
     min_rows: int = 0
     worst: str | None = None
     confidence: float | None = None
+    unit: str | None = None
 
     @property
     def patterns(self) -> list[str]:
@@ -76,6 +77,8 @@ class Work:
 
 def opened(asked: Asked) -> Work:
     """Plan every model and open every file, so that a mistake is told before anything is read."""
+    if asked.unit is not None and asked.confidence is None:
+        raise CommandError("--unit is of limits: say how sure they are to be, as --confidence 0.95")
     if asked.qrels is not None or asked.runs:
         return _of_trec_files(asked)
     named = _by_model(asked.columns)
@@ -85,6 +88,7 @@ def opened(asked: Asked) -> Work:
             asked.by,
             asked.max_slices,
             asked.worst,
+            asked.unit,
         )
         for name, columns in named.items()
     }
@@ -95,7 +99,7 @@ def opened(asked: Asked) -> Work:
     models = {name: _of_files(what, found) for name, what in plans.items()}
     notes = [note for model in models.values() for note in model.about["left_out"]]
     paths = [source.path for source in found.sources]
-    duel = of_files(plans, found) if len(plans) > 1 and not asked.by else None
+    duel = of_files(plans, found) if len(plans) > 1 and not (asked.by or asked.unit) else None
     return Work(models, paths, list(dict.fromkeys(notes)), duel)
 
 
@@ -155,8 +159,9 @@ def _of_files(what: Plan, found: Found) -> Model:
 def _of_trec_files(asked: Asked) -> Work:
     if asked.task != "ranking":
         raise CommandError(f"--qrels and --run are not for --task {asked.task}")
-    if asked.by:
-        raise CommandError("--by is not for TREC files, whose rows have no other columns")
+    for option, given in (("--by", asked.by), ("--unit", asked.unit)):
+        if given:
+            raise CommandError(f"{option} is not for TREC files, whose rows have no other columns")
     if asked.qrels is None or not asked.runs:
         raise CommandError("--qrels and --run need each other")
     others = [*asked.paths, *map(flag, asked.columns)]

@@ -218,6 +218,14 @@ Confidence = Annotated[
         callback=share,
     ),
 ]
+Unit = Annotated[
+    str | None,
+    _option(
+        "Limits of --confidence are those of a sample of units, not of rows: the column that says "
+        "which rows hang together, such as user.",
+        metavar="COLUMN",
+    ),
+]
 PerQuery = Annotated[bool, _option("Show the value of each query too.", "--per-query")]
 By = Annotated[
     list[str] | None,

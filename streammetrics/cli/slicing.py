@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli.errors import CommandError
 from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.metric_set import MetricSet
 from streammetrics.show.sliced import Sliced
 from streammetrics.slices.bins import Bins, title_of
+from streammetrics.slices.keyed import KeyedSet
 from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.cli.planning import Plan
-    from streammetrics.core.metric_set import MetricSet
 
 BY = "by "  # how the names of columns to slice by begin, beside those of inputs
 MOST = 10_000
 
 
-def sliced(what: Plan, asked_by: Sequence[str], most: int, worst: str | None) -> Plan:
-    """Return the plan with its metrics by slice, and by all rows besides.
+def sliced(
+    what: Plan, asked_by: Sequence[str], most: int, worst: str | None, unit: str | None = None
+) -> Plan:
+    """Return the plan with its metrics by slice, and by all rows besides, in groups of units.
 
     Raises:
         CommandError: The options have no sense, or no slices are asked for and something of them.
@@ -31,23 +34,31 @@ def sliced(what: Plan, asked_by: Sequence[str], most: int, worst: str | None) ->
     if not asked_by:
         if worst is not None:
             raise CommandError("--worst is of slices: say by which columns, as --by country")
-        return what
+        if unit is None:
+            return what
+        suite = MetricSet(dict(what.suite.items()), columns=what.suite.columns, unit=unit)
+        return replace(what, asked={**what.asked, f"{BY}{unit}": unit}, suite=suite)
     if worst is not None and worst not in what.suite:
         raise CommandError(f"--worst {worst}: no such metric{near(worst, what.suite)}")
     specs = [[column(part) for part in text.split(",")] for text in asked_by]
     try:
-        suite = Slices(what.suite, by=[[], *specs], max_slices=most)
+        slices = Slices(what.suite, by=[[], *specs], max_slices=most, unit=unit)
     except ValueError as error:
         raise CommandError(f"--by {' --by '.join(asked_by)}: {error}") from error
     asked = {f"{BY}{title_of(part)}": title_of(part) for spec in specs for part in spec}
-    return replace(what, asked={**what.asked, **asked}, suite=suite)
+    if unit is not None:
+        asked[f"{BY}{unit}"] = unit
+    return replace(what, asked={**what.asked, **asked}, suite=slices)
 
 
-def by(what: Plan) -> dict[str, list[str]]:
-    """Return what is told of the columns that rows are sliced by."""
-    if not isinstance(what.suite, Slices):
-        return {}
-    return {"by": [",".join(map(title_of, spec)) for spec in what.suite.by if spec]}
+def by(what: Plan) -> dict[str, Any]:
+    """Return what is told of the columns that rows are sliced by, and of their units."""
+    told: dict[str, Any] = {}
+    if isinstance(what.suite, Slices):
+        told["by"] = [",".join(map(title_of, spec)) for spec in what.suite.by if spec]
+    if isinstance(what.suite, KeyedSet) and what.suite.unit is not None:
+        told["unit"] = what.suite.unit
+    return told
 
 
 def column(text: str) -> str | Bins:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from streammetrics.core import tuning
+from streammetrics.core.confidence import without_units
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Rows
+    from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.layout import Layout, Refused, State
 
 
@@ -33,6 +35,7 @@ class Accumulator(Locked):
     """
 
     __slots__ = ("_state", "layout")
+    by_unit: ClassVar[Callable[..., ConfidenceInterval]] = staticmethod(without_units)
 
     def __init__(self, layout: Layout, state: State | None = None) -> None:
         super().__init__()
@@ -144,6 +147,7 @@ class ReadOnly:
     """An accumulator that belongs to a set: it can be read, only the set can feed it."""
 
     __slots__ = ("flush", "layout", "part")
+    by_unit: ClassVar[Callable[..., ConfidenceInterval]] = staticmethod(without_units)
 
     def __init__(self, of: Accumulator) -> None:
         self.layout, self.flush, self.part = of.layout, of.flush, of.part

@@ -6,9 +6,10 @@ registers a function for each with `confidence_of`, which the metrics of a famil
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from typing import Any, NoReturn
 
 from streammetrics.core.errors import NoConfidenceError
 from streammetrics.core.results.values import Interval, plain
@@ -71,6 +72,19 @@ def confidence_of(metric: Any, asked: Asked, *statistics: Any) -> ConfidenceInte
 def without(metric: Any, reason: str) -> NoConfidenceError:
     """Return the error of a metric that has no confidence interval: why, and what has."""
     return NoConfidenceError(f"{type(metric).__name__} has no confidence interval: {reason}")
+
+
+def unsure(level: float, method: str) -> ConfidenceInterval:
+    """Return limits that say nothing, and why."""
+    return ConfidenceInterval(math.nan, math.nan, level, method)
+
+
+def without_units(_: Any, unit: str, *__: Any, **___: Any) -> NoReturn:
+    """Raise the error of limits by unit, for what does not keep its rows so."""
+    raise ValueError(
+        f"confidence(unit={unit!r}): no units are kept; MetricSet({{'f1': F1()}}, unit={unit!r}) "
+        "keeps them, and its metrics have limits by unit"
+    )
 
 
 def not_anytime(metric: Any) -> NoConfidenceError:

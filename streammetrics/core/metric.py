@@ -141,7 +141,9 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         """Return an interval that certainly holds the exact value."""
         return self.interval(*self._read())
 
-    def confidence(self, level: float = 0.95, *, anytime: bool = False) -> ConfidenceInterval:
+    def confidence(
+        self, level: float = 0.95, *, anytime: bool = False, unit: str | None = None
+    ) -> ConfidenceInterval:
         """Return limits that hold the value of the population the rows are a sample of.
 
         Not the certain `bounds`, by which they are widened where the value itself is not exact:
@@ -152,8 +154,10 @@ class Metric(Mergeable[V_co], Generic[V_co]):
             level: In which share of all samples the limits hold.
             anytime: Whether they are to hold at all times at once, so that one may look after
                 every batch and stop at will: wider, and for rates and means of what is bounded.
+            unit: The `unit` of the set that this metric belongs to: limits of a sample of units.
 
         Raises:
+            ValueError: The metric is of no set that keeps such units.
             NoConfidenceError: The metric has no such limits, or the state not what they need.
 
         Example:
@@ -162,6 +166,8 @@ class Metric(Mergeable[V_co], Generic[V_co]):
             >>> round(low, 3), round(high, 3)
             (0.301, 0.954)
         """
+        if unit is not None:
+            return self._accumulator.by_unit(self, unit, level, anytime=anytime)
         return self._confident(self._accumulator.flush(), level, anytime=anytime)
 
     def _confident(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import WEIGHT
@@ -15,7 +14,7 @@ from streammetrics.core.columns.naming import (
 )
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.columns.tables import n_rows, streamed, table_columns
-from streammetrics.core.confidence import ConfidenceInterval
+from streammetrics.core.confidence import unsure, without_units
 from streammetrics.core.errors import (
     InvalidBatchError,
     NoConfidenceError,
@@ -51,6 +50,9 @@ class MetricSet(NamedInputs, Mergeable):
             several columns: ``["p0", "p1"]``, ``"p0,p1"``, or ``"p*"``, which takes those that no
             other input names, p2 before p10. A table's column ``sample_weight`` is taken only where
             it is named here: ``{"sample_weight": "sample_weight"}``.
+        unit: A column that says which rows hang together, those of one user: rows are kept in 64
+            groups of whole units, up to 64 times the memory, so that ``confidence(unit=...)`` of
+            the set, and of its metrics, is that of a sample of units.
 
     Raises:
         InvalidBatchError: From `update`, where a column is missing or not what it should be.
@@ -70,11 +72,20 @@ class MetricSet(NamedInputs, Mergeable):
 
     _accumulator: Accumulator
 
+    with_units: ClassVar[type[MetricSet]]  # what a set with a unit is, which `slices` knows
+
+    def __new__(cls, *_: Any, unit: str | None = None, **__: Any) -> Self:
+        """Return a set, which with a unit keeps its rows by that."""
+        kind: Any = cls if unit is None or cls is not MetricSet else cls.with_units
+        made: Self = object.__new__(kind)
+        return made
+
     def __init__(
         self,
         metrics: Mapping[str, Metric],
         *,
         columns: Mapping[str, str | Sequence[str]] | None = None,
+        unit: str | None = None,  # noqa: ARG002 - with one, this is another class
     ) -> None:
         if not isinstance(metrics, Mapping | MetricSet):
             raise TypeError(
@@ -120,10 +131,18 @@ class MetricSet(NamedInputs, Mergeable):
         """Return the metrics as they read this set's rows; made when they are first asked for."""
         views = self._viewed
         if views is None:
-            view = ReadOnly(self._accumulator)
+            view = self._open_view()
             views = {name: metric._over(view) for name, metric in self._metrics.items()}
             self._viewed = views
         return views
+
+    def _open_view(self) -> ReadOnly:
+        """Return what the metrics of this set are read from."""
+        return ReadOnly(self._accumulator)
+
+    def _whole(self, state: State) -> State:
+        """Return what metrics read of a state."""
+        return state
 
     def update(self, table: Any = None, /, **columns: Any) -> Self:
         """Take a batch: one table, or its columns by name.
@@ -170,36 +189,51 @@ class MetricSet(NamedInputs, Mergeable):
         return self._computed(self._accumulator.flush())
 
     def _computed(self, state: State, depth: int = 3) -> Values:
-        values = Values()
+        values, state = Values(), self._whole(state)
         for name, metric in self._metrics.items():  # a comprehension would show up in warnings
             values[name] = metric._computed(state, depth + 1)
         return values
 
     def bounds(self) -> Values:
         """Return every metric's interval by its name, a dictionary."""
-        state = self._accumulator.flush()
+        state = self._whole(self._accumulator.flush())
         return Values((name, m.interval(*m._chosen(state))) for name, m in self._metrics.items())
 
-    def confidence(self, level: float = 0.95, *, anytime: bool = False) -> Values:
+    def confidence(
+        self, level: float = 0.95, *, anytime: bool = False, unit: str | None = None
+    ) -> Values:
         """Return every metric's `Metric.confidence` by its name, a dictionary.
 
         Limits are ``nan`` for a metric that has none, and a warning says why, as their `method`
-        does.
+        does. With `unit`, which must be that of the set, they are those of a sample of units.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> suite = sm.MetricSet({"acc": sm.Accuracy()}, unit="user")
+            >>> rows = {"y_true": [1] * 6, "y_pred": [1, 1, 0, 1, 1, 0], "user": [1, 1, 2, 3, 3, 4]}
+            >>> low, high = suite.update(rows).confidence(0.95, unit="user")["acc"]
+            >>> round(low, 2), round(high, 2)
+            (0.05, 0.99)
         """
-        state = self._accumulator.flush()
+        if unit is not None:
+            return self._confident_by(unit, level, anytime=anytime)
+        state = self._whole(self._accumulator.flush())
         values = Values()
         for name, metric in self._metrics.items():
             try:
                 values[name] = metric._confident(state, level, anytime=anytime)
             except NoConfidenceError as error:
-                values[name] = ConfidenceInterval(math.nan, math.nan, level, str(error))
+                values[name] = unsure(level, str(error))
                 warnings.warn(f"{name!r}: {error}", UndefinedMetricWarning, stacklevel=2)
         return values
+
+    def _confident_by(self, unit: str, level: float, *, anytime: bool) -> Values:  # noqa: ARG002 - of a set that has units
+        without_units(self, unit)
 
     @property
     def exact(self) -> bool:
         """Whether every value is the exact one."""
-        state = self._accumulator.flush()
+        state = self._whole(self._accumulator.flush())
         return all(metric.is_exact(*metric._chosen(state)) for metric in self._metrics.values())
 
     @property
@@ -307,7 +341,7 @@ class MetricSet(NamedInputs, Mergeable):
         return f"MetricSet({{{inside}}}) <{self.n_rows:,} rows>"
 
     def _repr_html_(self) -> str:
-        state = self._accumulator.flush()
+        state = self._whole(self._accumulator.flush())
         read = {name: metric._glimpse(state) for name, metric in self._metrics.items()}
         columns: dict[str, list[Any]] = {
             "configuration": [repr(metric).partition(" <")[0] for metric in self._metrics.values()],

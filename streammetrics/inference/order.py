@@ -13,7 +13,6 @@ from streammetrics.core.confidence import (
     not_anytime,
 )
 from streammetrics.inference.distributions import binomial_quantile
-from streammetrics.inference.limits import clopper_pearson
 from streammetrics.inference.tables import no_squares
 from streammetrics.metrics import aggregation
 from streammetrics.metrics.regression import quantiles
@@ -82,9 +81,11 @@ def _sides(
 def _weighted(
     histogram: DyadicHistogram, squares: DyadicHistogram, q: float, asked: Asked, least: float
 ) -> tuple[float, float]:
-    """Return Woodruff's (1952) limits: the quantiles at limits of the share below this one.
+    """Return Woodruff's (1952) limits: the quantiles where the share below may be this one.
 
-    That share is a mean of rows below and above, and varies by Σ w² of both.
+    That share is a mean of rows below and above, and varies by Σ w² of both. As many rows of weight
+    one have a share that varies so, though no more than all weights are worth: limits are at the
+    shares of their order statistics.
     """
     unit = 2.0**squares.unit
     middle = quantile(histogram, q, "averaged_inverted_cdf").value
@@ -94,13 +95,14 @@ def _weighted(
         below += float(square[lower].sum()) * unit
         above += float(square[~lower].sum()) * unit
     total = float(histogram.totals()[0])
-    variance = ((1 - q) ** 2 * below + q**2 * above) / total**2
-    # As many rows of weight one have a share that varies so: of these the limits are exact.
-    rows = q * (1 - q) / variance
-    first, last = clopper_pearson(q * rows, rows, asked.tail)
-    low = least if first <= 0 else quantile(histogram, first, "averaged_inverted_cdf").low
-    high = math.inf if last >= 1 else quantile(histogram, last, "averaged_inverted_cdf").high
-    return low, high
+    varies = (1 - q) ** 2 * below + q**2 * above
+    rows = int(total**2 * min(q * (1 - q) / varies, 1 / (below + above)))
+    first = binomial_quantile(asked.tail, rows, q)
+    last = binomial_quantile(1 - asked.tail, rows, q) + 1
+    low = least if first < 1 else quantile(histogram, first / rows, "averaged_inverted_cdf").low
+    if last > rows:
+        return low, math.inf
+    return low, quantile(histogram, last / rows, "averaged_inverted_cdf").high
 
 
 def _at(histogram: DyadicHistogram, rank: int, n: int, least: float) -> tuple[float, float]:

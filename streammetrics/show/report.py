@@ -11,7 +11,7 @@ from streammetrics.core.confidence import ConfidenceInterval
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.ranking.base import RankingMetric
-from streammetrics.slices.slices import Slices
+from streammetrics.slices.keyed import KeyedSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -112,8 +112,7 @@ def report(
     Raises:
         StreamMetricsError: A metric cannot be read from the rows seen, or none has values by query.
     """
-    if isinstance(what, Slices):
-        what = what[{}]
+    unit = what.unit if isinstance(what, KeyedSet) else None
     members = (
         {type(what).__name__: what} if isinstance(what, Metric) else {n: what[n] for n in what}
     )
@@ -127,7 +126,7 @@ def report(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                rows.append(_row(name, metric, per_query=per_query, level=confidence))
+                rows.append(_row(name, metric, per_query=per_query, sure=(confidence, unit)))
             except StreamMetricsError as error:
                 raise StreamMetricsError(f"{name}: {error}") from error
         said += [_note(name, type(metric).__name__, str(warning.message)) for warning in caught]
@@ -135,18 +134,21 @@ def report(
     return Report(dict(about), rows, what.n_rows, what.n_omitted, list(dict.fromkeys(said)), slices)
 
 
-def _row(name: str, metric: Metric, *, per_query: bool, level: float | None) -> Row:
+def _row(
+    name: str, metric: Metric, *, per_query: bool, sure: tuple[float | None, str | None]
+) -> Row:
     value, exact = metric.compute(), metric.exact
     low, high = (value, value) if exact else metric.bounds()
     each = metric.per_query() if per_query and isinstance(metric, RankingMetric) else None
     counts = metric.n_rows, metric.n_omitted
-    sure = None if level is None else _sure(metric, level)
-    return Row(name, metric.config, value, low, high, exact, *counts, each, sure)
+    level, unit = sure
+    limits = None if level is None else _sure(metric, level, unit)
+    return Row(name, metric.config, value, low, high, exact, *counts, each, limits)
 
 
-def _sure(metric: Metric, level: float) -> ConfidenceInterval:
+def _sure(metric: Metric, level: float, unit: str | None) -> ConfidenceInterval:
     try:
-        return metric.confidence(level)
+        return metric.confidence(level, unit=unit)
     except NoConfidenceError as error:
         warnings.warn(str(error), stacklevel=2)
         return ConfidenceInterval(math.nan, math.nan, level, str(error))

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streammetrics.core.accumulator import Accumulator
-from streammetrics.core.columns.conversion import Column
 from streammetrics.core.confidence import Asked, ConfidenceInterval
 from streammetrics.core.errors import (
     StateFormatError,
@@ -21,31 +19,24 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.pictures import Drawing, drawn
 from streammetrics.inference.units import unit_limits
 from streammetrics.slices.audit import Audit
-from streammetrics.slices.bins import Bins, specs_of, title_of
-from streammetrics.slices.fairness import without_each
-from streammetrics.slices.groups import Cut, Spec, found
-from streammetrics.slices.reading import key_column, read_keys
+from streammetrics.slices.bins import Bins
+from streammetrics.slices.groups import found
+from streammetrics.slices.keyed import KeyedSet
 from streammetrics.slices.table import (
     SliceTable,
     key_columns,
     merged_tables,
     value_columns,
 )
-from streammetrics.slices.units import groups_of, hashed
 from streammetrics.slices.worst import Slice, limits_of
-from streammetrics.statistics.grouped.schema import GroupedLayout, KeyedSchema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.layout import Feed
-    from streammetrics.core.metric import Metric
-
     By = Sequence[Sequence[str | Bins] | str | Bins] | str | Bins
 
 
-class Slices(MetricSet, Audit):
+class Slices(KeyedSet, Audit):
     """A set of metrics by key: for every country, for every device in every country, for all rows.
 
     It is fed, merged and saved as a `MetricSet` is, and runs wherever one does. What it holds for a
@@ -83,77 +74,6 @@ class Slices(MetricSet, Audit):
         >>> slices[{"country": "FR"}]["recall"].n_rows
         2
     """
-
-    _specs: tuple[Spec, ...]
-
-    def __init__(
-        self,
-        suite: MetricSet,
-        *,
-        by: By,
-        max_slices: int = 10_000,
-        overflow: Literal["raise", "other"] = "raise",
-        unit: str | None = None,
-    ) -> None:
-        if not isinstance(suite, MetricSet) or isinstance(suite, Slices):
-            raise TypeError(
-                f"Slices are of a MetricSet, not of a {type(suite).__name__}: "
-                'Slices(MetricSet({"f1": F1()}), by=[["country"]])'
-            )
-        if suite.n_rows or suite.n_omitted:
-            raise ValueError(
-                f"the set has already seen {suite.n_rows:,} rows, whose keys are not known: "
-                "reset() it or make a new one"
-            )
-        if isinstance(max_slices, bool) or not isinstance(max_slices, int) or max_slices < 1:
-            raise ValueError(f"Slices(max_slices={max_slices!r}): expected a positive integer")
-        if overflow not in {"raise", "other"}:
-            raise ValueError(f"Slices(overflow={overflow!r}): expected 'raise' or 'other'")
-        self.__dict__.update(suite.copy().__dict__)
-        self.__dict__.pop("_opening", None)
-        self.max_slices, self.overflow = max_slices, overflow
-        if unit is not None and (not isinstance(unit, str) or overflow == "other"):
-            raise ValueError(
-                f"Slices(unit={unit!r}, overflow={overflow!r}): expected the name of a column, "
-                "and overflow='raise', as what is folded has no units"
-            )
-        self._suite, self.by, self.unit = suite.copy(), specs_of(by, some=unit is None), unit
-        columns = {title_of(column): column for spec in self.by for column in spec}
-        self._check_titles(columns)
-        finest = (*columns.values(), *([] if unit is None else [hashed(unit)]))
-        apart = [spec for spec in self.by if spec] if overflow == "other" else [finest]
-        self._cuts = tuple(
-            Cut(suite._layout, number, parts, max_slices, overflow)
-            for number, parts in enumerate(apart)
-        )
-        self._specs = tuple(Spec.of(spec, self._cuts) for spec in self.by)
-        self._layout = GroupedLayout([each for cut in self._cuts for each in cut.statistics])
-        self._accumulator = Accumulator(self._layout)
-        asked = (*columns, *([] if unit is None else [unit]))
-        self._titles = {**suite._titles, **{f"by {title}": title for title in asked}}
-        self._needed = tuple(dict.fromkeys((*suite._needed, *asked)))
-        self._viewed = None
-
-    def _check_titles(self, columns: Mapping[str, Any]) -> None:
-        for title in columns:
-            if title in self._metrics or title in {"n_rows", "by"}:
-                what = "a metric is called" if title in self._metrics else "the result has a column"
-                raise ValueError(f"by names the column {title!r}, and {what} {title!r}: rename one")
-
-    def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
-        """Take columns by name, those to slice by among them."""
-        told = columns
-        if self.unit is not None:
-            groups = groups_of(columns.get(self.unit), self.unit)
-            told = {**columns, hashed(self.unit): groups}
-        keys = {
-            cut.title: read_keys(columns[cut.title], cut.by)
-            if isinstance(columns.get(cut.title), Column)
-            else key_column(told, cut.by)
-            for cut in self._cuts
-        }
-        titles = {cut.name: cut.title for cut in self._cuts}
-        return super().feed({**columns, **keys}, {**(renamed or {}), **titles})
 
     def compute(self, *, confidence: float | None = None) -> SliceTable:  # type: ignore[override]  # a table of them
         """Return every metric of every slice.
@@ -198,12 +118,7 @@ class Slices(MetricSet, Audit):
         """
         if unit is None:
             return self._read(self._accumulator.flush(), level, anytime=anytime)
-        if unit != self.unit or anytime:
-            raise ValueError(
-                f"confidence(unit={unit!r}, anytime={anytime}): these slices keep "
-                f"{'no units' if self.unit is None else f'units by {self.unit!r}'}, and limits by "
-                "unit hold at one time: Slices(..., unit='user') keeps them"
-            )
+        self._check_unit(unit, anytime=anytime)
         return self._by_units(self._accumulator.flush(), Asked(level, anytime, self.n_rows).level)
 
     def _by_units(self, state: State, level: float) -> SliceTable:
@@ -211,16 +126,12 @@ class Slices(MetricSet, Audit):
         every: list[Slice] = []
         limits: dict[str, list[Any]] = {name: [] for name in self._metrics}
         values: dict[str, list[Any]] = {name: [] for name in self._metrics}
-        for spec in self._specs:
-            parts = Spec((*spec.columns, hashed(str(self.unit))), self._cuts[0]).states(state)
-            for each in self._of_spec(spec, state):
-                every.append(each)
-                own = [s for key, s in parts if key is not None and key[:-1] == each.parts]
-                rests = without_each(self._suite._layout, own, [True] * len(own))
-                for name, metric in self._metrics.items():
-                    values[name].append(metric._judged(*metric._chosen(each.state))[0])
-                    others = [metric._judged(*metric._chosen(rest))[0] for rest in rests]
-                    limits[name].append(unit_limits(metric, values[name][-1], others, level))
+        for each, rests in (pair for spec in self._specs for pair in self._by_unit(spec, state)):
+            every.append(each)
+            for name, metric in self._metrics.items():
+                values[name].append(metric._judged(*metric._chosen(each.state))[0])
+                others = [metric._judged(*metric._chosen(rest))[0] for rest in rests]
+                limits[name].append(unit_limits(metric, values[name][-1], others, level))
         tables = [self._keys(every)]
         nothing = ConfidenceInterval(math.nan, math.nan, level, "")
         for name in self._metrics:
@@ -296,15 +207,6 @@ class Slices(MetricSet, Audit):
         columns = key_columns([(each.columns, each.parts) for each in every])
         return {**columns, "n_rows": np.array([each.n_rows for each in every], np.int64)}
 
-    def _slices(self, state: State) -> list[Slice]:
-        return [each for spec in self._specs for each in self._of_spec(spec, state)]
-
-    def _of_spec(self, spec: Spec, state: State) -> list[Slice]:
-        return [
-            Slice(spec.columns, parts, self._suite._n_rows(inner), inner)
-            for parts, inner in spec.states(state)
-        ]
-
     def __getitem__(self, which: Any) -> Any:
         """Return a slice as a `MetricSet` of its own: ``slices[{"country": "DE"}]``.
 
@@ -314,7 +216,7 @@ class Slices(MetricSet, Audit):
             KeyError: There is no such slice; the message names what there is.
         """
         if isinstance(which, str):
-            return self[{}][which]
+            return self._views()[which]
         if not isinstance(which, Mapping):
             raise TypeError(f"expected a dictionary such as {{'country': 'DE'}}, not {which!r}")
         state = self._accumulator.flush()
@@ -336,10 +238,6 @@ class Slices(MetricSet, Audit):
         seen = state.feeds[number * feeds : (number + 1) * feeds]
         return one._at(State(seen, forks))
 
-    def _views(self) -> dict[str, Metric]:
-        views: dict[str, Metric] = self[{}]._views()
-        return views
-
     @property
     def exact(self) -> bool:
         """Whether every value of every slice is the exact one."""
@@ -351,23 +249,6 @@ class Slices(MetricSet, Audit):
     def n_slices(self) -> int:
         """How many slices `compute` tells of."""
         return len(self._slices(self._accumulator.flush()))
-
-    def _chosen_feeds(self, state: State) -> Sequence[Feed]:
-        pairs = zip(self._layout.schemas, state.feeds, strict=True)
-        return [feed for schema, feed in pairs if isinstance(schema, KeyedSchema)]
-
-    @property
-    def _kinds(self) -> dict[str, Kind]:
-        kinds = dict(self._suite._kinds)
-        for column in (column for spec in self.by for column in spec):
-            kinds[f"by {title_of(column)}"] = "number" if isinstance(column, Bins) else "label"
-        if self.unit is not None:
-            kinds[f"by {self.unit}"] = "id"
-        return kinds
-
-    @property
-    def _identity(self) -> Any:
-        return super()._identity, self.by, self.max_slices, self.overflow, self.unit
 
     def _apart(self, other: Any) -> str:
         names = ("by", "max_slices", "overflow", "unit")

@@ -201,9 +201,9 @@ def named(line: Line) -> str:
 def limits(line: Line, rows: dict[str, Any]) -> tuple[float, float]:
     """Return the limits of a sample."""
     if line.unit is not None:
-        suite = sm.MetricSet({"it": line.metric.copy()})
-        table = sm.Slices(suite, by=[[]], unit=line.unit).update(rows).confidence(unit=line.unit)
-        return table["it_low"][0], table["it_high"][0]
+        suite = sm.MetricSet({"it": line.metric.copy()}, unit=line.unit).update(rows)
+        low, high = suite["it"].confidence(LEVEL, unit=line.unit)
+        return low, high
     metric = line.metric.copy().update(**{key: rows[key] for key in rows if key != "user"})
     low, high = metric.confidence(LEVEL, anytime=line.anytime)
     return low, high

@@ -65,3 +65,31 @@ def test_a_level_is_a_share(mistake, path, level):
     assert "expected a share such as 0.95" in mistake(
         "evaluate", path, *BINARY, f"--confidence={level}"
     )
+
+
+def test_limits_are_by_unit_where_one_is_named(command, binary, tmp_path):
+    users = [[place // 10 for place in range(len(binary))]]
+    by_user = binary.append_column("user", users)
+    path = store(by_user, tmp_path / "users.parquet")
+    asked = ("--metrics", "F1,ROCAUC", "--confidence", "0.9", "--unit", "user")
+    state = tmp_path / "s.state"
+    first = json.loads(
+        command("evaluate", path, *BINARY, *asked, "--save", state, "--json", "-").out
+    )
+    assert first["unit"] == "user"
+    suite = sm.load(state)
+    for name, entry in first["metrics"].items():
+        assert entry["confidence"] == suite[name].confidence(0.9, unit="user").to_dict()
+    again = json.loads(command("show", state, "--confidence", "0.9", "--json", "-").out)
+    assert again["metrics"]["F1"]["confidence"] == first["metrics"]["F1"]["confidence"]
+    sliced = command("evaluate", path, *BINARY, *asked, "--by", "label", "--json", "-")
+    assert json.loads(sliced.out)["metrics"] == first["metrics"]
+
+
+def test_a_unit_is_of_limits_and_of_files_with_columns(command, path):
+    alone = command("evaluate", path, *BINARY, "--unit", "user")
+    assert "--unit is of limits: say how sure they are to be, as --confidence 0.95" in alone.err
+    missing = command("evaluate", path, *BINARY, "--unit", "usr", "--confidence", "0.9")
+    assert "'usr'" in missing.err
+    runs = ("--task", "ranking", "--qrels", "q", "--run", "r", "--unit", "u", "--confidence", "0.9")
+    assert "--unit is not for TREC files" in command("evaluate", *runs).err

@@ -223,9 +223,11 @@ class Comparison(MetricSet):
         """Return what certainly holds the exact values, by model and metric."""
         return {model: suite.bounds() for model, suite in self.items()}
 
-    def confidence(self, level: float = 0.95, *, anytime: bool = False) -> Any:
+    def confidence(
+        self, level: float = 0.95, *, anytime: bool = False, unit: str | None = None
+    ) -> Any:
         """Return every metric's `Metric.confidence`, by model and metric."""
-        return {m: suite.confidence(level, anytime=anytime) for m, suite in self.items()}
+        return {m: suite.confidence(level, anytime=anytime, unit=unit) for m, suite in self.items()}
 
     @property
     def exact(self) -> bool:

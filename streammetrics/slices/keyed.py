@@ -1,0 +1,203 @@
+"""What is the same of all sets that keep their rows by key: what is kept, and how it is fed."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from streammetrics.core.accumulator import Accumulator, ReadOnly
+from streammetrics.core.columns.conversion import Column
+from streammetrics.core.confidence import Asked, ConfidenceInterval, unsure, without
+from streammetrics.core.errors import UndefinedMetricWarning
+from streammetrics.core.metric_set import MetricSet
+from streammetrics.inference.units import unit_limits
+from streammetrics.slices.bins import Bins, specs_of, title_of
+from streammetrics.slices.fairness import without_each
+from streammetrics.slices.groups import Cut, Spec, found
+from streammetrics.slices.reading import key_column, read_keys
+from streammetrics.slices.units import groups_of, hashed
+from streammetrics.slices.worst import Slice
+from streammetrics.statistics.grouped.schema import GroupedLayout, KeyedSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.layout import Feed, Layout, State
+
+    By = Sequence[Sequence[str | Bins] | str | Bins] | str | Bins
+
+
+class KeyedSet(MetricSet):
+    """Rows by the finest keys, of which coarser ones and all rows are exact merges."""
+
+    _specs: tuple[Spec, ...]
+
+    def __init__(
+        self,
+        suite: MetricSet,
+        *,
+        by: By,
+        max_slices: int = 10_000,
+        overflow: Literal["raise", "other"] = "raise",
+        unit: str | None = None,
+    ) -> None:
+        if not isinstance(suite, MetricSet) or isinstance(suite, KeyedSet):
+            raise TypeError(
+                f"Slices are of a MetricSet, not of a {type(suite).__name__}: "
+                'Slices(MetricSet({"f1": F1()}), by=[["country"]])'
+            )
+        if suite.n_rows or suite.n_omitted:
+            raise ValueError(
+                f"the set has already seen {suite.n_rows:,} rows, whose keys are not known: "
+                "reset() it or make a new one"
+            )
+        if isinstance(max_slices, bool) or not isinstance(max_slices, int) or max_slices < 1:
+            raise ValueError(f"Slices(max_slices={max_slices!r}): expected a positive integer")
+        if overflow not in {"raise", "other"}:
+            raise ValueError(f"Slices(overflow={overflow!r}): expected 'raise' or 'other'")
+        self.__dict__.update(suite.copy().__dict__)
+        self.__dict__.pop("_opening", None)
+        self.max_slices, self.overflow = max_slices, overflow
+        if unit is not None and (not isinstance(unit, str) or overflow == "other"):
+            raise ValueError(
+                f"Slices(unit={unit!r}, overflow={overflow!r}): expected the name of a column, "
+                "and overflow='raise', as what is folded has no units"
+            )
+        self._suite, self.by, self.unit = suite.copy(), specs_of(by, some=unit is None), unit
+        columns = {title_of(column): column for spec in self.by for column in spec}
+        self._check_titles(columns)
+        finest = (*columns.values(), *([] if unit is None else [hashed(unit)]))
+        apart = [spec for spec in self.by if spec] if overflow == "other" else [finest]
+        self._cuts = tuple(
+            Cut(suite._layout, number, parts, max_slices, overflow)
+            for number, parts in enumerate(apart)
+        )
+        self._specs = tuple(Spec.of(spec, self._cuts) for spec in self.by)
+        self._layout = GroupedLayout([each for cut in self._cuts for each in cut.statistics])
+        self._accumulator = Accumulator(self._layout)
+        asked = (*columns, *([] if unit is None else [unit]))
+        self._titles = {**suite._titles, **{f"by {title}": title for title in asked}}
+        self._needed = tuple(dict.fromkeys((*suite._needed, *asked)))
+        self._viewed = None
+        self._merged: tuple[State | None, State] = (None, suite._layout.start)
+
+    def _check_titles(self, columns: Mapping[str, Any]) -> None:
+        for title in columns:
+            if title in self._metrics or title in {"n_rows", "by"}:
+                what = "a metric is called" if title in self._metrics else "the result has a column"
+                raise ValueError(f"by names the column {title!r}, and {what} {title!r}: rename one")
+
+    def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
+        """Take columns by name, those to slice by among them."""
+        told = columns
+        if self.unit is not None:
+            groups = groups_of(columns.get(self.unit), self.unit)
+            told = {**columns, hashed(self.unit): groups}
+        keys = {
+            cut.title: read_keys(columns[cut.title], cut.by)
+            if isinstance(columns.get(cut.title), Column)
+            else key_column(told, cut.by)
+            for cut in self._cuts
+        }
+        titles = {cut.name: cut.title for cut in self._cuts}
+        return super().feed({**columns, **keys}, {**(renamed or {}), **titles})
+
+    def _slices(self, state: State) -> list[Slice]:
+        return [each for spec in self._specs for each in self._of_spec(spec, state)]
+
+    def _of_spec(self, spec: Spec, state: State) -> list[Slice]:
+        return [
+            Slice(spec.columns, parts, self._suite._n_rows(inner), inner)
+            for parts, inner in spec.states(state)
+        ]
+
+    def _by_unit(self, spec: Spec, state: State) -> list[tuple[Slice, list[State]]]:
+        """Return every slice of a kind, and what it is without each group of its units."""
+        parts = Spec((*spec.columns, hashed(str(self.unit))), self._cuts[0]).states(state)
+        pairs = []
+        for each in self._of_spec(spec, state):
+            own = [s for key, s in parts if key is not None and key[:-1] == each.parts]
+            pairs.append((each, without_each(self._suite._layout, own, [True] * len(own))))
+        return pairs
+
+    def _parts_by_unit(self) -> tuple[State, list[State]]:
+        """Return all rows, and all but those of each group of units."""
+        spec = Spec((), self._cuts[0])
+        ((each, rests),) = self._by_unit(spec, self._accumulator.flush())
+        return each.state, rests
+
+    def _open_view(self) -> ReadOnly:
+        return WholeView(self)
+
+    def _whole(self, state: State) -> State:
+        known, whole = self._merged
+        if known is not state:
+            whole = found(state, {}, self._specs, self._cuts)
+            self._merged = (state, whole)
+        return whole
+
+    def _check_unit(self, unit: str, *, anytime: bool) -> None:
+        """Raise `ValueError` where limits by a unit are not to be had."""
+        if unit != self.unit or anytime:
+            kept = "no units" if self.unit is None else f"units by {self.unit!r}"
+            raise ValueError(
+                f"confidence(unit={unit!r}, anytime={anytime}): {kept} are kept, and limits by "
+                f"unit hold at one time: {self._called}(..., unit={unit!r}) keeps them"
+            )
+
+    _called = "Slices"
+
+    def _chosen_feeds(self, state: State) -> Sequence[Feed]:
+        pairs = zip(self._layout.schemas, state.feeds, strict=True)
+        return [feed for schema, feed in pairs if isinstance(schema, KeyedSchema)]
+
+    @property
+    def _kinds(self) -> dict[str, Kind]:
+        kinds = dict(self._suite._kinds)
+        for column in (column for spec in self.by for column in spec):
+            kinds[f"by {title_of(column)}"] = "number" if isinstance(column, Bins) else "label"
+        if self.unit is not None:
+            kinds[f"by {self.unit}"] = "id"
+        return kinds
+
+    @property
+    def _identity(self) -> Any:
+        return super()._identity, self.by, self.max_slices, self.overflow, self.unit
+
+
+class WholeView(ReadOnly):
+    """What a metric of such a set reads: all rows, and for limits by unit their groups."""
+
+    __slots__ = ("_set",)
+
+    def __init__(self, of: KeyedSet) -> None:
+        self._set = of
+        self.layout, self.flush, self.part = of._suite._layout, self._read, self._part
+
+    def _read(self) -> State:
+        return self._set._whole(self._set._accumulator.flush())
+
+    def _part(self, layout: Layout) -> State:
+        return self.layout.part(self._read(), layout)
+
+    def by_unit(self, metric: Any, unit: str, level: float, *, anytime: bool) -> ConfidenceInterval:
+        """Return the limits of one metric of the set."""
+        self._set._check_unit(unit, anytime=anytime)
+        interval = limits_by_unit(
+            metric, *self._set._parts_by_unit(), Asked(level, anytime, 0).level
+        )
+        if not interval.method.startswith("jackknife"):
+            raise without(metric, interval.method)
+        return interval
+
+
+def limits_by_unit(
+    metric: Any, whole: State, rests: Sequence[State], level: float
+) -> ConfidenceInterval:
+    """Return limits from the value and what it is without each group of units."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        value, *others = (metric._judged(*metric._chosen(state))[0] for state in (whole, *rests))
+    limits = unit_limits(metric, value, others, level)
+    return limits or unsure(level, "its value is not one number, nor an array of some")

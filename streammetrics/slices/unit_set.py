@@ -1,0 +1,65 @@
+"""A set whose rows are kept in groups of whole units, so that limits are those of units."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Self
+
+from streammetrics.core.confidence import Asked
+from streammetrics.core.errors import StateFormatError, UndefinedMetricWarning
+from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.results.values import Values
+from streammetrics.slices.keyed import KeyedSet, limits_by_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streammetrics.core.metric import Metric
+
+
+class UnitSet(KeyedSet):
+    """What ``MetricSet(..., unit="user")`` is: it reads as the set, and has limits by unit."""
+
+    _called = "MetricSet"
+
+    def __init__(
+        self,
+        metrics: Mapping[str, Metric],
+        *,
+        columns: Mapping[str, str | Sequence[str]] | None = None,
+        unit: str,
+    ) -> None:
+        super().__init__(MetricSet(metrics, columns=columns), by=[[]], unit=unit)
+
+    def _confident_by(self, unit: str, level: float, *, anytime: bool) -> Values:
+        self._check_unit(unit, anytime=anytime)
+        level = Asked(level, anytime, 0).level
+        values = Values()
+        whole, rests = self._parts_by_unit()
+        for name, metric in self._metrics.items():
+            values[name] = interval = limits_by_unit(metric, whole, rests, level)
+            if not interval.method.startswith("jackknife"):
+                warnings.warn(f"{name!r}: {interval.method}", UndefinedMetricWarning, stacklevel=3)
+        return values
+
+    def _configuration(self) -> dict[str, Any]:
+        return {**super()._configuration(), "unit": self.unit}
+
+    @classmethod
+    def _configured(cls, meta: Mapping[str, Any]) -> Self:
+        suite, unit = MetricSet._configured(meta), meta.get("unit")
+        if not isinstance(unit, str):
+            raise StateFormatError("the state does not say what its units are")
+        return cls(dict(suite.items()), columns=suite.columns, unit=unit)
+
+    def _apart(self, other: Any) -> str:
+        if self.unit != other.unit:
+            return f"unit is {other.unit!r} there and {self.unit!r} here"
+        return super()._apart(other)
+
+    def __repr__(self) -> str:
+        inside = repr(self._suite).partition(" <")[0].removesuffix(")")
+        return f"{inside}, unit={self.unit!r}) <{self.n_rows:,} rows>"
+
+
+MetricSet.with_units = UnitSet

@@ -1,0 +1,115 @@
+"""A set with a unit: it reads as the set does, and has limits of a sample of units."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+
+
+def rows(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    easy = np.repeat(rng.beta(2, 1, n // 10), 10)
+    y = rng.integers(0, 2, n)
+    score = np.clip(0.5 + (2 * y - 1) * (easy - 0.4) + 0.1 * rng.normal(size=n), 0, 1)
+    return {"label": y, "score": score, "user": np.arange(n) // 10}
+
+
+METRICS = {"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC(), "loss": sm.LogLoss()}
+COLUMNS = {"y_true": "label", "y_score": "score"}
+
+
+def suite(unit="user"):
+    return sm.MetricSet(METRICS, columns=COLUMNS, unit=unit)
+
+
+def test_it_reads_as_the_set_does():
+    plain, by_user = suite(None).update(rows()), suite().update(rows())
+    assert by_user.compute() == plain.compute()
+    assert by_user.bounds() == plain.bounds()
+    assert by_user.confidence(0.9) == plain.confidence(0.9)
+    assert by_user.n_rows == plain.n_rows
+    assert by_user.exact
+    assert {name: metric.compute() for name, metric in by_user.items()} == plain.compute()
+    assert by_user["auc"].confidence() == plain["auc"].confidence()
+    assert list(by_user) == list(plain)
+    assert suite().batch(rows()) == plain.compute()
+    assert repr(by_user) == repr(plain).replace("})", "}, columns=X)").replace(
+        "columns=X", "unit='user'"
+    )
+
+
+def test_its_limits_are_those_of_slices_of_all_rows():
+    by_user = suite().update(rows())
+    slices = sm.Slices(suite(None), by=[[]], unit="user").update(rows())
+    table = slices.confidence(0.9, unit="user")
+    for name, interval in by_user.confidence(0.9, unit="user").items():
+        assert tuple(interval) == (table[f"{name}_low"][0], table[f"{name}_high"][0])
+        assert by_user[name].confidence(0.9, unit="user") == interval
+        assert interval.method == "jackknife of 40 groups of units, Student's t"
+    low, high = by_user.confidence(0.9)["f1"]
+    wide = by_user.confidence(0.9, unit="user")["f1"]
+    assert wide.high - wide.low > high - low
+
+
+def test_its_state_is_that_of_the_rows_however_they_come():
+    whole, data = suite().update(rows()), rows()
+    rng = np.random.default_rng(1)
+    parts = np.split(rng.permutation(600), [5, 100, 101, 450])
+    shards = [suite().update({k: v[part] for k, v in data.items()}) for part in parts]
+    for merged in (sm.merge(shards), sm.merge(shards[::-1])):
+        assert merged.to_bytes() == whole.to_bytes()
+    back = sm.from_bytes(whole.to_bytes())
+    assert type(back) is type(whole)
+    assert back.confidence(unit="user") == whole.confidence(unit="user")
+    assert pickle.loads(pickle.dumps(whole)) == whole
+    assert whole.copy().reset().update(data) == whole
+    assert sm.evaluate(suite(), [data]).to_bytes() == whole.to_bytes()
+
+
+def test_metrics_without_limits_by_row_have_them_by_unit():
+    rng = np.random.default_rng(2)
+    y = rng.normal(size=2000)
+    data = {"y_true": y, "y_pred": y + 0.3 * rng.normal(size=2000), "row": np.arange(2000)}
+    fit = sm.MetricSet({"r2": sm.R2(), "largest": sm.MaxError()}, unit="row").update(data)
+    low, high = fit["r2"].confidence(unit="row")
+    assert low < fit["r2"].compute() < high
+    assert high - low < 0.1
+
+
+def test_what_is_no_number_says_so():
+    matrix = sm.MetricSet({"curve": sm.ROCCurve()}, columns=COLUMNS, unit="user").update(rows())
+    with pytest.warns(sm.UndefinedMetricWarning, match="'curve': its value is not one number"):
+        assert np.isnan(matrix.confidence(unit="user")["curve"].low)
+    with pytest.raises(sm.NoConfidenceError, match="ROCCurve has no .* not one number"):
+        matrix["curve"].confidence(unit="user")
+
+
+def test_mistakes_say_what_is_kept():
+    data = rows()
+    with pytest.raises(ValueError, match=r"no units are kept; MetricSet\(.*unit='user'\)"):
+        suite(None).confidence(unit="user")
+    with pytest.raises(ValueError, match="no units are kept"):
+        sm.Accuracy().confidence(unit="user")
+    with pytest.raises(ValueError, match="units by 'user' are kept"):
+        suite().confidence(unit="usr")
+    with pytest.raises(ValueError, match="units by 'user' are kept"):
+        suite()["f1"].confidence(unit="user", anytime=True)
+    by_user = suite().update(data)
+    before = by_user.to_bytes()
+    with pytest.raises(sm.InvalidBatchError, match="user"):
+        by_user.update({name: column for name, column in data.items() if name != "user"})
+    with pytest.raises(sm.InvalidBatchError, match="is missing, and every row is of a unit"):
+        by_user.update({**data, "user": [None, *data["user"][1:].tolist()]})
+    assert by_user.to_bytes() == before
+    with pytest.raises(sm.IncompatibleMetricsError, match="unit is 'other' there and 'user' here"):
+        by_user.merge(suite("other"))
+    with pytest.raises(sm.IncompatibleMetricsError, match="cannot merge"):
+        by_user.merge(suite(None))
+    with pytest.raises(TypeError, match="Slices are of a MetricSet, not of a UnitSet"):
+        sm.Slices(suite(), by="label")
+    with pytest.raises(ValueError, match="expected the name of a column"):
+        sm.MetricSet(METRICS, unit=3)
