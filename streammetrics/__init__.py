@@ -55,10 +55,12 @@ from streammetrics.metrics.agreement import association as agreement_association
 from streammetrics.metrics.agreement import raters as agreement_raters
 from streammetrics.metrics.agreement.association import *  # noqa: F403
 from streammetrics.metrics.agreement.raters import *  # noqa: F403
+from streammetrics.metrics.classification import multilabel as classification_multilabel
 from streammetrics.metrics.classification import overall as classification_overall
 from streammetrics.metrics.classification import rates as classification_rates
 from streammetrics.metrics.classification import ratios as classification_ratios
 from streammetrics.metrics.classification import reports as classification_reports
+from streammetrics.metrics.classification.multilabel import *  # noqa: F403
 from streammetrics.metrics.classification.overall import *  # noqa: F403
 from streammetrics.metrics.classification.rates import *  # noqa: F403
 from streammetrics.metrics.classification.ratios import *  # noqa: F403
@@ -173,6 +175,7 @@ _MODULES = (
     forecasting_predictive,
     forecasting_intervals,
     aggregation,
+    classification_multilabel,
     classification_overall,
     classification_rates,
     classification_ratios,

@@ -48,8 +48,7 @@ class Accumulator(Locked):
     def update(self, batch: Batch) -> None:
         """Take a batch, or raise and be as before."""
         layout = self.layout
-        if layout.leader:
-            batch.spread(layout.leader)
+        layout.prepare(batch)
         n = len(batch.column(layout.required[0]).values)
         if n > tuning.BATCH_ROWS:
             for name in (*layout.required, *layout.optional):

@@ -73,6 +73,7 @@ class Layout:
         "_firsts",
         "_readers",
         "_readings",
+        "_sets",
         "can_refuse",
         "leader",
         "optional",
@@ -107,6 +108,8 @@ class Layout:
         self.optional = tuple(name for name in (*inputs, WEIGHT) if name in optional)
         leaders = (field.leader for schema in self.schemas for field in schema.fields)
         self.leader = next(filter(None, leaders), "")
+        fields = [field for schema in self.schemas for field in schema.fields]
+        self._sets = {name: field.labels for field in fields for name in field.sets}
         self.start = State(tuple(Feed({}, 0, 0) for _ in self.schemas), tuple(distinct.values()))
         # Asking is cheap, but not next to a batch of 64 rows.
         self.can_refuse = any(s.can_refuse for s in self.start.statistics)
@@ -132,6 +135,13 @@ class Layout:
     def _reading(self, schemas: Sequence[Schema]) -> Reading:
         """Return what reads for schemas that are alike."""
         return Reading(schemas)
+
+    def prepare(self, batch: Batch) -> None:
+        """Bring to rows what columns hold of several: labels at positions, sets of labels."""
+        if self.leader:
+            batch.spread(self.leader)
+        for name, labels in self._sets.items():
+            batch.mark(name, labels)
 
     def read(self, batch: Batch) -> tuple[Rows, ...]:
         """Return the rows of a batch, once for each reading."""

@@ -190,7 +190,6 @@ def _like(value: Any, side: Any) -> Any:
     return LabelledArray(side, value.axes) if isinstance(value, LabelledArray) else side
 
 
-@confidence_of.register(AveragedMetric)
 def of_classes(metric: AveragedMetric, asked: Asked, table: Any) -> ConfidenceInterval:
     """Quotients of counts by class: a share where one class or none is averaged, else as any."""
     amounts, squares = tables_of(metric, asked, table)
@@ -203,7 +202,7 @@ def of_classes(metric: AveragedMetric, asked: Asked, table: Any) -> ConfidenceIn
         if micro is None:
             return general(metric, asked, value, amounts, squares)
         return share(metric, asked, micro[0], micro[1], parts[2])
-    rows = [_amounts(parts, every, power) for every, power in ((amounts, 1), (squares, 2))]
+    rows = [shares_of(parts, every, power) for every, power in ((amounts, 1), (squares, 2))]
     if metric.average == "binary":
         place = metric._positive(amounts)
         if place is None:
@@ -214,7 +213,8 @@ def of_classes(metric: AveragedMetric, asked: Asked, table: Any) -> ConfidenceIn
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, interval.method)
 
 
-def _amounts(parts: Parts, table: Confusion, power: int) -> tuple[Any, Any]:
+def shares_of(parts: Parts, table: Confusion, power: int) -> tuple[Any, Any]:
+    """Return the successes, and what failures count, of each class of a table."""
     success, failures, _ = parts
     failed = sum(share**power * getattr(table, name) for name, share in failures.items())
     return getattr(table, success), failed

@@ -55,8 +55,7 @@ def batch_of(suite: Mergeable, columns: Mapping[str, Any]) -> Batch:
     else:
         twin.update(**columns)
     batch, layout = catch.batch, suite._layout
-    if layout.leader:
-        batch.spread(layout.leader)
+    layout.prepare(batch)
     for name in (*layout.required, *layout.optional):
         if name in layout.required or batch.has(name):
             batch.column(name)

@@ -38,6 +38,7 @@ WITHOUT = {
     "RelativeSquaredError": "fourth moments",
     "PearsonCorrelation": "fourth moments",
     "ConcordanceCorrelation": "fourth moments",
+    "MultilabelConfusionMatrix": "grow with the rows",
     "PairConfusionMatrix": "grows with the rows",
     "ConfusionAtThresholds": "grows with the rows",
     "BestThreshold": "unlike any mean",

@@ -12,6 +12,7 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.columns.positions import by_row, refuse_one_hot
+from streammetrics.core.columns.sets import as_sets, marked
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -111,6 +112,13 @@ class Batch:
             if column.values.ndim > 1 and column.values.shape[1:] != (1,):
                 self._positions = column.values.shape
             self._keep(title, column)
+
+    def mark(self, name: str, labels: tuple[Any, ...] | None) -> None:
+        """Bring a column of sets of labels, if it is such, to indicators of them."""
+        title = self._renamed.get(name, name)
+        rows = as_sets(self._raw.get(title)) if title not in self._columns else None
+        if rows is not None:
+            self._keep(title, marked(rows, labels, title))
 
     def slice(self, start: int, stop: int) -> Batch:
         """Return rows ``start`` to ``stop`` of the columns converted so far."""

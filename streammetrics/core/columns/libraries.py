@@ -55,6 +55,8 @@ def foreign_reader(cls: type) -> Callable[[Any, str, Reader], Column]:
         return _from_arrow
     if "pyarrow" in roots and hasattr(cls, "as_py"):
         return lambda value, name, read: from_items([value.as_py()], name, read)
+    if hasattr(cls, "tocsr") and hasattr(cls, "toarray"):  # SciPy's sparse matrices
+        return lambda value, name, read: read(value.toarray(), name)
     if hasattr(cls, "__array__") or hasattr(cls, "__array_interface__") or cls is memoryview:
         return lambda value, name, read: read(np.asarray(value), name)
     if hasattr(cls, "__dlpack__"):

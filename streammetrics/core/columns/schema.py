@@ -45,6 +45,8 @@ class Field(ABC):
     names: tuple[str, ...]
     optional: frozenset[str] = frozenset()  # those of the names that a batch may leave out
     leader: str = ""  # labels whose shape (B, T...) the columns beside them follow
+    sets: tuple[str, ...] = ()  # those of the names whose rows may be sets of `labels`
+    labels: tuple[Any, ...] | None = None
 
     @property
     def kinds(self) -> dict[str, Kind]:
@@ -186,5 +188,6 @@ def joined_facts(facts: Facts, more: Facts) -> Facts:
 _ADVICE = {
     "labels": "convert them to one kind",
     "negative label": "pos_label= says which is positive, and all others have one label",
+    "columns of labels": "pass a column for each label in every batch",
     "columns of scores": "pass (n,) or (n, K) in every batch (0 stands for (n,))",
 }

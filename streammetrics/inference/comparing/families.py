@@ -13,6 +13,7 @@ from streammetrics.inference.comparing.queries import Queries
 from streammetrics.inference.comparing.sampled import Sampled
 from streammetrics.metrics.aggregation import Count, Maximum, Mean, Minimum, Sum
 from streammetrics.metrics.classification.base import ContingencyMetric
+from streammetrics.metrics.classification.multilabel import MultilabelMetric
 from streammetrics.metrics.classification.overall import TopKAccuracy
 from streammetrics.metrics.classification.reports import ClassificationReport, ConfusionMatrix
 from streammetrics.metrics.clustering.pairs import PairConfusionMatrix
@@ -76,6 +77,8 @@ def refused(metric: Metric) -> str:
         return "it is several numbers; compare one of them, such as average='macro'"
     if config.get("multioutput") == "raw_values":
         return "it is several numbers; multioutput='uniform_average' makes one of them"
+    if isinstance(metric, MultilabelMetric) or config.get("multilabel"):
+        return "how the labels of a row hang together in two models is not kept"
     if isinstance(metric, _NOT_MEANS) or config.get("normalize") is False:
         return "a count, a sum or an extreme says nothing of how sure it is"
     if not set(metric.inputs) & set(OF_MODELS):

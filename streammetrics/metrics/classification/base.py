@@ -17,8 +17,10 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.core.types import Floats, V_co
 from streammetrics.metrics.averages import ZeroDivision, lone_doubt, mean_of_classes
+from streammetrics.metrics.classification.several import LabelCounts, RowCounts
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.statistics.tables.contingency import ContingencyTable
+from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ class ContingencyMetric(Metric[V_co]):
 
     higher_is_better: ClassVar[bool | None] = True
 
-    threshold: float | None = None
+    threshold: float | tuple[float, ...] | None = None
     labels: Any = None
     pos_label: Label = 1
     zero_division: ZeroDivision = None
@@ -74,8 +76,16 @@ class ContingencyMetric(Metric[V_co]):
                     f"labels={self.labels!r}: with a threshold there are two, "
                     f"and pos_label={self.pos_label!r} is one of them"
                 )
-        fits = not self.from_logits or self.threshold is None or 0 <= self.threshold <= 1
+        cut = self._threshold
+        fits = not self.from_logits or cut is None or 0 <= cut <= 1
         require(self, "threshold", fits, "a probability, with from_logits=True")
+
+    @property
+    def _threshold(self) -> float | None:
+        """The threshold of one score a row."""
+        single = not isinstance(self.threshold, tuple)
+        require(self, "threshold", single, "one number, but with multilabel=True")
+        return cast("float | None", self.threshold)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the table of labels, or of scores at the threshold."""
@@ -84,9 +94,10 @@ class ContingencyMetric(Metric[V_co]):
             "nan_policy": self.nan_policy,
             "ignore_index": self.ignore_index,
         }
-        if self.threshold is None:
+        cut = self._threshold
+        if cut is None:
             return (ContingencyTable(**rows),)
-        cut = log_odds(self.threshold) if self.from_logits else self.threshold
+        cut = log_odds(cut) if self.from_logits else cut
         return (ThresholdTable(threshold=cut, pos_label=self.pos_label, **rows),)
 
     def update(
@@ -159,10 +170,47 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         average: ``"binary"``: the value of `pos_label`, and more than two classes raise.
             ``"micro"``: the counts of all classes are added first. ``"macro"``: the mean of the
             classes' values; ``"weighted"``: the mean weighted by the rows of each class.
-            ``None``: an array, in the order of `classes`.
+            ``"samples"``: the mean of the rows' values, each over its labels. ``None``: an array,
+            in the order of `classes`.
+        multilabel: Whether rows have several labels, or none: `update` takes indicators (n, L) of
+            0 and 1, sparse matrices of such, or sets of `labels`; with a threshold scores (n, L)
+            beside the truth. A label is then what a class is above. ``"samples"`` implies it.
     """
 
-    average: Literal["binary", "micro", "macro", "weighted"] | None = "binary"
+    average: Literal["binary", "micro", "macro", "weighted", "samples"] | None = "binary"
+    multilabel: bool = False
+
+    _younger = (*ContingencyMetric._younger, ("multilabel", False))
+
+    def check_parameters(self) -> None:
+        """Check what goes with several labels a row, and what does not."""
+        if self.average == "samples":
+            self.multilabel = True
+        if not self.multilabel:
+            super().check_parameters()
+            return
+        averaged = "'micro', 'macro', 'weighted', 'samples' or None with multilabel=True"
+        require(self, "average", self.average != "binary", averaged)
+        require(self, "ignore_index", self.ignore_index is None, "None with multilabel=True")
+        check_multilabel(self)
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the table of labels; of several labels a row, the counts of each or of rows."""
+        if not self.multilabel:
+            return super().statistics()
+        kind = RowTables if self.average in {"micro", "samples"} else LabelTables
+        return (kind(**multilabel_options(self)),)
+
+    def _confusion(self, table: Any) -> Confusion:
+        """Return the table as classes in order, or as labels or rows that stand for them."""
+        counts: Any
+        if isinstance(table, LabelTables):
+            counts = LabelCounts.of(table, self.labels)
+        elif isinstance(table, RowTables):
+            counts = RowCounts.of(table, joined=self.average == "micro")
+        else:
+            return super()._confusion(table)
+        return cast("Confusion", counts)
 
     def averaged(self, table: Confusion, numerator: Floats, denominator: Floats) -> float | Floats:
         """Return the quotient, averaged over classes as configured."""
@@ -175,6 +223,8 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
             table.doubt = lone_doubt([self.pos_label], self._zero_by_zero)
             return self._zero_by_zero
         values = self._ratios(numerator, denominator)
+        if self.average == "samples":
+            return cast("RowCounts", table).mean(values, self.zero_division)
         if self.average is None:
             table.doubt = lone_doubt(table.labels, values)
             return LabelledArray.of(values, table.labels)
@@ -206,3 +256,28 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
 def _listed(labels: list[Any]) -> str:
     shown = ", ".join(map(repr, labels[:5]))
     return f"{shown}, ... ({len(labels)})" if len(labels) > 5 else shown
+
+
+def check_multilabel(metric: Any) -> None:
+    """Bring the labels to one kind, and check that there is a threshold for each or for all."""
+    if metric.labels is not None:
+        metric.labels = one_kind(metric.labels)
+    cuts = metric.threshold
+    several = cuts if isinstance(cuts, tuple) else (cuts,)
+    numbers = cuts is None or all(type(x) in {int, float} and x == x for x in several)  # noqa: PLR0124 - the test for nan
+    require(metric, "threshold", numbers and cuts != (), "a number, or one for each label")
+    if isinstance(cuts, tuple) and metric.labels is not None:
+        enough = len(cuts) == len(metric.labels)
+        require(metric, "threshold", enough, f"one number, or {len(metric.labels)} for the labels")
+    if metric.from_logits and cuts is not None:
+        shares = all(0 <= x <= 1 for x in several)
+        require(metric, "threshold", shares, "probabilities, with from_logits=True")
+
+
+def multilabel_options(metric: Any) -> dict[str, Any]:
+    """Return the parameters of a statistic of rows with several labels."""
+    cuts = metric.threshold
+    if metric.from_logits and cuts is not None:
+        several = isinstance(cuts, tuple)
+        cuts = tuple(map(log_odds, cuts)) if several else log_odds(cuts)
+    return {"threshold": cuts, "labels": metric.labels, "nan_policy": metric.nan_policy}

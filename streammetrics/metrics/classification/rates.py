@@ -88,7 +88,7 @@ class Prevalence(AveragedMetric):
 
     def read(self, table: Confusion) -> float | Floats:
         """Return (TP + FN) / n."""
-        return self.averaged(table, table.actual, np.full(table.size, table.total))
+        return self.averaged(table, table.actual, table.actual + table.fp + table.tn)
 
 
 class PositiveLikelihoodRatio(AveragedMetric):

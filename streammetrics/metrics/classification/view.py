@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Amounts = NDArray[np.int64] | ExactSum
 
 
-_ROOM = 1020  # sums below 2**1020 can be doubled twice
+ROOM = 1020  # sums below 2**1020 can be doubled twice
 _SMALLEST = float(np.finfo(np.float64).smallest_normal)
 _WHOLE = 1 << 53  # integers with a sum below are float64 as well, and so are all their sums
 
@@ -184,7 +184,7 @@ class Confusion:
 def _exponent(amount: ExactSum) -> int:
     """Return by which power of two sums of weights are too large to be added up as floats."""
     total, unit = amount.sum().integers()
-    over: int = max(0, total.bit_length() + unit - _ROOM)
+    over: int = max(0, total.bit_length() + unit - ROOM)
     if over and np.asarray(amount.to_float(-over)).min() < _SMALLEST:
         raise StreamMetricsError(
             "weights lie more than 2**2000 apart: no float64 holds sums of both; rescale them"

@@ -1,0 +1,145 @@
+"""How sure are metrics of rows with several labels: rows are the sample, whatever their labels."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.confidence import (
+    Asked,
+    ConfidenceInterval,
+    confidence_of,
+    not_anytime,
+    without,
+)
+from streammetrics.core.results.values import LabelledArray
+from streammetrics.inference.distributions import normal_quantile
+from streammetrics.inference.limits import limits
+from streammetrics.inference.tables import (
+    JACKKNIFE,
+    at_end,
+    ends_of,
+    general,
+    of_classes,
+    parts_of,
+    share,
+    shares_of,
+)
+from streammetrics.metrics.classification.base import AveragedMetric
+from streammetrics.metrics.classification.multilabel import (
+    MultilabelConfusionMatrix,
+    RowsMetric,
+    SubsetAccuracy,
+)
+from streammetrics.metrics.classification.several import LabelCounts, RowCounts
+from streammetrics.metrics.classification.view import Confusion
+from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_STEP = 2.0**-17  # relative, as of the cells of a table
+_KINDS = 1 << 14  # kinds of rows whose readouts are taken one by one
+
+
+@confidence_of.register(AveragedMetric)
+def of_averages(metric: AveragedMetric, asked: Asked, table: Any) -> ConfidenceInterval:
+    """Quotients of counts: by class, or of several labels a row by label or over rows."""
+    if isinstance(table, RowTables):
+        return _of_rows(metric, asked, table, metric.read, joined=metric.average == "micro")
+    if not isinstance(table, LabelTables):
+        return of_classes(metric, asked, table)
+    counts = LabelCounts.of(table, metric.labels)
+    _check_rows(metric, asked, counts.total, counts.counts is not None)
+    if metric.average is not None:
+        raise without(
+            metric,
+            "how the labels of a row hang together is not kept for a mean over labels; "
+            "average='micro' and 'samples' have limits, and with average=None each label has",
+        )
+    parts = parts_of(metric)
+    if parts is not None:
+        rows = shares_of(parts, counts, 1)  # type: ignore[arg-type]  # a label stands for a class
+        low, high = interval = share(metric, asked, rows, rows, parts[2])
+        method = interval.method
+    else:
+        sides = [_of_label(metric, asked, counts, place) for place in range(counts.size)]
+        low, high = (np.array([side[end] for side in sides]) for end in (0, 1))
+        method = sides[0].method if sides else JACKKNIFE
+    low, high = (LabelledArray.of(np.atleast_1d(side), counts.labels) for side in (low, high))
+    return ConfidenceInterval(low, high, asked.level, method)
+
+
+def _of_label(
+    metric: AveragedMetric, asked: Asked, counts: LabelCounts, place: int
+) -> ConfidenceInterval:
+    """Return the limits of one label, as of the positive class of a table of two."""
+    config = {**metric.config, "multilabel": False, "average": "binary"}
+    twin = type(metric)(**{**config, "labels": None, "threshold": None, "pos_label": 1})
+    cells = np.array([side[place] for side in (counts.tn, counts.fp, counts.fn, counts.tp)])
+    held = np.flatnonzero(cells)
+    amount = cells[held].astype(np.int64)
+    table = Confusion([0, 1], held // 2, held % 2, amount)
+    value = twin.read(table) if amount.size else math.nan
+    return general(twin, asked, value, table, table)
+
+
+@confidence_of.register(RowsMetric)
+def of_rows(metric: RowsMetric, asked: Asked, table: RowTables) -> ConfidenceInterval:
+    """The share of rows that are right, and means over rows of what each has."""
+    if isinstance(metric, SubsetAccuracy):
+        rows = RowCounts.of(table, joined=False)
+        _check_rows(metric, asked, rows.total, rows.kinds.amount.weights is None)
+        right = float(rows.amount @ metric._of_rows(rows))
+        counts = right, rows.total - right
+        return share(metric, asked, counts, counts)
+    return _of_rows(
+        metric, asked, table, lambda rows: rows.mean(metric._of_rows(rows), None), joined=False
+    )
+
+
+def _of_rows(
+    metric: Any, asked: Asked, table: RowTables, read: Callable[[Any], Any], *, joined: bool
+) -> ConfidenceInterval:
+    """Return the limits of a readout by how it moves with the rows of every kind."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    rows = RowCounts.of(table, joined=joined)
+    _check_rows(metric, asked, rows.total, rows.kinds.amount.weights is None)
+    if rows.size > _KINDS:
+        raise without(metric, f"{rows.size:,} kinds of rows, more than {_KINDS:,}, take too long")
+    if not rows.size:
+        return ConfidenceInterval(math.nan, math.nan, asked.level, JACKKNIFE)
+    value, slopes = float(read(rows)), np.zeros(rows.size)
+    for place, amount in enumerate(rows.amount.tolist()):
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = rows.amount.copy()
+            moved[place] = amount * (1 + sign * _STEP)
+            ends.append(float(read(RowCounts(rows.kinds, moved, joined=joined))))
+        slopes[place] = (ends[0] - ends[1]) / (2 * _STEP * amount)
+    error = math.sqrt(float(rows.amount @ slopes**2))
+    span = (0.0, 1.0) if isinstance(metric, RowsMetric) else ends_of(metric)
+    if value in span and error == 0 and math.isfinite(span[1]):
+        return at_end(value, span, rows.total, asked, "all")
+    low, high = limits(value, error, normal_quantile(1 - asked.tail), *span)
+    return ConfidenceInterval(low, high, asked.level, f"{JACKKNIFE} of kinds of rows")
+
+
+def _check_rows(metric: Any, asked: Asked, total: float, counted: bool) -> None:
+    if not counted or total != asked.n_rows:
+        raise without(
+            metric,
+            "its state holds sums of weights and not of their squares, which say how many rows "
+            "they are worth",
+        )
+
+
+@confidence_of.register(MultilabelConfusionMatrix)
+def of_tables(metric: Any, asked: Asked, table: Any) -> ConfidenceInterval:  # noqa: ARG001 - as others
+    """None: counts grow with the rows."""
+    raise without(
+        metric, "its counts grow with the rows; Recall(average=None, multilabel=True) has shares"
+    )

@@ -1,0 +1,155 @@
+"""Rows with several labels, judged as a whole, and the table of each label."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.types import V_co
+from streammetrics.metrics.classification.base import check_multilabel, multilabel_options
+from streammetrics.metrics.classification.several import LabelCounts, RowCounts
+from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
+
+if TYPE_CHECKING:
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
+
+__all__ = ["HammingLoss", "MultilabelConfusionMatrix", "SubsetAccuracy"]
+
+
+class MultilabelMetric(Metric[V_co]):
+    """A metric of rows with several labels, or none.
+
+    Args:
+        threshold: ``None``: `update` takes ``y_true, y_pred``, both indicators (n, L) of 0 and 1,
+            sparse matrices of such, or sets of `labels`. A number, or one for each label: it takes
+            ``y_true, y_score``, and a row is said to have a label where ``score >= threshold``.
+        labels: The names of the labels, in the order of columns; ``None``: they are numbered.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+        from_logits: Whether scores are logits, of which a threshold cuts the sigmoid.
+    """
+
+    threshold: float | tuple[float, ...] | None = None
+    labels: Any = None
+    nan_policy: NanPolicy = "raise"
+    from_logits: bool = False
+
+    def check_parameters(self) -> None:
+        """Check the labels and the thresholds."""
+        check_multilabel(self)
+
+    def update(
+        self, y_true: Any, y_pred: Any = None, *, y_score: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Take rows: labels and predicted labels (n, L), or with a threshold scores (n, L)."""
+        second = y_pred if y_score is None else y_score
+        if y_pred is not None and y_score is not None:
+            raise InvalidBatchError("pass y_pred or y_score, not both")
+        if self.threshold is None and y_score is not None:
+            raise InvalidBatchError(
+                f"y_score needs a threshold: {type(self).__name__}(threshold=0.5)"
+            )
+        name = "y_pred" if self.threshold is None else "y_score"
+        return self.feed({"y_true": y_true, name: second, "sample_weight": sample_weight})
+
+
+class RowsMetric(MultilabelMetric[float]):
+    """A mean over rows of what each has by its numbers of right and wrong labels.
+
+    Memory and cost: `RowTables`, 16 bytes for each kind of row by those numbers.
+    """
+
+    higher_is_better: ClassVar[bool | None] = True
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return how many rows are of each kind."""
+        return (RowTables(**multilabel_options(self)),)
+
+    def readout(self, table: RowTables) -> float:
+        """Return the mean over rows."""
+        rows = RowCounts.of(table, joined=False)
+        return rows.mean(self._of_rows(rows), None)
+
+    def _of_rows(self, rows: RowCounts) -> Floats:
+        """Return what each kind of row has."""
+        raise NotImplementedError
+
+
+class SubsetAccuracy(RowsMetric):
+    """Share of rows of which every label is right: the exact match ratio.
+
+    Parameters are those of `MultilabelMetric`.
+
+    Reference: ``sklearn.metrics.accuracy_score`` of indicators.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.SubsetAccuracy().update([[0, 1, 1], [1, 0, 0]], [[0, 1, 1], [1, 1, 0]]).compute()
+        0.5
+        >>> named = sm.SubsetAccuracy(labels=["cat", "dog"])
+        >>> named.update([{"cat"}, set(), {"cat", "dog"}], [{"cat"}, set(), {"dog"}]).compute()
+        0.6666666666666666
+    """
+
+    def _of_rows(self, rows: RowCounts) -> Floats:
+        right: Floats = ((rows.fp == 0) & (rows.fn == 0)).astype(np.float64)
+        return right
+
+
+class HammingLoss(RowsMetric):
+    """Share of labels that are wrong, Σ (FP + FN) / (n L).
+
+    Parameters are those of `MultilabelMetric`.
+
+    Reference: ``sklearn.metrics.hamming_loss`` of indicators.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.HammingLoss().update([[0, 1, 1], [1, 0, 0]], [[0, 1, 1], [1, 1, 0]]).compute()
+        0.16666666666666666
+    """
+
+    higher_is_better = False
+
+    def _of_rows(self, rows: RowCounts) -> Floats:
+        return (rows.fp + rows.fn) / max(rows.kinds.width, 1)
+
+
+class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
+    """The two-by-two table of each label, (L, 2, 2): ``[[TN, FP], [FN, TP]]``.
+
+    Counts are integers, and with weights sums as floats. Without rows they are 0 for `labels` that
+    are given.
+
+    Parameters are those of `MultilabelMetric`.
+
+    Memory and cost: `LabelTables`, 24 bytes a label.
+
+    Reference: ``sklearn.metrics.multilabel_confusion_matrix``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> tables = sm.MultilabelConfusionMatrix(labels=["cat", "dog"])
+        >>> tables.update([[0, 1], [1, 1], [0, 0]], [[0, 1], [1, 0], [1, 0]]).compute().tolist()
+        [[[1, 1], [0, 1]], [[1, 0], [1, 1]]]
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the counts of each label."""
+        return (LabelTables(**multilabel_options(self)),)
+
+    def readout(self, table: LabelTables) -> LabelledArray:
+        """Return the tables."""
+        counts = LabelCounts.of(table, self.labels)
+        cells = (counts.tn, counts.fp, counts.fn, counts.tp)
+        tables = np.stack([counts.unscaled(cell) for cell in cells], axis=-1).reshape(-1, 2, 2)
+        whole = counts.counts is not None and math.isfinite(counts.total)
+        sides = ("y_true", (0, 1)), ("y_pred", (0, 1))
+        axes = (("label", tuple(counts.labels)), *sides)
+        return LabelledArray(tables.astype(np.int64) if whole else tables, axes)

@@ -1,0 +1,99 @@
+"""Rows of several labels as the metrics of classification see them: by label, by kind of row."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.fields.amounts import Amount
+from streammetrics.metrics.classification.view import ROOM
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.types import Floats
+    from streammetrics.statistics.tables.multilabel import LabelTables, RowKinds, RowTables
+
+
+class LabelCounts:
+    """Counts of each label (L,), as `Confusion` has them of each class; rounded once."""
+
+    def __init__(self, labels: list[Any], amount: Amount, rows: Amount) -> None:
+        self.labels, self.size = labels, len(labels)
+        self.exponent = _exponent(rows)  # of two: every float here is to be scaled by it
+        self.counts: NDArray[np.int64] | None = None if amount.weights else amount.counts
+        sums, total = amount.exact(), rows.exact()
+        true, said, both = sums[0], sums[1], sums[2]
+        every = total[np.zeros(self.size, np.intp)]
+        parts = (true, said, both, said - both, true - both, every - (true + said - both))
+        floats = [np.asarray(part.to_float(-self.exponent)) for part in parts]
+        self.actual, self.predicted, self.tp, self.fp, self.fn, self.tn = floats
+        self.total = float(total[0].to_float(-self.exponent))
+        self.seen = (self.actual > 0) | (self.predicted > 0)
+        self.doubt = ""  # what a reading of it has to warn of
+
+    @classmethod
+    def of(cls, table: LabelTables, labels: tuple[Any, ...] | None) -> LabelCounts:
+        """Return the counts, of labels that without names are numbered."""
+        width = table.amount.counts.shape[1]
+        return cls(list(labels or range(width)), _wide(table.amount, labels), table.rows)
+
+    def unscaled(self, amount: Any) -> Any:
+        """Return a float of this table as it is, infinite where it is too large."""
+        with np.errstate(over="ignore"):
+            return np.ldexp(amount, self.exponent) if self.exponent else amount
+
+
+def _wide(amount: Amount, labels: tuple[Any, ...] | None) -> Amount:
+    """Return amounts of as many labels as there are, also without rows."""
+    if amount.counts.shape[1] or not labels:
+        return amount
+    return Amount.zero((amount.counts.shape[0], len(labels)))
+
+
+class RowCounts:
+    """Counts of labels (m,) in each kind of row; `amount` is how many rows are of it.
+
+    With `joined` they are of all rows of a kind together, so that sums are those of all labels.
+    """
+
+    def __init__(self, kinds: RowKinds, amount: Floats, *, joined: bool) -> None:
+        self.kinds, self.amount = kinds, amount
+        self.size, self.labels = len(amount), list(range(len(amount)))
+        times: Floats = amount if joined else np.ones(self.size)
+        self.tp, self.fp, self.fn = kinds.tp * times, kinds.fp * times, kinds.fn * times
+        self.tn: Floats = (kinds.width - kinds.tp - kinds.fp - kinds.fn) * times
+        self.actual, self.predicted = self.tp + self.fn, self.tp + self.fp
+        self.total = float(amount.sum())
+        self.doubt = ""
+
+    @classmethod
+    def of(cls, table: RowTables, *, joined: bool) -> RowCounts:
+        """Return the counts."""
+        kinds = table.kinds()
+        exact, over = kinds.amount.exact(), _exponent(kinds.amount)
+        room = over + 2 * kinds.width.bit_length() if over else 0  # a row has so many labels
+        return cls(kinds, np.asarray(exact.to_float(-room)), joined=joined)
+
+    def mean(self, values: Floats, zero_division: float | None) -> float:
+        """Return the mean over rows of what each has, ``nan`` being 0/0, by the rule for that."""
+        empty, amount = np.isnan(values), self.amount
+        if empty.any() and zero_division is None:
+            count = float(amount[empty].sum())
+            self.doubt = (
+                f"counts {count:,.12g} row{'s' * (count != 1)} as 0 in its average, being 0/0 "
+                "there (zero_division=0 says so without a warning, zero_division=nan leaves them "
+                "out)"
+            )
+            values = np.where(empty, 0.0, values)
+        elif empty.any():
+            values, amount = values[~empty], amount[~empty]
+        return math.fsum(values * amount) / math.fsum(amount) if amount.size else math.nan
+
+
+def _exponent(amount: Amount) -> int:
+    """Return by which power of two sums of weights are too large to be added up as floats."""
+    total, unit = amount.exact().sum().integers()
+    return max(0, int(total).bit_length() + unit - ROOM)

@@ -1,0 +1,185 @@
+"""Rows of several labels: how often each was true and said, and how many were of a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.columns.indicators import Indicators
+from streammetrics.core.columns.schema import Schema
+from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.keyed import LabelTable, Table, Weights
+from streammetrics.core.fields.plain import Width
+from streammetrics.core.fields.wide import WideWeights
+from streammetrics.core.statistic import Statistic
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Marks = NDArray[np.uint8]
+
+_BITS = 21  # of each count of labels of a row, of which a key is made of three
+_MOST = (1 << _BITS) - 1
+_DENSE = 1 << 16  # kinds of rows counted by direct address
+_BYTE = 255  # rows of which a sum of marks fits a byte
+
+
+class MultilabelStatistic(Statistic):
+    """A statistic of rows with several labels, judged by labels or by scores of each."""
+
+    threshold: Any = None
+    labels: tuple[Any, ...] | None = None
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """Indicators, beside such or beside scores."""
+        scored = self.threshold is not None
+        several = isinstance(self.threshold, tuple)
+        width = len(self.labels or ()) or (len(self.threshold) if several else 0)
+        second = "y_score" if scored else "y_pred"
+        return Schema((Indicators(second, scored, self.labels, width),), self.nan_policy)
+
+    def _called(self, judged: NDArray[Any]) -> Marks:
+        """Return which labels rows are said to have."""
+        if self.threshold is None:
+            return judged
+        return (judged >= np.array(self.threshold)).view(np.uint8)
+
+
+class LabelTables(MultilabelStatistic):
+    """Of each label the rows that have it, are said to have it, and both; and of all rows."""
+
+    amount = WideWeights(3, "columns of labels")
+    rows = Weight((1,))
+
+    def update(self, truth: Marks, judged: Any, *, weight: Floats | None) -> None:
+        """Count the labels of the rows."""
+        called = self._called(judged)
+        sides = (truth, called, truth & called)
+        if weight is None:
+            counts = np.stack([_column_sums(marks) for marks in sides])
+            amount, rows = Amount.of_counts(counts), Amount.of_counts(np.array([len(truth)]))
+        else:
+            marks = np.stack(sides, axis=1).astype(np.float64)
+            amount = Amount.of_weights(ExactSum.of(marks, weight))
+            rows = Amount.of_weights(ExactSum.of(weight[:, None]))
+        self.amount = type(self).amount.plus(self.amount, amount)
+        self.rows += rows
+
+    def check_fields(self) -> None:
+        """Check that no label has more rows than there are, nor more of both than of either."""
+        width = self.amount.counts.shape[1]
+        if bool(self.rows) != bool(width):
+            raise StateFormatError("there are labels without rows, or rows without labels")
+        amount = self.amount.exact()
+        true, said, both = amount[0], amount[1], amount[2]
+        # Of all rows some have the label or are said to: as many as of either, less those of both.
+        rest = self.rows.exact()[np.zeros(width, np.intp)] - (true + said - both)
+        if any((Amount.of_exact(x).signs() < 0).any() for x in (true - both, said - both, rest)):
+            raise StateFormatError("labels are said of more rows than there are")
+
+
+class RowKinds(NamedTuple):
+    """Kinds of rows (m,) by how many labels they have and are said to have, and their amounts."""
+
+    tp: Floats
+    fp: Floats
+    fn: Floats
+    width: int
+    amount: Amount
+
+
+class RowTables(MultilabelStatistic):
+    """How many rows have each (true positives, false positives, false negatives) of labels.
+
+    Memory: 16 bytes for each such triple that occurs, of which L labels have at most
+    (L + 1) (L + 2) (L + 3) / 6.
+    """
+
+    table = LabelTable(amount=Weights())
+    width = Width("columns of labels", _MOST)
+
+    def update(self, truth: Marks, judged: Any, *, weight: Floats | None) -> None:
+        """Count the rows by their labels."""
+        called = self._called(judged)
+        width = truth.shape[1]
+        true, said, both = map(_row_sums, (truth, called, truth & called))
+        kind = (both * (width + 1) + said - both) * (width + 1) + true - both
+        size = (width + 1) ** 3
+        if size <= max(_DENSE, 4 * kind.size):
+            counts = np.bincount(kind, minlength=size)
+            kinds = np.flatnonzero(counts)
+            counts = counts[kinds]
+        else:
+            kinds, counts = np.unique(kind, return_counts=True)
+        if weight is None:
+            amount = Amount.of_counts(counts, kind.size)
+        else:
+            group = np.searchsorted(kinds, kind)
+            amount = Amount.of_weights(ExactSum.grouped(group, kinds.size, weight))
+        high, fn = np.divmod(kinds, width + 1)
+        tp, fp = np.divmod(high, width + 1)
+        rows = Table((((tp << _BITS) | fp) << _BITS) | fn, {"amount": amount})
+        self.table = type(self).table.plus(self.table, rows)
+        self.width = width
+
+    def kinds(self) -> RowKinds:
+        """Return the kinds of rows that occur, in order."""
+        labels = self.table.labels
+        shifts = (2 * _BITS, _BITS, 0)
+        tp, fp, fn = (((labels >> shift) & _MOST).astype(np.float64) for shift in shifts)
+        return RowKinds(tp, fp, fn, self.width, self.table.columns["amount"])
+
+    def check_fields(self) -> None:
+        """Check that no row has more labels than there are."""
+        labels = self.table.labels
+        if labels.dtype != np.int64 or bool(len(labels)) != bool(self.width):
+            raise StateFormatError("the kinds of rows and the number of labels do not fit")
+        tp, fp, fn, width, _ = self.kinds()
+        if (labels < 0).any() or (tp + fp + fn > width).any():
+            raise StateFormatError(f"a row has more than the {width} labels there are")
+
+
+def _column_sums(marks: Marks) -> NDArray[np.int64]:
+    """Return the sums of 0 and 1 in each column, in bytes as far as they fit."""
+    rows, width = marks.shape
+    beside = max(1, 512 // width)  # rows that are added side by side, as one is short
+    whole = rows // (beside * _BYTE)
+    sums = np.zeros(width, np.int64)
+    if whole:
+        blocks = marks[: whole * beside * _BYTE].reshape(whole, _BYTE, beside * width)
+        folded = np.add.reduce(blocks, axis=1, dtype=np.uint8)
+        sums += folded.reshape(-1, width).sum(axis=0, dtype=np.int64)
+    rest: NDArray[np.int64] = marks[whole * beside * _BYTE :].sum(axis=0, dtype=np.int64)
+    return sums + rest
+
+
+def _row_sums(marks: Marks) -> NDArray[np.intp]:
+    """Return the sums of 0 and 1 in each row (n, L), of which the bytes of words are added first.
+
+    A word holds four or eight bytes, none of which comes to more than 255.
+    """
+    rows, width = marks.shape
+    if width > _BYTE:  # bits, whose sums are known
+        bits: NDArray[Any] = np.bitwise_count(np.packbits(marks, axis=1))
+        counts: NDArray[np.intp] = bits.sum(axis=1, dtype=np.intp)
+        return counts
+    size = 4 if width % 8 == 4 else 8
+    if width % size:
+        padded = np.zeros((rows, -(-width // size) * size), np.uint8)
+        padded[:, :width] = marks
+        marks = padded
+    words: Any = marks.view(np.uint32 if size == 4 else np.uint64)
+    sums = words[:, 0].copy()
+    for place in range(1, words.shape[1]):
+        sums += words[:, place]
+    sums *= sums.dtype.type(0x0101010101010101 >> (64 - 8 * size))  # to the highest byte
+    sums >>= sums.dtype.type(8 * (size - 1))
+    totals: NDArray[np.intp] = sums.astype(np.intp)
+    return totals

@@ -1,0 +1,171 @@
+"""Rows of several labels: what they may come as, and what is refused of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+import sklearn.metrics as sk
+
+import streammetrics as sm
+from streammetrics.testing import check_metric
+
+TRUTH = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1], [1, 1, 1]])
+CALLED = np.array([[1, 0, 0], [0, 0, 0], [1, 1, 1], [0, 1, 1]])
+NAMES = ["ant", "bee", "cat"]
+
+
+def sets(marks, kind=set):
+    return [kind(name for name, mark in zip(NAMES, row, strict=True) if mark) for row in marks]
+
+
+FORMS = {
+    "integers": lambda x: x,
+    "booleans": lambda x: x == 1,
+    "floats": lambda x: x.astype(np.float32),
+    "columns": np.asfortranarray,
+    "lists": lambda x: x.tolist(),
+    "csr matrix": sp.csr_matrix,
+    "csc array": sp.csc_array,
+    "data frame": pd.DataFrame,
+    "polars": lambda x: pl.DataFrame(x, schema=NAMES),
+    "sets": sets,
+    "lists of text": lambda x: sets(x, list),
+    "tuples": lambda x: sets(x, tuple),
+    "series of sets": lambda x: pd.Series(sets(x)),
+    "polars lists": lambda x: pl.Series(sets(x, list)),
+    "arrow lists": lambda x: pa.array(sets(x, list)),
+    "array of sets": lambda x: np.array([*sets(x), None], object)[:-1],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_rows_gives_one_state(form):
+    expected = sm.MultilabelConfusionMatrix(labels=NAMES).update(TRUTH, CALLED)
+    found = sm.MultilabelConfusionMatrix(labels=NAMES).update(
+        FORMS[form](TRUTH), FORMS[form](CALLED)
+    )
+    assert found.to_bytes() == expected.to_bytes()
+    assert found.compute().to_dict()["bee"] == {0: {0: 2, 1: 0}, 1: {0: 0, 1: 2}}
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 8, 20, 65, 255, 256, 300])
+def test_rows_and_columns_are_summed_at_any_width(width):
+    rng = np.random.default_rng(width)
+    truth, called = rng.integers(0, 2, (2, 700, width), dtype=np.uint8)
+    truth[0] = called[0] = 1
+    names = ["it"] if width == 1 else None  # else (n, 1) could be one label a row
+    for average in ("samples", "macro") if width > 1 else ("samples",):
+        metric = sm.F1(average=average, multilabel=True, labels=names, zero_division=0.0)
+        value = metric.update(truth, called, sample_weight=np.ones(700)).compute()
+        if width > 1:
+            expected = sk.f1_score(truth, called, average=average, zero_division=0.0)
+        else:
+            expected = np.mean((truth == 1) & (called == 1))
+        assert value == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+def test_zero_division_says_what_a_row_without_labels_counts():
+    rows = [[0, 0], [1, 1]], [[0, 0], [1, 1]]
+    values = {0.0: 0.5, 1.0: 1.0, math.nan: 1.0, None: 0.5}
+    for empty, value in values.items():
+        assert sm.F1(average="samples", zero_division=empty).update(*rows).compute() == value
+
+
+def test_a_row_without_labels_that_counts_as_0_is_warned_of():
+    metric = sm.F1(average="samples").update([[0, 0], [1, 1]], [[0, 0], [1, 1]])
+    with pytest.warns(sm.UndefinedMetricWarning, match="counts 1 row as 0 in its average"):
+        metric.compute()
+
+
+def test_a_set_counts_each_statistic_once_and_slices_tell_rows_apart():
+    suite = sm.MetricSet({"samples": sm.F1(average="samples"), "loss": sm.HammingLoss()})
+    sliced = sm.Slices(suite, by="country")
+    sliced.update(y_true=TRUTH, y_pred=CALLED, country=["a", "b", "a", "b"])
+    alone = suite.copy().update(y_true=TRUTH[::2], y_pred=CALLED[::2]).compute()
+    assert sliced[{"country": "a"}].compute() == alone
+
+
+@pytest.mark.parametrize(
+    ("metric", "rows", "message"),
+    [
+        (sm.HammingLoss(), ([0, 1], [1, 1]), r"y_true has one number a row, not \(n, L\)"),
+        (sm.HammingLoss(), (TRUTH, CALLED[:, :2]), r"shape \(4, 2\), and y_true has \(4, 3\)"),
+        (sm.HammingLoss(), (TRUTH, CALLED + 1), "y_pred is no indicator in 3 rows, first in row 0"),
+        (sm.HammingLoss(), (TRUTH, CALLED / 2), "scores take a threshold"),
+        (sm.HammingLoss(), (sets(TRUTH), sets(CALLED)), "say which there are"),
+        (sm.HammingLoss(), (["a", "b"], ["a", "a"]), "y_true holds text; pass indicators"),
+        (sm.HammingLoss(labels=["ant"]), (sets(TRUTH), sets(CALLED)), r"in 3 rows, first in row 0"),
+        (sm.HammingLoss(labels=NAMES), (TRUTH[:, :2], CALLED[:, :2]), r"not \(n, 3\)"),
+        (sm.HammingLoss(threshold=(0.1, 0.2)), (TRUTH, CALLED), r"not \(n, 2\)"),
+        (sm.HammingLoss(threshold=0.5), (TRUTH, [[math.nan] * 3] * 4), "y_score is missing"),
+        (sm.Accuracy(), (sets(TRUTH), [0, 1, 0, 1]), "a builtins.set|a set"),
+    ],
+)
+def test_what_is_not_rows_of_labels_is_named(metric, rows, message):
+    before = metric.to_bytes()
+    with pytest.raises(sm.InvalidBatchError, match=message):
+        metric.update(*rows)
+    assert metric.to_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sm.F1(multilabel=True), "'samples' or None with multilabel=True"),
+        (lambda: sm.F1(threshold=(0.5, 0.5)), "one number, but with multilabel=True"),
+        (lambda: sm.Accuracy(threshold=(0.5, 0.5)), "one number, but with multilabel=True"),
+        (lambda: sm.F1(average="samples", ignore_index=1), "None with multilabel=True"),
+        (lambda: sm.HammingLoss(threshold=()), "a number, or one for each label"),
+        (lambda: sm.HammingLoss(threshold=(0.1,), labels=NAMES), "one number, or 3 for the labels"),
+        (lambda: sm.HammingLoss(threshold=2.0, from_logits=True), "probabilities"),
+    ],
+)
+def test_parameters_that_do_not_go_together_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_batches_have_one_number_of_labels():
+    metric = sm.F1(average="micro", multilabel=True).update(TRUTH, CALLED)
+    with pytest.raises(sm.InvalidBatchError, match="pass a column for each label"):
+        metric.update(TRUTH[:, :2], CALLED[:, :2])
+
+
+def test_rows_that_lack_a_value_are_left_out():
+    scores = np.where([[False], [True], [False], [False]], math.nan, CALLED / 1.0)
+    loss = sm.HammingLoss(threshold=0.5, nan_policy="omit").update(TRUTH, scores)
+    assert (loss.n_omitted, loss.compute()) == (1, 3 / 9)
+
+
+@pytest.mark.parametrize("average", ["micro", "samples", None])
+def test_limits_hold_the_value(average):
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, (400, 4))
+    called = np.where(rng.random((400, 4)) < 0.8, truth, 1 - truth)
+    for kind in (sm.F1, sm.Informedness):
+        metric = kind(average=average, multilabel=True, zero_division=0.0).update(truth, called)
+        low, high = metric.confidence()
+        assert np.all(low < metric.compute())
+        assert np.all(metric.compute() < high)
+    low, high = sm.HammingLoss().update(truth, called).confidence()
+    assert low < np.mean(truth != called) < high
+
+
+def test_a_mean_over_labels_says_why_it_has_no_limits():
+    metric = sm.F1(average="macro", multilabel=True).update(TRUTH, CALLED)
+    with pytest.raises(sm.NoConfidenceError, match="hang together"):
+        metric.confidence()
+
+
+@pytest.mark.parametrize(
+    "metric", [sm.F1(average="samples", zero_division=1.0), sm.SubsetAccuracy()], ids=repr
+)
+def test_the_kit_finds_nothing(metric):
+    check_metric(metric, {"y_true": TRUTH, "y_pred": CALLED})

@@ -1,0 +1,102 @@
+"""Rows of several labels against scikit-learn."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import sklearn.metrics as sk
+
+import streammetrics as sm
+from oracles.base import Oracle
+
+
+def indicators(rng, n):
+    y_true = rng.random((n, 5)) < (0.1, 0.3, 0.5, 0.02, 0.6)
+    return {"y_true": y_true, "y_pred": np.where(rng.random((n, 5)) < 0.8, y_true, ~y_true)}
+
+
+def indicators_weighted(rng, n):
+    return {**indicators(rng, n), "sample_weight": rng.exponential(size=n)}
+
+
+def indicator_scores(rng, n):
+    y_true = rng.integers(0, 2, (n, 3))
+    return {"y_true": y_true, "y_score": (0.4 * y_true + 0.6 * rng.random((n, 3))).round(2)}
+
+
+def of(function, **options):
+    """Return the reference with options bound."""
+
+    def reference(y_true, y_pred, sample_weight=None):
+        return function(y_true, y_pred, sample_weight=sample_weight, **options)
+
+    return reference
+
+
+def cut(function, threshold, **options):
+    """Return the reference of scores cut at a threshold, or at one for each label."""
+
+    def reference(y_true, y_score, sample_weight=None):
+        y_pred = y_score >= np.array(threshold)
+        return function(y_true, y_pred, sample_weight=sample_weight, **options)
+
+    return reference
+
+
+def by_default(function, average, **options):
+    """Return the reference where 0/0 is nan for a label that stands alone, 0 in an average."""
+    empty = math.nan if average is None and function is not sk.jaccard_score else 0.0
+    return of(function, average=average, zero_division=empty, **options)
+
+
+def informedness(y_true, y_pred):
+    tables = sk.multilabel_confusion_matrix(y_true, y_pred)
+    return np.array([tp / (tp + fn) - fp / (fp + tn) for (tn, fp), (fn, tp) in tables])
+
+
+FUNCTIONS = (
+    (sm.Precision, sk.precision_score),
+    (sm.Recall, sk.recall_score),
+    (sm.F1, sk.f1_score),
+    (sm.Jaccard, sk.jaccard_score),
+)
+
+ORACLES = [
+    *(
+        Oracle(metric(average=average, multilabel=True), rows, by_default(function, average))
+        for metric, function in FUNCTIONS
+        for average in ("micro", "macro", "weighted", "samples", None)
+        for rows in (indicators, indicators_weighted)
+    ),
+    Oracle(
+        sm.FBeta(beta=2.0, average="samples", zero_division=1.0),
+        indicators,
+        of(sk.fbeta_score, beta=2.0, average="samples", zero_division=1.0),
+    ),
+    Oracle(sm.Informedness(average=None, multilabel=True), indicators, informedness, abs=1e-14),
+    Oracle(
+        sm.F1(average="macro", multilabel=True, threshold=0.5),
+        indicator_scores,
+        cut(sk.f1_score, 0.5, average="macro"),
+    ),
+    Oracle(
+        sm.F1(average="samples", threshold=(0.3, 0.5, 0.7), labels=["a", "b", "c"]),
+        indicator_scores,
+        cut(sk.f1_score, (0.3, 0.5, 0.7), average="samples", zero_division=0.0),
+    ),
+    Oracle(sm.SubsetAccuracy(), indicators, of(sk.accuracy_score)),
+    Oracle(sm.SubsetAccuracy(), indicators_weighted, of(sk.accuracy_score)),
+    Oracle(sm.HammingLoss(), indicators, of(sk.hamming_loss)),
+    Oracle(sm.HammingLoss(), indicators_weighted, of(sk.hamming_loss)),
+    Oracle(sm.HammingLoss(threshold=0.5), indicator_scores, cut(sk.hamming_loss, 0.5)),
+    Oracle(
+        sm.MultilabelConfusionMatrix(), indicators, of(sk.multilabel_confusion_matrix), abs=1e-12
+    ),
+    Oracle(
+        sm.MultilabelConfusionMatrix(),
+        indicators_weighted,
+        of(sk.multilabel_confusion_matrix),
+        abs=1e-12,
+    ),
+]
