@@ -129,6 +129,7 @@ from streammetrics.metrics.scores.losses import *  # noqa: F403
 from streammetrics.metrics.scores.reliability import *  # noqa: F403
 from streammetrics.metrics.scores.shares import *  # noqa: F403
 from streammetrics.metrics.scores.thresholds import *  # noqa: F403
+from streammetrics.show.pages import written as pages  # noqa: F401 - registers how reports are written
 from streammetrics.show.pictures import families as pictures  # noqa: F401 - registers how results are drawn
 from streammetrics.slices import unit_set  # noqa: F401 - what a MetricSet with a unit is
 from streammetrics.slices.bins import Bins

@@ -67,7 +67,8 @@ def test_every_public_metric_is_exported():
 # What a user calls and reads on every metric, and what the author of one overrides or calls.
 USED = {
     "batch", "bounds", "compute", "confidence", "config", "copy", "exact", "higher_is_better",
-    "inputs", "merge", "n_omitted", "n_rows", "nbytes", "plot", "reset", "save", "to_bytes",
+    "inputs", "merge", "n_omitted", "n_rows", "nbytes", "plot", "report", "reset", "save",
+    "to_bytes",
     "update",
 }  # fmt: skip
 AUTHORED = {"check_parameters", "feed", "interval", "is_exact", "readout", "statistics"}

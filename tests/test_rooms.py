@@ -33,6 +33,10 @@ LATE = {
         "streammetrics.live.service.names",
         "streammetrics.live.service.server",
     },
+    "streammetrics.show.pages.written": {
+        "streammetrics.show.pages.page",
+        "streammetrics.show.pages.subjects",
+    },
     "streammetrics.engines.local": {
         "streammetrics.engines.processes",
         "streammetrics.readers.formats",

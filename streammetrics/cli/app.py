@@ -16,6 +16,7 @@ from streammetrics.cli.live import live
 from streammetrics.cli.merging import as_ledger, as_one, found
 from streammetrics.cli.outcome import Outcome, say
 from streammetrics.cli.outputs import Output, check_outputs, check_places, is_like, write
+from streammetrics.cli.reporting import ReportAsked, reported_in_one
 from streammetrics.cli.running import finish, outputs_of, state_of
 from streammetrics.cli.slicing import MOST, slices_of
 from streammetrics.cli.specs import character, depths, literal, literals, parse
@@ -273,6 +274,35 @@ def show_state(
         raise CommandError(f"--worst is of slices, and {state} has none")
     read_all = report(what, about, notes, per_query=per_query, slices=slices, confidence=confidence)
     return finish(Results({"": read_all}), outputs)
+
+
+@app.command(name="report", cls=typed.Once)
+def write_report(
+    states: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="STATE...",
+            help="Saved states or ledgers, one a model; a glob in quotes, or a folder, is the "
+            "shards of one model, which are merged.",
+        ),
+    ],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FILE", help="Where to write the page.")
+    ],
+    merge: Annotated[
+        bool, typer.Option("--merge", help="All states are shards of one model.")
+    ] = False,
+    title: Annotated[str, typer.Option(help="What stands above the report.")] = "",
+    confidence: Annotated[
+        float, typer.Option(help="The level of the limits.", metavar="SHARE", callback=typed.share)
+    ] = 0.95,
+    min_rows: typed.MinRows = 0,
+    json: typed.Json = None,
+    force: typed.Force = False,
+) -> Outcome:
+    """Write what states say as one page for people, with pictures; it needs no network."""
+    asked = ReportAsked(states, output, json, merge, title, confidence, min_rows, force)
+    return reported_in_one(asked)
 
 
 @app.command(name="compare", cls=typed.Once)

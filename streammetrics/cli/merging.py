@@ -55,7 +55,7 @@ def _is_new(path: str, output: str) -> bool:
 
 def as_one(paths: Sequence[str], output: str, *, asked: Sequence[str], force: bool) -> Any:
     """Write the state that has seen the rows of all states, and return it."""
-    merged = _in_one(paths)
+    merged = in_one(paths)
     check_outputs([Output("-o", output, is_like(merged))], paths, force=force, asked=asked)
     write(output, merged.to_bytes())
     return merged
@@ -83,7 +83,7 @@ def as_ledger(paths: Sequence[str], output: str, *, seal: bool, force: bool) -> 
     return merged
 
 
-def _in_one(paths: Sequence[str]) -> Any:
+def in_one(paths: Sequence[str]) -> Any:
     """Return the state that has seen the rows of all states."""
     first, *others = paths
     merged: Any = state_of(first)

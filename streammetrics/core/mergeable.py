@@ -9,12 +9,14 @@ from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.layout import Feed, Layout, State
+from streammetrics.core.results.reports import reported
 from streammetrics.core.state.arrays import nested, parted
 from streammetrics.core.state.container import ROWS, opened
 from streammetrics.core.stateful import Stateful, register
 from streammetrics.core.types import V_co
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
@@ -69,6 +71,25 @@ class Mergeable(ABC, Generic[V_co]):
         value = twin._computed(twin._accumulator.flush())
         self._accumulator.take(state)
         return value
+
+    def report(
+        self, path: str | os.PathLike[str], *, title: str = "", confidence: float = 0.95
+    ) -> None:
+        """Write a report for people: one HTML file with numbers, limits and pictures.
+
+        It has no script and asks no host for anything; it needs the extra ``report``. The file is
+        the old one or the new one at any moment.
+
+        Args:
+            path: Where to; an earlier file is replaced.
+            title: What stands above it.
+            confidence: The level of the confidence limits.
+
+        Raises:
+            ImportError: Matplotlib or Jinja is not installed.
+            OSError: The file cannot be written.
+        """
+        reported(self, path, title=title, confidence=confidence)
 
     @abstractmethod
     def update(self, *args: Any, **kwargs: Any) -> Self:

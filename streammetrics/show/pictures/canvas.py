@@ -23,14 +23,25 @@ _CERTAIN, _SURE = 0.45, 0.18  # how dense bands are
 SIZE = (6.0, 4.2)  # inches
 
 
+class Sheet:
+    """A figure of its own, which no window will show; a picture says how large it is to be."""
+
+    figure: Any
+
+    def opened(self, size: tuple[float, float]) -> Any:
+        """Return the axes of the figure."""
+        self.figure = library("figure").Figure(figsize=size, layout="constrained")
+        return self.figure.subplots()
+
+
 def library(name: str = "pyplot") -> Any:
-    """Return a module of Matplotlib.
+    """Return a module of Matplotlib, or all of it.
 
     Raises:
         ImportError: It is not installed; the message names the extra.
     """
     try:
-        return importlib.import_module(f"matplotlib.{name}")
+        return importlib.import_module(f"matplotlib.{name}".rstrip("."))
     except ImportError as error:
         raise ImportError(
             "plot() needs matplotlib: pip install 'streammetrics[plot]', or draw what to_dict() "
@@ -41,8 +52,10 @@ def library(name: str = "pyplot") -> Any:
 def axes(ax: Any, size: tuple[float, float] = SIZE) -> Any:
     """Return the axes that were given, or those of a new figure, without a box around them."""
     if ax is None:
-        figure, ax = library().subplots(figsize=size, layout="constrained")
-        figure.get_layout_engine().set(h_pad=0.1, w_pad=0.1)
+        ax = library().subplots(figsize=size, layout="constrained")[1]
+        ax.figure.get_layout_engine().set(h_pad=0.1, w_pad=0.1)
+    elif isinstance(ax, Sheet):
+        ax = ax.opened(size)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 

@@ -81,7 +81,7 @@ def _write(ax: Any, values: Any, shares: Any, *, counted: bool) -> None:
         colour = "white" if shares[i, j] > 0.5 else INK
         ax.text(
             j, i, text, ha="center", va="center", color=colour,
-            fontsize="small" if large else 6.5, gid="cell",
+            fontsize="small" if large else 6.5,
         )  # fmt: skip
 
 

@@ -1,0 +1,12 @@
+"""Where a report of a state comes from: the room `show` registers how one is written."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+
+@singledispatch
+def reported(state: Any, path: Any, **options: Any) -> None:  # noqa: ARG001 - what families take
+    """Write the report of a state to a file."""
+    raise TypeError(f"there is no report of a {type(state).__name__}")

@@ -1,0 +1,193 @@
+"""Pictures as SVG inside of a page: text stays text, and colours are the page's, light or dark."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.results.curves import Curves, Points
+from streammetrics.core.results.values import KeyedValues, LabelledArray, Report, Result
+from streammetrics.metrics.distributions import Distribution
+from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
+from streammetrics.show.pictures.canvas import COLOURS, GREY, Sheet, library
+from streammetrics.show.pictures.forests import metrics_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streammetrics.core.metric import Metric
+    from streammetrics.core.results.table import Table
+    from streammetrics.show.pages.subjects import Findings, Subject
+
+_INK, _LINE = "#1a2b3c", "#a1b2c3"  # stand-ins, each for a colour of the page
+_ROWS = 24  # of the table beside a curve
+_LARGE = 60_000  # characters of a picture
+_MOST = 16  # pictures
+_SLICED = 4  # metrics whose slices are drawn
+_KINDS: dict[type, tuple[str | None, ...]] = {ROCPoints: ("roc",), PRPoints: ("pr", "thresholds")}
+_STYLE = {
+    "svg.fonttype": "none", "svg.hashsalt": "streammetrics", "text.color": _INK,
+    "axes.labelcolor": _INK, "axes.edgecolor": _INK, "xtick.color": _INK, "ytick.color": _INK,
+    "axes.facecolor": "none", "figure.facecolor": "none", "grid.color": _LINE,
+    "font.family": "sans-serif", "font.size": 10.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture, what it shows, and the numbers it was drawn of."""
+
+    title: str
+    svg: str
+    header: tuple[str, ...]
+    lines: list[tuple[Any, ...]]
+    more: int  # lines that are left out
+
+
+def figures(found: Findings) -> Iterator[Figure]:
+    """Yield the pictures of all models: what their values are read from, slices, differences."""
+    number = 0
+    for draw in _drawings(found):
+        if number == _MOST:
+            return
+        figure = draw(number)
+        if figure is not None:
+            number += 1
+            yield figure
+
+
+def _drawings(found: Findings) -> Iterator[Callable[[int], Figure | None]]:
+    several = len(found.subjects) > 1
+    if found.differences:
+        differences = found.differences
+        yield lambda at: _figure("Differences of models", differences, differences._table(), at)
+    for subject in found.subjects:
+        of = f", {subject.name}" if several else ""
+        yield from _slices(subject, found, of)
+        yield from _metrics(subject, found.confidence, of)
+
+
+def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[int], Figure | None]]:
+    sliced = found.results.models[subject.name].slices
+    if sliced is None or not len(sliced.table):
+        return
+    state: Any = subject.state
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = state.compute(confidence=found.confidence)
+    for metric in metrics_of(table)[:_SLICED]:
+        yield lambda at, metric=metric: _figure(  # type: ignore[misc]  # it is bound at once
+            f"{metric} by slice{of}", table, sliced.table._table(), at, metric=metric
+        )
+
+
+def _metrics(
+    subject: Subject, confidence: float, of: str
+) -> Iterator[Callable[[int], Figure | None]]:
+    drawn: set[Any] = set()
+    for name, metric in sorted(subject.metrics.items(), key=lambda item: _rank(item[1])):
+        try:
+            value = metric._shape(*metric._read())
+        except (TypeError, StreamMetricsError):
+            continue
+        first = value[0] if isinstance(value, Curves) and value else value
+        if not isinstance(first, Points | LabelledArray | Report | KeyedValues):
+            continue
+        own = isinstance(first, LabelledArray | Report | KeyedValues)
+        key = name if own else (type(first), *(s._key for s in metric.statistics()))
+        if key in drawn:  # as it is drawn of another metric that reads the same
+            continue
+        drawn.add(key)
+        for kind in _KINDS.get(type(first), (None,)):
+            if kind == "thresholds" and isinstance(value, Curves):
+                continue
+            title = _titled(name, first, kind) + of
+            yield lambda at, m=metric, v=value, k=kind, t=title: _figure(  # type: ignore[misc]  # they are bound at once
+                t, m, v._table(), at, kind=k, **_sure(m, v, confidence)
+            )
+
+
+def _rank(metric: Metric) -> bool:
+    """Put what is a curve itself before what is only read from one: it has bounds."""
+    return not isinstance(metric.readout(*metric._read()), Result)
+
+
+def _titled(name: str, value: Any, kind: str | None) -> str:
+    known = {"roc": "ROC", "pr": "Precision and recall", "thresholds": "Thresholds"}
+    if kind in known:
+        return known[kind]
+    return f"Quantiles of {name}" if isinstance(value, Distribution) else name
+
+
+def _sure(metric: Metric, value: Any, confidence: float) -> dict[str, Any]:
+    """Return the confidence that a picture is asked for, nothing where there is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        try:
+            if isinstance(metric.readout(*metric._read()), type(value)):
+                metric.confidence(confidence)
+                return {"confidence": confidence}
+        except StreamMetricsError:
+            pass
+    return {}
+
+
+def _figure(title: str, what: Any, table: Table, number: int, **options: Any) -> Figure | None:
+    """Draw something, or return None where the picture would be too large."""
+    sheet = Sheet()
+    with library("").rc_context(_STYLE), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if "metric" in options:  # slices, whose table has the limits
+            what.plot(sheet, **options)
+        else:
+            what.plot(sheet, **{k: v for k, v in options.items() if v is not None})
+        out = io.StringIO()
+        sheet.figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    svg = _inline(out.getvalue(), title, number)
+    if len(svg) > _LARGE:
+        return None
+    header, lines, more = _lines(table)
+    return Figure(title, svg, header, lines, more)
+
+
+def _inline(text: str, title: str, number: int) -> str:
+    """Return an SVG file as a part of a page, in its colours, with names of its own."""
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    width, height = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text)[0]
+    text = re.sub(r"<svg[^>]*>", "", text, count=1)
+    text = re.sub(r'(id=")([^"]+)', rf"\1f{number}-\2", text)
+    text = re.sub(r'(href="#|url\(#)', rf"\1f{number}-", text)
+    colours = {_INK: "--ink", _LINE: "--line", GREY: "--dim"}
+    colours |= {colour: f"--c{place}" for place, colour in enumerate(COLOURS)}
+    for colour, name in colours.items():
+        text = text.replace(colour.lower(), f"var({name})")
+    text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", text)
+    text = re.sub(r"\n\s*", "\n", text)
+    return (
+        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 {width} {height}" '
+        f'style="max-width: {1.35 * float(width):.0f}px" role="img" '
+        f'aria-labelledby="f{number}-title"><title id="f{number}-title">{_escaped(title)}</title>'
+        f"{text}"
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _lines(table: Table) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
+    """Return a table as text, of a long one lines at equal distances, the first and last too."""
+    titles = (*table.index, *table.columns)
+    columns = [*table.index.values(), *table.columns.values()]
+    size = len(table)
+    if size > _ROWS:
+        places = sorted({round(k * (size - 1) / (_ROWS - 1)) for k in range(_ROWS)})
+    else:
+        places = list(range(size))
+    lines = [tuple(column[at] for column in columns) for at in places]
+    return tuple(map(str, titles)), lines, size - len(places)

@@ -1,0 +1,135 @@
+"""A report as one page of HTML, or as JSON of the same content."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.results.table import shown
+from streammetrics.show.grids import Grid, grids
+from streammetrics.show.machines import as_json
+from streammetrics.show.pages.figures import figures
+
+if TYPE_CHECKING:
+    from streammetrics.show.pages.subjects import Findings
+
+MADE = "streammetrics report"  # by which a report is known again
+_DUEL = "Which is better"  # as the terminal calls it
+_ORDER = ("How good, and how sure", _DUEL, "For whom", "In detail")
+
+
+def as_page(found: Findings, title: str = "") -> str:
+    """Return the page.
+
+    Raises:
+        ImportError: Jinja or Matplotlib is missing; the message names the extra.
+    """
+    try:
+        jinja = importlib.import_module("jinja2")
+    except ImportError as error:
+        raise ImportError(
+            "a report needs jinja2 and matplotlib: pip install 'streammetrics[report]'"
+        ) from error
+    environment = jinja.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja.StrictUndefined
+    )
+    environment.filters |= {"cell": shown, "text": _text}
+    template = environment.from_string(Path(__file__).with_name("page.html.j2").read_text("utf-8"))
+    drawn = [(each, jinja.utils.markupsafe.Markup(each.svg)) for each in figures(found)]
+    page: str = template.render(
+        title=title or _titled(found), made=MADE, version=_version(), found=found,
+        sections=_sections(found), figures=drawn, glossary=glossary(found), notes=_notes(found),
+        reports=found.results.models, level=f"{100 * found.confidence:.10g} %",
+    )  # fmt: skip
+    return page
+
+
+def as_document(found: Findings, title: str = "") -> str:
+    """Return the same content as JSON: every value, limit, slice and difference, in full."""
+    document = {
+        "made_by": MADE,
+        "version": _version(),
+        "title": title or _titled(found),
+        "confidence": found.confidence,
+        **json.loads(as_json(found.results)),
+        "glossary": glossary(found),
+        "remarks": list(found.notes),
+    }
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def glossary(found: Findings) -> dict[str, str]:
+    """Return what each metric is, in a line, and the words of the page."""
+    told = {}
+    for subject in found.subjects:
+        for name, metric in subject.metrics.items():
+            summary = (type(metric).__doc__ or "").strip().partition("\n")[0]
+            told[name] = summary.replace("``", "").replace("`", "")
+    return {**told, **_WORDS}
+
+
+_WORDS = {
+    "exact": "The value is what all rows at once would give, to the last bit.",
+    "certainly within": "Limits that hold the exact value for certain, where memory was bounded.",
+    "confidence": (
+        "Limits that hold the value of the population in this share of all samples of rows; "
+        "it says how sure one can be, not how good the model is."
+    ),
+    "omitted": "Rows that were left out because a value was missing.",
+    "checksum": "Of the state that the report was made of: the same rows give the same one.",
+}
+
+
+def _titled(found: Findings) -> str:
+    names = [subject.name for subject in found.subjects]
+    if names == ["model"]:
+        return "How good the model is"
+    return " and ".join(names) if len(names) < 3 else f"{len(names)} models"
+
+
+def _sections(found: Findings) -> dict[str, list[Grid]]:
+    """Return the tables of the terminal under the questions that they answer."""
+    first, *rest = map(_narrow, grids(found.results))
+    sections: dict[str, list[Grid]] = {"How good, and how sure": [first]}
+    for grid in rest:
+        of_slices = grid.title.startswith(("Slices", "Worst by"))
+        question = "For whom" if of_slices else grid.title if grid.title == _DUEL else "In detail"
+        sections.setdefault(question, []).append(grid)
+    sections.get("For whom", []).sort(key=lambda grid: grid.title.startswith("Slices"))
+    return {name: sections[name] for name in _ORDER if name in sections}
+
+
+def _narrow(grid: Grid) -> Grid:
+    """Return a table without what a picture shows better: points of curves, a column for each."""
+    kept = [at for at, title in enumerate(grid.header) if "/" not in title or at in grid.texts]
+    words = {"see --json": "see below", "below": "see below"}
+    lines = [
+        tuple(words.get(line[at], line[at].replace("see --json", "see below")) for at in kept)
+        for line in grid.lines
+    ]
+    texts = frozenset(new for new, at in enumerate(kept) if at in grid.texts)
+    title = grid.title.replace("--json or --csv has all", "the JSON has all")
+    return Grid(title, tuple(grid.header[at] for at in kept), lines, texts)
+
+
+def _notes(found: Findings) -> list[str]:
+    return [*found.results.notes, *found.notes]
+
+
+def _text(value: Any) -> str:
+    """Return what is told of a state as text."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {item}" for key, item in value.items()) or "as they are called"
+    if isinstance(value, list | tuple):
+        return "; ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _version() -> str:
+    metadata = importlib.import_module("importlib.metadata")  # which is slow to import
+    try:
+        return str(metadata.version("streammetrics"))
+    except metadata.PackageNotFoundError:  # run from a checkout
+        return "not installed"

@@ -1,0 +1,147 @@
+"""What a report is of: states, each read once, and how they differ."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.metric import Metric
+from streammetrics.inference.comparing.comparison import Comparison
+from streammetrics.inference.comparing.states import compare
+from streammetrics.ledger.ledger import Ledger
+from streammetrics.show.report import Results, report
+from streammetrics.show.sliced import Sliced
+from streammetrics.slices.slices import Slices
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streammetrics.core.metric_set import MetricSet
+    from streammetrics.core.results.differences import Differences
+    from streammetrics.show.report import Report
+
+UNPAIRED = "The models were measured on different rows, which is the weaker test."
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One model: its metrics, or slices of them, and what they were read from."""
+
+    name: str
+    state: Metric | MetricSet
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """The metrics by name, of all rows."""
+        if isinstance(self.state, Metric):
+            return {type(self.state).__name__: self.state}
+        whole = self.state[{}] if isinstance(self.state, Slices) else self.state
+        return {name: whole[name] for name in whole}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a report says: the subjects, their values, and the differences of their metrics."""
+
+    subjects: Sequence[Subject]
+    results: Results
+    confidence: float
+    notes: Sequence[str]
+
+    @property
+    def differences(self) -> Differences | None:
+        """How the models differ, where there are several."""
+        return self.results.differences
+
+
+def subjects_of(name: str, state: Any, about: Mapping[str, Any]) -> list[Subject]:
+    """Return the models of a state: of a comparison all of them, of any other one."""
+    told = dict(about)
+    if isinstance(state, Ledger):
+        told["shards"] = len(state.ids)
+        state = state.merged()
+    told["checksum"] = f"sha256:{hashlib.sha256(state.to_bytes()).hexdigest()}"
+    if not isinstance(state, Metric):
+        told["columns"] = dict(state.columns)
+    if isinstance(state, Slices):
+        told["sliced by"] = [", ".join(map(str, spec)) for spec in state.by if spec]
+    if isinstance(state, Comparison):
+        return [Subject(model, state[model], told) for model in state]
+    return [Subject(name, state, told)]
+
+
+def findings(
+    states: Mapping[str, Any],
+    about: Mapping[str, Mapping[str, Any]],
+    *,
+    confidence: float,
+    min_rows: int = 0,
+) -> Findings:
+    """Read every state, and compare them where there are several.
+
+    Raises:
+        StreamMetricsError: A metric cannot be read from the rows seen.
+    """
+    subjects = [s for name, state in states.items() for s in subjects_of(name, state, about[name])]
+    notes: list[str] = []
+    reports = {each.name: _report(each, confidence, min_rows) for each in subjects}
+    differences = _differences(states, subjects, confidence, notes)
+    return Findings(subjects, Results(reports, differences), confidence, notes)
+
+
+def _report(subject: Subject, confidence: float, min_rows: int) -> Report:
+    state, sliced = subject.state, None
+    if isinstance(state, Slices):
+        by = next((n for n, m in subject.metrics.items() if _is_rankable(m)), None)
+        worst = None
+        if by is not None:
+            try:
+                worst = state.worst(by, min_rows=min_rows, confidence=confidence)
+            except StreamMetricsError:  # there are no limits to rank by
+                worst = state.worst(by, min_rows=min_rows, confidence=None)
+        sliced = Sliced.of(state, min_rows, by, worst)
+    return report(state, subject.about, slices=sliced, confidence=confidence)
+
+
+def _is_rankable(metric: Metric) -> bool:
+    if metric.higher_is_better is None:
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        return isinstance(metric.compute(), int | float)
+
+
+def _differences(
+    states: Mapping[str, Any], subjects: Sequence[Subject], confidence: float, notes: list[str]
+) -> Differences | None:
+    """Return how models differ: of the same rows where a state says so, else of each pair."""
+    (first, *others) = states.values()
+    if not others:
+        return first.compute(confidence) if isinstance(first, Comparison) and first.n_rows else None
+    one, *rest = subjects
+    lines: Any = None
+    for other in rest:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                names = one.name, other.name
+                found = compare(
+                    _plain(one), _plain(other), confidence=confidence, names=names
+                )  # fmt: skip
+            except (StreamMetricsError, TypeError, ValueError) as error:
+                notes.append(f"{one.name} and {other.name} are not compared: {error}")
+                continue
+        notes += [str(warning.message) for warning in caught]
+        lines = found if lines is None else type(found)([*lines, *found], confidence)
+    if lines is not None:
+        notes.append(UNPAIRED)
+    return lines  # type: ignore[no-any-return]  # what compare gave
+
+
+def _plain(subject: Subject) -> Any:
+    state = subject.state
+    return state[{}] if isinstance(state, Slices) else state

@@ -1,0 +1,18 @@
+"""The picture of the idea is what its script makes, and what it says is computed there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from idea import idea
+
+DOCS = Path(__file__).parents[2] / "docs" / "pictures"
+
+
+def test_picture_of_the_idea_is_that_of_the_script():
+    assert (DOCS / "idea.svg").read_text() == idea()
+
+
+def test_pictures_of_the_docs_are_small():
+    assert {path.name for path in DOCS.iterdir()} >= {"idea.svg", "report.png"}
+    assert sum(path.stat().st_size for path in DOCS.iterdir()) < 1_000_000

@@ -1,0 +1,185 @@
+"""A report is one file that a stranger can read: no request, no script, names stay text."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+from browser import opened, requested, violations
+
+import streammetrics as sm
+from streammetrics.cli import main
+
+RNG = np.random.default_rng(11)
+N = 4000
+Y = RNG.integers(0, 2, N)
+S = np.clip(RNG.normal(0.4 + 0.2 * Y, 0.15), 0.001, 0.999)
+BAD = "<script>alert(1)</script>"
+TREES = np.array(["ash", "beech", BAD, "$oak & co"])[RNG.integers(0, 4, N)]
+
+
+def metrics(max_bins=1 << 20):
+    return sm.MetricSet(
+        {
+            "accuracy": sm.Accuracy(threshold=0.5),
+            "auc": sm.ROCAUC(max_bins=max_bins),
+            "average precision": sm.AveragePrecision(max_bins=max_bins),
+            "calibration": sm.CalibrationCurve(n_bins=8),
+            BAD: sm.ConfusionMatrix(threshold=0.5),
+        },
+        columns={"y_true": "label", "y_score": BAD},
+    )
+
+
+def sliced(rows=slice(None), **options):
+    suite = sm.Slices(metrics(**options), by=[[], ["tree"]])
+    return suite.update({"label": Y[rows], BAD: S[rows], "tree": TREES[rows]})
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    sliced(max_bins=64).report(path, title=f"How good is {BAD}?")
+    return path
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shards")
+    for k in range(10):
+        sliced(slice(k, None, 10)).save(folder / f"shard-{k:02}.state")
+    return folder
+
+
+def text_of(html):
+    return re.sub(r"<[^>]+>", " ", html)
+
+
+def test_page_is_one_small_file_without_script(page):
+    html = page.read_text()
+    assert len(html.encode()) <= 500_000
+    assert not re.search(r"<script|<link|<iframe|<img|\bon\w+=", html)
+    assert not re.search(r"""(?:src|href)=["']?(?!#|data:)\w""", html)
+    assert "How good is &lt;script&gt;alert(1)&lt;/script&gt;?" in html
+
+
+def test_page_says_what_was_measured_on_what(page):
+    html = page.read_text()
+    text = text_of(html)
+    for said in (
+        "4,000 rows", "Certainly within", "0.95 confidence", "y_true: label", "sha256:",
+        "Accuracy(threshold=0.5)", "Worst by accuracy", "sliced by", "tree", "no column is named",
+        "Share of rows predicted right",
+    ):  # fmt: skip
+        assert said in text, said
+    assert html.count("<figure>") == html.count("The numbers of this picture") >= 6
+
+
+@pytest.mark.parametrize("look", [{}, {"dark": True}, {"width": 390}, {"paper": True}])
+def test_browser_asks_for_nothing_and_finds_no_barrier(page, look):
+    with opened(page, **look) as driver:
+        asked = [url for url in requested(driver) if not url.startswith("data:")]
+        assert asked == [page.resolve().as_uri()]
+        assert violations(driver) == []
+        assert not driver.get_log("browser")
+        wide = driver.execute_script("return document.documentElement.scrollWidth")
+        assert wide <= look.get("width", 1100)
+        ids = "[...document.querySelectorAll('[id]')].map(each => each.id)"
+        names = driver.execute_script(f"return {ids}")
+        assert len(names) == len(set(names))
+
+
+def test_dark_page_has_dark_pictures(page):
+    colour = (
+        "return getComputedStyle(document.querySelector('figure svg text')).fill + "
+        "getComputedStyle(document.body).backgroundColor"
+    )
+    with opened(page) as light, opened(page, dark=True) as dark:
+        assert light.execute_script(colour) == "rgb(28, 33, 38)rgb(255, 255, 255)"
+        assert dark.execute_script(colour) == "rgb(230, 234, 238)rgb(20, 24, 28)"
+
+
+def test_one_command_reports_a_folder_of_shards(shards, tmp_path, capsys):
+    out, twin = tmp_path / "report.html", tmp_path / "report.json"
+    assert main(["report", str(shards), "-o", str(out), "--json", str(twin)]) == 0
+    assert "4,000 rows" in capsys.readouterr().out
+    document = json.loads(twin.read_text())
+    assert document["metrics"]["auc"]["value"] == sliced()["auc"].compute()
+    assert document["metrics"]["auc"]["confidence"]["level"] == 0.95
+    assert document["slices"]["tree"]
+    assert "accuracy" in document["glossary"]
+    # It is written again over itself, and from any order of shards it is the same.
+    first = out.read_bytes()
+    states = [str(path) for path in sorted(shards.iterdir(), reverse=True)]
+    assert main(["report", *states, "--merge", "-o", str(out)]) == 0
+    again = re.sub(r"shard-\d\d\.state to [^<]+", "", out.read_text())
+    assert len(again) == pytest.approx(len(first), rel=0.01)
+
+
+def test_several_states_are_compared(shards, tmp_path):
+    out = tmp_path / "both.html"
+    states = [str(shards / f"shard-0{k}.state") for k in (1, 2)]
+    assert main(["report", *states, "-o", str(out)]) == 0
+    text = text_of(out.read_text())
+    assert "Which is better" in text
+    assert "Differences of models" in text
+    assert "different rows, which is the weaker test" in text
+
+
+def test_models_of_the_same_rows_are_compared_as_pairs(tmp_path):
+    suite = sm.MetricSet({"accuracy": sm.Accuracy(threshold=0.5)})
+    duel = sm.Comparison(suite, {"a": "one", "b": "two"})
+    duel.update(y_true=Y, one=S, two=S[::-1].copy()).report(tmp_path / "duel.html")
+    text = text_of((tmp_path / "duel.html").read_text())
+    assert "McNemar, exact" in text
+    assert "a better" in text
+
+
+@pytest.mark.parametrize("what", ["corrupt", "cut", "foreign", "missing"])
+def test_bad_state_is_one_line_and_leaves_no_file(what, shards, tmp_path, capsys):
+    blob = (shards / "shard-00.state").read_bytes()
+    files = {
+        "corrupt": blob[:-9] + bytes([blob[-9] ^ 1]) + blob[-8:],
+        "cut": blob[: len(blob) // 2],
+        "foreign": b"PK\x03\x04 something else",
+    }
+    state = tmp_path / "some.state"
+    if what in files:
+        state.write_bytes(files[what])
+    assert main(["report", str(state), "-o", str(tmp_path / "out.html")]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert str(state) in captured.err
+    assert not captured.out
+    assert [path.name for path in tmp_path.iterdir()] == ["some.state"] * (what in files)
+
+
+def test_output_is_never_somebody_elses_file(shards, tmp_path, capsys):
+    state = str(shards / "shard-00.state")
+    mine = tmp_path / "mine.html"
+    mine.write_text("<!doctype html><p>mine")
+    assert main(["report", state, "-o", str(mine)]) == 2
+    assert "--force replaces it" in capsys.readouterr().err
+    assert main(["report", state, "-o", state]) == 2
+    assert "would overwrite" in capsys.readouterr().err
+    assert mine.read_text() == "<!doctype html><p>mine"
+    assert main(["report", state, "-o", str(mine), "--force"]) == 0
+    assert main(["report", state, "-o", str(mine)]) == 0
+
+
+def test_empty_state_says_so(tmp_path, capsys):
+    metrics().save(tmp_path / "empty.state")
+    out = tmp_path / "empty.html"
+    assert main(["report", str(tmp_path / "empty.state"), "-o", str(out)]) == 1
+    assert "no rows" in capsys.readouterr().err
+    assert "no rows were seen" in text_of(out.read_text())
+
+
+def test_report_without_jinja_names_the_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r"pip install 'streammetrics\[report\]'"):
+        metrics().report(tmp_path / "x.html")
+    assert not list(tmp_path.iterdir())
