@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-_QUARTER = 900 * SECOND
+QUARTER = 900 * SECOND
 _SCALARS = (int, float, str, bool)
 
 
@@ -65,7 +65,7 @@ class Config:
         """
         tier = self.tiers[0]
         zoned = any(tier.zone for tier in self.tiers)
-        return math.gcd(tier.length, _QUARTER) if zoned else tier.length
+        return math.gcd(tier.length, QUARTER) if zoned else tier.length
 
     def described(self) -> dict[str, Any]:
         """Return what a file says of the parameters."""

@@ -37,8 +37,28 @@ def keys_of(ids: Any) -> NDArray[np.uint64]:
     every: Iterable[Any] = ids.tolist() if hasattr(ids, "tolist") else ids
     if hasattr(ids, "to_pylist"):
         every = ids.to_pylist()
-    blob = b"".join([_key(value, row) for row, value in enumerate(every)])
+    listed = every if isinstance(every, list) else list(every)
+    found = _of_alike(listed)
+    if found is not None:
+        return found
+    blob = b"".join([_key(value, row) for row, value in enumerate(listed)])
     return np.frombuffer(blob, ">u8").astype(np.uint64).reshape(-1, 2)
+
+
+def _of_alike(ids: list[Any]) -> NDArray[np.uint64] | None:
+    """Return the keys of integers, or of short plain texts, together; ``None`` of others."""
+    kinds = set(map(type, ids))
+    if kinds == {int} and -(1 << 63) <= min(ids) and max(ids) < 1 << 63:
+        return _of_integers(np.array(ids, np.int64))
+    if kinds != {str} or not "".join(ids).isascii():
+        return None
+    lengths = np.array(list(map(len, ids)))
+    if lengths.max() > _SHORT:
+        return None
+    whole = np.zeros((len(ids), 16), np.uint8)
+    whole[:, :_SHORT] = np.array(ids, f"S{_SHORT}").view(np.uint8).reshape(-1, _SHORT)
+    whole[:, _SHORT] = lengths | _STR
+    return whole.view(">u8").astype(np.uint64)
 
 
 def versions_of(versions: Any, n: int = 1) -> NDArray[np.int64]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.live.config import QUARTER
 from streammetrics.live.rows import pieces
 from streammetrics.live.windows import Row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
@@ -29,13 +32,16 @@ class Panes:
     """The states of the panes that each tier keeps: a function of the rows and their times.
 
     A tier keeps the panes above ``newest - count``, where `newest` is the pane of the newest time
-    seen; a row that falls into none of them is nowhere, however it came.
+    seen; a row that falls into none of them is nowhere, however it came. A pane that is made up of
+    panes of a finer tier holds only what these keep no longer: they are folded into it when they
+    leave, and what is asked of it is asked of both. So a row is counted once.
     """
 
     def __init__(self, layout: Layout, tiers: Sequence[Tier]) -> None:
         self.layout = layout
         self.tiers = tuple(tiers)
         self.rows = tuple(Row(layout, tier.count) for tier in tiers)
+        self._finer = tuple([_finer(self.tiers, place) for place in range(len(self.tiers))])
         self.newest = NEVER
         self.dropped = 0  # rows that came too late for every tier; of no state
         self.facts: tuple[Facts, ...] = tuple({} for _ in layout.schemas)  # of all rows so far
@@ -53,10 +59,8 @@ class Panes:
         dropped, changed = 0, self._unchanged()
         oldest = [tier.oldest(newest) for tier in self.tiers]
         for piece in list(pieces(self.layout, self.tiers, times, batch)):
-            if piece.panes[-1] < oldest[-1]:
-                dropped += 0 if known else piece.n
-            else:
-                self._grow(changed, piece, oldest)
+            if not self._grow(changed, piece, oldest) and not known:
+                dropped += piece.n
         facts = self._agreed(changed)
         self._put(changed, newest)
         self.facts = facts
@@ -65,25 +69,48 @@ class Panes:
     def _unchanged(self) -> list[dict[int, State]]:
         return [{} for _ in self.tiers]
 
-    def _grow(self, changed: list[dict[int, State]], piece: Piece, oldest: Sequence[int]) -> None:
-        """Bring rows to the changed states of the panes that are kept."""
+    def _grow(self, changed: list[dict[int, State]], piece: Piece, oldest: Sequence[int]) -> bool:
+        """Bring rows to the changed states of the panes that keep them; return whether any does."""
         layout, (panes, rows, n) = self.layout, piece
-        for row, pane, first, states in zip(self.rows, panes, oldest, changed, strict=True):
-            if pane >= first:
-                state = states.get(pane) or row.states.get(pane) or layout.start
+        kept = [pane >= first for pane, first in zip(panes, oldest, strict=True)]
+        for place, finer in enumerate(self._finer):
+            if kept[place] and (finer is None or not kept[finer]):
+                pane, states = panes[place], changed[place]
+                state = states.get(pane) or self.rows[place].states.get(pane) or layout.start
                 states[pane] = grown(layout, state, rows, n)
+        return any(kept)
 
     def _put(self, changed: Sequence[dict[int, State]], newest: int) -> None:
         """Set the states of panes, and take away those that are too old for the newest time."""
         before, self.newest = self.newest, newest
         over = []
-        for tier, row, states in zip(self.tiers, self.rows, changed, strict=True):
+        for row, states in zip(self.rows, changed, strict=True):
             row.put(states)
+        for place, (tier, row) in enumerate(zip(self.tiers, self.rows, strict=True)):
             if newest > before >= 0 and tier.number(newest) > tier.number(before):
-                row.drop(row.before(tier.oldest(newest)))
+                gone = row.before(tier.oldest(newest))
+                self._fold(place, gone)
+                row.drop(gone)
                 over.append((row, tier.number(before)))
         for row, number in over:  # no more rows are to be expected
             row.settled(number)
+
+    def _fold(self, place: int, gone: Sequence[int]) -> None:
+        """Bring panes that leave a tier to those that they are part of."""
+        fine, row = self.tiers[place], self.rows[place]
+        for target, finer in enumerate(self._finer):
+            if finer != place:
+                continue
+            coarse, into = self.tiers[target], self.rows[target]
+            oldest = coarse.oldest(self.newest)
+            starts = np.array([fine.start(number) for number in gone], np.int64)
+            for number, group in groupby(
+                zip(coarse.numbers(starts).tolist(), gone, strict=True), lambda pair: pair[0]
+            ):
+                if number >= oldest:
+                    states = [s for _, n in group if (s := row.settled(n)) is not None]
+                    mine = into.settled(number) or self.layout.start
+                    into.put({number: self.layout.merged(mine, states)})
 
     def merge(self, others: Sequence[Panes]) -> None:
         """Take what others hold, which are untouched, or raise and be as before."""
@@ -91,8 +118,12 @@ class Panes:
         if newest == NEVER:
             return
         changed = self._unchanged()
+        moved = [other.copy() for other in others]
+        self.advance(newest)  # so that each has folded what leaves
+        for other in moved:
+            other.advance(newest)
         for place, (tier, mine) in enumerate(zip(self.tiers, self.rows, strict=True)):
-            theirs = [other.rows[place] for other in others]
+            theirs = [other.rows[place] for other in moved]
             oldest = tier.oldest(newest)
             for number in sorted({n for row in theirs for n in row.states.irange(oldest)}):
                 found = [state for row in theirs if (state := row.settled(number)) is not None]
@@ -108,7 +139,13 @@ class Panes:
 
     def over(self, place: int, first: int, last: int) -> list[State]:
         """Return states that together have seen what some panes of a tier have."""
-        return self.rows[place].over(first, last)
+        found, finer = self.rows[place].over(first, last), self._finer[place]
+        if finer is not None and self.newest != NEVER:
+            fine, tier = self.tiers[finer], self.tiers[place]
+            start = max(fine.number(tier.start(first)), fine.oldest(self.newest))
+            end = min(fine.number(tier.start(last + 1) - 1), fine.number(self.newest))
+            found += self.over(finer, start, end)
+        return found
 
     def agree(self) -> None:
         """Learn what rows are from states that were read."""
@@ -136,6 +173,16 @@ class Panes:
     def nbytes(self) -> int:
         """Bytes of state held now."""
         return sum(row.nbytes for row in self.rows)
+
+
+def _finer(tiers: Sequence[Tier], place: int) -> int | None:
+    """Return the coarsest tier whose panes make up those of a tier, ``None`` where there is none."""
+    coarse = tiers[place]
+    for finer in range(place - 1, -1, -1):
+        fine = tiers[finer]
+        if not fine.zone and (not coarse.zone or QUARTER % fine.length == 0):
+            return finer
+    return None
 
 
 def grown(layout: Layout, state: State, rows: tuple[Rows, ...], n: int) -> State:
