@@ -15,11 +15,13 @@ import numpy as np
 from streammetrics.core.columns.column import EXACT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.schema import Kind
+
+    Row = Callable[[Mapping[str, Any]], tuple[Any, ...] | None]
 
 MOST = 1024  # rows that wait
 _LABELS = 1 << 16  # that are known to be good
@@ -30,7 +32,7 @@ _SCALARS = frozenset({int, str, bool})
 class Form:
     """Rows of the same columns, as long as they wait."""
 
-    __slots__ = ("full", "kinds", "labels", "names", "numbers", "types", "values", "widths")
+    __slots__ = ("full", "kinds", "labels", "names", "numbers", "row", "types", "values", "widths")
 
     def __init__(self, names: tuple[str, ...], kinds: Mapping[str, Kind], full: int) -> None:
         self.names = names
@@ -43,22 +45,7 @@ class Form:
         self.numbers = [(n, 1.0, 0.0) for n in names if self.kinds[n] == "number"]
         nothing: frozenset[Any] = frozenset()
         self.labels = [(n, nothing) for n in names if self.kinds[n] != "number"]
-
-    def known(self, columns: Mapping[str, Any]) -> bool:
-        """Whether values are known to be good."""
-        try:
-            for name, among in self.labels:
-                if columns[name] not in among:
-                    return False
-        except TypeError:  # it has no hash
-            return False
-        for name, low, high in self.numbers:
-            value = columns[name]
-            if type(value) is not float and type(value) is not int:
-                return False
-            if not low <= value <= high:
-                return False
-        return True
+        self.row = _row_of(names, self.labels, self.numbers)  # the values, where known to be good
 
     def fits(self, columns: Mapping[str, Any]) -> bool:
         """Whether values, which were accepted, can wait beside those of other rows."""
@@ -90,6 +77,7 @@ class Form:
             (name, among if isinstance(columns[name], np.ndarray) else among | {columns[name]})
             for name, among in self.labels
         ]
+        self.row = _row_of(self.names, self.labels, self.numbers)
 
     def take(self, heads: int) -> tuple[list[list[Any]], dict[str, Any]]:
         """Return the columns of the rows that wait, of which there are some.
@@ -109,6 +97,80 @@ class Form:
             return np.array(values, np.float64)
         # Of booleans and integers NumPy makes integers, as metrics do.
         return values if self.types.get(name) is str else np.array(values)
+
+
+def _row_of(
+    names: tuple[str, ...],
+    labels: Sequence[tuple[str, frozenset[Any]]],
+    numbers: Sequence[tuple[str, float, float]],
+) -> Row:
+    """Return what gives the values of columns in order, ``None`` if one is not known to be good.
+
+    It runs for each event: columns of one label, one number, or one of each have their own.
+    """
+    if len(names) > 2 or max(len(labels), len(numbers)) > 1:
+        return _several(names, labels, numbers)
+    label, among = labels[0] if labels else ("", frozenset())
+    number, low, high = numbers[0] if numbers else ("", 1.0, 0.0)
+
+    def of_label(columns: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        try:
+            value = columns[label]
+            return (value,) if value in among and len(columns) == 1 else None
+        except (KeyError, TypeError):  # another column, or a value that has no hash
+            return None
+
+    def of_number(columns: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        value = columns.get(number)
+        if (type(value) is float or type(value) is int) and low <= value <= high:
+            return (value,) if len(columns) == 1 else None
+        return None
+
+    def of_both(columns: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        try:
+            known, value = columns[label], columns[number]
+            if (
+                known in among
+                and (type(value) is float or type(value) is int)
+                and low <= value <= high
+                and len(columns) == 2
+            ):
+                return (known, value) if first else (value, known)
+        except (KeyError, TypeError):
+            pass
+        return None
+
+    first = names[0] == label
+    if labels and numbers:
+        return of_both
+    return of_label if labels else of_number
+
+
+def _several(
+    names: tuple[str, ...],
+    labels: Sequence[tuple[str, frozenset[Any]]],
+    numbers: Sequence[tuple[str, float, float]],
+) -> Row:
+    """Return what gives the values of any columns, as `_row_of`."""
+
+    def row(columns: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        if len(columns) != len(names):
+            return None
+        try:
+            for name, among in labels:
+                if columns[name] not in among:
+                    return None
+            for name, low, high in numbers:
+                value = columns[name]
+                if type(value) is not float and type(value) is not int:
+                    return None
+                if not low <= value <= high:
+                    return None
+            return tuple([columns[name] for name in names])
+        except (KeyError, TypeError):
+            return None
+
+    return row
 
 
 def _width(value: NDArray[Any]) -> tuple[Any, ...]:
@@ -139,6 +201,7 @@ class Buffer:
         keys: Collection[str] = (),
     ) -> None:
         self.forms: dict[tuple[str, ...], Form] = {}
+        self.first: Form | None = None  # mostly the only one
         self._keys = keys
         self.check, self._kinds, self._heads = check, kinds, heads
         self.most = MOST  # rows that wait
@@ -151,11 +214,12 @@ class Buffer:
         """
         names = tuple(columns)
         form = self.forms.get(names)
-        if form is not None and form.known(columns):
+        if form is not None and form.row(columns) is not None:
             return form
         waits = self.check(self.as_rows(columns))
         if form is None:
             form = self.forms.setdefault(names, self._form(names))
+            self.first = self.first or form
         if not waits or not form.fits(columns):
             return None
         form.learn(columns)

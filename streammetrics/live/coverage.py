@@ -82,7 +82,11 @@ def batch_of_rows(
     """Return rows as they are counted; a delay counts where the label is known."""
     seconds = np.where(status == KNOWN, delays / SECOND, np.nan)
     kept = flags.astype(np.int64) & ~LABELLED
-    return batch_of(SUITE, {"status": Column(status), "flags": Column(kept), "delay": seconds})
+    return batch_of(
+        SUITE,
+        {"status": Column(status), "flags": Column(kept), "delay": Column(seconds)},
+        checked=True,
+    )
 
 
 def share_of(state: State) -> float:

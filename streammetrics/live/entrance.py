@@ -48,7 +48,6 @@ class Entrance:
         checks = Checks(self._suite, kinds, lambda: self._stream.panes.facts)
         keys = Keys(self._suite).kinds
         self._observed = Buffer(checks.observed, kinds, keys=keys)
-        self._known = self._observed.forms
         self._predicted = Buffer(checks.predicted, kinds, heads=2, keys=keys)
         self._labelled = Buffer(checks.labelled, kinds, heads=3)
         self._buffers = (self._observed, self._predicted, self._labelled)
@@ -69,15 +68,16 @@ class Entrance:
                 as ``time.time()`` gives them; a column of such times for columns of events.
             **columns: What `update` of the suite takes, by name: one value, or columns.
         """
-        form = self._known.get(tuple(columns))
+        form = self._observed.first
         if (
             form is not None
             and (type(time) is float or type(time) is int)
             and 0 <= time < self._limit
-            and form.known(columns)
+            and (row := form.row(columns)) is not None
         ):
-            form.values.extend((time, *columns.values()))
-            if len(form.values) >= form.full:
+            values = form.values
+            values.extend((time, *row))
+            if len(values) >= form.full:
                 self._full()
             return self
         return self._take(self._observed, time, (), columns)
@@ -91,16 +91,17 @@ class Entrance:
             time: When it was made, as for `observe`: it says in which pane the row is.
             **columns: What `update` of the suite takes, without the label.
         """
-        form = self._predicted.forms.get(tuple(columns))
+        form = self._predicted.first
         if (
             form is not None
             and (type(time) is float or type(time) is int)
             and 0 <= time < self._limit
             and type(id) in IDS
-            and form.known(columns)
+            and (row := form.row(columns)) is not None
         ):
-            form.values.extend((time, id, *columns.values()))
-            if len(form.values) >= form.full:
+            values = form.values
+            values.extend((time, id, *row))
+            if len(values) >= form.full:
                 self._full()
             return self
         return self._take(self._predicted, time, (id,), columns)
@@ -115,7 +116,7 @@ class Entrance:
             version: A label of a larger version replaces those of smaller ones.
             **columns: The label, under the name that the suite has for it.
         """
-        form = self._labelled.forms.get(tuple(columns))
+        form = self._labelled.first
         if (
             form is not None
             and (type(time) is float or type(time) is int)
@@ -123,10 +124,11 @@ class Entrance:
             and type(id) in IDS
             and type(version) is int
             and 0 <= version < _VERSIONS
-            and form.known(columns)
+            and (row := form.row(columns)) is not None
         ):
-            form.values.extend((time, id, version, *columns.values()))
-            if len(form.values) >= form.full:
+            values = form.values
+            values.extend((time, id, version, *row))
+            if len(values) >= form.full:
                 self._full()
             return self
         return self._take(self._labelled, time, (id, version), columns)
@@ -151,7 +153,7 @@ class Entrance:
         columns = {name: plain(value) for name, value in columns.items()}
         form = buffer.checked(columns)
         if form is not None and type(time) in _SECONDS:
-            form.values.extend((time, *heads, *columns.values()))
+            form.values.extend((time, *heads, *[columns[name] for name in form.names]))
         else:
             one = buffer.as_rows(columns)
             alone = tuple([head] for head in heads)

@@ -48,7 +48,7 @@ def keys_of(ids: Any) -> NDArray[np.uint64]:
 def _of_alike(ids: list[Any]) -> NDArray[np.uint64] | None:
     """Return the keys of integers, or of short plain texts, together; ``None`` of others."""
     kinds = set(map(type, ids))
-    if kinds == {int} and -(1 << 63) <= min(ids) and max(ids) < 1 << 63:
+    if kinds == {int} and min(ids) >= -(1 << 63) and max(ids) < 1 << 63:
         return _of_integers(np.array(ids, np.int64))
     if kinds != {str} or not "".join(ids).isascii():
         return None
@@ -131,15 +131,17 @@ class Index:
         if not self._n:
             return rows
         mask = len(self._slots) - 1
-        places, waiting = _hash(keys) & mask, np.arange(len(keys))
+        places, waiting, step = _hash(keys) & mask, np.arange(len(keys)), 0
         while waiting.size:
-            found = self._slots[places[waiting]]
-            there = found >= 0
-            waiting, found = waiting[there], found[there]
-            same = (table[found] == keys[waiting]).all(axis=1)
+            found = self._slots[places]
+            there = np.flatnonzero(found >= 0)
+            found, places, waiting = found[there], places[there], waiting[there]
+            held, asked = table[found], keys[waiting]
+            same = (held[:, 0] == asked[:, 0]) & (held[:, 1] == asked[:, 1])
             rows[waiting[same]] = found[same]
-            waiting = waiting[~same]
-            places[waiting] = (places[waiting] + 1) & mask
+            others = np.flatnonzero(~same)
+            step += 1
+            waiting, places = waiting[others], (places[others] + step) & mask
         return rows
 
     def add(self, keys: NDArray[np.uint64], rows: NDArray[np.int64], whole: Any) -> None:
@@ -157,15 +159,15 @@ class Index:
             self._put(keys, rows)
 
     def _put(self, keys: NDArray[np.uint64], rows: NDArray[np.int64]) -> None:
-        mask, waiting = len(self._slots) - 1, np.arange(len(keys))
+        mask, step = len(self._slots) - 1, 0
         places = _hash(keys) & mask
-        while waiting.size:
-            at = places[waiting]
-            free = self._slots[at] < 0
-            self._slots[at[free]] = rows[waiting[free]]
-            lost = self._slots[at] != rows[waiting]  # the place was taken, or another row got it
-            waiting = waiting[lost]
-            places[waiting] = (places[waiting] + 1) & mask
+        while rows.size:
+            free = np.flatnonzero(self._slots[places] < 0)
+            self._slots[places[free]] = rows[free]
+            # The place was taken, or another row got it.
+            lost = np.flatnonzero(self._slots[places] != rows)
+            step += 1  # places of a power of two are all reached by steps of 1, 2, 3 ...
+            rows, places = rows[lost], (places[lost] + step) & mask
 
 
 def _hash(keys: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -140,6 +140,12 @@ class Join:
                 return
         touched = np.unique(rows)
         before = touched[table.flags.values[touched] & LABELLED > 0]
+        if not before.size and len(touched) == len(rows):  # one each, and none before
+            table.label(rows, new)
+            if conflict is not None:
+                table.mark(rows[conflict], CONFLICT)
+            self.changed.update(np.unique(table.times.values[rows] // self.unit).tolist())
+            return
         held = table.labels_at(before)
         had = table.flags.values[before] & CONFLICT > 0
         every = np.concatenate([before, rows])

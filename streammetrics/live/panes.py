@@ -176,7 +176,7 @@ class Panes:
 
 
 def _finer(tiers: Sequence[Tier], place: int) -> int | None:
-    """Return the coarsest tier whose panes make up those of a tier, ``None`` where there is none."""
+    """Return the coarsest tier whose panes make up those of a tier, ``None`` for none."""
     coarse = tiers[place]
     for finer in range(place - 1, -1, -1):
         fine = tiers[finer]

@@ -44,13 +44,13 @@ class _Catch:
         self.batch = batch
 
 
-def batch_of(suite: Mergeable, columns: Mapping[str, Any]) -> Batch:
+def batch_of(suite: Mergeable, columns: Mapping[str, Any], *, checked: bool = False) -> Batch:
     """Return the batch that a suite's own `update` makes of columns, which it names and checks."""
     catch = _Catch()
     twin = object.__new__(type(suite))
     twin.__dict__.update(suite.__dict__)
     twin.__dict__["_accumulator"] = catch
-    if is_made(columns, suite):
+    if checked or is_made(columns, suite):
         twin.feed(columns, getattr(suite, "columns", {}))
     else:
         twin.update(**columns)

@@ -72,7 +72,8 @@ class Stream:
         self._found.clear()
         if events.kind == "observe":
             rows = self._kept(events)
-            self.panes.add(events.times, batch_of(self.suite, dict(events.columns)))
+            batch = batch_of(self.suite, events.columns, checked=True)
+            self.panes.add(events.times, batch)
             if rows is not None:
                 self.newest.add(rows)
             self._advance(self.panes.newest)

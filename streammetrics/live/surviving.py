@@ -117,6 +117,7 @@ class Surviving:
             self._closed, self._keeper = True, None
             for buffer in self._buffers:
                 buffer.forms.clear()
+                buffer.first = None
 
     def __enter__(self) -> Self:
         return self

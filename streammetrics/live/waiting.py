@@ -65,7 +65,7 @@ def read(suite: Mergeable, join: Join, rows: NDArray[np.int64], clock: int) -> R
     if kept.size:
         columns = dict(zip(join.names, table.at(rows[kept]).columns, strict=True))
         columns[join.label] = concatenate(labels, join.label)
-        batch = batch_of(suite, columns)
+        batch = batch_of(suite, columns, checked=True)
         bad = _refused(suite._layout, batch, 0, kept.size)
         if bad:  # label and prediction were each checked without the other
             status[kept[bad]] = REFUSED
