@@ -148,6 +148,13 @@ def test_labels_of_the_largest_size_are_what_they_are(kind):
     assert list(again.compute().to_dict()) == sorted(labels)
 
 
+@pytest.mark.parametrize("label", [1 << 63, -(1 << 63) - 1, 1 << 64])
+@pytest.mark.parametrize("metric", [sm.F1, sm.ClassificationReport, sm.ROCAUC, sm.LogLoss])
+def test_labels_that_no_row_can_have_are_no_parameters(metric, label):
+    with pytest.raises(ValueError, match="expected integers of 64 bits"):
+        metric(labels=[0, label])
+
+
 @pytest.mark.parametrize("dtype", [np.uint64, np.float64, object])
 @pytest.mark.parametrize("metric", [sm.Accuracy(), sm.F1(), sm.RandIndex(), sm.CohenKappa()])
 def test_labels_past_the_largest_size_are_refused(metric, dtype):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _CUT = "to cut scores, give the metric a threshold, as threshold=0.5; numbers are for regression"
 A_LABEL = "an integer, a boolean or a string"
+_BEYOND = 1 << 63  # labels are in int64
 KINDS = {"b": "booleans", "i": "integers", "u": "integers"}
 
 
@@ -222,6 +223,8 @@ def one_kind(labels: Any, ignore_index: int | None = None) -> tuple[Any, ...]:
     )
     if not values or len({type(x) for x in values}) > 1 or not isinstance(values[0], int | str):
         raise ValueError(f"labels={values!r}: expected integers, booleans or strings, of one kind")
+    if isinstance(values[0], int) and not -_BEYOND <= min(values) <= max(values) < _BEYOND:
+        raise ValueError(f"labels={values!r}: expected integers of 64 bits, from -2**63 to 2**63-1")
     if len(set(values)) != len(values):
         raise ValueError(f"labels={values!r}: a label is given twice")
     if ignore_index in values:
