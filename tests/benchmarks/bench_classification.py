@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import sklearn.metrics as sk
 import torch
-import torcheval.metrics as te
-import torchmetrics.classification as tc
-from run import Case
+from measuring import Case
+from peers import peer
 
 import streammetrics as sm
+
+te, tc = peer("torcheval.metrics"), peer("torchmetrics.classification")
 
 
 def once(metric, *columns):

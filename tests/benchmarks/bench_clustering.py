@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import sklearn.metrics as sk
-from run import Case, Figure, growth_of
+from measuring import Case, Figure, growth_of
 
 import streammetrics as sm
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
-from run import Case
+from measuring import Case
+from peers import peer
 from scipy import stats
 
 import streammetrics as sm
@@ -47,16 +46,16 @@ def duel(rows, metrics):
 def delong(scale):
     """ROC AUC of two models, the difference and its limits."""
     rows = columns(scale)
-    peers = {"midranks": lambda: delong_by_midranks(rows)}
-    if importlib.util.find_spec("MLstatkit") is not None:
-        from MLstatkit.stats import Delong_test
-
-        peers["MLstatkit"] = lambda: Delong_test(rows["y_true"], rows["a"], rows["b"])
+    kit = peer("MLstatkit.stats")
+    peers = {
+        "midranks": lambda: delong_by_midranks(rows),
+        "MLstatkit": lambda: kit.Delong_test(rows["y_true"], rows["a"], rows["b"]),
+    }
     return Case(
         f"DeLong's test of two models, {len(rows['a']):,} rows",
         lambda: duel(rows, {"auc": sm.ROCAUC()}),
         peers,
-        {"midranks": 3, **({"MLstatkit": 3} if "MLstatkit" in peers else {})},
+        {"midranks": 3, "MLstatkit": 3},
         tuple(rows.values()),
         repeats=2,
     )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 from bench_reads import figure
-from run import Case
+from measuring import Case
+from peers import peer
 
 import streammetrics as sm
 
@@ -31,17 +30,13 @@ def cells(scale):
 
 
 def delong(scale):
-    """The area and its limits of rows as they come; peers that are not installed are left out."""
+    """The area and its limits of rows as they come."""
     y, s = rows(max(int(1e6 * scale), 1000))
-    peers = {}
-    if importlib.util.find_spec("confidenceinterval"):
-        from confidenceinterval import roc_auc_score
-
-        peers["confidenceinterval"] = lambda: roc_auc_score(y, s, confidence_level=0.95)
-    if importlib.util.find_spec("MLstatkit"):
-        from MLstatkit import Delong_test
-
-        peers["MLstatkit"] = lambda: Delong_test(y, s, s[::-1].copy())
+    interval, kit = peer("confidenceinterval"), peer("MLstatkit")
+    peers = {
+        "confidenceinterval": lambda: interval.roc_auc_score(y, s, confidence_level=0.95),
+        "MLstatkit": lambda: kit.Delong_test(y, s, s[::-1].copy()),
+    }
     goals = dict.fromkeys(peers, 50.0)
     ours = lambda: sm.ROCAUC().update(y, s).confidence()  # noqa: E731 - as the peers
     return Case(f"ROC AUC with DeLong's limits, {len(y):,} rows", ours, peers, goals, (y, s))

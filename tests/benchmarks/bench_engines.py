@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from bench_states import binary_rows
-from run import Figure
+from measuring import Figure
 
 FILES = 20
 

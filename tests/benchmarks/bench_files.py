@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from run import Figure
+from measuring import Figure
 
 READ = """
 import sys, time

@@ -1,24 +1,26 @@
 """Live beside river, in one process: microseconds an event, windows, memory.
 
-    python tests/benchmarks/bench_live.py [ROUNDS]
-
-Each figure is the median of some rounds, taken in turns, in the processor's time, so that what else
+Each figure is the best of some rounds, taken in turns, in the processor's time, so that what else
 the machine does matters less and falls on both alike; ratios are what to look at.
 """
 
 from __future__ import annotations
 
 import random
-import statistics
-import sys
 import time
-import warnings
 from datetime import datetime, timedelta
+
+import numpy as np
+from measuring import Figure, readable
+from peers import MissingPeer, peer
 
 import streammetrics as sm
 
+metrics, utils = peer("river.metrics"), peer("river.utils")
+
 N = 20_000
-LONG = 1_000_000
+LONG = 300_000
+ROUNDS = 2
 _SUITE = {"accuracy": sm.Accuracy(threshold=0.5), "auc": sm.ROCAUC(), "loss": sm.LogLoss()}
 _SEVEN = {
     **_SUITE,
@@ -59,8 +61,6 @@ def joined(rows):
 
 
 def rivers(rows, wrap=None, *, timed=False):
-    from river import metrics
-
     parts = [metrics.Accuracy(), metrics.ROCAUC(), metrics.LogLoss()]
     if wrap is not None:
         parts = [wrap(part) for part in parts]
@@ -75,93 +75,91 @@ def rivers(rows, wrap=None, *, timed=False):
     return time.process_time() - start
 
 
-def speed(rounds):
-    """Print microseconds an event beside those of river."""
-    from river import utils
+def rolling(size):
+    return lambda part: utils.Rolling(part, window_size=size)
 
-    def rolling(size):
-        return lambda part: utils.Rolling(part, window_size=size)
 
-    def timed(size):
-        return lambda part: utils.TimeRolling(part, period=timedelta(milliseconds=10 * size))
+def timed(size):
+    return lambda part: utils.TimeRolling(part, period=timedelta(milliseconds=10 * size))
 
-    rows = events(N)
+
+def speed(scale):
+    """Seconds an event, beside those of river."""
+    rows = events(int(N * scale))
     cases = {
-        "Live.observe, minute panes": (rows, ours),
-        "Live.predict and label": (rows, joined),
-        "river, no window": (rows, rivers),
-        "river, Rolling of 1,000": (rows, lambda r: rivers(r, rolling(1000))),
-        "river, TimeRolling of 1,000": (rows, lambda r: rivers(r, timed(1000), timed=True)),
+        "river, no window": (rivers, 5),
+        "river, Rolling of 1,000": (lambda r: rivers(r, rolling(1000)), None),
+        "river, TimeRolling of 1,000": (lambda r: rivers(r, timed(1000), timed=True), 20),
         "river, TimeRolling of 10,000": (
-            rows[:12_000],
-            lambda r: rivers(r, timed(10_000), timed=True),
+            lambda r: rivers(r[:12_000], timed(10_000), timed=True) * len(r) / len(r[:12_000]),
+            100,
         ),
     }
-    taken = {name: [] for name in cases}
-    for _ in range(rounds):
-        for name, (mine, run) in cases.items():
-            taken[name].append(run(mine) / len(mine) * 1e6)
-    base = statistics.median(taken["Live.observe, minute panes"])
-    for name, times in taken.items():
-        median = statistics.median(times)
-        print(f"{name:32} {median:9.2f} us an event  {median / base:8.1f} x")
+    base = min(ours(rows) for _ in range(ROUNDS)) / len(rows)
+    pair = min(joined(rows) for _ in range(ROUNDS)) / len(rows)
+    figures = [
+        Figure("Live.observe, an event of three metrics in panes", readable(base), "", None),
+        Figure("  Live.predict and label, a pair", readable(pair), "3 µs", pair <= 3e-6),
+    ]
+    for name, (run, goal) in cases.items():
+        if reason := getattr(metrics, "reason", None):
+            raise MissingPeer(reason)
+        taken = min(run(rows) for _ in range(ROUNDS)) / len(rows)
+        ratio = taken / base
+        text = f"{readable(taken)}, {ratio:.2g}x Live.observe"
+        met = None if goal is None else ratio >= goal
+        figures.append(Figure(f"  {name}", text, "" if goal is None else f"{goal}x", met))
+    return figures
 
 
-def slowest():
-    """Print the slowest call among a million."""
+def slowest(scale):
+    """The slowest call among many."""
     live, rows = sm.Live(sm.MetricSet(_SEVEN)), events(N)
-    begin, calls = time.time() - 4000, []
-    for place in range(LONG):
+    begin, calls, n = time.time() - 4000, [], int(LONG * scale)
+    for place in range(n):
         label, score = rows[place % N]
         start = time.process_time()
         live.observe(time=begin + place / 300, y_true=label, y_score=score)
         calls.append(time.process_time() - start)
     calls.sort()
-    most, next_most = calls[-1] * 1e3, calls[-11] * 1e3
-    print(f"slowest of {LONG:,} calls: {most:.1f} ms, of all but 10 {next_most:.1f} ms")
+    text = f"{readable(calls[-1])}, of all but 10 {readable(calls[-11])}"
+    return [Figure(f"slowest of {n:,} calls of Live.observe", text, "2 ms", calls[-1] <= 2e-3)]
 
 
-def windows():
-    """Print what a window takes, cold and cached, and what panes take."""
-    import numpy as np
-
+def windows(scale):
+    """What a window takes, cold and cached, and what panes take."""
     dice = np.random.default_rng(0)
-    n = 180 * 1024
-    times = time.time() - 180 * 60 + np.arange(n) * 60 / 1024
+    n = int(180 * 1024 * scale)
+    times = time.time() - 180 * 60 + np.arange(n) * 180 * 60 / n
     scores = dice.random(n)
     columns = {"time": times, "y_true": dice.random(n) < scores, "y_score": scores}
-    live = sm.Live(sm.MetricSet(_SEVEN)).observe(**columns)
-    blob = live.to_bytes()
-    start = time.process_time()
-    live = sm.from_bytes(blob)
-    print(f"opened from bytes: {time.process_time() - start:.3f} s of {len(blob) / 2**20:.1f} MiB")
-    for name in ("cold", "cached"):
+    blob = sm.Live(sm.MetricSet(_SEVEN)).observe(**columns).to_bytes()
+    live, figures = sm.from_bytes(blob), []
+    for name, goal in (("nothing cached", 5e-3), ("cached", None)):
         start = time.process_time()
         live.window("1h")
-        print(f'window("1h") {name}: {(time.process_time() - start) * 1e3:.3f} ms')
-    print(f"{live.nbytes / 2**20:.1f} MiB of panes")
+        taken = time.process_time() - start
+        met = None if goal is None else taken <= goal
+        told = "" if goal is None else readable(goal)
+        figures.append(Figure(f'Live.window("1h"), {name}', readable(taken), told, met))
+    return figures
 
 
-def waiting():
-    """Print what a row that waits takes."""
-    import numpy as np
-
-    n = 1_000_000
+def waiting(scale):
+    """What a row that waits takes."""
+    n = int(1_000_000 * scale)
     live = sm.Live(sm.MetricSet(_SUITE))
-    times = time.time() - 3600 + np.arange(n) * 3600 / n
-    start = time.process_time()
+    times, ids = time.time() - 3600 + np.arange(n) * 3600 / n, np.arange(n)
     for first in range(0, n, 1024):
         part = slice(first, first + 1024)
-        live.predict(id=np.arange(n)[part], time=times[part], y_score=np.full(n, 0.5)[part])
-    taken = time.process_time() - start
-    size = live._stream.join.table.nbytes
-    each = f"{size / n:.1f} bytes each with the id, {taken / n * 1e6:.2f} us each"
-    print(f"{n:,} pending rows: {each}")
+        live.predict(id=ids[part], time=times[part], y_score=np.full(ids[part].size, 0.5))
+    each = live._stream.join.table.nbytes / n
+    return [Figure(f"a row that waits, of {n:,}", f"{each:.1f} bytes", "56 bytes", each <= 56)]
 
 
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", DeprecationWarning)  # of river, about how it is called
-    speed(int(sys.argv[1]) if sys.argv[1:] else 3)
-    windows()
-    waiting()
-    slowest()
+BENCHMARKS = {
+    "live events": speed,
+    "live windows": windows,
+    "live waiting": waiting,
+    "live slowest": slowest,
+}

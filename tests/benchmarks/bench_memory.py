@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from run import Figure, growth_of
+from measuring import Figure, growth_of
 
 WORK = """
 batch = 1_000_000

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import scipy.stats
 import torch
-from ranx import Qrels, Run
-from ranx import evaluate as ranx_evaluate
-from run import Case, Figure
-from torchmetrics.retrieval import RetrievalNormalizedDCG
+from measuring import Case, Figure
+from peers import peer
 
 import streammetrics as sm
+
+ranx, retrieval = peer("ranx"), peer("torchmetrics.retrieval")
 
 
 def shuffled(scale):
@@ -23,17 +23,8 @@ def shuffled(scale):
 def top_ten(scale):
     """nDCG@10, MAP@10 and MRR@10."""
     query, relevance, score = shuffled(scale)
-    names = {q: {} for q in np.unique(query).tolist()}
-    judged = {str(q): {} for q in names}
-    ranked = {str(q): {} for q in names}
-    for i, (q, r, s) in enumerate(
-        zip(query.tolist(), relevance.tolist(), score.tolist(), strict=True)
-    ):
-        judged[str(q)][str(i)] = r
-        ranked[str(q)][str(i)] = s
-    qrels, run = Qrels(judged), Run(ranked)
     measures = ["ndcg@10", "map@10", "mrr@10"]
-    ranx_evaluate(qrels, run, measures)  # compiles
+    by_ranx = evaluated_by_ranx(query, relevance, score, measures)
     tensors = [torch.from_numpy(column) for column in (score, relevance, query)]
 
     def ours():
@@ -43,20 +34,34 @@ def top_ten(scale):
         return suite.update(query=query, relevance=relevance, score=score).compute()
 
     def theirs():
-        metric = RetrievalNormalizedDCG(top_k=10)
+        metric = retrieval.RetrievalNormalizedDCG(top_k=10)
         metric.update(tensors[0], tensors[1], indexes=tensors[2])
         return metric.compute()
 
+    n = len(np.unique(query))
     return Case(
-        f"nDCG@10 + MAP@10 + MRR@10, {len(query):,} shuffled rows, {len(names):,} queries",
+        f"nDCG@10 + MAP@10 + MRR@10, {len(query):,} shuffled rows, {n:,} queries",
         ours,
         {
-            "ranx (built beforehand)": lambda: ranx_evaluate(qrels, run, measures),
+            "ranx (built beforehand)": by_ranx,
             "torchmetrics, nDCG alone": theirs,
         },
         {"ranx (built beforehand)": 2, "torchmetrics, nDCG alone": 8},
         (query, relevance, score),
     )
+
+
+def evaluated_by_ranx(query, relevance, score, measures):
+    """Return a call of ranx on its own form of the rows, which is made and compiled before."""
+    judged = {str(q): {} for q in np.unique(query).tolist()}
+    ranked = {q: {} for q in judged}
+    rows = zip(query.tolist(), relevance.tolist(), score.tolist(), strict=True)
+    for i, (q, r, s) in enumerate(rows):
+        judged[str(q)][str(i)] = r
+        ranked[str(q)][str(i)] = s
+    qrels, run = ranx.Qrels(judged), ranx.Run(ranked)
+    ranx.evaluate(qrels, run, measures)
+    return lambda: ranx.evaluate(qrels, run, measures)
 
 
 def correlated(scale):

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-import torchmetrics as tm
 from bench_states import binary_rows, binary_suite
-from run import Case, Figure, best, readable
+from measuring import Case, Figure, best, readable
+from peers import peer
 
 import streammetrics as sm
+
+tm = peer("torchmetrics")
 
 _ROWS, _BATCH = 1000, 64
 _COUNTED, _SUMMED = 30e-6, 150e-6  # seconds, the goals for a read
 
 
-def seconds(call, calls=100, rounds=7):
-    """Return the seconds of one call: the best of some rounds of many."""
-    call()
+def seconds(call, rounds=7):
+    """Return the seconds of one call: the best of some rounds of as many as take 20 ms."""
+    calls = max(1, min(100, int(0.02 / best(call, 1))))
     return min(best(call, calls) for _ in range(rounds))
 
 
@@ -77,10 +79,15 @@ def logged(title, ours, theirs, columns):
     )
 
 
-def logged_mse(_scale):
-    """MSE after every batch."""
-    true, pred = np.random.default_rng(13).normal(size=(2, _BATCH)).astype(np.float32)
-    return logged("MSE", sm.MSE(), tm.MeanSquaredError(), (true, pred))
+def logged_errors(_scale):
+    """Errors of numbers after every batch."""
+    columns = np.random.default_rng(13).normal(size=(2, _BATCH)).astype(np.float32)
+    pairs = {
+        "MSE": (sm.MSE, tm.MeanSquaredError),
+        "MAE": (sm.MAE, tm.MeanAbsoluteError),
+        "R2": (sm.R2, tm.R2Score),
+    }
+    return [logged(name, ours(), theirs(), columns) for name, (ours, theirs) in pairs.items()]
 
 
 def logged_f1(_scale):
@@ -93,6 +100,6 @@ def logged_f1(_scale):
 BENCHMARKS = {
     "reads": reads,
     "states read and written": states,
-    "MSE after every batch": logged_mse,
+    "MSE, MAE and R2 after every batch": logged_errors,
     "F1 after every batch": logged_f1,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import sklearn.metrics as sk
-from run import Case
+from measuring import Case
 
 import streammetrics as sm
 

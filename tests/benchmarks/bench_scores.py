@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import sklearn.metrics as sk
 import torch
-import torchmetrics.classification as tc
-from bench_classification import once
-from run import Case
+from bench_classification import once, tc
+from measuring import Case, Figure, growth_of
 
 import streammetrics as sm
 from streammetrics.cli.tasks import TASKS
@@ -53,6 +52,26 @@ def weighted(scale):
     )
 
 
+WEIGHTED = """
+rng = np.random.default_rng(3)
+y, s, w = rng.integers(0, 2, rows), rng.random(rows), rng.exponential(size=rows)
+metric = sm.ROCAUC()
+begin()
+metric.update(y, s, sample_weight=w).compute()
+"""
+
+
+def weighted_peak(scale):
+    """The growth of the resident set by one call with a weight a row."""
+    rows = int(10_000_000 * scale)
+    grown = growth_of(WEIGHTED, rows)["growth"] / 1e6
+    plain = growth_of(WEIGHTED.replace("sample_weight=w", ""), rows)["growth"] / 1e6
+    return [
+        Figure(f"growth, ROC AUC of one weighted call, {rows:,} rows", f"{grown:.0f} MB", "", None),
+        Figure("  the same without weights", f"{plain:.0f} MB", "", None),
+    ]
+
+
 def weighted_set(scale):
     """What `evaluate` reports of binary scores by default, with a weight a row."""
     y, s = columns(scale)
@@ -76,5 +95,6 @@ BENCHMARKS = {
     "ROC AUC exact": lambda scale: auc(scale, "exact, distinct scores", 24, (8, 5)),
     "ROC AUC certified": lambda scale: auc(scale, "2^16 bins, certified", 16, (40, 25)),
     "ROC AUC weighted": weighted,
+    "ROC AUC weighted, memory": weighted_peak,
     "set weighted": weighted_set,
 }

@@ -6,9 +6,13 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from run import Case
+import sklearn.metrics as sk
+from measuring import Case, Figure
+from peers import peer
 
 import streammetrics as sm
+
+fair = peer("fairlearn.metrics")
 
 SLICES = 1000
 _FEW = 20_000  # rows of what takes too long on more
@@ -30,13 +34,10 @@ def _grouped(y, p, group):
 
 
 def _fairlearn(y, p, group):
-    import sklearn.metrics as sk
-    from fairlearn.metrics import MetricFrame
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         metrics = {"f1": sk.f1_score, "accuracy": sk.accuracy_score}
-        frame = MetricFrame(metrics=metrics, y_true=y, y_pred=p, sensitive_features=group)
+        frame = fair.MetricFrame(metrics=metrics, y_true=y, y_pred=p, sensitive_features=group)
         return frame.by_group
 
 
@@ -51,17 +52,13 @@ def counts(scale):
         slices = sm.Slices(suite, by="group").update(y_true=y, y_pred=p, group=group)
         return slices.compute()
 
-    peers = {"pandas group-by": lambda: _grouped(y, p, group)}
-    goals = {"pandas group-by": 10.0}
     few = min(_FEW, n)
-    try:
-        import fairlearn  # noqa: F401
-    except ImportError:
-        pass
-    else:
-        name = f"fairlearn on {few:,} rows"
-        peers[name] = lambda: _fairlearn(y[:few], p[:few], group[:few])
-        goals[name] = 50.0 * few / n
+    name = f"fairlearn on {few:,} rows"
+    peers = {
+        "pandas group-by": lambda: _grouped(y, p, group),
+        name: lambda: _fairlearn(y[:few], p[:few], group[:few]),
+    }
+    goals = {"pandas group-by": 10.0, name: 50.0 * few / n}
     return Case(f"F1 and accuracy by {SLICES:,} slices, {n:,} rows", ours, peers, goals, (y, p))
 
 
@@ -85,6 +82,7 @@ def five(scale):
     def whole():
         return suite.copy().update(y_true=y, y_score=score).n_rows
 
+    size = ours()[1] / 1e6
     case = Case(
         f"5 metrics with ROC AUC by {SLICES:,} slices, {n:,} rows",
         ours,
@@ -92,8 +90,7 @@ def five(scale):
         {"ours without slices": 0.2},
         (y, score),
     )
-    case.notes.append(f"state of {ours()[1] / 1e6:.1f} MB; 20 to reach")
-    return case
+    return [case, Figure("  their state", f"{size:.1f} MB", "20 MB", size <= 20)]
 
 
 BENCHMARKS = {"F1 and accuracy by slices": counts, "5 metrics by slices": five}

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from run import Figure
+from measuring import Figure
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -77,6 +77,37 @@ def test_forged_metadata(change):
         sm.from_bytes(forged(example().to_bytes(), change))
 
 
+@pytest.mark.parametrize(
+    ("metric", "rows", "change", "words"),
+    [
+        (
+            sm.Purity(),
+            ([0, 0, 1], [0, 1, 1]),
+            lambda meta: meta["feeds"][0].__setitem__(1, 7),
+            "not those of 7 rows",
+        ),
+        (
+            sm.ExpectedCost(cost=[[0, 1], [1, 0]], labels=[0, 1]),
+            ([0, 1], [1, 1]),
+            lambda meta: meta["parameters"].update(labels=0.5),
+            "labels=0.5: expected a sequence of labels",
+        ),
+    ],
+)
+def test_what_a_forged_state_says_of_itself_is_checked(metric, rows, change, words):
+    blob = metric.update(*rows).to_bytes()
+    with pytest.raises(sm.StateFormatError, match=words):
+        sm.from_bytes(forged(blob, lambda _, meta: change(meta)))
+
+
+def test_weights_of_classes_are_those_of_two_at_least():
+    statistic = sm.D2LogLoss().update([0, 1, 1], [0.1, 0.6, 0.7]).statistics()[1]
+    for digits in (np.ones((1, 1), np.int64), np.zeros((2, 0), np.int64), -np.ones((2, 1), int)):
+        arrays = {"classes/rows/digits": digits, "classes/rows/exponent": np.array(0)}
+        with pytest.raises(sm.StateFormatError, match="weights of classes are not those"):
+            statistic.restored(arrays)
+
+
 def ledger():
     shards = {name: sm.Accuracy().update([1, 0], [1, n]) for n, name in enumerate("abc")}
     made = sm.Ledger()

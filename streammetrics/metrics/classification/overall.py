@@ -170,9 +170,9 @@ class ExpectedCost(ContingencyMetric[float]):
         require(self, "cost", numbers, "a square of finite numbers")
         if self.labels is None and self.threshold is None:
             self.labels = tuple(range(len(self.cost)))
+        super().check_parameters()
         size = 2 if self.labels is None else len(self.labels)
         require(self, "cost", len(self.cost) == size, f"a square of {size} classes")
-        super().check_parameters()
 
     def read(self, table: Confusion) -> float:
         """Return the mean cost."""

@@ -262,6 +262,9 @@ class ClassWeights(ScoredStatistic):
         return [weight / sum(weights) for weight in weights]
 
     def check_fields(self) -> None:
-        """Check that no weight is negative."""
-        if self.classes and (np.asarray(self.classes["rows"].to_float()) < 0).any():
-            raise StateFormatError("weights of classes are negative")
+        """Check that there are two classes at least, and that weights are those of rows."""
+        if not self.classes:
+            return
+        rows = self.classes["rows"]
+        if rows.shape < (2,) or not rows.digits.size or (np.asarray(rows.to_float()) < 0).any():
+            raise StateFormatError("the weights of classes are not those of any rows")

@@ -10,6 +10,7 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.schema import Schema
+from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.labels import coded_labels
 from streammetrics.core.fields.tables import Pairs, PairTable
@@ -124,3 +125,8 @@ class LabelPairs(ContingencyTable):
         """Two columns of labels, without weights."""
         schema = super().schema
         return replace(schema, unweighted=UNWEIGHTED)
+
+    def of_rows(self, n: int) -> None:
+        """Check that the counts are those of n rows."""
+        if int(self.counts.sum()) != n:
+            raise StateFormatError(f"the counts of labelings are not those of {n} rows")
