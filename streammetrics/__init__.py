@@ -38,6 +38,7 @@ from streammetrics.core.mergeable import merge
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Interval
+from streammetrics.core.shortcuts import score
 from streammetrics.core.stateful import from_bytes, load
 from streammetrics.engines.local import evaluate
 from streammetrics.inference import families  # noqa: F401 - registers how sure each metric is
@@ -165,6 +166,7 @@ __all__ = [
     "from_bytes",
     "load",
     "merge",
+    "score",
 ]
 _MODULES = (
     agreement_raters,

@@ -27,6 +27,7 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.named_inputs import NamedInputs, columns_of
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Values
+from streammetrics.core.shortcuts import by_name
 from streammetrics.core.stateful import registered, registered_name
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class MetricSet(NamedInputs, Mergeable):
     validated and counted once. A batch that any of them refuses changes none of them.
 
     Args:
-        metrics: The metrics by the name under which `compute` reports them.
+        metrics: The metrics by the name under which `compute` reports them; or names alone, of
+            metrics without parameters or of scikit-learn's scorers: ``["f1", "roc_auc", "rmse"]``.
         columns: The user's column for an input: ``{"y_true": "label"}``. Inputs not named here
             keep their own name, and two inputs may name one column. A matrix of scores may be
             several columns: ``["p0", "p1"]``, ``"p0,p1"``, or ``"p*"``, which takes those that no
@@ -82,17 +84,18 @@ class MetricSet(NamedInputs, Mergeable):
 
     def __init__(
         self,
-        metrics: Mapping[str, Metric],
+        metrics: Mapping[str, Metric] | Iterable[str],
         *,
         columns: Mapping[str, str | Sequence[str]] | None = None,
         unit: str | None = None,  # noqa: ARG002 - with one, this is another class
     ) -> None:
-        if not isinstance(metrics, Mapping | MetricSet):
+        given: Any = metrics if isinstance(metrics, Mapping | MetricSet) else by_name(metrics)
+        if given is None:
             raise TypeError(
                 f"a set takes its metrics by name, not as a {type(metrics).__name__}: "
                 f"MetricSet({{{_by_name(metrics)}}})"
             )
-        for name, metric in metrics.items():
+        for name, metric in given.items():
             if not isinstance(metric, Metric):
                 raise TypeError(f"{name!r} is {_kind(metric)}")
             if metric.n_rows or metric.n_omitted:
@@ -101,12 +104,12 @@ class MetricSet(NamedInputs, Mergeable):
                     "reset() it or make a new one"
                 )
         self.columns = {name: as_text(asked) for name, asked in (columns or {}).items()}
-        layouts = [metric._layout for metric in metrics.values()]
+        layouts = [metric._layout for metric in given.values()]
         layout = Layout.known(
-            tuple(metric._key for metric in metrics.values()),
+            tuple(metric._key for metric in given.values()),
             lambda: [statistic for layout in layouts for statistic in layout.start.statistics],
         )
-        self._bind(metrics, layout)
+        self._bind(given, layout)
         unknown = self.columns.keys() - {*self.inputs, WEIGHT}
         if unknown:
             raise ValueError(

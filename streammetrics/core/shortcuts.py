@@ -1,0 +1,115 @@
+"""Metrics by short names, those of scikit-learn's scorers among them, and values in one call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from streammetrics.core.columns.naming import meant
+from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.metric import Metric
+from streammetrics.core.stateful import REGISTRY
+
+_AVERAGES = ("micro", "macro", "weighted", "samples")
+
+# Where a scorer is called otherwise than the metric, in letters of any case, and `_score`.
+_SCORERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "adjusted_rand_score": ("AdjustedRandIndex", {}),
+    "mean_absolute_error": ("MAE", {}),
+    "mean_absolute_percentage_error": ("MAPE", {}),
+    "mean_gamma_deviance": ("GammaDeviance", {}),
+    "mean_pinball_loss": ("PinballLoss", {}),
+    "mean_poisson_deviance": ("PoissonDeviance", {}),
+    "mean_squared_error": ("MSE", {}),
+    "mean_squared_log_error": ("MSLE", {}),
+    "rand_score": ("RandIndex", {}),
+    "roc_auc": ("ROCAUC", {}),
+    "roc_auc_ovo": ("ROCAUC", {"multi_class": "ovo"}),
+    "roc_auc_ovo_weighted": ("ROCAUC", {"multi_class": "ovo", "average": "weighted"}),
+    "roc_auc_ovr": ("ROCAUC", {}),
+    "roc_auc_ovr_weighted": ("ROCAUC", {"average": "weighted"}),
+    "root_mean_squared_error": ("RMSE", {}),
+    "root_mean_squared_log_error": ("RMSLE", {}),
+    **{
+        f"{name}_{average}": (metric, {"average": average})
+        for name, metric in (
+            ("f1", "F1"), ("jaccard", "Jaccard"), ("precision", "Precision"), ("recall", "Recall"),
+        )
+        for average in _AVERAGES
+    },
+}  # fmt: skip
+
+
+def named_metric(name: str) -> Metric:
+    """Return the metric of a name: its own in any case, ``roc_auc`` for ROCAUC, or a scorer's.
+
+    Raises:
+        ValueError: There is no such metric, it needs parameters, or its scorer changes its sign.
+    """
+    known = {
+        _letters(cls.__name__): cls for key, cls in REGISTRY.items()
+        if "." not in key and issubclass(cls, Metric)
+    }  # fmt: skip
+    metric, parameters = _SCORERS.get(name, (name, {}))
+    cls = known.get(_letters(metric)) or known.get(_letters(metric.removesuffix("_score")))
+    if cls is None and name.startswith("neg_"):
+        positive = name.removeprefix("neg_")
+        raise ValueError(
+            f"{name!r} is {positive!r} with its sign changed, and metrics here keep theirs: ask "
+            f"for {positive!r}, whose higher_is_better is False"
+        )
+    if cls is None:
+        choice = [_spelt(cls.__name__) for cls in known.values()] + [*_SCORERS]
+        advice = "; a metric by its name, in any case, or the name of a scorer of scikit-learn"
+        raise ValueError(f"there is no metric {name!r}{meant(name, sorted(choice)) or advice}")
+    needed = [name for name, parameter in cls._parameters.items() if parameter.required]
+    if needed:
+        asked = ", ".join(f"{each}=..." for each in needed)
+        raise ValueError(f"{name!r} needs parameters: pass sm.{cls.__name__}({asked}) by a name")
+    made: Metric = cls(**parameters)
+    return made
+
+
+def by_name(metrics: object) -> dict[str, Metric] | None:
+    """Return metrics asked for by names, by these, ``None`` where other things are among them."""
+    listed = isinstance(metrics, Iterable) and not isinstance(metrics, str)
+    names: list[Any] = list(metrics) if listed else [metrics]  # type: ignore[call-overload]  # it is listed
+    if not names or not all(isinstance(name, str) for name in names):
+        return None
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise ValueError(f"the metric {twice!r} is asked for twice")
+    return {name: named_metric(name) for name in names}
+
+
+def score(metric: Any, *columns: Any, **named: Any) -> Any:
+    """Return the value of rows in one call, whatever `metric` has seen before, which stays so.
+
+    Args:
+        metric: A metric, a set of them, or a metric's name as `MetricSet` takes it.
+        columns: The rows, as its `update` takes them.
+        named: The same by name, ``sample_weight`` among them.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.score(sm.F1(average="macro"), [0, 1, 2, 2], [0, 2, 2, 2])
+        0.6
+        >>> sm.score("roc_auc", [0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+        0.75
+    """
+    if isinstance(metric, str):
+        return named_metric(metric).update(*columns, **named).compute()
+    if not isinstance(metric, Mergeable):
+        raise TypeError(f"score() takes a metric, a set or a name, not a {type(metric).__name__}")
+    fresh: Any = metric.copy()
+    return fresh.reset().update(*columns, **named).compute()
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+def _spelt(name: str) -> str:
+    """Return a class's name as scorers are spelt, ``balanced_accuracy``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
