@@ -10,7 +10,7 @@ from streammetrics.metrics.agreement import raters
 from streammetrics.metrics.clustering import dispersion, distances, pairs
 from streammetrics.metrics.drift import bins
 from streammetrics.metrics.drift import distances as of_samples
-from streammetrics.metrics.regression import moments, norms, quantiles
+from streammetrics.metrics.regression import norms, quantiles
 from streammetrics.metrics.regression import shares as targets
 from streammetrics.metrics.scores import calibration, decisions, gains, reliability, shares
 
@@ -28,11 +28,6 @@ _APART = (
     "not known"
 )
 
-_FOURTH = (
-    "how it varies takes fourth moments of the rows, which exact sums do not keep; slices over a "
-    "hash of the rows' unit tell it by how much it differs among them"
-)
-
 _ITEMS = (
     "how much single items agree is not kept, of which its spread is made; slices over a hash of "
     "the items tell it by how much it differs among them"
@@ -48,12 +43,6 @@ REFUSALS: dict[type[Metric], str] = {
     aggregation.Sum: _GROWS.format("Mean"),
     aggregation.Minimum: _EXTREME.format("smallest", "Quantile(q=0.01)"),
     aggregation.Maximum: _EXTREME.format("largest", "Quantile(q=0.99)"),
-    aggregation.Variance: _FOURTH,
-    moments.R2: _FOURTH,
-    moments.ExplainedVariance: _FOURTH,
-    moments.RelativeSquaredError: _FOURTH,
-    moments.PearsonCorrelation: _FOURTH,
-    moments.ConcordanceCorrelation: _FOURTH,
     quantiles.MaxError: _EXTREME.format("largest", "AbsoluteErrorQuantile(q=0.99)"),
     calibration.CalibrationError: (
         "chance alone moves every bin off its score, so that it is too large by what is not known; "
@@ -71,7 +60,7 @@ REFUSALS: dict[type[Metric], str] = {
     targets.D2Pinball: _BASELINE.format("PinballLoss"),
     targets.D2Tweedie: _BASELINE.format("TweedieDeviance"),
     targets.RelativeAbsoluteError: _BASELINE.format("MAE"),
-    targets.AdjustedR2: _FOURTH,
+    targets.AdjustedR2: "it takes off what R2 is too large by; R2(spread=True) has limits",
     norms.NRMSE: _BASELINE.format("RMSE").replace("loss", "size", 1),
     norms.MinkowskiDistance: _GROWS.format("a mean, such as MAE,"),
     shares.D2LogLoss: _BASELINE.format("LogLoss"),

@@ -15,6 +15,7 @@ from streammetrics.metrics.distributions import distribution
 from streammetrics.statistics.spreads import MomentSpread
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.moments import Moments
+from streammetrics.statistics.sums.rows import MomentSample
 from streammetrics.statistics.sums.values import Estimate, QuantileMethod, ValueHistogram
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ class Variance(Aggregate[float]):
 
     Args:
         ddof: 0 for the variance of these values, 1 for an unbiased estimate from a sample.
+        spread: Keep a sample of 4,096 values too, some 150 KB, which `confidence` needs.
         nan_policy: See `Aggregate`.
 
     Raises:
@@ -156,12 +158,18 @@ class Variance(Aggregate[float]):
     """
 
     ddof: Annotated[float, AtLeast(0)] = 0.0
+    spread: bool = False
+
+    _younger = (("spread", False),)
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the moments."""
-        return (Moments(of="values", nan_policy=self.nan_policy),)
+        """Return the moments, and the sample."""
+        moments = Moments(of="values", nan_policy=self.nan_policy)
+        if not self.spread:
+            return (moments,)
+        return moments, MomentSample(of="values", nan_policy=self.nan_policy)
 
-    def readout(self, moments: Moments) -> float:
+    def readout(self, moments: Moments, *_: MomentSample) -> float:
         """Return the variance."""
         if moments.total <= self.ddof:
             return math.nan

@@ -185,6 +185,15 @@ LINES = (
     Line(sm.PairPrecision(), labelings, (200, 1000)),
     Line(sm.KendallTau(), pairs, (50, 200, 1000), large=200_000),
     Line(sm.SpearmanRho(), pairs, (50, 200, 1000), large=200_000),
+    Line(sm.R2(spread=True), targets(0.3), (200, 1000, 10_000)),
+    Line(sm.ExplainedVariance(spread=True), targets(0.3), (200, 1000)),
+    Line(
+        sm.RelativeSquaredError(spread=True), targets(0.3, weighted=True), (200, 1000), "weighted"
+    ),
+    Line(sm.PearsonCorrelation(spread=True), pairs, (200, 1000), "normal"),
+    Line(sm.PearsonCorrelation(spread=True), targets(0.3), (200, 1000), "skewed"),
+    Line(sm.ConcordanceCorrelation(spread=True), targets(0.3), (200, 1000, 10_000)),
+    Line(sm.Variance(spread=True), values, (200, 1000, 10_000), "exponential"),
     Line(sm.Accuracy(), users, (200, 1000), "10 rows a user, taken as rows"),
     Line(sm.Accuracy(), users, (200, 1000, 5000), "10 rows a user, by unit", unit="user"),
     Line(sm.R2(), targets(0.3), (1000, 5000), "each row a unit", unit="user"),

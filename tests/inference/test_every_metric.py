@@ -28,7 +28,7 @@ WITHOUT = {
     "D2Tweedie": "of the same rows",
     "RelativeAbsoluteError": "of the same rows",
     "NRMSE": "of the same rows",
-    "AdjustedR2": "fourth moments",
+    "AdjustedR2": r"R2\(spread=True\) has limits",
     "MinkowskiDistance": "grows with the rows",
     "D2LogLoss": "of the same rows",
     "D2Brier": "of the same rows",

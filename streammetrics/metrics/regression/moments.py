@@ -13,6 +13,7 @@ from streammetrics.metrics.regression.base import (
 )
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
+from streammetrics.statistics.sums.rows import MomentSample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,18 @@ __all__ = [
 ]
 
 
-class VarianceRatio(RegressionMetric):
+class MomentMetric(RegressionMetric):
+    """A ratio of moments. With `spread` a sample of rows is kept, which `confidence` needs."""
+
+    spread: bool = False
+
+    _younger = (("spread", False),)
+
+    def _sampled(self) -> tuple[MomentSample, ...]:
+        return (MomentSample(nan_policy=self.nan_policy),) if self.spread else ()
+
+
+class VarianceRatio(MomentMetric):
     """A ratio to the variance of the target; undefined for an output where that is 0."""
 
     multioutput: Literal["uniform_average", "raw_values", "variance_weighted"] = "uniform_average"  # type: ignore[assignment]  # one more than elsewhere
@@ -65,6 +77,7 @@ class R2(VarianceRatio):
     Args:
         force_finite: An output with a constant target gives 1 for perfect predictions and else 0,
             which is scikit-learn's default.
+        spread: Keep a sample of 4,096 rows too, some 200 KB, which `confidence` needs.
         multioutput, nan_policy: See `RegressionMetric`; ``"variance_weighted"`` leaves constant
             targets out.
 
@@ -85,9 +98,9 @@ class R2(VarianceRatio):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squared errors and the target's moments."""
         squares = LossSum(loss="squared", nan_policy=self.nan_policy)
-        return squares, Moments(of="target", nan_policy=self.nan_policy)
+        return squares, Moments(of="target", nan_policy=self.nan_policy), *self._sampled()
 
-    def readout(self, squares: LossSum, moments: Moments) -> Value:
+    def readout(self, squares: LossSum, moments: Moments, *_: MomentSample) -> Value:
         """Return the share."""
         spread = moments.centred("y", "y")
         if not any(spread) and squares.total <= 1:
@@ -102,6 +115,7 @@ class ExplainedVariance(VarianceRatio):
     Args:
         force_finite: An output with a constant target gives 1 where the error is constant and
             else 0, which is scikit-learn's default.
+        spread: As of `R2`.
         multioutput, nan_policy: See `RegressionMetric`; ``"variance_weighted"`` leaves constant
             targets out.
 
@@ -121,9 +135,9 @@ class ExplainedVariance(VarianceRatio):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the moments of target and prediction."""
-        return (Moments(of="pair", nan_policy=self.nan_policy),)
+        return Moments(of="pair", nan_policy=self.nan_policy), *self._sampled()
 
-    def readout(self, moments: Moments) -> Value:
+    def readout(self, moments: Moments, *_: MomentSample) -> Value:
         """Return the share."""
         yy, pp, yp = _centred(moments)
         left = [y + p - 2 * both for y, p, both in zip(yy, pp, yp, strict=True)]
@@ -135,7 +149,10 @@ class RelativeSquaredError(VarianceRatio):
 
     Undefined where the target is constant.
 
-    Parameters are those of `RegressionMetric`; ``"variance_weighted"`` leaves constant targets out.
+    Args:
+        spread: As of `R2`.
+        multioutput, nan_policy: See `RegressionMetric`; ``"variance_weighted"`` leaves constant
+            targets out.
 
     Memory and cost: as `R2`, with which it shares its state in a set.
 
@@ -152,21 +169,23 @@ class RelativeSquaredError(VarianceRatio):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squared errors and the target's moments."""
         squares = LossSum(loss="squared", nan_policy=self.nan_policy)
-        return squares, Moments(of="target", nan_policy=self.nan_policy)
+        return squares, Moments(of="target", nan_policy=self.nan_policy), *self._sampled()
 
-    def readout(self, squares: LossSum, moments: Moments) -> Value:
+    def readout(self, squares: LossSum, moments: Moments, *_: MomentSample) -> Value:
         """Return the ratio."""
         spread = moments.centred("y", "y")
         sums = zip(squares.exact("loss"), spread, strict=True)
         return self._averaged([ratio(error, variance) for error, variance in sums], spread)
 
 
-class PearsonCorrelation(RegressionMetric):
+class PearsonCorrelation(MomentMetric):
     """Pearson's correlation, Cov(y, p) / √(Var(y) Var(p)), correctly rounded.
 
     Undefined where either is constant.
 
-    Parameters are those of `RegressionMetric`.
+    Args:
+        spread: As of `R2`.
+        multioutput, nan_policy: See `RegressionMetric`.
 
     Memory and cost: five exact sums for each output; about 12 ns a row.
 
@@ -182,9 +201,9 @@ class PearsonCorrelation(RegressionMetric):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the moments of target and prediction."""
-        return (Moments(of="pair", nan_policy=self.nan_policy),)
+        return Moments(of="pair", nan_policy=self.nan_policy), *self._sampled()
 
-    def readout(self, moments: Moments) -> Value:
+    def readout(self, moments: Moments, *_: MomentSample) -> Value:
         """Return the correlation."""
         values: list[float | None] = []
         for y, p, both in zip(*_centred(moments), strict=True):
@@ -195,12 +214,14 @@ class PearsonCorrelation(RegressionMetric):
         return averaged(values, self.multioutput)
 
 
-class ConcordanceCorrelation(RegressionMetric):
+class ConcordanceCorrelation(MomentMetric):
     """Lin's concordance correlation, 2 Cov(y, p) / (Var(y) + Var(p) + (ȳ - p̄)²).
 
     Variances are those of the rows themselves (divided by n). Undefined where both are constant.
 
-    Parameters are those of `RegressionMetric`.
+    Args:
+        spread: As of `R2`.
+        multioutput, nan_policy: See `RegressionMetric`.
 
     Memory and cost: five exact sums for each output; about 12 ns a row.
 
@@ -217,9 +238,9 @@ class ConcordanceCorrelation(RegressionMetric):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the moments of target and prediction."""
-        return (Moments(of="pair", nan_policy=self.nan_policy),)
+        return Moments(of="pair", nan_policy=self.nan_policy), *self._sampled()
 
-    def readout(self, moments: Moments) -> Value:
+    def readout(self, moments: Moments, *_: MomentSample) -> Value:
         """Return the correlation."""
         total = moments.total
         means = zip(moments.means("y"), moments.means("p"), strict=True)

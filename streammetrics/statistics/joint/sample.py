@@ -136,7 +136,7 @@ class RowSample(JointStatistic):
     def _restored(
         self, stratum: int, points: Floats, copies: NDArray[np.int64], count: int, seeds: Any
     ) -> PointRows:
-        if len(points) != len(copies) or len(points) > self.max_rows or points.shape[1] < 3:
+        if len(points) != len(copies) or len(points) > self.max_rows or points.shape[1] < 2:
             raise StateFormatError("the columns of a sample of rows do not fit together")
         if np.isnan(points).any() or bool(np.signbit(points[points == 0.0]).any()):
             raise StateFormatError("a number of a sample of rows is not one that we write")

@@ -1,0 +1,100 @@
+"""Confidence of ratios of moments: from what rows of a sample add, against moving each weight."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from streammetrics.inference.distributions import t_quantile
+
+REGRESSION = [
+    sm.R2(spread=True), sm.ExplainedVariance(spread=True), sm.RelativeSquaredError(spread=True),
+    sm.PearsonCorrelation(spread=True), sm.ConcordanceCorrelation(spread=True),
+    sm.R2(spread=True, multioutput="variance_weighted"),
+    sm.ExplainedVariance(spread=True, multioutput="variance_weighted"),
+]  # fmt: skip
+
+
+def rows(rng, n, wide):
+    y = rng.gamma(2.0, size=(n, wide))
+    return {"y_true": y, "y_pred": 0.3 + 0.8 * y * np.exp(0.4 * rng.normal(size=(n, wide)))}
+
+
+def derived_error(metric, data, weight):
+    total, step = 0.0, 2.0**-12
+    for row in range(len(weight)):
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = weight.copy()
+            moved[row] *= 1 + sign * step
+            ends.append(metric.copy().update(**data, sample_weight=moved).compute())
+        total += ((ends[0] - ends[1]) / (2 * step)) ** 2
+    n = len(weight)
+    return np.sqrt(total * n / (n - 1))
+
+
+@pytest.mark.parametrize("wide", [1, 2])
+@pytest.mark.parametrize("metric", REGRESSION)
+def test_the_error_is_that_of_what_each_weight_does(metric, wide):
+    rng = np.random.default_rng(1)
+    data, weight = rows(rng, 40, wide), rng.integers(1, 9, 40) / 4
+    full = metric.copy().update(**data, sample_weight=weight)
+    low, high = full.confidence()
+    value, error = full.compute(), derived_error(metric, data, weight)
+    reach = t_quantile(0.975, 39) * error
+    if isinstance(metric, sm.PearsonCorrelation | sm.ConcordanceCorrelation):
+        ends = np.tanh(np.arctanh(value) + np.array([-1, 1]) * reach / (1 - value**2))
+    elif isinstance(metric, sm.RelativeSquaredError):
+        ends = value * np.exp(np.array([-1, 1]) * reach / value)
+    else:
+        ends = 1 - (1 - value) * np.exp(np.array([1, -1]) * reach / (1 - value))
+    np.testing.assert_allclose([low, high], ends, rtol=1e-4)
+
+
+def test_a_variance_has_limits_on_the_logarithm():
+    rng = np.random.default_rng(2)
+    x = rng.exponential(size=500)
+    low, high = sm.Variance(spread=True).update(x).confidence()
+    around = (x - x.mean()) ** 2
+    error = np.sqrt(((around - around.mean()) ** 2).sum() / 500 / 499)
+    reach = t_quantile(0.975, 499) * error / around.mean()
+    middle = np.log(around.mean())
+    np.testing.assert_allclose(np.log([low, high]), [middle - reach, middle + reach], rtol=1e-9)
+
+
+def test_outputs_have_limits_of_their_own():
+    data = rows(np.random.default_rng(3), 300, 2)
+    each = sm.R2(spread=True, multioutput="raw_values").update(**data).confidence()
+    for place in (0, 1):
+        own = {name: column[:, place] for name, column in data.items()}
+        alone = sm.R2(spread=True).update(**own).confidence()
+        np.testing.assert_allclose([each.low[place], each.high[place]], alone, rtol=1e-9)
+
+
+def test_of_many_rows_a_sample_tells_the_variance_and_all_rows_the_value():
+    data = rows(np.random.default_rng(4), 30_000, 1)
+    data = {name: column[:, 0] for name, column in data.items()}
+    large = sm.R2(spread=True).update(**data)
+    assert large.compute() == sm.R2().update(**data).compute()
+    low, high = interval = large.confidence()
+    assert "4,096 rows" in interval.method
+    y, p = data["y_true"], data["y_pred"]
+    e2, t2 = (y - p) ** 2, (y - y.mean()) ** 2
+    error = np.sqrt(((e2 - e2.sum() / t2.sum() * t2) ** 2).sum()) / t2.sum()
+    assert (high - low) / (2 * 1.96 * error) == pytest.approx(1, abs=0.2)
+    shards = [sm.R2(spread=True).update(y[k::7], p[k::7]) for k in range(7)]
+    assert sm.merge(shards).to_bytes() == large.to_bytes()
+    assert sm.from_bytes(large.to_bytes()).confidence() == interval
+    assert large.nbytes < 210_000
+
+
+def test_without_a_sample_it_says_what_keeps_one():
+    y = np.arange(5.0)
+    for metric in (sm.R2(), sm.PearsonCorrelation()):
+        with pytest.raises(sm.NoConfidenceError, match=r"\(spread=True\) keeps a sample of rows"):
+            metric.update(y, y + 1).confidence()
+    assert b"spread" not in sm.R2().to_bytes()
+    assert b"spread" in sm.R2(spread=True).to_bytes()
+    with pytest.warns(sm.UndefinedMetricWarning, match="limits that are nan"):
+        assert np.isnan(sm.R2(spread=True).update([1.0], [1.0]).confidence().low)
