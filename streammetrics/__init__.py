@@ -90,10 +90,14 @@ from streammetrics.metrics.ranking import base as ranking_base
 from streammetrics.metrics.ranking import binary as ranking_binary
 from streammetrics.metrics.ranking import cutoff as ranking_cutoff
 from streammetrics.metrics.ranking import graded as ranking_graded
+from streammetrics.metrics.ranking import sets as ranking_sets
 from streammetrics.metrics.ranking.base import *  # noqa: F403
 from streammetrics.metrics.ranking.binary import *  # noqa: F403
 from streammetrics.metrics.ranking.cutoff import *  # noqa: F403
 from streammetrics.metrics.ranking.graded import *  # noqa: F403
+from streammetrics.metrics.ranking.sets import *  # noqa: F403
+from streammetrics.metrics.recommendation import lists as recommendation_lists
+from streammetrics.metrics.recommendation.lists import *  # noqa: F403
 from streammetrics.metrics.regression import deviances as regression_deviances
 from streammetrics.metrics.regression import losses as regression_losses
 from streammetrics.metrics.regression import moments as regression_moments
@@ -169,6 +173,8 @@ __all__ = [
     "score",
 ]
 _MODULES = (
+    recommendation_lists,
+    ranking_sets,
     agreement_raters,
     agreement_association,
     scores_distributions,

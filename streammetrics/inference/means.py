@@ -216,6 +216,8 @@ def of_rows(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
     error, value = error_of(sums, mean, total, asked.n_rows), metric.readout(held)
     if isinstance(metric, scaled.RMSSE):
         error = error / 2 / value if value else 0.0
+    elif mean:  # what is read of the mean is a multiple of it
+        error *= value / float(mean)
     return _answer(metric, asked, [value], [error], low)
 
 

@@ -10,6 +10,7 @@ from streammetrics.metrics.agreement import raters
 from streammetrics.metrics.clustering import dispersion, distances, pairs
 from streammetrics.metrics.drift import bins
 from streammetrics.metrics.drift import distances as of_samples
+from streammetrics.metrics.recommendation import lists
 from streammetrics.metrics.regression import norms, quantiles
 from streammetrics.metrics.regression import shares as targets
 from streammetrics.metrics.scores import calibration, decisions, gains, reliability, shares
@@ -26,6 +27,11 @@ _POINTS = (
 _APART = (
     "two samples of one population are apart by chance alone, so that it is too large by what is "
     "not known"
+)
+
+_LISTS = (
+    "items were chosen with those of the same list, so rows are no sample; slices over a hash of "
+    "the lists tell how much it differs among them"
 )
 
 _ITEMS = (
@@ -53,6 +59,9 @@ REFUSALS: dict[type[Metric], str] = {
         "chance alone moves every bin off its score and off the mean, so that two of its parts are "
         "too large by what is not known; BrierScore has limits"
     ),
+    lists.CatalogueCoverage: _GROWS.format("a mean over lists, such as IntraListDiversity,"),
+    lists.ExposureGini: _LISTS,
+    lists.IntraListDiversity: _LISTS,
     raters.FleissKappa: _ITEMS,
     raters.GwetAC1: _ITEMS,
     raters.KrippendorffAlpha: _ITEMS,

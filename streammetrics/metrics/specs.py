@@ -12,6 +12,7 @@ from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric import Metric
 from streammetrics.core.stateful import REGISTRY
+from streammetrics.metrics.spellings import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -41,6 +42,8 @@ class Spec:
 def parse(text: str) -> list[Spec]:
     """Read ``F1,FBeta(beta=2)``: names in any case, and keyword parameters.
 
+    Rankings are also called what ir_measures, trec_eval and ranx call them: ``nDCG@10,P_5,AP``.
+
     Values are spelt as in Python or JSON, and words that are neither are text:
     ``F1(average=none)``, ``F1(average=macro)``.
 
@@ -58,11 +61,22 @@ def parse(text: str) -> list[Spec]:
             f"{text!r}: expected names and parameters such as F1,FBeta(beta=2),ROCAUC; "
             "streammetrics metrics lists what there is"
         )
-    return [Spec(known_as(name, catalogue()), parameters) for name, parameters in calls]
+    return [_meant(name, parameters) for name, parameters in calls]
+
+
+def _meant(name: str, parameters: Mapping[str, Any]) -> Spec:
+    """Return what a name means, also as tools of rankings spell it: ``nDCG@10``, ``P_5``."""
+    stem, _, depth = name.partition("@")
+    found = spelled(stem, ast.literal_eval(depth) if depth else None)
+    if found is None or (not depth and _letters(name) in map(_letters, catalogue())):
+        return Spec(known_as(name, catalogue()), parameters)
+    return Spec(found[0], {**found[1], **parameters})
 
 
 def called(item: ast.expr) -> tuple[str, dict[str, Any]]:
     """Return the name, and the keyword parameters, of a call that is never made.
+
+    A name may have a depth behind it, ``nDCG@10``.
 
     Raises:
         ValueError: It is something else.
@@ -71,6 +85,9 @@ def called(item: ast.expr) -> tuple[str, dict[str, Any]]:
         return item.id, {}
     if isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and not item.args:
         return item.func.id, {str(k.arg): _value(k.value) for k in item.keywords}
+    match item:
+        case ast.BinOp(ast.Name(id=name), ast.MatMult(), ast.Constant(value=int() | float() as at)):
+            return f"{name}@{at!r}", {}
     raise ValueError("neither a name nor a call with keywords")
 
 

@@ -249,7 +249,72 @@ SKIP = {"no_relevant": "skip", "unretrieved": "skip"}
 TREC = sm.ranking_preset("trec_eval")
 SKLEARN = sm.ranking_preset("sklearn")
 
+
+def set_ratio(beta):
+    """Return the F score of all results; of beta 0 their precision, of None their recall."""
+
+    def value(ranking, judgments):
+        hits, n, m = sum(flags(ranking)), sum(flags(judgments)), len(ranking)
+        if beta is None:
+            return hits / n if n else 0.0
+        whole = beta**2 * n + m
+        return (1 + beta**2) * hits / whole if whole else 0.0
+
+    return value
+
+
+def judged(k):
+    return lambda ranking, _: (
+        float(np.mean([r is not None for r in ranking[:k]])) if ranking else 0.0
+    )
+
+
+def fall_out(k):
+    def value(ranking, judgments):
+        others = sum(not flag for flag in flags(judgments))
+        wrong = sum(r is not None and r < 1 for r in ranking[:k])
+        return wrong / others if others else 0.0
+
+    return value
+
+
+def interpolated(level):
+    def value(ranking, judgments):
+        wanted = int(level * sum(flags(judgments)) + 0.9)
+        found = np.cumsum(flags(ranking))
+        return max([f / (i + 1) for i, f in enumerate(found) if f >= wanted], default=0.0)
+
+    return value
+
+
+def eleven_points(ranking, judgments):
+    return np.mean([interpolated(place / 10)(ranking, judgments) for place in range(11)])
+
+
+def grouped_auc(**rows):
+    values = []
+    for results, _ in queries(**rows):
+        known = [(r >= 1, s) for s, r, _ in results if r is not None]
+        if len({label for label, _ in known}) == 2:
+            values.append(sk.roc_auc_score(*zip(*known, strict=True)))
+    return np.mean(values)
+
+
 ORACLES = [
+    Oracle(sm.SetPrecision(), in_parts, mean_of(set_ratio(0))),
+    Oracle(sm.SetRecall(), in_parts, mean_of(set_ratio(None))),
+    Oracle(sm.SetF(), in_parts, mean_of(set_ratio(1))),
+    Oracle(sm.SetF(beta=2.0), graded, mean_of(set_ratio(2))),
+    Oracle(sm.HitsAtK(k=3), in_parts, mean_of(lambda ranking, _: sum(flags(ranking)[:3]))),
+    Oracle(sm.JudgedAtK(k=3), in_parts, mean_of(judged(3))),
+    Oracle(sm.FallOutAtK(k=2), in_parts, mean_of(fall_out(2))),
+    *(
+        Oracle(sm.InterpolatedPrecision(recall=r, **DOC), words, mean_of(interpolated(r), **DOC))
+        for r in (0.0, 0.3, 1.0)
+    ),
+    Oracle(sm.ElevenPointAP(**DOC), named, mean_of(eleven_points, **DOC)),
+    Oracle(sm.GroupedROCAUC(), in_parts, grouped_auc),
+    Oracle(sm.GroupedROCAUC(), graded, grouped_auc),
     Oracle(sm.PrecisionAtK(k=3), graded, mean_of(precision(3))),
     Oracle(sm.PrecisionAtK(k=2, relevant_at=2), in_parts, mean_of(precision(2, 2))),
     Oracle(sm.PrecisionAtK(k=2, **SKIP), in_parts, mean_of(precision(2), **SKIP)),

@@ -1,0 +1,294 @@
+"""Rankings as sets of results, and by all the places at which precision can be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from streammetrics.core.constraints import Positive, Share
+from streammetrics.metrics.ranking.base import AtK, RankingMetric
+from streammetrics.metrics.ranking.view import added, ratio, running_sum
+from streammetrics.statistics.rankings.combine import nonrelevant_alone
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.metrics.ranking.view import Floats, Ranking
+    from streammetrics.statistics.rankings.buffer import RankingBuffer
+
+__all__ = [
+    "ElevenPointAP",
+    "FallOutAtK",
+    "GroupedROCAUC",
+    "HitsAtK",
+    "InterpolatedPrecision",
+    "JudgedAtK",
+    "SetF",
+    "SetPrecision",
+    "SetRecall",
+]
+
+_ELEVEN = tuple(place / 10 for place in range(11))
+
+
+class SetPrecision(RankingMetric):
+    """Share of all results of a query that are relevant, whatever their order.
+
+    The parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``set_P``; ir_measures ``SetP``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.SetPrecision().update([1] * 4, [0, 1, 1, 1], [0.9, 0.8, 0.1, None]).compute()
+        0.6666666666666666
+    """
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return relevant results over results."""
+        return ratio(ranking.hits(), ranking.retrieved)
+
+
+class SetRecall(RankingMetric):
+    """Share of the relevant documents of a query that are among its results, whatever their order.
+
+    The parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``set_recall``; ir_measures ``SetR``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.SetRecall().update([1] * 4, [0, 1, 1, 1], [0.9, 0.8, 0.1, None]).compute()
+        0.6666666666666666
+    """
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return relevant results over relevant documents."""
+        return ratio(ranking.hits(), ranking.n_relevant)
+
+
+class SetF(RankingMetric):
+    """Weighted harmonic mean of `SetPrecision` and `SetRecall` of a query.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Args:
+        beta: How many times as much recall counts as precision.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``set_F``; ir_measures ``SetF``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.SetF().update([1] * 3, [0, 1, 1], [0.9, 0.8, None]).compute()
+        0.5
+    """
+
+    beta: Annotated[float, Positive] = 1.0
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the mean of both."""
+        square = self.beta * self.beta
+        whole = square * ranking.n_relevant + ranking.retrieved
+        return ratio((1 + square) * ranking.hits(), whole)
+
+
+class HitsAtK(AtK):
+    """Number of relevant documents among the first k results, in the mean over queries.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Args:
+        k: How many results count.
+
+    Memory and cost: as `PrecisionAtK`, and the same statistic.
+
+    Reference: ranx ``hits``; trec_eval ``num_rel_ret`` of the first k.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.HitsAtK(k=2).update([1] * 3, [1, 1, 1], [0.9, 0.8, 0.1]).compute()
+        2.0
+    """
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the hits."""
+        return ranking.hits()
+
+
+class JudgedAtK(AtK):
+    """Share of the first k results that have a judgment, of as many as were retrieved.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Args:
+        k: How many results count.
+
+    Memory and cost: as `PrecisionAtK`, and the same statistic.
+
+    Reference: ir_measures ``Judged``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.JudgedAtK(k=2).update([1] * 3, [0, None, 1], [0.9, 0.8, 0.1]).compute()
+        0.5
+    """
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return judged results over results."""
+        judged = _expected(ranking, ranking.table.results.grade >= 0)
+        return ratio(judged, np.minimum(ranking.retrieved, self.k))
+
+
+class FallOutAtK(AtK):
+    """Share of the documents judged not relevant that are among the first k results.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Args:
+        k: How many results count.
+
+    Memory and cost: all rows are kept.
+
+    Reference: ``torchmetrics.retrieval.RetrievalFallOut``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.FallOutAtK(k=2).update([1] * 4, [1, 0, 0, 1], [0.9, 0.8, 0.1, 0.2]).compute()
+        0.5
+    """
+
+    higher_is_better = False
+
+    def statistics(self) -> tuple[RankingBuffer]:
+        """Return a buffer of all rows, as documents that are not relevant are counted."""
+        return (self._buffer(),)
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return results that are not relevant over all documents that are not."""
+        marked = _not_relevant(ranking)
+        others = ranking.by_query(ranking.table.results.query, marked)
+        others += ranking.by_query(nonrelevant_alone(ranking.table), None)
+        return ratio(_expected(ranking, marked), others)
+
+
+class InterpolatedPrecision(RankingMetric):
+    """The best precision of a query at any place from which on so much recall is reached.
+
+    That is where a share `recall` of its R relevant documents has been found, at least
+    ⌊recall R + 0.9⌋ of them. Results that tie are taken together, with ``ties="doc"`` in order.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Args:
+        recall: The share of relevant documents, from 0 to 1.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``iprec_at_recall``; ir_measures ``IPrec``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.InterpolatedPrecision(recall=0.5)
+        >>> metric.update([1] * 4, [0, 1, 1, 0], [0.9, 0.8, 0.7, 0.1]).compute()
+        0.6666666666666666
+    """
+
+    recall: Share
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the precision."""
+        return _interpolated(ranking, self.recall)
+
+
+class ElevenPointAP(RankingMetric):
+    """Mean of `InterpolatedPrecision` at recall 0, 0.1, ..., 1.
+
+    The parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``11pt_avg``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.ElevenPointAP()
+        >>> round(metric.update([1] * 4, [0, 1, 1, 0], [0.9, 0.8, 0.7, 0.1]).compute(), 6)
+        0.666667
+    """
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the mean of eleven."""
+        found: Floats = np.mean([_interpolated(ranking, recall) for recall in _ELEVEN], axis=0)
+        return found
+
+
+class GroupedROCAUC(RankingMetric):
+    """ROC AUC of the judged results of each query, in the mean over queries (grouped AUC).
+
+    The share of pairs of a relevant and another judged result that are in the right order; ties
+    count half. Queries without both are left out. Results without a judgment do not count.
+
+    The parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: all rows are kept.
+
+    Reference: Zhu et al., "Optimized Cost per Click in Taobao Display Advertising", KDD 2017;
+    ``torchmetrics.retrieval.RetrievalAUROC``; ``sklearn.metrics.roc_auc_score`` of each query.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = {"query": [1, 1, 1, 2, 2], "relevance": [1, 0, 0, 0, 1]}
+        >>> sm.GroupedROCAUC().update(**rows, score=[0.5, 0.7, 0.1, 0.2, 0.3]).compute()
+        0.75
+    """
+
+    def _counted(self, buffer: RankingBuffer) -> tuple[NDArray[np.bool_], Floats]:
+        """Return which queries have results of both kinds, and the values of those."""
+        counts, values = super()._counted(buffer)
+        both = ~np.isnan(values)
+        counts[np.flatnonzero(counts)[~both]] = False
+        return counts, values[both]
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the share of pairs, ``nan`` where there are none."""
+        groups = ranking.groups
+        others = added(_not_relevant(ranking).astype(np.int64), groups.first)
+        all_others = ranking.by_query(groups.query, others)
+        above = running_sum(others, groups.query)
+        right = groups.relevant * (all_others[groups.query] - above - others / 2)
+        pairs = all_others * ranking.by_query(groups.query, groups.relevant)
+        with np.errstate(invalid="ignore"):
+            share: Floats = ranking.by_query(groups.query, right) / pairs
+        return share
+
+
+def _not_relevant(ranking: Ranking) -> NDArray[np.bool_]:
+    """Return which results are judged not to be relevant."""
+    grade = ranking.table.results.grade
+    others: NDArray[np.bool_] = (grade >= 0) & ~ranking.is_relevant[grade]
+    return others
+
+
+def _expected(ranking: Ranking, marked: NDArray[np.bool_]) -> Floats:
+    """Return the expected number of marked results within the depth."""
+    groups = ranking.groups
+    within = groups.within / groups.size
+    return ranking.by_query(groups.query, added(marked.astype(np.int64), groups.first) * within)
+
+
+def _interpolated(ranking: Ranking, recall: float) -> Floats:
+    groups = ranking.groups
+    found = groups.found + groups.relevant
+    precision = found / (groups.before + groups.size)
+    wanted = (recall * ranking.n_relevant + 0.9).astype(np.int64)
+    best = np.zeros(ranking.n_queries)
+    enough = found >= wanted[groups.query]
+    np.maximum.at(best, groups.query[enough], precision[enough])
+    return best

@@ -1,0 +1,223 @@
+"""Lists of recommended items: a row is an item that was shown in a list."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import numpy as np
+
+from streammetrics.core.configured import require
+from streammetrics.core.constraints import AtLeast, NanPolicy
+from streammetrics.core.exact.integers import exact_dot
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.metric import Metric
+from streammetrics.metrics.clustering.view import Overlap
+from streammetrics.metrics.rowwise import RowMean
+from streammetrics.statistics.sums.recommended import Popularity
+from streammetrics.statistics.tables.contingency import LabelPairs
+
+if TYPE_CHECKING:
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.statistics.sums.rowwise import RowSum
+
+__all__ = [
+    "CatalogueCoverage",
+    "ExposureGini",
+    "IntraListDiversity",
+    "Novelty",
+    "PopularityBias",
+]
+
+
+class CatalogueCoverage(Metric[float]):
+    """Share of the items of a catalogue that were recommended to anyone.
+
+    Args:
+        n_items: How many items there are to recommend.
+        nan_policy: ``"omit"`` leaves rows with a missing id out.
+
+    Memory and cost: 16 bytes for each pair of a list and an item, as `ExposureGini`, with which it
+    shares its state.
+
+    Reference: Ge, Delgado-Battenfeld and Jannach, "Beyond accuracy", RecSys 2010.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.CatalogueCoverage(n_items=4).update(["u", "u", "v"], ["a", "b", "a"]).compute()
+        0.5
+    """
+
+    higher_is_better = True
+
+    n_items: Annotated[int, AtLeast(1)]
+    nan_policy: NanPolicy = "raise"
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the counts of lists and items."""
+        return (LabelPairs(row="query", column="item", nan_policy=self.nan_policy),)
+
+    def update(self, query: Any, item: Any) -> Self:
+        """Take rows: the list that an item was shown in, and the item, each (n,) ids."""
+        return self.feed({"query": query, "item": item})
+
+    def readout(self, table: LabelPairs) -> float:
+        """Return the share."""
+        if not len(table.counts):
+            return math.nan
+        return min(1.0, Overlap.of(table).pred_sizes.size / self.n_items)
+
+
+class ExposureGini(Metric[float]):
+    """Gini coefficient of how often items were recommended: 0 all alike, towards 1 only one.
+
+    Σ (2 i - N - 1) c_i / (N Σ c) of the N counts in ascending order.
+
+    Args:
+        n_items: How many items there are to recommend, those that never were included; ``None``:
+            those that were.
+        nan_policy: ``"omit"`` leaves rows with a missing id out.
+
+    Memory and cost: 16 bytes for each pair of a list and an item.
+
+    Reference: Fleder and Hosanagar, "Blockbuster culture's next rise or fall", Manag. Sci. 55
+    (2009).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.ExposureGini().update(["u", "u", "v", "w"], ["a", "b", "a", "a"]).compute()
+        0.25
+    """
+
+    higher_is_better = False
+
+    n_items: Annotated[int, AtLeast(1)] | None = None
+    nan_policy: NanPolicy = "raise"
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the counts of lists and items."""
+        return (LabelPairs(row="query", column="item", nan_policy=self.nan_policy),)
+
+    def update(self, query: Any, item: Any) -> Self:
+        """Take rows: the list that an item was shown in, and the item, each (n,) ids."""
+        return self.feed({"query": query, "item": item})
+
+    def readout(self, table: LabelPairs) -> float:
+        """Return the coefficient."""
+        if not len(table.counts):
+            return math.nan
+        counts = np.sort(Overlap.of(table).pred_sizes)
+        n = max(counts.size, self.n_items or 0)
+        places = 2 * np.arange(n - counts.size + 1, n + 1) - n - 1
+        return exact_dot(places, counts) / (n * int(counts.sum()))
+
+
+class IntraListDiversity(Metric[float]):
+    """Share of the pairs of items of a list that are of different categories, in the mean of lists.
+
+    Lists of a single item are left out.
+
+    Args:
+        nan_policy: ``"omit"`` leaves rows with a missing id out.
+
+    Memory and cost: 16 bytes for each pair of a list and a category in it.
+
+    Reference: Ziegler et al., "Improving recommendation lists through topic diversification",
+    WWW 2005, with the distance 1 of different categories.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> lists, categories = ["u", "u", "u", "v", "v"], ["pop", "pop", "folk", "pop", "rap"]
+        >>> round(sm.IntraListDiversity().update(lists, categories).compute(), 6)
+        0.833333
+    """
+
+    higher_is_better = True
+
+    nan_policy: NanPolicy = "raise"
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the counts of lists and categories."""
+        return (LabelPairs(row="query", column="category", nan_policy=self.nan_policy),)
+
+    def update(self, query: Any, category: Any) -> Self:
+        """Take rows: the list that an item was shown in, and its category, each (n,) ids."""
+        return self.feed({"query": query, "category": category})
+
+    def readout(self, table: LabelPairs) -> float:
+        """Return the mean over lists."""
+        if not len(table.counts):
+            return math.nan
+        overlap = Overlap.of(table)
+        sizes = overlap.true_sizes.astype(np.float64)
+        counts = overlap.counts.astype(np.float64)
+        alike = np.bincount(overlap.rows, counts * (counts - 1), sizes.size)
+        some = sizes > 1
+        if not some.any():
+            return math.nan
+        values = 1 - alike[some] / (sizes[some] * (sizes[some] - 1))
+        return float(ExactSum.of(values).fraction() / values.size)
+
+
+class ListMean(RowMean):
+    """A mean over shown items of something of their popularity."""
+
+    def update(self, popularity: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows: the popularity of each shown item (n,), the share of users who know it.
+
+        Raises:
+            InvalidBatchError: A popularity is not above 0 and at most 1.
+        """
+        return self.feed({"popularity": popularity, "sample_weight": sample_weight})
+
+
+class Novelty(ListMean):
+    """Mean self-information of the shown items, -log2 of the share of users who know them.
+
+    Parameters are those of `RowMean`.
+
+    Reference: Zhou et al., "Solving the apparent diversity-accuracy dilemma of recommender
+    systems", PNAS 107 (2010).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Novelty().update([0.5, 0.25]).compute()
+        1.5
+    """
+
+    higher_is_better = True
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of informations."""
+        return (Popularity(surprise=True, nan_policy=self.nan_policy),)
+
+
+class PopularityBias(ListMean):
+    """Mean popularity of the shown items over that of the catalogue; above 1 favours the popular.
+
+    Args:
+        of_catalogue: The mean popularity of all items, 1 for the mean popularity as it is.
+        nan_policy: See `RowMean`.
+
+    Reference: Yin et al., "Challenging the long tail recommendation", VLDB 2012 (average
+    recommendation popularity); Abdollahpouri et al. (2019).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.PopularityBias(of_catalogue=0.25).update([0.5, 0.25]).compute()
+        1.5
+    """
+
+    of_catalogue: Annotated[float, AtLeast(0)] = 1.0
+
+    def check_parameters(self) -> None:
+        """Check that items are known to somebody."""
+        require(self, "of_catalogue", 0 < self.of_catalogue <= 1, "a share above 0")
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of popularities."""
+        return (Popularity(nan_policy=self.nan_policy),)
+
+    def readout(self, held: RowSum) -> float:
+        """Return the ratio."""
+        return super().readout(held) / self.of_catalogue
