@@ -172,8 +172,8 @@ class FallOutAtK(AtK):
 
     def read(self, ranking: Ranking) -> Floats:
         """Return results that are not relevant over all documents that are not."""
-        marked = _not_relevant(ranking)
-        others = ranking.by_query(ranking.table.results.query, marked)
+        marked, (query, grade, times) = _not_relevant(ranking), ranking.given
+        others = ranking.by_query(query, times * ~ranking.is_relevant[grade])
         others += ranking.by_query(nonrelevant_alone(ranking.table), None)
         return ratio(_expected(ranking, marked), others)
 
