@@ -119,6 +119,7 @@ from streammetrics.metrics.scores import decisions as scores_decisions
 from streammetrics.metrics.scores import distributions as scores_distributions
 from streammetrics.metrics.scores import errors as scores_errors
 from streammetrics.metrics.scores import gains as scores_gains
+from streammetrics.metrics.scores import labels as scores_labels
 from streammetrics.metrics.scores import losses as scores_losses
 from streammetrics.metrics.scores import reliability as scores_reliability
 from streammetrics.metrics.scores import shares as scores_shares
@@ -130,6 +131,7 @@ from streammetrics.metrics.scores.decisions import *  # noqa: F403
 from streammetrics.metrics.scores.distributions import *  # noqa: F403
 from streammetrics.metrics.scores.errors import *  # noqa: F403
 from streammetrics.metrics.scores.gains import *  # noqa: F403
+from streammetrics.metrics.scores.labels import *  # noqa: F403
 from streammetrics.metrics.scores.losses import *  # noqa: F403
 from streammetrics.metrics.scores.reliability import *  # noqa: F403
 from streammetrics.metrics.scores.shares import *  # noqa: F403
@@ -211,6 +213,7 @@ _MODULES = (
     scores_decisions,
     scores_errors,
     scores_gains,
+    scores_labels,
     scores_losses,
     scores_reliability,
     scores_shares,

@@ -25,6 +25,7 @@ from streammetrics.inference.limits import anytime_limits, limits, share_limits
 from streammetrics.metrics import aggregation, rowwise
 from streammetrics.metrics.forecasting import scaled
 from streammetrics.metrics.regression import losses, relative
+from streammetrics.metrics.scores import labels
 from streammetrics.metrics.scores import losses as scored
 from streammetrics.statistics.spreads import LARGEST
 
@@ -166,6 +167,7 @@ def of_ratio(metric: Any, asked: Asked, *held: Any) -> ConfidenceInterval:
 @confidence_of.register(scored.BrierScore)
 @confidence_of.register(scored.HingeLoss)
 @confidence_of.register(scored.ProbabilityLoss)
+@confidence_of.register(labels.LabelRankingMetric)
 def of_probabilities(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
     """The mean loss of probabilities; that of Brier is bounded, by 2 or halved by 1."""
     total = held.rows.fraction()

@@ -12,6 +12,7 @@ from streammetrics.core.confidence import (
     ConfidenceInterval,
     confidence_of,
     not_anytime,
+    without,
 )
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.areas import (
@@ -125,6 +126,10 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
     """A number for one class, or a mean of those of several."""
     if asked.anytime:
         raise not_anytime(metric)
+    if metric.average == "micro":
+        raise without(
+            metric, "the scores of a row hang together, and how is not kept; each class has limits"
+        )
     error_of = next(_ERRORS[cls] for cls in type(metric).__mro__ if cls in _ERRORS)
     values, spans, errors, methods, smallest = [], [], [], [], []
     found = ladders(metric, asked, scores)

@@ -158,6 +158,39 @@ def test_limits_hold_the_value(average):
     assert low < np.mean(truth != called) < high
 
 
+SCORES = np.array([[0.9, 0.2, 0.4], [0.3, 0.1, 0.2], [0.6, 0.7, 0.8], [0.2, 0.9, 0.5]])
+
+
+def test_scores_of_labels_may_stand_beside_sets_and_be_logits():
+    area = sm.ROCAUC(average=None, multilabel=True, labels=NAMES).update(sets(TRUTH), SCORES)
+    assert area.compute().to_dict().keys() == set(NAMES)
+    np.testing.assert_allclose(area.compute(), sk.roc_auc_score(TRUTH, SCORES, average=None))
+    shares = sm.CalibrationError(multilabel=True, n_bins=4).update(TRUTH, SCORES)
+    logits = sm.CalibrationError(multilabel=True, n_bins=4, from_logits=True)
+    logits.update(TRUTH, np.log(SCORES / (1 - SCORES)))
+    assert logits.compute() == pytest.approx(shares.compute(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("metric", "rows", "message"),
+    [
+        (sm.CalibrationError(multilabel=True), (TRUTH, SCORES + 1), r"is outside \[0, 1\]"),
+        (sm.ROCAUC(multilabel=True), (TRUTH[:, 0], SCORES), "y_true has one number a row"),
+        (sm.CoverageError(), (TRUTH, SCORES[:, :2]), r"shape \(4, 2\), and y_true has \(4, 3\)"),
+    ],
+)
+def test_scores_that_are_not_of_the_labels_are_named(metric, rows, message):
+    with pytest.raises(sm.InvalidBatchError, match=message):
+        metric.update(*rows)
+
+
+def test_pairs_of_classes_are_not_of_several_labels():
+    with pytest.raises(ValueError, match="False with 'ovo'"):
+        sm.ROCAUC(multi_class="ovo", multilabel=True)
+    with pytest.raises(ValueError, match="'macro' or 'weighted'"):
+        sm.ROCAUC(multi_class="ovo", average="micro")
+
+
 def test_a_mean_over_labels_says_why_it_has_no_limits():
     metric = sm.F1(average="macro", multilabel=True).update(TRUTH, CALLED)
     with pytest.raises(sm.NoConfidenceError, match="hang together"):

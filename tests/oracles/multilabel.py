@@ -9,6 +9,7 @@ import sklearn.metrics as sk
 
 import streammetrics as sm
 from oracles.base import Oracle
+from oracles.probability import calibration_error
 
 
 def indicators(rng, n):
@@ -55,6 +56,29 @@ def informedness(y_true, y_pred):
     return np.array([tp / (tp + fn) - fp / (fp + tn) for (tn, fp), (fn, tp) in tables])
 
 
+def indicator_scores_weighted(rng, n):
+    return {**indicator_scores(rng, n), "sample_weight": rng.exponential(size=n)}
+
+
+def classes(rng, n):
+    y_score = rng.dirichlet([1.0, 1.0, 2.0], n)
+    return {"y_true": (y_score.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), "y_score": y_score}
+
+
+def scored(function, **options):
+    """Return the reference of scores with options bound."""
+
+    def reference(y_true, y_score, sample_weight=None):
+        return function(y_true, y_score, sample_weight=sample_weight, **options)
+
+    return reference
+
+
+def calibration(y_true, y_score):
+    one = calibration_error(15, "l1")
+    return np.mean([one(y_true[:, k], y_score[:, k]) for k in range(y_true.shape[1])])
+
+
 FUNCTIONS = (
     (sm.Precision, sk.precision_score),
     (sm.Recall, sk.recall_score),
@@ -84,6 +108,30 @@ ORACLES = [
         sm.F1(average="samples", threshold=(0.3, 0.5, 0.7), labels=["a", "b", "c"]),
         indicator_scores,
         cut(sk.f1_score, (0.3, 0.5, 0.7), average="samples", zero_division=0.0),
+    ),
+    *(
+        Oracle(metric(average=average, multilabel=True), rows, scored(function, average=average))
+        for metric, function in (
+            (sm.ROCAUC, sk.roc_auc_score),
+            (sm.AveragePrecision, sk.average_precision_score),
+        )
+        for average in ("micro", "macro", "weighted", None)
+        for rows in (indicator_scores, indicator_scores_weighted)
+    ),
+    Oracle(
+        sm.ROCAUC(average="micro"),
+        classes,
+        scored(sk.roc_auc_score, multi_class="ovr", average="micro"),
+    ),
+    Oracle(sm.CalibrationError(multilabel=True), indicator_scores, calibration),
+    *(
+        Oracle(metric(), rows, scored(function))
+        for metric, function in (
+            (sm.CoverageError, sk.coverage_error),
+            (sm.LabelRankingAveragePrecision, sk.label_ranking_average_precision_score),
+            (sm.LabelRankingLoss, sk.label_ranking_loss),
+        )
+        for rows in (indicator_scores, indicator_scores_weighted)
     ),
     Oracle(sm.SubsetAccuracy(), indicators, of(sk.accuracy_score)),
     Oracle(sm.SubsetAccuracy(), indicators_weighted, of(sk.accuracy_score)),

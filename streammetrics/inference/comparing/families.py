@@ -26,6 +26,7 @@ from streammetrics.metrics.scores.curves import PrecisionRecallCurve, ROCCurve
 from streammetrics.metrics.scores.decisions import BestThreshold, ConfusionAtThresholds
 from streammetrics.metrics.scores.errors import DETCurve
 from streammetrics.metrics.scores.gains import CumulativeGains, LiftCurve
+from streammetrics.metrics.scores.labels import LabelRankingMetric
 from streammetrics.metrics.scores.losses import BrierScore, LogLoss
 from streammetrics.statistics.joint.schema import OF_MODELS
 
@@ -67,6 +68,7 @@ def _is_whole_area(metric: Metric) -> TypeGuard[ROCAUC]:
         and metric.max_fpr in {None, 1.0}
         and metric.min_tpr in {None, 0.0}
         and metric.multi_class == "ovr"
+        and metric.average != "micro"
     )
 
 
@@ -77,7 +79,7 @@ def refused(metric: Metric) -> str:
         return "it is several numbers; compare one of them, such as average='macro'"
     if config.get("multioutput") == "raw_values":
         return "it is several numbers; multioutput='uniform_average' makes one of them"
-    if isinstance(metric, MultilabelMetric) or config.get("multilabel"):
+    if isinstance(metric, MultilabelMetric | LabelRankingMetric) or config.get("multilabel"):
         return "how the labels of a row hang together in two models is not kept"
     if isinstance(metric, _NOT_MEANS) or config.get("normalize") is False:
         return "a count, a sum or an extreme says nothing of how sure it is"

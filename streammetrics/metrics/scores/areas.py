@@ -74,7 +74,9 @@ class ROCAUC(ClassScoreMetric):
         super().check_parameters()
         require(self, "min_tpr", self.min_tpr is None or self.max_fpr is None, "None with max_fpr")
         pairs = self.multi_class == "ovo"
-        require(self, "average", not pairs or self.average is not None, "an average with 'ovo'")
+        fits = not pairs or self.average in {"macro", "weighted"}
+        require(self, "average", fits, "an average with 'ovo': 'macro' or 'weighted'")
+        require(self, "multilabel", not (pairs and self.multilabel), "False with 'ovo'")
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the histogram of scores, or that of all pairs of classes."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 
 from streammetrics.core.columns.labels import Label, one_kind
+from streammetrics.core.configured import require
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import Curves
@@ -17,6 +18,7 @@ from streammetrics.core.types import Floats, V_co
 from streammetrics.metrics.averages import ZeroDivision, lone_doubt, mean_of_classes
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.histogram import MAX_BINS, ScoreHistogram
+from streammetrics.statistics.scores.joined import JoinedHistogram, LabelHistograms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,23 +109,44 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
     Args:
         max_bins: How many distinct scores are told apart, as in `ScoreMetric`.
         average: ``"macro"``: the mean of the classes' values; ``"weighted"``: weighted by the
-            rows of each class. ``None``: an array.
+            rows of each class; ``"micro"``: all scores of all classes are taken together.
+            ``None``: an array.
         zero_division: The value of a class for which it is not defined. ``None``: ``nan`` where
             it stands alone; of an average a class without rows is left out, with an
             `UndefinedMetricWarning` that names it. A number counts as given.
+        multilabel: Whether rows have several labels, or none: `y_true` holds indicators (n, L) of
+            0 and 1, sparse or not, or sets of `labels`, beside scores (n, L). A label is then what
+            a class is above; its logits are of a sigmoid each.
     """
 
     higher_is_better: ClassVar[bool | None] = True
 
     max_bins: Bins = MAX_BINS
-    average: Literal["macro", "weighted"] | None = "macro"
+    average: Literal["macro", "weighted", "micro"] | None = "macro"
     zero_division: ZeroDivision = None
+    multilabel: bool = False
 
-    _younger = (*ScoredMetric._younger, ("zero_division", None))
+    _younger = (*ScoredMetric._younger, ("zero_division", None), ("multilabel", False))
+
+    def check_parameters(self) -> None:
+        """Check what does not go with several labels a row."""
+        super().check_parameters()
+        fits = not self.multilabel or self.ignore_index is None
+        require(self, "ignore_index", fits, "None with multilabel=True")
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram."""
         return (self._histogram(self.max_bins),)
+
+    def _histogram(self, max_bins: int) -> ScoreHistogram:
+        joined = self.average == "micro"
+        common: dict[str, Any] = {"max_bins": max_bins, "from_logits": self.from_logits}
+        if self.multilabel:
+            rows = {"labels": self.labels, "nan_policy": self.nan_policy}
+            return LabelHistograms(joined=joined, **common, **rows)
+        if joined:
+            return JoinedHistogram(**common, **self._schema_options)
+        return super()._histogram(max_bins)
 
     def is_exact(self, scores: ScoreHistogram, *_: Any) -> bool:
         """Whether every cell holds a single score."""

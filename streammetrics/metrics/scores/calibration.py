@@ -28,6 +28,7 @@ from streammetrics.metrics.scores.bins import (
 )
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.histogram import TopLabelHistogram
+from streammetrics.statistics.scores.joined import LabelProbabilities
 from streammetrics.statistics.scores.losses import Probabilities
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class CalibrationError(ClassScoreMetric):
 
     higher_is_better = False
 
-    average: Literal["macro", "weighted", "top_label"] | None = "macro"  # type: ignore[assignment]  # one more than elsewhere
+    average: Literal["macro", "weighted", "micro", "top_label"] | None = "macro"  # type: ignore[assignment]  # one more than elsewhere
     n_bins: Annotated[int, Between(1, MOST_BINS)] = 15
     norm: Literal["l1", "l2", "max"] = "l1"
     strategy: Strategy = "uniform"
@@ -241,4 +242,8 @@ def _points(bins: Bins) -> CalibrationPoints:
 
 def check_of(metric: ScoredMetric[Any]) -> tuple[Statistic, ...]:
     """Return the statistic that checks probabilities, where they are not made of logits."""
-    return () if metric.from_logits else (Probabilities(**metric._schema_options),)
+    if metric.from_logits:
+        return ()
+    if getattr(metric, "multilabel", False):
+        return (LabelProbabilities(labels=metric.labels, nan_policy=metric.nan_policy),)
+    return (Probabilities(**metric._schema_options),)

@@ -230,7 +230,7 @@ def _sums_above(mass: Floats) -> Floats:
 def staircases(scores: ScoreHistogram) -> tuple[Staircase, ...]:
     """Return what each class is read from."""
     classes = scores.classes()
-    logits = scores.from_logits and len(classes) == 1  # (n, K) scores are probabilities by then
+    logits = scores.keeps_logits
     return tuple(Staircase(histogram, scores.whole, logits) for histogram in classes)
 
 

@@ -175,6 +175,11 @@ class ScoreHistogram(ScoredStatistic):
         return self.counted.whole
 
     @property
+    def keeps_logits(self) -> bool:
+        """Whether scores are kept as logits; (n, K) are probabilities by then."""
+        return self.from_logits and len(self.classes()) == 1
+
+    @property
     def amount(self) -> float:
         """What all rows weigh."""
         return sum(self.classes()[0].totals())

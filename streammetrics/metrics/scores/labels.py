@@ -1,0 +1,113 @@
+"""Scores of the labels of a row judged by how they rank them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from streammetrics.core.columns.labels import one_kind
+from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.metric import Metric
+from streammetrics.statistics.scores.labels import LabelRankingSpread, LabelRankingSum
+
+if TYPE_CHECKING:
+    from streammetrics.core.statistic import Statistic
+
+__all__ = ["CoverageError", "LabelRankingAveragePrecision", "LabelRankingLoss"]
+
+
+class LabelRankingMetric(Metric[float]):
+    """A mean over rows of how their scores rank their labels.
+
+    Args:
+        labels: The names of the labels, in the order of columns; with them the truth may be sets.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+        spread: Whether to sum the squares of what rows have too: `confidence` needs them.
+
+    Memory and cost: exact sums, 200 bytes; some 20 ns a score.
+    """
+
+    higher_is_better: ClassVar[bool | None] = False
+    _of: ClassVar[Literal["coverage", "precision", "inversions"]]
+
+    labels: Any = None
+    nan_policy: NanPolicy = "raise"
+    spread: bool = True
+
+    def check_parameters(self) -> None:
+        """Bring the labels to one kind."""
+        if self.labels is not None:
+            self.labels = one_kind(self.labels)
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of what rows have."""
+        kind = LabelRankingSpread if self.spread else LabelRankingSum
+        return (kind(of=self._of, labels=self.labels, nan_policy=self.nan_policy),)
+
+    def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows: indicators (n, L), or sets of labels, and scores (n, L)."""
+        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
+
+    def readout(self, sums: LabelRankingSum) -> float:
+        """Return the mean."""
+        rows = sums.rows.fraction()
+        return float(sums.total.fraction() / rows) if rows else math.nan
+
+
+class CoverageError(LabelRankingMetric):
+    """How many labels down the ranking one has to go to have all true ones, on average.
+
+    Labels of equal scores are all counted; a row without labels counts 0. The best that there can
+    be is the mean number of labels.
+
+    Parameters are those of `LabelRankingMetric`.
+
+    Reference: ``sklearn.metrics.coverage_error``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = [[1, 0, 0], [0, 1, 1]], [[0.9, 0.1, 0.5], [0.8, 0.6, 0.1]]
+        >>> sm.CoverageError().update(*rows).compute()
+        2.0
+    """
+
+    _of = "coverage"
+
+
+class LabelRankingAveragePrecision(LabelRankingMetric):
+    """Share of true labels among those ranked at least as high, over true labels, then over rows.
+
+    1 for a row that has none of the labels, or all.
+
+    Parameters are those of `LabelRankingMetric`.
+
+    Reference: ``sklearn.metrics.label_ranking_average_precision_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = [[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]]
+        >>> round(sm.LabelRankingAveragePrecision().update(*rows).compute(), 6)
+        0.416667
+    """
+
+    higher_is_better = True
+    _of = "precision"
+
+
+class LabelRankingLoss(LabelRankingMetric):
+    """Share of pairs of a true and a false label that are in the wrong order, over rows.
+
+    Labels of equal scores are in the wrong order; 0 for a row that has none of the labels, or all.
+
+    Parameters are those of `LabelRankingMetric`.
+
+    Reference: ``sklearn.metrics.label_ranking_loss``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = [[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]]
+        >>> sm.LabelRankingLoss().update(*rows).compute()
+        0.75
+    """
+
+    _of = "inversions"

@@ -1,0 +1,111 @@
+"""Scores of rows with several labels, and of all classes together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.indicators import Indicators
+from streammetrics.core.columns.schema import Schema
+from streammetrics.core.columns.scores import Scores
+from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.scores.histogram import Counted, ScoreHistogram
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+def _indicators(labels: Any, *, probabilities: bool = False) -> Indicators:
+    return Indicators("y_score", True, labels, len(labels or ()), probabilities)
+
+
+class JoinedHistogram(ScoreHistogram):
+    """One histogram of all (n, K) scores, each with whether its row is of its class.
+
+    They are kept as probabilities, also where logits are (n,).
+    """
+
+    @property
+    def scores(self) -> Scores:
+        """Any scores; of logits the probabilities."""
+        if self.from_logits:
+            return Scores(wide=True, from_logits=True, use="probability")
+        return Scores(wide=True, long=True)
+
+    @property
+    def keeps_logits(self) -> bool:
+        """Not here."""
+        return False
+
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Count every score of the rows."""
+        codes, scores = columns
+        if scores.ndim == 1:
+            super().update(codes, scores, weight=weight)
+            return
+        marks = codes[:, None] == np.arange(scores.shape[1])
+        each = None if weight is None else np.repeat(weight, scores.shape[1])
+        rows = np.ascontiguousarray(scores).reshape(-1), marks.reshape(-1).astype(np.uint8)
+        super().update(rows[1], rows[0], weight=each)
+
+
+class LabelHistograms(ScoreHistogram):
+    """Weight at each score of the rows that have a label and of those that do not: L histograms.
+
+    With `joined` there is one, of all scores of all labels. Logits are kept as such.
+    """
+
+    joined: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        """Indicators beside scores of each label."""
+        return Schema((_indicators(self.labels),), self.nan_policy)
+
+    @property
+    def keeps_logits(self) -> bool:
+        """Whether scores are kept as logits."""
+        return self.from_logits
+
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Count the rows at their scores."""
+        truth, scores = columns
+        before, whole = self.counted
+        if weight is not None and whole:
+            whole = bool((np.rint(weight) == weight).all())
+        width = truth.shape[1]
+        every: list[tuple[Any, ...]]
+        if self.joined:
+            each = None if weight is None else np.repeat(weight, width)
+            flat = np.ascontiguousarray(scores).reshape(-1), truth.reshape(-1)
+            every = [(*flat, each, None)]
+        else:
+            every = [
+                (
+                    np.ascontiguousarray(scores[:, k]),
+                    np.ascontiguousarray(truth[:, k]),
+                    weight,
+                    None,
+                )
+                for k in range(width)
+            ]
+        self.counted = Counted(type(self).counted.weighed.added(before, every, self), whole)
+
+
+class LabelProbabilities(Statistic):
+    """Nothing: only that every score of a label is in [0, 1]."""
+
+    labels: tuple[Any, ...] | None = None
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """Indicators beside probabilities of each label."""
+        return Schema((_indicators(self.labels, probabilities=True),), self.nan_policy)
+
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Keep nothing: the schema has checked the rows."""
