@@ -136,6 +136,7 @@ from streammetrics.metrics.scores.losses import *  # noqa: F403
 from streammetrics.metrics.scores.reliability import *  # noqa: F403
 from streammetrics.metrics.scores.shares import *  # noqa: F403
 from streammetrics.metrics.scores.thresholds import *  # noqa: F403
+from streammetrics.show.cards import model_index
 from streammetrics.show.pages import written as pages  # noqa: F401 - registers how reports are written
 from streammetrics.show.pictures import families as pictures  # noqa: F401 - registers how results are drawn
 from streammetrics.slices import unit_set  # noqa: F401 - what a MetricSet with a unit is
@@ -172,6 +173,7 @@ __all__ = [
     "from_bytes",
     "load",
     "merge",
+    "model_index",
     "score",
 ]
 _MODULES = (

@@ -30,7 +30,7 @@ from streammetrics.core.errors import (
 from streammetrics.core.layout import Layout
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.results import pictures
-from streammetrics.core.results.table import shown
+from streammetrics.core.results.table import Table, shown
 from streammetrics.core.results.values import Interval, Result
 from streammetrics.core.stateful import registered_name
 from streammetrics.core.types import V_co
@@ -308,11 +308,26 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     def _titled(self) -> str:
         return f"{type(self).__name__}({written(self)})"
 
+    def _looked_at(self, state: State) -> dict[str, Any]:
+        """Return what a notebook shows: the value where that is cheap, and its limits."""
+        value = self._glimpse(state)
+        told: dict[str, Any] = {"value": "", "certainly within": "", "exact": ""}
+        if isinstance(value, int | float):
+            statistics = self._chosen(state)
+            exact = self.is_exact(*statistics)
+            low, high = self.interval(*statistics)
+            within = "" if exact else f"{shown(low)} .. {shown(high)}"
+            told = {"value": value, "certainly within": within, "exact": "yes" if exact else "no"}
+        return {**told, "rows": self._n_rows(state)}
+
     def _repr_html_(self) -> str:
         state = self._accumulator.flush()
         value = self._glimpse(state)
-        table = (value._repr_html_() or "") if isinstance(value, Result) else ""
-        return f"<p>{escape(self._line(state))}</p>{table}"
+        line = f"<p>{escape(self._line(state))}</p>"
+        if isinstance(value, Result):
+            return f"{line}{value._repr_html_() or ''}"
+        look = {title: [cell] for title, cell in self._looked_at(state).items()}
+        return f"{line}{Table({'metric': [type(self).__name__]}, look).html()}"
 
 
 def _called(method: types.FunctionType, cls: type) -> Any:

@@ -26,7 +26,7 @@ from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric import Metric
 from streammetrics.core.named_inputs import NamedInputs, columns_of
 from streammetrics.core.results.table import Table
-from streammetrics.core.results.values import Values
+from streammetrics.core.results.values import Values, flat
 from streammetrics.core.shortcuts import by_name
 from streammetrics.core.stateful import registered, registered_name
 
@@ -197,6 +197,30 @@ class MetricSet(NamedInputs, Mergeable):
             values[name] = metric._computed(state, depth + 1)
         return values
 
+    def flat(self, prefix: str = "") -> dict[str, float]:
+        """Return all numbers by flat names: what loggers of experiments take.
+
+        Values of classes are ``NAME/CLASS``; curves and matrices, which are no few numbers, are
+        left out. ``docs/training.md`` shows MLflow, Weights & Biases, TensorBoard and Lightning.
+
+        Args:
+            prefix: What all names begin with, as ``"val/"``.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> suite = sm.MetricSet({"recall": sm.Recall(average=None), "acc": sm.Accuracy()})
+            >>> suite.update(y_true=["a", "b", "b"], y_pred=["a", "b", "a"]).flat("val/")
+            {'val/recall/a': 1.0, 'val/recall/b': 0.5, 'val/acc': 0.6666666666666666}
+        """
+        found: dict[str, float] = {}
+        parts: Any = self.items()
+        for name, part in parts:
+            if isinstance(part, MetricSet):  # of a comparison, by model
+                found |= part.flat(f"{prefix}{name}/")
+            else:
+                found |= flat(f"{prefix}{name}", part.compute())
+        return found
+
     def bounds(self) -> Values:
         """Return every metric's interval by its name, a dictionary."""
         state = self._whole(self._accumulator.flush())
@@ -344,14 +368,13 @@ class MetricSet(NamedInputs, Mergeable):
         return f"MetricSet({{{inside}}}) <{self.n_rows:,} rows>"
 
     def _repr_html_(self) -> str:
-        state = self._whole(self._accumulator.flush())
-        read = {name: metric._glimpse(state) for name, metric in self._metrics.items()}
+        state = self._accumulator.flush()
+        looks = [metric._looked_at(state) for metric in self._metrics.values()]
         columns: dict[str, list[Any]] = {
             "configuration": [repr(metric).partition(" <")[0] for metric in self._metrics.values()],
-            "value": [value if isinstance(value, int | float) else "" for value in read.values()],
-            "rows": [metric._n_rows(state) for metric in self._metrics.values()],
+            **{title: [look[title] for look in looks] for title in (looks[0] if looks else ())},
         }
-        return Table({"metric": list(read)}, columns).html()
+        return Table({"metric": list(self._metrics)}, columns).html()
 
 
 def _configured(member: Mapping[str, Any]) -> Metric:

@@ -248,10 +248,14 @@ class Asking:
     @property
     def n_rows(self) -> int:
         """Rows with a label in the panes of the coarsest tier, which reaches back furthest."""
+        return int(self._reach().n_rows)
+
+    def _reach(self) -> Any:
+        """Return the rows of all panes of the coarsest tier."""
         with self._at_rest():
             place, tier = len(self._config.tiers) - 1, self._config.tiers[-1]
             last = tier.number(self._clock)
-            return int(self._over(Span(place, last - tier.count + 1, last)).n_rows)
+            return self._over(Span(place, last - tier.count + 1, last))
 
     @property
     def nbytes(self) -> int:

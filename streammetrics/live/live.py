@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.errors import (
@@ -247,6 +248,10 @@ class Live(Stateful, Entrance, Surviving, Asking):
         newest = self._stream.panes.newest
         until = f", up to {shown_time(newest)}" if newest >= 0 else ""
         return f"Live({inside}) <{self.n_rows:,} rows{until}>"
+
+    def _repr_html_(self) -> str:
+        line = f"<p>{escape(repr(self))}</p>"
+        return f"{line}{self._reach()._repr_html_()}" if self.n_rows else line
 
     @property
     def _types(self) -> tuple[type, ...]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
+import math
 from dataclasses import dataclass
 from html import escape
 from itertools import chain
@@ -46,6 +49,38 @@ class Table:
                 f"to_frame({other!r}) or to_dict()"
             ) from error
         return _polars(frames, self) if library == "polars" else _pandas(frames, self)
+
+    def csv(self) -> str:
+        """Return the table as CSV, numbers in full precision and ``nan`` an empty field."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self._titles())
+        writer.writerows([_full(cell) for cell in row] for row in self._cells())
+        return out.getvalue()
+
+    def markdown(self) -> str:
+        """Return the table as Markdown."""
+        rule = [":--"] * len(self.index) + ["--:"] * len(self.columns)
+        rows = [list(map(str, self._titles())), rule, *(map(shown, row) for row in self._cells())]
+        first, second, *rest = ([_plain_text(cell) for cell in row] for row in rows)
+        return "".join(f"| {' | '.join(row)} |\n" for row in (first, second, *rest))
+
+    def latex(self) -> str:
+        """Return the table as a LaTeX tabular, with the rules of booktabs."""
+        form = "l" * len(self.index) + "r" * len(self.columns)
+        head, *lines = (
+            " & ".join(_tex(cell) for cell in row) + r" \\"
+            for row in (map(str, self._titles()), *(map(shown, row) for row in self._cells()))
+        )
+        inside = [r"\toprule", head, r"\midrule", *lines, r"\bottomrule"]
+        return "\n".join([rf"\begin{{tabular}}{{{form}}}", *inside, r"\end{tabular}"]) + "\n"
+
+    def _titles(self) -> list[Any]:
+        return [*self.index, *self.columns]
+
+    def _cells(self) -> Iterable[list[Any]]:
+        every = [*self.index.values(), *self.columns.values()]
+        return ([column[at] for column in every] for at in range(len(self)))
 
     def html(self) -> str:
         """Return the table as HTML, cut short where it is long; all text is escaped."""
@@ -96,3 +131,25 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return f"{value:,}" if type(value) is int else str(value)
+
+
+def _full(value: Any) -> Any:
+    plain = value.item() if isinstance(value, np.generic) else value
+    return "" if plain is None or (isinstance(plain, float) and math.isnan(plain)) else plain
+
+
+def _plain_text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+_TEX = {character: "\\" + character for character in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(character, character) for character in text)

@@ -19,6 +19,7 @@ pandas or polars frame; notebooks show `_repr_html_`.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self
@@ -63,6 +64,18 @@ class Result:
             library: ``"pandas"`` or ``"polars"``, which has to be installed.
         """
         return self._table().frame(library)
+
+    def to_csv(self) -> str:
+        """Return the value as CSV in full precision: what the rows are of comes first."""
+        return self._table().csv()
+
+    def to_markdown(self) -> str:
+        """Return the value as a Markdown table."""
+        return self._table().markdown()
+
+    def to_latex(self) -> str:
+        r"""Return the value as a LaTeX tabular, for ``\\usepackage{booktabs}``."""
+        return self._table().latex()
 
     def plot(self, ax: Any = None, *, kind: str | None = None, **style: Any) -> Any:
         """Draw the value and return Matplotlib's axes; it needs the extra ``plot``.
@@ -271,6 +284,18 @@ def _alike(values: Iterable[Any]) -> list[Any]:
     if not any(isinstance(value, float) for value in column):
         return column
     return [float(value) if isinstance(value, int) else value for value in column]
+
+
+def flat(name: str, value: Any) -> dict[str, float]:
+    """Return the numbers of a value by flat names; curves and matrices have none."""
+    if isinstance(value, LabelledArray) and value.ndim == 1:
+        return {f"{name}/{label}": float(number) for label, number in value.to_dict().items()}
+    if isinstance(value, Report):
+        parts = ((of, float(row[VALUE])) for of, row in numbers(value))
+        return {f"{name}/{of}": number for of, number in parts if not math.isnan(number)}
+    if isinstance(value, int | float | np.number):
+        return {name: float(value)}
+    return {}
 
 
 def plain(value: Any) -> Any:

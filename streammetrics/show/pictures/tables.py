@@ -30,6 +30,8 @@ _AVERAGES = ("macro avg", "weighted avg")
 def draw_array(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
     """Draw a matrix of true by predicted classes, or a number for each class."""
     axes_of = array._known()
+    if len(axes_of) > 2:
+        raise TypeError("an array of more than two axes has no picture: draw its parts")
     if len(axes_of) == 2:
         chosen(drawing, "a matrix", ("matrix",))
         return _matrix(array, ax, drawing)
