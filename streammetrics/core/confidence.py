@@ -54,13 +54,20 @@ class Asked:
     n_rows: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.level, bool) or not 0 < self.level < 1:
-            raise ValueError(f"confidence({self.level!r}): expected a share such as 0.95")
+        check_level(self.level)
 
     @property
     def tail(self) -> float:
         """The probability that is left to either side."""
         return (1 - self.level) / 2
+
+
+def check_level(confidence: Any) -> float:
+    """Return a level of confidence, or raise `ValueError`."""
+    share = isinstance(confidence, int | float) and not isinstance(confidence, bool)
+    if not share or not 0 < confidence < 1:
+        raise ValueError(f"confidence={confidence!r}: expected a share such as 0.95")
+    return float(confidence)
 
 
 @singledispatch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.conversion import Column
-from streammetrics.core.confidence import Asked, ConfidenceInterval, unsure, without
+from streammetrics.core.confidence import ConfidenceInterval, check_level, unsure, without
 from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.inference.units import unit_limits
@@ -184,9 +184,7 @@ class WholeView(ReadOnly):
     def by_unit(self, metric: Any, unit: str, level: float, *, anytime: bool) -> ConfidenceInterval:
         """Return the limits of one metric of the set."""
         self._set._check_unit(unit, anytime=anytime)
-        interval = limits_by_unit(
-            metric, *self._set._parts_by_unit(), Asked(level, anytime, 0).level
-        )
+        interval = limits_by_unit(metric, *self._set._parts_by_unit(), check_level(level))
         if not interval.method.startswith("jackknife"):
             raise without(metric, interval.method)
         return interval

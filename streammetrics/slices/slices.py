@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streammetrics.core.confidence import Asked, ConfidenceInterval
+from streammetrics.core.confidence import ConfidenceInterval, check_level
 from streammetrics.core.errors import (
     StateFormatError,
     UndefinedMetricWarning,
@@ -119,7 +119,7 @@ class Slices(KeyedSet, Audit):
         if unit is None:
             return self._read(self._accumulator.flush(), level, anytime=anytime)
         self._check_unit(unit, anytime=anytime)
-        return self._by_units(self._accumulator.flush(), Asked(level, anytime, self.n_rows).level)
+        return self._by_units(self._accumulator.flush(), check_level(level))
 
     def _by_units(self, state: State, level: float) -> SliceTable:
         """Read every slice, and without each group of its units."""

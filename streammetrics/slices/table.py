@@ -56,6 +56,23 @@ class SliceTable(Result, dict[str, Any]):
             ) from error
         return arrow.table({title: _alike(column) for title, column in self.items()})
 
+    def __repr__(self) -> str:
+        """Return the table as text: a row for each slice, the value of a key that has none said."""
+        columns = {title: column.tolist() for title, column in self.items()}
+        keys = list(columns)[: list(columns).index("n_rows")] if "n_rows" in columns else []
+        kinds = columns.get("by")
+        for title in keys:
+            of = [title in kind.split(", ") for kind in kinds] if kinds else [True] * len(self)
+            columns[title] = [
+                (MISSING if sliced else "") if part is None else str(part)
+                for part, sliced in zip(columns[title], of, strict=True)
+            ]
+        if kinds:
+            columns["by"] = [kind or "all rows" for kind in kinds]
+        return Table({}, columns).text()
+
+    __str__ = __repr__
+
     def _table(self) -> Table:
         return Table({}, {title: _alike(column) for title, column in self.items()})
 

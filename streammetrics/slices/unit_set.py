@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any, Self
 
-from streammetrics.core.confidence import Asked
+from streammetrics.core.confidence import check_level
 from streammetrics.core.errors import StateFormatError, UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Values
@@ -33,7 +33,7 @@ class UnitSet(KeyedSet):
 
     def _confident_by(self, unit: str, level: float, *, anytime: bool) -> Values:
         self._check_unit(unit, anytime=anytime)
-        level = Asked(level, anytime, 0).level
+        level = check_level(level)
         values = Values()
         whole, rests = self._parts_by_unit()
         for name, metric in self._metrics.items():

@@ -99,7 +99,7 @@ def test_what_saved_states_cannot_be_compared(mistake, states, tmp_path):
     sm.Mean().update([1.0]).save(tmp_path / "mean.state")
     assert "only in" in mistake("compare", states[0], tmp_path / "mean.state")
     assert mistake("compare", states[0], states[0]).endswith("another model or time")
-    assert "between 0 and 1" in mistake("compare", *states, "--confidence", "95")
+    assert "expected a share such as 0.95" in mistake("compare", *states, "--confidence", "95")
     assert "No such file" in mistake("compare", states[0], tmp_path / "none.state")
 
 

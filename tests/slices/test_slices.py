@@ -330,3 +330,27 @@ def test_undefined_slices_are_warned_of_once():
         sm.UndefinedMetricWarning, match="'auc' is nan in 2 of 3 slices, first of k=a"
     ):
         assert np.isnan(slices.compute()["auc"]).tolist() == [True, True, False]
+
+
+def test_a_table_of_slices_prints_as_one():
+    suite = sm.MetricSet({"acc": sm.Accuracy(), "n": sm.Mean()}, columns={"values": "x"})
+    slices = sm.Slices(suite, by=[[], ["day"], ["day", "odd"]])
+    slices.update(
+        y_true=[1, 0, 1], y_pred=[1, 1, 1], x=[0.5, 1.5, 1 / 3], day=["Mon", None, "Mon"],
+        odd=[True, False, True],
+    )  # fmt: skip
+    assert repr(slices.compute()).splitlines() == [
+        "by        day      odd    n_rows       acc         n",
+        "all rows                       3  0.666667  0.777778",
+        "day       Mon                  2         1  0.416667",
+        "day       missing              1         0       1.5",
+        "day, odd  Mon      True        2         1  0.416667",
+        "day, odd  missing  False       1         0       1.5",
+    ]
+    many = sm.Slices(sm.MetricSet({"x": sm.Mean()}), by="k").update(
+        values=np.arange(50.0), k=np.arange(50)
+    )
+    lines = str(many.compute()).splitlines()
+    assert lines[:2] == ["k   n_rows   x", "0        1   0"]
+    assert lines[-1] == "20 more rows"
+    assert len(lines) == 32

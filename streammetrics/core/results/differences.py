@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from streammetrics.core.results.table import Table
+from streammetrics.core.results.table import Table, aligned
 from streammetrics.core.results.values import Result, plain
 
 if TYPE_CHECKING:
@@ -118,17 +118,7 @@ class Differences(Result, tuple[Difference, ...]):
 
     def __repr__(self) -> str:
         header, lines = self.grid()
-        every = [header, *lines]
-        widths = [max(len(row[at]) for row in every) for at in range(len(header))]
-        text = {0, 1, 3, len(header) - 2, len(header) - 1}
-        shown = (
-            "  ".join(
-                cell.ljust(width) if at in text else cell.rjust(width)
-                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in every
-        )
-        return "\n".join(row.rstrip() for row in shown)
+        return aligned([header, *lines], {0, 1, 3, len(header) - 2, len(header) - 1})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (tuple(self), self.level)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -96,6 +96,21 @@ class Table:
             lines.append(_line("td", [f"{len(self) - _SHOWN:,} more rows"]))
         return f"<table>{''.join(lines)}</table>"
 
+    def text(self) -> str:
+        """Return the table as lines of text, cut short where it has many rows."""
+        columns = {**self.index, **{str(title): each for title, each in self.columns.items()}}
+        rows = self._rows()
+        cells = [
+            [title, *(shown(each[at]) for at in self._rows())] for title, each in columns.items()
+        ]
+        left = {
+            place
+            for place, each in enumerate(columns.values())
+            if any(isinstance(each[at], str) for at in rows)
+        }
+        more = f"\n{len(self) - _SHOWN:,} more rows" if len(self) > _SHOWN else ""
+        return aligned(list(zip(*cells, strict=True)), left) + more
+
     def _rows(self) -> range:
         return range(min(len(self), _SHOWN))
 
@@ -122,6 +137,19 @@ def _polars(polars: Any, table: Table) -> Any:
 def _line(tag: str, cells: Iterable[Any]) -> str:
     inside = "".join(f"<{tag}>{escape(shown(cell))}</{tag}>" for cell in cells)
     return f"<tr>{inside}</tr>"
+
+
+def aligned(rows: Sequence[Sequence[str]], text: Container[int]) -> str:
+    """Return rows of cells, a header first, one below the other; those of `text` begin left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(
+            cell.ljust(width) if at in text else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def shown(value: Any) -> str:

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.columns.naming import as_text, near
+from streammetrics.core.confidence import check_level
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.layout import Layout, State
 from streammetrics.core.metric_set import MetricSet
@@ -15,7 +16,7 @@ from streammetrics.core.results.differences import Difference, Differences
 from streammetrics.core.stateful import registered_name
 from streammetrics.inference.comparing.base import Side
 from streammetrics.inference.comparing.families import family_of
-from streammetrics.inference.comparing.verdicts import check_level, holm, verdict, widened
+from streammetrics.inference.comparing.verdicts import holm, verdict, widened
 from streammetrics.statistics.joint.schema import OF_MODELS, ModelSchema, alias
 
 if TYPE_CHECKING:

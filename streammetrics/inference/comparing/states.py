@@ -7,6 +7,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from streammetrics.core.confidence import check_level
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     NoConfidenceError,
@@ -19,7 +20,7 @@ from streammetrics.core.results.differences import Difference, Differences
 from streammetrics.core.stateful import load
 from streammetrics.inference.comparing.base import LEAST, Estimate
 from streammetrics.inference.comparing.comparison import Comparison
-from streammetrics.inference.comparing.verdicts import check_level, verdict
+from streammetrics.inference.comparing.verdicts import verdict
 from streammetrics.inference.distributions import normal_quantile, normal_tail
 
 if TYPE_CHECKING:

@@ -15,13 +15,6 @@ if TYPE_CHECKING:
 NO_EVIDENCE = "no evidence"
 
 
-def check_level(confidence: Any) -> float:
-    """Return a confidence level, or raise `ValueError`."""
-    if not isinstance(confidence, int | float) or not 0 < confidence < 1:
-        raise ValueError(f"confidence={confidence!r}: expected a number between 0 and 1")
-    return float(confidence)
-
-
 def holm(chances: Sequence[float]) -> list[float]:
     """Return p-values as Holm (1979) corrects them: any of them small by chance is as rare.
 

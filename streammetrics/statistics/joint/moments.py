@@ -86,12 +86,6 @@ def _finite(terms: Floats) -> Floats:
     return np.clip(terms, -_LARGEST, _LARGEST)
 
 
-def squared(weight: Floats) -> Floats:
-    """Return squares that are finite."""
-    with np.errstate(over="ignore", under="ignore"):
-        return np.minimum(weight * weight, _LARGEST)
-
-
 def terms_of(statistic: Statistic) -> Bring:
     """Return how the columns of models become what each row adds to their sums."""
     return Bring(("terms", statistic._key), _Terms(statistic))

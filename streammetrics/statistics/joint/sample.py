@@ -20,8 +20,8 @@ from streammetrics.statistics.clusters.rows import (
     row_hashes,
 )
 from streammetrics.statistics.joint.base import JointStatistic
-from streammetrics.statistics.joint.moments import squared
 from streammetrics.statistics.joint.schema import Bring
+from streammetrics.statistics.spreads import squares_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -166,7 +166,7 @@ def _sums(codes: NDArray[np.intp], counts: NDArray[np.int64], weight: Floats | N
     if weight is None:
         return ExactSum.counts(np.stack([counts, counts], axis=1))
     group = np.concatenate([2 * codes, 2 * codes + 1])
-    values = np.concatenate([weight, squared(weight)])
+    values = np.concatenate([weight, squares_of(weight)])
     sums = ExactSum.grouped(group, 2 * len(counts), values)
     return ExactSum((len(counts), 2), sums.digits, sums.exponent)
 

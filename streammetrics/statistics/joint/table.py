@@ -16,8 +16,8 @@ from streammetrics.core.fields.labels import coded_labels, packed_labels, unpack
 from streammetrics.core.fields.unions import Union, moved
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.statistics.joint.base import JointStatistic
-from streammetrics.statistics.joint.moments import squared
 from streammetrics.statistics.joint.schema import Bring
+from streammetrics.statistics.spreads import squares_of
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _amounts(
     if weight is None:
         whole = ExactSum.counts(np.bincount(group, minlength=size))
         return whole, whole
-    return ExactSum.grouped(group, size, weight), ExactSum.grouped(group, size, squared(weight))
+    return ExactSum.grouped(group, size, weight), ExactSum.grouped(group, size, squares_of(weight))
 
 
 def labels_of(table: ContingencyTable | ThresholdTable) -> Bring:
