@@ -136,6 +136,8 @@ from streammetrics.metrics.scores.losses import *  # noqa: F403
 from streammetrics.metrics.scores.reliability import *  # noqa: F403
 from streammetrics.metrics.scores.shares import *  # noqa: F403
 from streammetrics.metrics.scores.thresholds import *  # noqa: F403
+from streammetrics.metrics.survival import concordance as survival_concordance
+from streammetrics.metrics.survival.concordance import *  # noqa: F403
 from streammetrics.show.cards import model_index
 from streammetrics.show.pages import written as pages  # noqa: F401 - registers how reports are written
 from streammetrics.show.pictures import families as pictures  # noqa: F401 - registers how results are drawn
@@ -177,6 +179,7 @@ __all__ = [
     "score",
 ]
 _MODULES = (
+    survival_concordance,
     recommendation_lists,
     ranking_sets,
     agreement_raters,

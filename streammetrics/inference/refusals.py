@@ -14,6 +14,7 @@ from streammetrics.metrics.recommendation import lists
 from streammetrics.metrics.regression import norms, quantiles
 from streammetrics.metrics.regression import shares as targets
 from streammetrics.metrics.scores import calibration, decisions, gains, reliability, shares
+from streammetrics.metrics.survival import concordance
 
 if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
@@ -62,6 +63,10 @@ REFUSALS: dict[type[Metric], str] = {
     lists.CatalogueCoverage: _GROWS.format("a mean over lists, such as IntraListDiversity,"),
     lists.ExposureGini: _LISTS,
     lists.IntraListDiversity: _LISTS,
+    concordance.ConcordanceIndex: (
+        "pairs share their rows, and how many of its pairs each row has right is not kept; slices "
+        "over a hash of the rows' unit tell it by how much it differs among them"
+    ),
     raters.FleissKappa: _ITEMS,
     raters.GwetAC1: _ITEMS,
     raters.KrippendorffAlpha: _ITEMS,

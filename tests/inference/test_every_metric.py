@@ -26,6 +26,7 @@ WITHOUT = {
     "CatalogueCoverage": "grows with the rows",
     "ExposureGini": "of the same list",
     "IntraListDiversity": "of the same list",
+    "ConcordanceIndex": "pairs share their rows",
     "D2AbsoluteError": "of the same rows",
     "D2Pinball": "of the same rows",
     "D2Tweedie": "of the same rows",

@@ -37,7 +37,24 @@ def inversions(ranks: NDArray[np.integer[Any]], counts: Ints | None = None) -> i
     if counts is None:
         return _within(table) + _between(table)
     weights = _filled(counts, shape, 0, np.int64)
-    return _within_weighted(table, weights) + _between_weighted(table, weights)
+    return _within_weighted(table, weights, weights) + _between_weighted(table, weights, weights)
+
+
+def ordered_inversions(ranks: NDArray[np.integer[Any]], first: Ints, second: Ints) -> int:
+    """Sum of ``first[i] * second[j]`` over i < j with ``ranks[i] > ranks[j]``.
+
+    As `inversions`, with one count of an entry before and another of one behind; they may be 0.
+
+    >>> ordered_inversions(np.array([1, 0]), np.array([3, 0]), np.array([1, 5]))
+    15
+    """
+    blocks = 1
+    while blocks * tuning.COMPARED_ENTRIES < ranks.size:
+        blocks *= 2
+    shape = blocks, -(-ranks.size // blocks)
+    table = _filled(ranks, shape, 1 << 29, np.int32)
+    before, behind = (_filled(counts, shape, 0, np.int64) for counts in (first, second))
+    return _within_weighted(table, before, behind) + _between_weighted(table, before, behind)
 
 
 def grid_inversions(
@@ -103,20 +120,20 @@ def _between(table: NDArray[np.int32]) -> int:
     return total
 
 
-def _within_weighted(table: NDArray[np.int32], weights: Ints) -> int:
-    columns, mass = np.ascontiguousarray(table.T), np.ascontiguousarray(weights.T)
+def _within_weighted(table: NDArray[np.int32], before: Ints, behind: Ints) -> int:
+    columns, first, second = map(np.ascontiguousarray, (table.T, before.T, behind.T))
     total = 0
     for place in range(len(columns) - 1):
         smaller = columns[place] > columns[place + 1 :]
-        total += exact_dot(mass[place], (smaller * mass[place + 1 :]).sum(axis=0))
+        total += exact_dot(first[place], (smaller * second[place + 1 :]).sum(axis=0))
     return total
 
 
-def _between_weighted(table: NDArray[np.int32], weights: Ints) -> int:
+def _between_weighted(table: NDArray[np.int32], before: Ints, behind: Ints) -> int:
     keys = table.astype(np.int64)
     total = 0
     order = np.argsort(keys, axis=1)
-    keys, weights = (np.take_along_axis(array, order, 1) for array in (keys, weights))
+    keys, before, behind = (np.take_along_axis(each, order, 1) for each in (keys, before, behind))
     while len(keys) > 1:
         rows, half = keys.shape
         bits = (2 * half).bit_length()
@@ -125,7 +142,9 @@ def _between_weighted(table: NDArray[np.int32], weights: Ints) -> int:
         keys.sort(axis=1)
         places = keys & ((1 << bits) - 1)
         keys >>= bits
-        weights = np.take_along_axis(weights.reshape(places.shape), places, 1)
-        behind = np.where(places < half, 0, weights)
-        total += exact_dot((weights - behind).reshape(-1), np.cumsum(behind, axis=1).reshape(-1))
+        before, behind = (
+            np.take_along_axis(each.reshape(places.shape), places, 1) for each in (before, behind)
+        )
+        left, right = np.where(places < half, before, 0), np.where(places < half, 0, behind)
+        total += exact_dot(left.reshape(-1), np.cumsum(right, axis=1).reshape(-1))
     return total
