@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
 from streammetrics.live.buffer import Buffer, is_column, plain
 from streammetrics.live.checking import Checks
@@ -42,6 +43,7 @@ class Entrance:
     def _open(self) -> None:
         """Begin with empty buffers."""
         self._closed = False
+        as_column([0], "time")  # NumPy loads parts of it when first asked: no event waits for that
         self._truth = truth_of(self._suite)
         self._limit = 0.0  # seconds up to which times are known not to be ahead of the clock
         kinds = kinds_of(self._suite)

@@ -6,6 +6,7 @@ import atexit
 import os
 import sqlite3
 import threading
+import time
 import uuid
 import weakref
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from streammetrics.live.store import Part
 
 _TIMEOUT = 1.0  # seconds to wait for another who writes
+PATIENCE = 10.0  # the same at the end, when what waits would be lost
+_PAUSE = 0.05
 
 
 class StoreWarning(UserWarning):
@@ -138,6 +141,11 @@ class Keeper:
         Raises:
             StreamMetricsError: It cannot be written; nothing was closed.
         """
+        until = time.monotonic() + PATIENCE
+        while not self.try_to_write():
+            if time.monotonic() > until:
+                break
+            time.sleep(_PAUSE)
         if not self.write():
             raise StreamMetricsError(
                 "the store cannot be written, and would lose events: close() again when it can be"
@@ -197,22 +205,25 @@ class Keeper:
         self._seen = parts[-1].seq if parts else base.through
 
     def _fold(self) -> None:
-        """Make all parts one state, while nobody else writes."""
+        """Make all parts up to now one state."""
         self._read()
         kept = self._kept()
         if kept is None:
             return
         with self._store.writing():
             found = self._store.since(self._seen)
-            if found is None:  # others have folded while this one waited for its turn
+            if found is None or not self._store.due:  # another was first
                 return
             self._follow(found)
             image = kept._image()
             self._waiting += image.events
             self._make_part()
             self._put_part()
-            seen = self._store.fold(image.counters, image.blob())
-        self._part, self._mine, self._seen = None, [], seen
+            through = self._store.claim()
+        self._part, self._mine, self._seen = None, [], through
+        blob = image.blob()  # while others write
+        with self._store.writing():
+            self._store.fold(through, image.counters, blob)
 
     def forked(self) -> None:
         """Learn that this is another process now: what waits is its parent's to write."""

@@ -187,8 +187,8 @@ def _finer(tiers: Sequence[Tier], place: int) -> int | None:
 
 def grown(layout: Layout, state: State, rows: tuple[Rows, ...], n: int) -> State:
     """Return a state after rows, which wait in it as long as they are few."""
-    if n > tuning.STAGED_ROWS or (layout.can_refuse and layout.may_refuse(state, rows)):
+    if n > tuning.PANE_ROWS or (layout.can_refuse and layout.may_refuse(state, rows)):
         return layout.with_rows(state, rows)
-    if state.pending >= tuning.STAGED_ROWS:
+    if state.pending >= tuning.PANE_ROWS:
         state = layout.fed(state)
     return layout.with_staged(state, rows, n)

@@ -3,8 +3,8 @@
 Each part of the journal is one transaction, known by its worker and a number that grows. A part
 that is written again, because nobody knows whether the first attempt came through, changes
 nothing: the number of the last part of each worker stands in the same transaction. Parts are
-folded into the base now and then, by whoever writes; they stay for one more fold, so that others
-can go on reading.
+folded into the base now and then, by whoever writes, while the others write on; they stay for one
+more fold, so that others can go on reading.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _PAUSE = 0.01  # seconds between attempts to prepare a file
 _GONE = 86_400 * 2  # seconds without a sign after which a worker is forgotten
 _SCHEMA = """
 create table empty (blob blob not null);
-create table base (through integer not null, kept integer not null, counters text not null);
+create table base (
+    through integer not null, kept integer not null, counters text not null,
+    claimed integer not null
+);
 create table parts (place integer primary key, blob blob not null);
 create table journal (
     seq integer primary key autoincrement,
@@ -123,7 +126,7 @@ class Store:
                 db.execute(f"pragma application_id={_APPLICATION}")
                 db.execute(f"pragma user_version={FORMAT}")
                 db.execute("insert into empty values (?)", (empty,))
-                db.execute("insert into base values (0, 0, '{}')")
+                db.execute("insert into base values (0, 0, '{}', 0)")
         (version,) = db.execute("pragma user_version").fetchone()
         if version > FORMAT:
             raise StateFormatError(
@@ -144,7 +147,7 @@ class Store:
 
     def base(self) -> Base:
         """Return the base; of no bytes where nothing was folded yet."""
-        through, _, counters = self._db.execute("select * from base").fetchone()
+        through, _, counters, _ = self._db.execute("select * from base").fetchone()
         parts = self._db.execute("select blob from parts order by place").fetchall()
         return Base(through, json.loads(counters), b"".join(blob for (blob,) in parts))
 
@@ -174,30 +177,40 @@ class Store:
 
     @property
     def due(self) -> bool:
-        """Whether the journal is long enough to be folded."""
+        """Whether the journal is long enough to be folded, and nobody is about to."""
         query = """
             select coalesce(sum(length(blob)), 0) from journal
             where seq > (select through from base)
         """
         (waiting,) = self._db.execute(query).fetchone()
         (size,) = self._db.execute("select coalesce(sum(length(blob)), 0) from parts").fetchone()
-        return bool(waiting > max(_LEAST, size // 2))
+        (claimed,) = self._db.execute("select claimed from base").fetchone()
+        # Whoever has claimed it may be gone: then it is another's turn when there is more to do.
+        return bool(waiting > max(_LEAST, size // 2) << 2 * claimed)
 
-    def fold(self, counters: dict[str, int], blob: bytes) -> int:
-        """Replace the base by a state of all parts; return the number of the last of them."""
+    def claim(self) -> int:
+        """Say that all parts are about to be folded; return the number of the last of them."""
+        db = self._db
+        db.execute("update base set claimed = claimed + 1")
+        query = "select coalesce(max(seq), (select through from base)) from journal"
+        (through,) = db.execute(query).fetchone()
+        return int(through)
+
+    def fold(self, through: int, counters: dict[str, int], blob: bytes) -> None:
+        """Replace the base by a state of the parts up to one, unless it is newer already."""
         db = self._db
         (before,) = db.execute("select through from base").fetchone()
-        (through,) = db.execute("select coalesce(max(seq), ?) from journal", (before,)).fetchone()
+        if before >= through:
+            return
         db.execute("delete from parts")
         for start in range(0, len(blob), _CHUNK):
             db.execute("insert into parts (blob) values (?)", (blob[start : start + _CHUNK],))
         db.execute(
-            "update base set through = ?, kept = ?, counters = ?",
+            "update base set through = ?, kept = ?, counters = ?, claimed = 0",
             (through, before, json.dumps(counters)),
         )
         db.execute("delete from journal where seq <= ?", (before,))
         db.execute("delete from workers where seen < ?", (time.time() - _GONE,))
-        return int(through)
 
     def close(self) -> None:
         """Close the file."""

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import sqlite3
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from benchmarks import replay_live
 from live.events import START, joined, live
 from live.worker import send, start, told
 
 import streammetrics as sm
+from streammetrics.live import keeper as keeper_module
 from streammetrics.live import store as store_module
 from streammetrics.live.keeper import StoreWarning
 
 # Where other threads are at work, which a child does not have.
 FORKED = "ignore:This process .* is multi-threaded:DeprecationWarning"
+LIMITS = resource.getrlimit(resource.RLIMIT_FSIZE)
 pytestmark = pytest.mark.filterwarnings(FORKED)
 
 
@@ -154,7 +159,8 @@ def test_workers_of_one_file_give_the_bytes_of_one(path, n, often):
         assert reader.to_bytes() == first(n).to_bytes()
 
 
-def test_a_locked_file_keeps_events_in_memory_until_it_is_free(path):
+def test_a_locked_file_keeps_events_in_memory_until_it_is_free(path, monkeypatch):
+    monkeypatch.setattr(keeper_module, "PATIENCE", 0.0)
     with joined(store=path) as service:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("begin immediate")
@@ -270,3 +276,98 @@ def test_a_warning_of_the_store_points_at_who_reads(path):
             service.window("5min")
         assert [warning.filename for warning in told] == [__file__]
         other.close()
+
+
+@pytest.mark.long
+def test_several_processes_replay_a_day_into_the_bytes_of_one(tmp_path):
+    assert replay_live.replayed(tmp_path / "live.db", 200_000) == replay_live.whole(200_000)
+
+
+@pytest.mark.long
+def test_a_real_full_disk_loses_nothing(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    try:
+        if not mounted:  # who may not mount has a limit on the size of files instead
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, LIMITS[1]))
+        service = joined(store=disk / "live.db")
+        n = 0
+        while service._keeper.try_to_write():
+            for number in range(n, n + 5_000):
+                send(service, number)
+            n += 5_000
+        with pytest.warns(StoreWarning, match="events are kept in memory"):
+            service.flush()
+        assert service.to_bytes() == first(n).to_bytes()
+        assert sm.from_bytes(service.to_bytes()) == service
+        make_room(disk, mounted)
+        send(service, n)
+        service.close()
+        with joined(store=disk / "live.db") as again:
+            assert again.to_bytes() == first(n + 1).to_bytes()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, LIMITS)
+        if mounted:
+            subprocess.run(["umount", str(disk)], check=True)
+
+
+def make_room(disk, mounted):
+    if mounted:
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+    else:
+        resource.setrlimit(resource.RLIMIT_FSIZE, LIMITS)
+
+
+@pytest.mark.parametrize("step", [-86_400, 10**8])
+def test_a_clock_that_is_set_anew_changes_nothing(path, monkeypatch, often, step):
+    real = time.time
+    one, other = joined(store=path), joined(store=path)
+    for number in range(300):
+        if number == 100:  # of both, in the middle of their journals
+            monkeypatch.setattr(time, "time", lambda: real() + step)
+        send((one, other)[number % 2], number)
+        if number % 7 == 0:
+            (one, other)[number % 2].flush()
+    one.close()
+    other.close()
+    monkeypatch.setattr(time, "time", real)
+    with joined(store=path) as service:
+        assert service.to_bytes() == first(300).to_bytes()
+
+
+def test_a_worker_that_was_silent_for_long_is_not_counted_twice(path, monkeypatch, often):
+    # Others forget a worker after two days: what it writes then is a part of its own.
+    real = time.time
+    one, other = joined(store=path), joined(store=path)
+    send(one, 0)
+    one.flush()
+    monkeypatch.setattr(time, "time", lambda: real() + 7 * 86_400)
+    for number in range(2, 60):
+        send(other, number)
+        other.flush()
+    send(one, 1)
+    one.close()
+    other.close()
+    with joined(store=path) as service:
+        assert service.to_bytes() == first(60).to_bytes()
+
+
+def test_two_services_on_one_file_by_mistake(path):
+    with sm.Live(sm.MetricSet({"auc": sm.ROCAUC()}), store=path) as one:
+        one.observe(time=START, y_true=1, y_score=0.5)
+        for metrics, message in [
+            ({"auc": sm.ROCAUC(), "loss": sm.LogLoss()}, "is of another configuration: .*they dif"),
+            ({"error": sm.MAE()}, "is of another configuration"),
+        ]:
+            with pytest.raises(sm.IncompatibleMetricsError, match=message):
+                sm.Live(sm.MetricSet(metrics), store=path)
+        with pytest.raises(sm.IncompatibleMetricsError, match="keep_rows is 5 here|keep_rows is"):
+            sm.Live(sm.MetricSet({"auc": sm.ROCAUC()}), keep_rows=5, store=path)
+        # One of the same metrics is a worker of one service: nothing tells them apart, and each
+        # reads what both were told.
+        with sm.Live(sm.MetricSet({"auc": sm.ROCAUC()}), store=path) as other:
+            other.observe(time=START, y_true=0, y_score=0.25)
+            other.flush()
+            assert one.flush().window("1h").n_rows == other.window("1h").n_rows == 2
