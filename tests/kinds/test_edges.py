@@ -1,0 +1,74 @@
+"""What one-line changes of the code went unnoticed in: words of refusals, what is made anew."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from streammetrics.core.columns.naming import meant
+from streammetrics.core.exact.folds import BLOCK, Workspace
+from streammetrics.core.fields.keyed import Extremes
+from streammetrics.core.fields.unions import Union
+from streammetrics.core.results.differences import Difference, Differences
+
+
+def test_a_bad_row_of_points_is_counted_and_found_once_however_many_numbers_are_bad():
+    points = [[0.0, 1.0], [2.0, 3.0], [math.inf, math.inf], [4.0, math.inf]]
+    with pytest.raises(sm.InvalidBatchError, match=r"in 2 rows, first in row 2"):
+        sm.CalinskiHarabasz().update(points, [0, 1, 0, 1])
+
+
+def test_parameters_are_the_public_annotations_that_are_not_of_the_class():
+    class Shifted(sm.Mean):
+        """A mean with one parameter more."""
+
+        shift: float = 0.5
+        _hidden: int = 3
+
+    assert Shifted(shift=2.0).config["shift"] == 2.0
+    with pytest.raises(TypeError, match="has no parameter '_hidden'"):
+        Shifted(_hidden=4)
+    with pytest.raises(ValueError, match=r"shift='x'"):
+        Shifted(shift="x")
+
+
+def test_up_to_three_names_are_suggested():
+    assert meant("aaab", ["aaaa", "aaac", "aaad", "zzzz"]).count("'aaa") == 3
+
+
+def test_extremes_of_other_widths_are_refused_in_words():
+    labels = Union.of(np.array([1, 2]), np.array([2, 3]))
+    words = "3 columns cannot join 2 columns"
+    with pytest.raises(sm.IncompatibleMetricsError, match=words):
+        Extremes().plus(np.zeros((2, 2)), np.zeros((2, 3)), labels)
+
+
+def test_scratch_of_one_size_is_kept_and_of_another_is_made():
+    with Workspace(0) as space:
+        first = space.take((4,))
+    with Workspace(2 * BLOCK) as space:
+        assert space.take((2 * BLOCK,)).shape == (2 * BLOCK,)
+    with Workspace(0) as space:
+        assert np.shares_memory(space.take((4,)), first)
+
+
+def test_differences_that_are_not_finite_are_told_in_words():
+    line = Difference(
+        "auc", "a", "b", 0.5, math.nan, math.inf, -math.inf, 1.0, 0.5, 0.5, "no evidence", "t"
+    )
+    text = repr(Differences([line], 0.95))
+    assert "undefined" in text
+    assert " inf" in text
+    assert "-inf" in text
+
+
+@pytest.mark.parametrize("k", [71, 72])
+def test_a_contradiction_raises_at_the_update_that_brings_it(k):
+    metric = sm.MetricSet({"ndcg": sm.NDCG(k=k), "rows": sm.MAP(k=k)})
+    metric.update(query=[1], doc=[1], relevance=[1], score=[0.5])
+    with pytest.raises(sm.InvalidBatchError, match="relevance"):
+        metric.update(query=[1], doc=[1], relevance=[2], score=[0.5])
+    assert metric.n_rows == 1
