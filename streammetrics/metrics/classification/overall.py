@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
+from operator import add, mul
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
@@ -15,6 +17,8 @@ from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.statistics.tables.topk import TopKHits
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from streammetrics.metrics.classification.view import Confusion
 
 __all__ = [
@@ -200,13 +204,17 @@ class MatthewsCorrcoef(ContingencyMetric[float]):
     def read(self, table: Confusion) -> float:
         """Return the multiclass correlation coefficient."""
         actual, predicted, tp, _ = table.integers()
-        n = actual.sum()
-        covariance = tp.sum() * n - (actual * predicted).sum()
-        spread = (n * n - (predicted**2).sum()) * (n * n - (actual**2).sum())
+        n = sum(actual)
+        covariance = sum(tp) * n - _dot(actual, predicted)
+        spread = (n * n - _dot(predicted, predicted)) * (n * n - _dot(actual, actual))
         if spread == 0:
             return self._zero_by_zero
         size = math.sqrt(covariance**2 / spread)  # integers round once
         return size if covariance > 0 else 0.0 - size
+
+
+def _dot(one: Iterable[int], other: Iterable[int]) -> int:
+    return sum(map(mul, one, other))
 
 
 class CohenKappa(ContingencyMetric[float]):
@@ -232,20 +240,21 @@ class CohenKappa(ContingencyMetric[float]):
     def read(self, table: Confusion) -> float:
         """Return the weighted kappa."""
         actual, predicted, tp, cells = table.integers()
-        n = actual.sum()
-        gap = np.abs(table.rows - table.columns).astype(object)
-        place = np.arange(table.size).astype(object)
+        n = sum(actual)
         if self.weights is None:
-            seen, chance = n - tp.sum(), n * n - (actual * predicted).sum()
-        elif self.weights == "linear":
+            seen, chance = n - sum(tp), n * n - _dot(actual, predicted)
+            return 1 - seen * n / chance if chance else self._zero_by_zero
+        gaps = np.abs(table.rows - table.columns).tolist()
+        if self.weights == "linear":
             # Σ |i - j| t p is, over each gap between neighbours, the mass on its two sides.
-            below, under = np.cumsum(actual), np.cumsum(predicted)
-            seen = (gap * cells).sum()
-            chance = (below * (n - under) + under * (n - below)).sum()
+            below, under = list(accumulate(actual)), list(accumulate(predicted))
+            seen = _dot(gaps, cells)
+            chance = n * (sum(below) + sum(under)) - 2 * _dot(below, under)
         else:
-            seen = (gap**2 * cells).sum()
-            chance = n * ((actual + predicted) * place**2).sum()
-            chance -= 2 * (actual * place).sum() * (predicted * place).sum()
+            places = range(table.size)
+            seen = _dot(map(mul, gaps, gaps), cells)
+            chance = n * _dot(map(add, actual, predicted), map(mul, places, places))
+            chance -= 2 * _dot(actual, places) * _dot(predicted, places)
         return 1 - seen * n / chance if chance else self._zero_by_zero
 
 

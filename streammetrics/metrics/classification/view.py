@@ -162,23 +162,27 @@ class Confusion:
         seen[self.rows] = seen[self.columns] = True
         return seen
 
-    def integers(self) -> tuple[Any, Any, Any, Any]:
+    def integers(self) -> tuple[list[int], list[int], list[int], list[int]]:
         """Return each class's rows, predictions and true positives, and the cells, in one unit.
 
-        Arrays of Python's integers: products of them do not overflow.
+        They are Python's integers, as products of them do not overflow.
         """
-        if not isinstance(self._amount, ExactSum):
-            sums = (self.actual, self.predicted, self.tp, self._amount)
-            return tuple(each.astype(np.int64).astype(object) for each in sums)  # type: ignore[return-value]  # four in, four out
-        cells, everything = self._amount.integers()
-        exact = (
-            self._exact(self.rows), self._exact(self.columns), self._exact(self.rows, self._hit)
-        )  # fmt: skip
-        by_class = (
-            np.array([value << (unit - everything) for value in values], dtype=object)
-            for values, unit in (one.integers() for one in exact)
+        amount = self._amount
+        if not isinstance(amount, ExactSum):
+            sums = (self.actual, self.predicted, self.tp)
+            actual, predicted, tp = (each.astype(np.int64).tolist() for each in sums)
+            return actual, predicted, tp, amount.tolist()
+        cells, unit = amount.integers()
+        sides = (
+            self._exact(self.rows),
+            self._exact(self.columns),
+            self._exact(self.rows, self._hit),
         )
-        return (*by_class, cells)
+        actual, predicted, tp = (
+            [value << (exponent - unit) for value in values]
+            for values, exponent in (one.integers() for one in sides)
+        )
+        return actual, predicted, tp, cells.tolist()
 
 
 def _exponent(amount: ExactSum) -> int:
