@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import types
@@ -83,7 +84,7 @@ def importable(module):
 @pytest.fixture
 def folder(tmp_path):
     """A folder as the pages assume it: the examples, and predictions in two files."""
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")  # a store may be made beside them
     (tmp_path / "predictions").mkdir()
     for day in ("monday", "tuesday"):
         data = ROOT / "examples" / "data" / "adult_income_predictions.parquet"
@@ -105,6 +106,9 @@ def test_shell_commands(page, folder):
         for command in text.replace("\\\n", "").splitlines():
             # Installing is what .ci/run does with the same words; what they then call runs here.
             last = command.rpartition("&&")[2].strip().replace(".venv/bin/", "")
+            if last.startswith("streammetrics live serve"):
+                served(last, folder, path)
+                continue
             if shlex.split(last)[0] != "streammetrics":
                 assert shlex.split(last)[0] in {"pip", "python"}, f"{page.name}, line {line}"
                 continue
@@ -117,6 +121,19 @@ def test_shell_commands(page, folder):
                 check=False,
             )
             assert done.returncode == 0, f"{page.name}, line {line}: {command}\n{done.stderr}"
+
+
+def served(command, folder, path):
+    """Start a service as a page says, and end it: what it wrote is no error."""
+    if not importable("uvicorn"):
+        return  # tests/service has it
+    process = subprocess.Popen(
+        shlex.split(command), cwd=folder, env={**os.environ, "PATH": path}, stdout=subprocess.PIPE
+    )
+    assert process.stdout.readline().startswith(b"serving on http://127.0.0.1:8000/")
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode in {0, -signal.SIGTERM}  # it may not have begun to listen
 
 
 def test_authors_need_one_import_and_few_lines():

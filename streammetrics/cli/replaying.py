@@ -57,14 +57,14 @@ def replayed(
         with progress_of(events.n_events, "replay") as progress:
             events.feed(live, progress)
         series = live.series(found.view.window, every=found.view.every)
-        told = _told(live, found)
+        told = [_told(live, found), *_alerts(live, found)]
     if out is None:
-        text = drawn([_grid(series, found), told])
+        text = drawn([_grid(series, found), *told])
     elif outputs[0].is_stdout:
         text = _csv(series)
     else:
         write(out, _csv(series).encode() if _form(out) == ".csv" else _parquet(series))
-        text = drawn([told])
+        text = drawn(told)
     if not events.n_events:
         return Outcome(text, NO_ROWS, "no rows: nothing was measured")
     return Outcome(text)
@@ -118,6 +118,18 @@ def _grid(series: Series, found: Settings) -> Grid:
         for row in some.tolist()
     ]
     return Grid(title, ("Until", "Rows", "Labelled", *names), lines)
+
+
+def _alerts(live: Live, found: Settings) -> list[Grid]:
+    """Return what the alerts would have done."""
+    alerts = live.alerts(found.rules)
+    lines: list[tuple[str, ...]] = [
+        (alert.name, state, f"{time:%Y-%m-%d %H:%M}", alert.why if last else "")
+        for alert in alerts
+        for place, (time, state) in enumerate(alert.changes)
+        for last in [place == len(alert.changes) - 1]
+    ]
+    return [Grid("Alerts", ("Alert", "State", "Since", "Why"), lines)] if lines else []
 
 
 def _told(live: Live, found: Settings) -> Grid:

@@ -10,7 +10,7 @@ from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.show.sliced import Sliced
-from streammetrics.slices.bins import Bins, title_of
+from streammetrics.slices.bins import Bins, column_of, title_of
 from streammetrics.slices.keyed import KeyedSet
 from streammetrics.slices.slices import Slices
 
@@ -63,17 +63,10 @@ def by(what: Plan) -> dict[str, Any]:
 
 def column(text: str) -> str | Bins:
     """Return a column as it is written: its name, or with the edges of bins ``age:18:30``."""
-    name, *edges = text.strip().split(":")
-    if not name:
-        raise CommandError(f"--by {text!r} names no column")
-    if not edges:
-        return name
     try:
-        return Bins(name, [float(edge) for edge in edges])
-    except ValueError:
-        raise CommandError(
-            f"--by {text}: expected a column, or with ascending edges of bins age:18:30:50"
-        ) from None
+        return column_of(text)
+    except ValueError as error:
+        raise CommandError(f"--by {error}") from error
 
 
 def slices_of(state: MetricSet, min_rows: int, worst: str | None) -> Sliced | None:

@@ -66,7 +66,7 @@ class Checks:
                 continue
             if n:
                 self._example = {
-                    name: list(value)[:1] if name in self._keys else as_column(value, name)[:1]
+                    name: _first(value) if name in self._keys else as_column(value, name)[:1]
                     for name, value in columns.items()
                 }
             return waits
@@ -103,3 +103,12 @@ class Checks:
             self._feeds = layout.agreed(feeds, rows)
         whole = all(read.n == batch.n_rows and not read.omitted for read in rows)
         return whole and not layout.can_refuse
+
+
+def _first(keys: Any) -> list[Any]:
+    """Return the first of a column of keys, as Python has it."""
+    first = keys[:1]
+    for name in ("to_pylist", "to_list", "tolist"):  # of Arrow, of pandas and polars, of NumPy
+        if hasattr(first, name):
+            return list(getattr(first, name)())
+    return list(first)

@@ -70,6 +70,25 @@ def title_of(by: str | Bins) -> str:
     return by.column if isinstance(by, Bins) else by
 
 
+def column_of(text: str) -> str | Bins:
+    """Return a column as it is written: its name, or with the edges of bins ``age:18:30``.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    name, *edges = text.strip().split(":")
+    if not name:
+        raise ValueError(f"{text!r} names no column")
+    if not edges:
+        return name
+    try:
+        return Bins(name, [float(edge) for edge in edges])
+    except ValueError:
+        raise ValueError(
+            f"{text}: expected a column, or with ascending edges of bins age:18:30:50"
+        ) from None
+
+
 def specs_of(by: Any, *, some: bool = True) -> tuple[tuple[str | Bins, ...], ...]:
     """Return what to slice by: for each kind of slice its columns.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,3 +163,11 @@ def test_what_is_no_slice_is_refused():
     assert state.to_bytes() == before
     with pytest.raises(sm.IncompatibleMetricsError, match="by"):
         state.merge(sliced(by="country"))
+
+
+def test_keys_in_columns_of_arrow_go_with_labels_that_follow():
+    state = sliced(by=[["country"]])
+    country = pa.array(["DE", None]).dictionary_encode()
+    state.predict(id=[1, 2], time=[START, START], y_score=[0.25, 0.75], country=country)
+    state.label(id=[1, 2], time=[START + 5] * 2, y_true=[0, 1])
+    assert state.window("5min", by="country").n_rows == 2

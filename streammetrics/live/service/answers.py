@@ -17,9 +17,10 @@ from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from streammetrics.core.metric import Metric
+    from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.asking import Asking
     from streammetrics.live.coverage import Coverage
     from streammetrics.live.service.names import View
@@ -100,6 +101,15 @@ def possible(live: Asking, view: View, window: str) -> dict[str, Any]:
         "window": window,
         "metrics": {name: _interval(interval) for name, interval in named.items()},
     }
+
+
+def alerts(live: Any, rules: Sequence[Rule]) -> dict[str, Any]:
+    """Return how rules stand, those that fire first."""
+    found = [{**alert.to_dict(), "changes": len(alert.changes)} for alert in live.alerts(rules)]
+    for alert in found:
+        alert |= {key: _number(alert[key]) for key in ("value", "low", "high")}
+    order = {"firing": 0, "no data": 1}
+    return {"alerts": sorted(found, key=lambda alert: order.get(str(alert["state"]), 2))}
 
 
 def slices(live: Any, window: str) -> dict[str, Any]:

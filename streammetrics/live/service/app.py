@@ -31,9 +31,11 @@ from streammetrics.live.service.server import Server
 from streammetrics.live.time import shown_time
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from starlette.requests import Request
+
+    from streammetrics.live.alerts.rule import Rule
 
 _OPEN = ("/", "/health", "/openapi.json", *(f"/{name}" for name in FILES))
 
@@ -44,6 +46,7 @@ def application(
     names: Names | None = None,
     view: View | None = None,
     server: Server | None = None,
+    rules: Sequence[Rule] = (),
     owned: bool = False,
 ) -> Starlette:
     """Return an application that takes events of a live state and answers for it.
@@ -53,10 +56,11 @@ def application(
         names: What columns of events are called.
         view: What is shown.
         server: Limits of requests, and the token that they bear.
+        rules: What alerts are watched for.
         owned: Whether it is closed when the application ends; else what waits is written.
     """
     server = server or Server()
-    service = Service(live, names or Names(), view or View(), server, owned=owned)
+    service = Service(live, names or Names(), view or View(), server, rules, owned=owned)
     guard = Middleware(Guard, token=server.token, local=server.is_local, open_paths=_OPEN)
     routes = [
         Route("/events", service.events, methods=["POST"]),
@@ -65,6 +69,7 @@ def application(
         Route("/api/coverage", service.coverage),
         Route("/api/possible", service.possible),
         Route("/api/slices", service.slices),
+        Route("/api/alerts", service.alerts),
         Route("/state", service.state),
         Route("/health", service.health),
         Route("/openapi.json", service.openapi),
@@ -77,9 +82,18 @@ def application(
 class Service:
     """What answers; reads are made one after the other, beside the thread that takes events."""
 
-    def __init__(self, live: Any, names: Names, view: View, server: Server, *, owned: bool) -> None:
+    def __init__(
+        self,
+        live: Any,
+        names: Names,
+        view: View,
+        server: Server,
+        rules: Sequence[Rule],
+        *,
+        owned: bool,
+    ) -> None:
         self._live, self._view, self._server, self._owned = live, view, server, owned
-        self._names = names
+        self._names, self._rules = names, rules
         self._began = time.time()
         self._reader = ThreadPoolExecutor(1, "reads")
         self._cache = Cache(self._reader)
@@ -131,6 +145,11 @@ class Service:
         window = request.query_params.get("window", self._view.window)
         call = partial(answers.possible, view=self._view, window=window)
         return await self._answer(request, ("possible", window), call)
+
+    async def alerts(self, request: Request) -> Response:
+        """Answer how the rules stand."""
+        call = partial(answers.alerts, rules=self._rules)
+        return await self._answer(request, ("alerts",), call)
 
     async def slices(self, request: Request) -> Response:
         """Answer what the metrics are by slice, where there are any."""

@@ -12,16 +12,20 @@ from streammetrics.live.live import Live
 from streammetrics.live.reading import spans_of
 from streammetrics.live.service import toml
 from streammetrics.live.service.names import Names, View
+from streammetrics.live.service.rules import rule_of
 from streammetrics.live.service.server import Server, server_of
 from streammetrics.live.tiers import DEFAULT, tiers_of
 from streammetrics.live.time import duration
 from streammetrics.live.truth import truth_of
 from streammetrics.metrics.specs import SpecError, construct, parse
+from streammetrics.slices.bins import column_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.service.toml import Section
+    from streammetrics.slices.bins import Bins
 
 _OWN = ("id", "time", "label_time", "version")  # columns that are of events, not of metrics
 
@@ -36,6 +40,7 @@ class Settings:
     options: Mapping[str, Any]  # of `Live`
     view: View
     server: Server
+    rules: tuple[Rule, ...]  # of alerts
 
     def live(self, *, store: bool = True) -> Live:
         """Return the live state that the file describes, opened from its store."""
@@ -59,11 +64,35 @@ def settings(path: str | os.PathLike[str]) -> Settings:
     suite = _suite(file, columns, inputs)
     names = Names(**own)
     _check_apart(columns, names, suite)
-    options = _options(file.table("live"), suite, os.path.dirname(file.file))
+    folder = os.path.dirname(file.file)
+    options = _options(file.table("live"), suite, folder)
     view = _view(file.table("page"), title, options["tiers"])
     server = server_of(file.table("server"), shared=options["store"] is not None)
+    empty = _empty(file.table("live"), suite, options)
+    rules = _rules(file.table("alerts"), empty, folder)
     file.end()
-    return Settings(file.file, suite, names, options, view, server)
+    return Settings(file.file, suite, names, options, view, server, rules)
+
+
+def _empty(table: Section, suite: MetricSet, options: Mapping[str, Any]) -> Live:
+    """Return the live state without a store; raise where its parameters do not go together."""
+    try:
+        return Live(suite, **{**options, "store": None})
+    except (ValueError, TypeError) as error:
+        table.fail("by" if options["by"] else "", str(error))
+
+
+def _rules(table: Section, empty: Live, folder: str) -> tuple[Rule, ...]:
+    found = []
+    for name, words in table.rest().items():
+        if not isinstance(words, str):
+            table.fail(name, f"expected a rule in quotes: {name} = 'Below(\"auc\", 0.8)'")
+        try:
+            found.append(rule_of(words, name, folder))
+            empty.alerts(found[-1:])
+        except (SpecError, ValueError) as error:
+            table.fail(name, str(error))
+    return tuple(found)
 
 
 def _suite(file: Section, columns: Section, inputs: Mapping[str, Any]) -> MetricSet:
@@ -119,9 +148,21 @@ def _options(table: Section, suite: MetricSet, folder: str) -> dict[str, Any]:
     options["default_label"] = _label(table, suite)
     store = table.take("store", str)
     options["store"] = None if store is None else os.path.join(folder, store)
+    options["by"] = _by(table)
     options["durable"] = table.take("durable", bool, False)
     table.end()
     return options
+
+
+def _by(table: Section) -> list[list[str | Bins]]:
+    """Return the columns of each kind of slices."""
+    found = table.take("by", list, [])
+    if not all(isinstance(spec, list) and all(isinstance(c, str) for c in spec) for spec in found):
+        table.fail("by", 'expected lists of columns: [["country"], ["country", "device"]]')
+    try:
+        return [[column_of(text) for text in spec] for spec in found]
+    except ValueError as error:
+        table.fail("by", str(error))
 
 
 def _label(table: Section, suite: MetricSet) -> Any:

@@ -13,6 +13,7 @@ from streammetrics.live.truth import kinds_of, truth_of
 from streammetrics.readers.formats import FILES, pieces_of
 from streammetrics.readers.paths import find
 from streammetrics.readers.pieces import BATCH_ROWS
+from streammetrics.slices.bins import Bins, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -101,10 +102,16 @@ def history(
         ReadError: A file cannot be read.
     """
     suite, names = found.suite, found.names
-    truth, kinds = truth_of(suite), kinds_of(suite)
+    keys: dict[str, Kind] = {
+        title_of(column): "number" if isinstance(column, Bins) else "label"
+        for spec in found.options["by"]
+        for column in spec
+    }
+    truth, kinds = truth_of(suite), {**keys, **kinds_of(suite)}
     inputs = {suite.columns.get(name, name): None for name in suite.inputs}
     weight = suite.columns.get("sample_weight")
-    predicted = [title for title in inputs if title != truth] + ([weight] if weight else [])
+    beside = [*([weight] if weight else []), *(key for key in keys if key not in inputs)]
+    predicted = [*(title for title in inputs if title != truth), *beside]
     first = _Files(predictions, fmt)
     has = first.names
     if labels:
@@ -118,7 +125,7 @@ def history(
         return History(tuple(events), (*first.sources, *second.sources), first.notes + second.notes)
     later = {names.id, names.label_time} <= has
     if not truth or (truth in has and not later):
-        rows = first.rows({}, names.time, [*inputs, *([weight] if weight else [])], kinds)
+        rows = first.rows({}, names.time, [*inputs, *beside], kinds)
         return History((("observe", rows),), first.sources, first.notes)
     events = [("predict", first.rows({"id": names.id}, names.time, predicted, kinds))]
     if later and truth in has:

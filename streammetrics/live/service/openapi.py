@@ -40,6 +40,7 @@ def described(live: Any, names: Names, view: View, server: Server) -> dict[str, 
         "/api/coverage": _reading("What became of predictions.", "window"),
         "/api/possible": _reading("What the missing labels could do.", "window"),
         "/api/slices": _reading("Each metric by slice.", "window"),
+        "/api/alerts": _reading("How the rules of alerts stand."),
         "/health": _reading("How the service is; degraded where the store cannot be written."),
         "/state": {
             "get": {

@@ -73,7 +73,9 @@ def served() -> Starlette:
     """Return the application of a worker, which finds its configuration in the environment."""
     found = settings(os.environ[_PATH])
     live = found.live()
-    return application(live, names=found.names, view=found.view, server=found.server, owned=True)
+    return application(
+        live, names=found.names, view=found.view, server=found.server, rules=found.rules, owned=True
+    )
 
 
 def serve(found: Settings) -> None:

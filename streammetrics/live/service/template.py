@@ -24,10 +24,15 @@ store = "live.db"  # survives restarts, shared by workers; beside this file. Wit
 tiers = [["1min", "3h"], ["1h", "15d"], ["1d", "400d"]]  # length of a pane, how far back
 label_ttl = "1d"       # a label counts that is known so long after its prediction
 label_lateness = "1d"  # and may take so much longer to arrive
+# by = [["country"], ["age:18:30:50"]]  # slices: columns of events, numbers in bins
 # default_label = 0    # what a label that never came means; without: nothing
 # max_pending = 10_000_000
 # max_ahead = "10min"  # times further ahead of the clock are refused
 # durable = false      # true: every call waits for the disk
+
+[alerts]  # rules as in Python: Above, Below, BurnRate, Change, Coverage, Drift, Silence
+# auc_is_low = 'Below("auc", 0.80, window="1h", min_rows=500)'
+# nothing_comes = 'Silence("10min")'
 
 [page]
 window = "1h"   # what "now" is: a whole number of panes

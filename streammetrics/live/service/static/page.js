@@ -136,9 +136,11 @@ function showAlerts(found) {
   box.replaceChildren(...found.alerts.map((alert) => {
     const row = document.createElement("div");
     row.className = `alert ${{ firing: "firing", ok: "ok" }[alert.state] ?? "none"}`;
-    const [state, rule, since] = ["b", "span", "span"].map((tag) => document.createElement(tag));
+    const [state, rule, since] = ["b", "p", "span"].map((tag) => document.createElement(tag));
+    const why = document.createElement("span");
     state.textContent = alert.state;
-    rule.textContent = alert.rule;
+    why.textContent = alert.why;
+    rule.append(alert.name, " ", why);
     since.textContent = alert.since ? `since ${moment(alert.since)} UTC` : "";
     row.append(state, rule, since);
     return row;
@@ -164,6 +166,7 @@ function showSlices(found) {
 const QUESTIONS = [
   ["api/now", showNow],
   ["api/series", (found) => { line = found; showLine(); }],
+  ["api/alerts", showAlerts],
   ["api/slices", showSlices],
 ];
 
