@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
 
 # Where the metrics of a task are, if not in the room of its name.
-_ROOMS = dict.fromkeys(("binary", "multiclass"), ("classification", "scores"))
+_ROOMS = dict.fromkeys(("binary", "multiclass", "multilabel"), ("classification", "scores"))
 
 
 def listing(names: Sequence[str], task: str | None, width: int) -> str:

@@ -76,6 +76,21 @@ TASKS = {
         parameters={"average": "macro"},
         argmax="y_pred",
     ),
+    "multilabel": Task(
+        required=("y_true",),
+        either=(("y_score",), ("y_pred",)),
+        defaults={
+            "y_pred": ("SubsetAccuracy", "HammingLoss", "Precision", "Recall", "F1", "Jaccard"),
+            "y_score": (
+                "ROCAUC", "AveragePrecision", "CoverageError", "LabelRankingAveragePrecision",
+                "LabelRankingLoss",
+            ),
+        },
+        options=frozenset(
+            {"threshold", "max_bins", "nan_policy", "labels", "average", "from_logits"}
+        ),
+        parameters={"average": "macro", "multilabel": True},
+    ),
     "regression": Task(
         either=(("y_true", "y_pred"),),
         defaults={

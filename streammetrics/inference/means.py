@@ -84,7 +84,8 @@ def _answer(
         return ConfidenceInterval(below, above, asked.level, method)
     if len(values) > 1:
         method += ", of a mean over outputs as if they varied together (at most)"
-    value, error = float(np.mean(values)), float(np.mean(errors))
+    weights = multioutput if isinstance(multioutput, tuple) else None
+    value, error = (float(np.average(side, weights=weights)) for side in (values, errors))
     return ConfidenceInterval(*limits(value, error, quantile, low), asked.level, method)
 
 

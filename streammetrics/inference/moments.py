@@ -170,7 +170,10 @@ def _averaged(metric: Any, slopes_of: Callable[[Rows], Floats], rows: Rows) -> F
         one = Rows(lengths[0], lengths[0], lengths[1], rows.total, yy, pp + biased, yp, np.zeros(1))
         return slopes_of(one)
     slopes = slopes_of(rows)
-    return slopes if multioutput == "raw_values" else slopes.mean(axis=1, keepdims=True)
+    if multioutput == "raw_values":
+        return slopes
+    weights = multioutput if isinstance(multioutput, tuple) else None
+    return np.average(slopes, axis=1, weights=weights, keepdims=True)
 
 
 def _answer(metric: Any, low: Any, high: Any, asked: Asked, method: str) -> ConfidenceInterval:

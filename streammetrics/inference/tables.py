@@ -272,6 +272,8 @@ def of_accuracy(metric: Any, asked: Asked, table: Any) -> ConfidenceInterval:
 @confidence_of.register(overall.TopKAccuracy)
 def of_top_k(metric: overall.TopKAccuracy, asked: Asked, counts: TopKHits) -> ConfidenceInterval:
     """The share of rows whose class is among the first k."""
+    if not metric.normalize:
+        raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
     hits, total = counts.hits.fraction(), counts.total.fraction()
     of_hits, of_all = counts.hits.squared(), counts.total.squared()
     if of_hits is None or of_all is None:

@@ -272,5 +272,7 @@ ORACLES = [
         of(sk.classification_report, output_dict=True, zero_division=1.0),
     ),
     Oracle(sm.TopKAccuracy(k=2), score_matrix, top(2)),
+    Oracle(sm.TopKAccuracy(k=2, normalize=False), score_matrix_weighted, top(2, normalize=False)),
+    Oracle(sm.FBeta(beta=math.inf), two_classes, of(sk.recall_score)),
     Oracle(sm.TopKAccuracy(k=3), score_matrix_weighted, top(3)),
 ]

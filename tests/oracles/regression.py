@@ -11,6 +11,7 @@ from oracles.base import Oracle
 
 RAW = {"multioutput": "raw_values"}
 WEIGHED = {"multioutput": "variance_weighted"}
+CHOSEN = {"multioutput": (0.25, 3.0, 0.5)}
 
 
 def pairs(rng, n):
@@ -131,6 +132,17 @@ ORACLES = [
     Oracle(sm.MAE(), tables_weighted, of(sk.mean_absolute_error)),
     Oracle(sm.MAE(**RAW), tables, of(sk.mean_absolute_error, **RAW)),
     Oracle(sm.MAE(**RAW), pairs, of(sk.mean_absolute_error, **RAW)),
+    *(
+        Oracle(metric(**CHOSEN), rows, of(function, **CHOSEN))
+        for metric, function in (
+            (sm.MAE, sk.mean_absolute_error),
+            (sm.RMSE, sk.root_mean_squared_error),
+            (sm.R2, sk.r2_score),
+            (sm.ExplainedVariance, sk.explained_variance_score),
+            (sm.MedianAbsoluteError, sk.median_absolute_error),
+        )
+        for rows in (tables,)
+    ),
     Oracle(sm.MSE(), pairs, of(sk.mean_squared_error)),
     Oracle(sm.MSE(), tables_weighted, of(sk.mean_squared_error)),
     Oracle(sm.RMSE(), weighted, of(sk.root_mean_squared_error)),

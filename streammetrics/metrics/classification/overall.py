@@ -269,6 +269,7 @@ class TopKAccuracy(Metric[float]):
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
         from_logits: Whether scores are logits; their order within a row is the same.
         ignore_index: Rows with this true label are left out, whatever else they hold.
+        normalize: ``False`` gives the sum of the rows that are right, not their share.
 
     Raises:
         ValueError: `k` is not positive.
@@ -291,8 +292,9 @@ class TopKAccuracy(Metric[float]):
     nan_policy: NanPolicy = "raise"
     from_logits: bool = False
     ignore_index: int | None = None
+    normalize: bool = True
 
-    _younger = (("from_logits", False), ("ignore_index", None))
+    _younger = (("from_logits", False), ("ignore_index", None), ("normalize", True))
 
     def check_parameters(self) -> None:
         """Bring the labels to one kind."""
@@ -314,6 +316,8 @@ class TopKAccuracy(Metric[float]):
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 
     def readout(self, counts: TopKHits) -> float:
-        """Return hits over rows."""
+        """Return hits over rows, or hits."""
         total = counts.total.fraction()
+        if not self.normalize:
+            return float(counts.hits.fraction())
         return float(counts.hits.fraction() / total) if total else math.nan

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated
 
-from streammetrics.core.constraints import AtLeast
+from streammetrics.core.constraints import Between
 from streammetrics.metrics.classification.base import AveragedMetric
 
 if TYPE_CHECKING:
@@ -153,10 +154,10 @@ class FBeta(AveragedMetric):
     `ContingencyMetric`.
 
     Args:
-        beta: How many times recall counts as much as precision.
+        beta: How many times recall counts as much as precision; of ``inf`` it is recall alone.
 
     Raises:
-        ValueError: `beta` is negative or not finite.
+        ValueError: `beta` is negative.
 
     Reference: ``sklearn.metrics.fbeta_score``, whose `zero_division` is 0 by default.
 
@@ -166,7 +167,7 @@ class FBeta(AveragedMetric):
         0.38461538461538464
     """
 
-    beta: Annotated[float, AtLeast(0)] = 1.0
+    beta: Annotated[float, Between(0, math.inf)] = 1.0
 
     def read(self, table: Confusion) -> float | Floats:
         """Return the weighted harmonic mean."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
-from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.constraints import NanPolicy, Satisfies
+from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
@@ -22,8 +23,30 @@ if TYPE_CHECKING:
 Value: TypeAlias = float | Floats
 
 
-def averaged(values: Sequence[Number], multioutput: str) -> Value:
+def are_weights(values: Any) -> bool:
+    """Whether these are finite numbers, none of them negative, and not all 0."""
+    numbers = all(type(x) in {int, float} and 0 <= x < math.inf for x in values)
+    return numbers and any(values)
+
+
+Weights = Annotated[tuple[float, ...], Satisfies(are_weights, "weights of the outputs")]
+
+
+def averaged(values: Sequence[Number], multioutput: str | tuple[float, ...]) -> Value:
     """Return the outputs' values as they are or their mean; nan without rows."""
+    if isinstance(multioutput, tuple):
+        if values and len(values) != len(multioutput):
+            raise InvalidBatchError(
+                f"multioutput={multioutput!r} has {len(multioutput)} weights for {len(values)} "
+                "outputs"
+            )
+        pairs = list(zip(values, map(Fraction, multioutput), strict=bool(values)))
+        used = [(v if isinstance(v, Fraction) else nearest(v), w) for v, w in pairs if w]
+        floats = [value for value, _ in used if isinstance(value, float)]
+        if not used or not all(map(math.isfinite, floats)):
+            return sum(floats) if used else math.nan
+        total = sum((Fraction(value) * w for value, w in used), Fraction(0))
+        return nearest(total / sum(w for _, w in used))
     if multioutput == "raw_values" and values:
         outputs = [nearest(value) for value in values]
         return LabelledArray.of(outputs, range(len(outputs)), "output")
@@ -50,7 +73,8 @@ class RegressionMetric(Metric[Value]):
 
     Args:
         multioutput: How the d outputs become one value: ``"uniform_average"`` is their mean and
-            ``"raw_values"`` an array (d,). Where the metric is a ratio of variances,
+            ``"raw_values"`` an array (d,); a sequence of d numbers are their weights in a mean.
+            Where the metric is a ratio of variances,
             ``"variance_weighted"`` weighs each output by the variance of its target.
         spread: Of a metric made of means: whether to sum the squares of what is averaged too, which
             `confidence` needs; large batches then take half as long again to twice as long.
@@ -58,7 +82,7 @@ class RegressionMetric(Metric[Value]):
     """
 
     nan_policy: NanPolicy = "raise"
-    multioutput: Literal["uniform_average", "raw_values"] = "uniform_average"
+    multioutput: Literal["uniform_average", "raw_values"] | Weights = "uniform_average"
 
     def update(self, y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> Self:
         """Take rows.

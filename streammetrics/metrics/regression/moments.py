@@ -6,11 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from streammetrics.core.exact.rounding import nearest, root
-from streammetrics.metrics.regression.base import (
-    RegressionMetric,
-    averaged,
-    ratio,
-)
+from streammetrics.metrics.regression.base import RegressionMetric, Weights, averaged, ratio
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.sums.rows import MomentSample
@@ -41,10 +37,13 @@ class MomentMetric(RegressionMetric):
         return (MomentSample(nan_policy=self.nan_policy),) if self.spread else ()
 
 
+Outputs = Literal["uniform_average", "raw_values", "variance_weighted"] | Weights
+
+
 class VarianceRatio(MomentMetric):
     """A ratio to the variance of the target; undefined for an output where that is 0."""
 
-    multioutput: Literal["uniform_average", "raw_values", "variance_weighted"] = "uniform_average"  # type: ignore[assignment]  # one more than elsewhere
+    multioutput: Outputs = "uniform_average"  # type: ignore[assignment]  # one more than elsewhere
 
     def _averaged(self, values: Sequence[Fraction | None], spread: Sequence[Fraction]) -> Value:
         if self.multioutput != "variance_weighted" or not any(spread):
