@@ -269,7 +269,7 @@ def show_state(
         about["columns"] = what.columns
     if isinstance(what, Comparison):
         return finish(of_comparison(what, about, notes), outputs)
-    slices = slices_of(what, min_rows, worst) if isinstance(what, MetricSet) else None
+    slices = slices_of(what, min_rows, worst, confidence) if isinstance(what, MetricSet) else None
     if slices is None and worst is not None:
         raise CommandError(f"--worst is of slices, and {state} has none")
     read_all = report(what, about, notes, per_query=per_query, slices=slices, confidence=confidence)

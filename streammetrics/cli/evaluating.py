@@ -237,7 +237,7 @@ def _report(model: Model, state: MetricSet, asked: Asked, per_query: bool) -> Re
     weight = model.plan.asked.get(WEIGHT)
     notes = [] if weight is None else [f"weighted by {weight}"]
     with advice(model.plan):
-        slices = slices_of(state, asked.min_rows, asked.worst)
+        slices = slices_of(state, asked.min_rows, asked.worst, asked.confidence)
         return report(
             state, about, notes, per_query=per_query, slices=slices, confidence=asked.confidence
         )

@@ -69,7 +69,9 @@ def column(text: str) -> str | Bins:
         raise CommandError(f"--by {error}") from error
 
 
-def slices_of(state: MetricSet, min_rows: int, worst: str | None) -> Sliced | None:
+def slices_of(
+    state: MetricSet, min_rows: int, worst: str | None, confidence: float | None = None
+) -> Sliced | None:
     """Return the slices of a state as they are shown, ``None`` of a set without."""
     if not isinstance(state, Slices):
         return None
@@ -77,4 +79,4 @@ def slices_of(state: MetricSet, min_rows: int, worst: str | None) -> Sliced | No
         ranked = None if worst is None else state.worst(worst, min_rows=min_rows)
     except (StreamMetricsError, ValueError) as error:
         raise CommandError(f"--worst {worst}: {error}") from error
-    return Sliced.of(state, min_rows, worst, ranked)
+    return Sliced.of(state, min_rows, worst, ranked, confidence)

@@ -34,11 +34,21 @@ class Sliced:
     worst: SliceTable | None
 
     @classmethod
-    def of(cls, slices: Slices, min_rows: int, by: str | None, worst: SliceTable | None) -> Sliced:
-        """Read all slices."""
+    def of(
+        cls,
+        slices: Slices,
+        min_rows: int,
+        by: str | None,
+        worst: SliceTable | None,
+        level: float | None = None,
+    ) -> Sliced:
+        """Read all slices, with limits of confidence where there is a level for them."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)
-            table = slices.compute()
+            if level is None:
+                table = slices.compute()
+            else:
+                table = slices.confidence(level, unit=slices.unit)
         of_all = [not any(parts) for parts in zip(*_keys(table).values(), strict=True)]
         if "by" in table:
             of_all = [not text for text in table["by"].tolist()]

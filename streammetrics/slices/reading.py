@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.conversion import Column, as_column
+from streammetrics.core.columns.naming import near
 from streammetrics.core.columns.schema import reject
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.slices.bins import Bins, title_of
@@ -61,9 +62,7 @@ def key_column(columns: Mapping[str, Any], by: Sequence[str | Bins]) -> KeyColum
         title = title_of(column)
         value = columns.get(title)
         if value is None:
-            raise InvalidBatchError(
-                f"no column {title!r} to slice by; there are: {', '.join(columns) or 'none'}"
-            )
+            raise InvalidBatchError(f"no column {title!r} to slice by{near(title, list(columns))}")
         part = _binned(value, column) if isinstance(column, Bins) else _part(value, title)
         if parts and len(part.codes) != len(parts[0].codes):
             raise InvalidBatchError(

@@ -93,3 +93,15 @@ def test_a_unit_is_of_limits_and_of_files_with_columns(command, path):
     assert "'usr'" in missing.err
     runs = ("--task", "ranking", "--qrels", "q", "--run", "r", "--unit", "u", "--confidence", "0.9")
     assert "--unit is not for TREC files" in command("evaluate", *runs).err
+
+
+def test_every_slice_has_limits_too(command, path, tmp_path):
+    asked = ("--metrics", "F1", "--by", "label", "--confidence", "0.9", "--json", "-")
+    told = json.loads(command("evaluate", path, *BINARY, *asked).out)["slices"]
+    state = tmp_path / "s.state"
+    command("evaluate", path, *BINARY, *asked[:4], "--save", state)
+    table = sm.load(state).compute(confidence=0.9)
+    assert told["F1_low"] == table["F1_low"].tolist()[1:]
+    assert told["F1_high"] == table["F1_high"].tolist()[1:]
+    again = json.loads(command("show", state, "--confidence", "0.9", "--json", "-").out)
+    assert again["slices"] == told
