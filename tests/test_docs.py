@@ -22,7 +22,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # What is not installed with the tests: engines, and the frameworks of the extra "training".
 OPTIONAL = re.compile(
     r"\b(?:from|import) (streammetrics\.engines\.\w+|torchmetrics|river|matplotlib|mlflow|wandb"
-    r"|tensorboardX|huggingface_hub)\b"
+    r"|tensorboardX|huggingface_hub|prometheus_client)\b"
     r"|\b(torch|lightning|transformers|xgboost|lightgbm)\.\w"
 )
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

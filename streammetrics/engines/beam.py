@@ -117,6 +117,42 @@ class CombineMetrics(beam.CombineFn):  # type: ignore[misc]  # Beam need not be 
         return row
 
 
+class AsAttempts(beam.DoFn):  # type: ignore[misc]  # Beam need not be there
+    """Name the states of windows for a `Ledger`: the window is the shard, its pane the attempt.
+
+    Where late rows come, an accumulating trigger fires a window again, with all of its rows: a
+    pane with a larger index, which replaces the earlier ones however often, and in whatever order,
+    they arrive. With discarding panes each is a part of the window, and would
+    wrongly replace the others.
+
+    An element is a state, or a pair of a key and a state; out come ``(shard, attempt, state)``,
+    for ``ledger.add(shard, state, attempt=attempt)``. A shard is ``"START/END"``, in seconds, with
+    the key before it where there is one.
+
+    Example::
+
+        states = (
+            rows
+            | beam.WindowInto(
+                FixedWindows(60), trigger=AfterWatermark(late=AfterCount(1)),
+                accumulation_mode=AccumulationMode.ACCUMULATING, allowed_lateness=3600)
+            | beam.CombineGlobally(CombineMetrics(suite)).without_defaults()
+            | beam.ParDo(AsAttempts()))
+    """
+
+    def process(
+        self,
+        element: Any,
+        window: Any = beam.DoFn.WindowParam,
+        pane: Any = beam.DoFn.PaneInfoParam,
+    ) -> Iterable[tuple[str, int, MetricSet]]:
+        """Yield the state with its shard and attempt."""
+        key, state = element if isinstance(element, tuple) else (None, element)
+        start, end = (int(time.micros // 10**6) for time in (window.start, window.end))
+        shard = f"{start}/{end}" if key is None else f"{key} {start}/{end}"
+        yield shard, pane.index, state
+
+
 def _feed(state: MetricSet, rows: list[Row]) -> None:
     """Bring rows to the state, those of the same columns together."""
     while rows:

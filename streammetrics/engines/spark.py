@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from streammetrics.core.needs import needs
 from streammetrics.core.stateful import from_bytes
+from streammetrics.engines.committed import Committed
 from streammetrics.engines.shards import blank, fed
 
 with needs("pyspark[sql]"):
@@ -17,11 +18,14 @@ with needs("pyspark[sql]"):
     from pyspark.sql.functions import col, spark_partition_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import os
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame
 
     from streammetrics.core.metric_set import MetricSet
+    from streammetrics.core.stateful import Stateful
+    from streammetrics.live.live import Live
 
 _STATE = "state"
 _SCHEMA = f"{_STATE} binary"
@@ -90,7 +94,57 @@ def evaluate(suite: MetricSet, frame: DataFrame) -> MetricSet:
     return result
 
 
-def _row(state: MetricSet) -> pa.RecordBatch:
+def into(
+    live: Live, folder: str | os.PathLike[str], time: str = "time"
+) -> Callable[[DataFrame, int], None]:
+    """Return what a streaming query's `foreachBatch` takes: it keeps a live state in a folder.
+
+    Executors observe the rows of a micro-batch, and only panes of states leave them; the driver
+    merges them and writes the state under the batch's id. Spark tries a batch again whose end is
+    not in its checkpoint: the same rows under the same id, which then change nothing. So each row
+    counts once, whoever is killed at whatever moment, as long as checkpoint and folder stay
+    together, and the source can be read again (files, Kafka).
+
+    Args:
+        live: An empty live state; its `max_ahead` should be ``None``, as old rows may be read.
+        folder: Where the state is kept, on the driver: `Committed` reads it, and `load` its files.
+        time: The column of times: timestamps, which without a zone are UTC, or POSIX seconds.
+
+    Example::
+
+        query = (
+            frame.writeStream.foreachBatch(into(live, "states"))
+            .option("checkpointLocation", "checkpoint").start()
+        )
+        Committed(live, "states").live.window("1h").compute()
+    """
+    held = Committed(live, folder)
+    suite = blank(live._suite)
+    empty = live.to_bytes()
+
+    def batch(frame: DataFrame, number: int) -> None:
+        if number <= held.number:
+            return
+        names = suite._reads(frame.columns)
+
+        def feed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            state = cast("Live", from_bytes(empty))
+            state._ahead = None  # nobody else's clock judges here
+            for rows in batches:
+                columns = {name: rows.column(place) for place, name in enumerate(names)}
+                state.observe(
+                    time=rows.column(len(names)).to_numpy(zero_copy_only=False), **columns
+                )
+            yield _row(state)
+
+        rows = frame.select(*(col(_quoted(name)) for name in (*names, time)))
+        found = rows.mapInArrow(feed, _SCHEMA).collect()
+        held.take(number, [cast("Live", from_bytes(row[_STATE])) for row in found])
+
+    return batch
+
+
+def _row(state: Stateful) -> pa.RecordBatch:
     return pa.record_batch({_STATE: pa.array([state.to_bytes()], pa.binary())})
 
 

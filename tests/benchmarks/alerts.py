@@ -159,7 +159,7 @@ def drifts(runs: int, seed: int) -> None:
     for shift in (0.0, 0.2, 0.5):
         found: list[list[float]] = [[] for _ in rules]
         for _ in range(runs):
-            live = sm.Live(sm.Quantile(q=0.5, max_bins=4096), tiers=[("5min", "8d")])
+            live = sm.Live(sm.Quantile(q=0.5, max_bins=4096), tiers=[("15min", "8d")])
             days = 7 if not shift else 2
             times = np.arange(0, days * 86_400, 60 / ROWS)
             values = rng.normal(size=times.size) + shift * (times >= 86_400)

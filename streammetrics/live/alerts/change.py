@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -163,11 +163,10 @@ class Change(Rule):
         sums = np.zeros(evidence.shape[1])  # M of each size
         share = 1 / evidence.shape[1]
         moments: list[Moment] = []
-        success = rows = 0.0  # since there has been any evidence
         with np.errstate(over="ignore"):
             factors = np.exp(evidence)
-        for end, (s, n), factor in zip(ends, trials.tolist(), factors, strict=True):
-            if not n:  # nothing may begin where there are no rows
+        for end, since, factor in zip(ends, _likeliest(evidence, trials), factors, strict=True):
+            if since is None:  # nothing may begin where there are no rows
                 moments.append(moments[-1]._replace(end=end) if moments else Moment(end, "no data"))
                 continue
             sums = (sums + 1) * factor
@@ -175,20 +174,40 @@ class Change(Rule):
             if total > limit:
                 sums = np.minimum(sums, limit / share)
                 sums, total = sums * (limit / (float(sums.sum()) * share)), limit
-            success, rows = (success + s, rows + n) if total > 1 else (s, n)
             verdict: Verdict = "good" if total <= math.sqrt(limit) else "between"
             if total >= limit:
                 verdict = "bad"
-            rate = success / rows
+            rate = since.success / since.rows
             told = (
-                f"{self.metric} {rate:.4g} of {rows:,.0f} rows, not {self.baseline:g}: evidence "
-                f"{total:.3g} of {limit:,.0f}"
+                f"{self.metric} {rate:.4g} of the last {since.rows:,.0f} rows, not "
+                f"{self.baseline:g}: evidence {total:.3g} of {limit:,.0f}"
             )
-            moments.append(Moment(end, verdict, rate, rate, rate, int(rows), told))
+            moments.append(Moment(end, verdict, rate, rate, rate, int(since.rows), told))
         return moments
 
     def _says(self) -> str:
         return f"{self.metric} changed from {self.baseline:g}"
+
+
+class Since(NamedTuple):
+    """The rows since a change is likeliest to have begun."""
+
+    success: float
+    rows: float
+
+
+def _likeliest(evidence: Floats, trials: Floats) -> list[Since | None]:
+    """Return at each pane the rows since the likeliest beginning; ``None`` in panes without any."""
+    sums = np.zeros((len(evidence) + 1, evidence.shape[1]))
+    np.cumsum(evidence, axis=0, out=sums[1:])
+    lowest = np.minimum.accumulate(sums, axis=0)
+    places = np.where(sums <= lowest, np.arange(len(sums))[:, None], 0)
+    begins = np.maximum.accumulate(places, axis=0)[:-1]
+    best = np.argmax(sums[1:] - lowest[:-1], axis=1)
+    begin = begins[np.arange(len(evidence)), best]
+    counted = np.concatenate([np.zeros((1, 2)), np.cumsum(trials, axis=0)])
+    found = counted[1:] - counted[begin]
+    return [Since(*of) if n else None for of, n in zip(found.tolist(), trials[:, 1], strict=True)]
 
 
 def _logs(baseline: float, tolerance: float, trials: Floats, ways: tuple[int, ...]) -> Floats:
