@@ -13,6 +13,7 @@ from streammetrics.engines.spark import into
 
 
 def main(folder, last):
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.driver.bindAddress", "127.0.0.1")
