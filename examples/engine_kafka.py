@@ -69,20 +69,25 @@ def consume(servers: str, folder: Path, stop_after: int | None = None) -> sm.Led
     while any(offsets[place] < ends[place] for place in ends):
         messages = consumer.consume(BATCH, timeout=1.0)
         for message in messages:
-            if message.error():
-                raise kafka.KafkaException(message.error())
-            place = message.partition()
-            states[place].update(json.loads(message.value()))
-            offsets[place] = message.offset() + 1
+            place, offset, row = read(message)
+            states[place].update(row)
+            offsets[place] = offset + 1
             taken += 1
             if taken == stop_after:  # as if it were killed: of this batch nothing was saved
                 consumer.close()
                 return merged(folder)
-        for place in {message.partition() for message in messages}:
+        for place in {read(message)[0] for message in messages}:
             ledgers[place].add(place, states[place], attempt=offsets[place])
             ledgers[place].save(folder / f"{TOPIC}-{place}.ledger")
     consumer.close()
     return merged(folder)
+
+
+def read(message: Any) -> tuple[int, int, dict[str, Any]]:
+    """Return the partition of a message, its offset there, and what it says."""
+    if message.error():
+        raise kafka.KafkaException(message.error())
+    return message.partition(), message.offset(), json.loads(message.value())
 
 
 def opened(folder: Path, place: int) -> sm.Ledger:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from streammetrics.core.metric_set import MetricSet
-    from streammetrics.core.stateful import Stateful
     from streammetrics.live.live import Live
 
 _STATE = "state"
@@ -119,7 +118,7 @@ def into(
         Committed(live, "states").live.window("1h").compute()
     """
     held = Committed(live, folder)
-    suite = blank(live._suite)
+    suite = blank(cast("MetricSet", live._suite))
     empty = live.to_bytes()
 
     def batch(frame: DataFrame, number: int) -> None:
@@ -144,7 +143,7 @@ def into(
     return batch
 
 
-def _row(state: Stateful) -> pa.RecordBatch:
+def _row(state: MetricSet | Live) -> pa.RecordBatch:
     return pa.record_batch({_STATE: pa.array([state.to_bytes()], pa.binary())})
 
 
