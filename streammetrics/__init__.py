@@ -138,6 +138,10 @@ from streammetrics.metrics.scores.shares import *  # noqa: F403
 from streammetrics.metrics.scores.thresholds import *  # noqa: F403
 from streammetrics.metrics.survival import concordance as survival_concordance
 from streammetrics.metrics.survival.concordance import *  # noqa: F403
+from streammetrics.metrics.text import recognition as text_recognition
+from streammetrics.metrics.text import translation as text_translation
+from streammetrics.metrics.text.recognition import *  # noqa: F403
+from streammetrics.metrics.text.translation import *  # noqa: F403
 from streammetrics.show.cards import model_index
 from streammetrics.show.pages import written as pages  # noqa: F401 - registers how reports are written
 from streammetrics.show.pictures import families as pictures  # noqa: F401 - registers how results are drawn
@@ -179,6 +183,8 @@ __all__ = [
     "score",
 ]
 _MODULES = (
+    text_translation,
+    text_recognition,
     survival_concordance,
     recommendation_lists,
     ranking_sets,

@@ -15,6 +15,7 @@ from streammetrics.metrics.regression import norms, quantiles
 from streammetrics.metrics.regression import shares as targets
 from streammetrics.metrics.scores import calibration, decisions, gains, reliability, shares
 from streammetrics.metrics.survival import concordance
+from streammetrics.metrics.text import recognition, translation
 
 if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
@@ -33,6 +34,11 @@ _APART = (
 _LISTS = (
     "items were chosen with those of the same list, so rows are no sample; slices over a hash of "
     "the lists tell how much it differs among them"
+)
+
+_CORPUS = (
+    "it is of the corpus, and how much its texts differ is not kept; slices over a hash of the "
+    "texts tell it by how much it differs among them"
 )
 
 _ITEMS = (
@@ -67,6 +73,9 @@ REFUSALS: dict[type[Metric], str] = {
         "pairs share their rows, and how many of its pairs each row has right is not kept; slices "
         "over a hash of the rows' unit tell it by how much it differs among them"
     ),
+    recognition.ErrorRate: _CORPUS,
+    translation.BLEU: _CORPUS,
+    translation.ChrF: _CORPUS,
     raters.FleissKappa: _ITEMS,
     raters.GwetAC1: _ITEMS,
     raters.KrippendorffAlpha: _ITEMS,

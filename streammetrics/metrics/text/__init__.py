@@ -1,0 +1,1 @@
+"""Texts against references: errors of recognition, overlap of translations, answers."""

@@ -1,0 +1,114 @@
+"""Overlap of a translation with its reference, as sacrebleu computes it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from streammetrics.core.constraints import Between, Positive
+from streammetrics.metrics.text.base import TextMetric
+from streammetrics.statistics.texts.ngrams import BleuCounts, ChrfCounts
+
+if TYPE_CHECKING:
+    from streammetrics.core.statistic import Statistic
+
+__all__ = ["BLEU", "ChrF"]
+
+
+class BLEU(TextMetric):
+    """BLEU of a corpus with one reference a row, from 0 to 100, to sacrebleu's last digit.
+
+    100 exp(min(0, 1 - r / c)) times the geometric mean of the precisions of n-grams of 1 to 4
+    tokens, c and r being the tokens of predictions and of references. An order without a match
+    has its precision halved as often as there were such orders (sacrebleu's ``"exp"``).
+
+    Args:
+        tokenize: ``"13a"``, mteval's, or ``"none"``: tokens are parted by spaces.
+        lowercase: Whether case does not matter.
+        nan_policy: See `TextMetric`.
+
+    Memory and cost: 80 bytes; some 20 microseconds a row of 20 words.
+
+    Reference: Papineni et al., ACL 2002; ``sacrebleu.corpus_bleu``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> bleu = sm.BLEU()
+        >>> _ = bleu.update(["the cat sat on the mat."], ["the cat sat on a mat."])
+        >>> round(bleu.compute(), 6)
+        48.892302
+    """
+
+    higher_is_better = True
+
+    tokenize: Literal["13a", "none"] = "13a"
+    lowercase: bool = False
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the counts of n-grams."""
+        options = {"lowercase": self.lowercase}
+        return (BleuCounts(tokenize=self.tokenize, nan_policy=self.nan_policy, **options),)
+
+    def readout(self, held: BleuCounts) -> float:
+        """Return the score."""
+        rows, predicted, referred, *grams = held.counts.tolist()
+        if not rows:
+            return math.nan
+        matches, totals = grams[: held.order], grams[held.order :]
+        if not any(matches) or not all(totals):
+            return 0.0
+        halved, logs = 1.0, []
+        for match, total in zip(matches, totals, strict=True):
+            if not match:
+                halved *= 2
+            logs.append(math.log(100.0 * match / total if match else 100.0 / (halved * total)))
+        short = math.exp(1 - referred / predicted) if predicted < referred else 1.0
+        return short * math.exp(sum(logs) / held.order)
+
+
+class ChrF(TextMetric):
+    """Character n-gram F score of a corpus, from 0 to 100, to sacrebleu's last digit.
+
+    The F score of the means, over orders 1 to 6, of the precisions and of the recalls of n-grams of
+    characters; spaces do not count.
+
+    Args:
+        beta: How many times as much recall counts as precision.
+        order: The longest n-grams, of how many characters.
+        nan_policy: See `TextMetric`.
+
+    Memory and cost: 144 bytes; some 100 microseconds a row of 100 characters.
+
+    Reference: Popović, WMT 2015; ``sacrebleu.corpus_chrf``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> round(sm.ChrF().update(["the cat sat"], ["the cat sits"]).compute(), 6)
+        66.583248
+    """
+
+    higher_is_better = True
+
+    beta: Annotated[float, Positive] = 2.0
+    order: Annotated[int, Between(1, 64)] = 6
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the counts of n-grams."""
+        return (ChrfCounts(order=self.order, nan_policy=self.nan_policy),)
+
+    def readout(self, held: ChrfCounts) -> float:
+        """Return the score."""
+        if not held.counts[0]:
+            return math.nan
+        counts = held.counts[1:].reshape(-1, 3).tolist()
+        known = [each for each in counts if each[0] and each[1]]
+        precision = recall = 0.0
+        for predicted, referred, match in known:
+            precision += match / predicted
+            recall += match / referred
+        if not precision + recall:
+            return 0.0
+        precision, recall = precision / len(known), recall / len(known)
+        square = self.beta**2
+        score = (1 + square) * precision * recall
+        return 100 * (score / ((square * precision) + recall))

@@ -1,0 +1,88 @@
+"""Rows of a reference text and a predicted one, of which integers are counted."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.labels import Labels
+from streammetrics.core.columns.schema import Condition, Schema, reject
+from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.fields.amounts import Counts
+from streammetrics.core.fields.labels import coded_labels
+from streammetrics.core.statistic import Statistic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streammetrics.core.columns.batch import Batch
+
+REFERENCE, PREDICTION = "reference", "prediction"
+
+
+@dataclass(frozen=True)
+class Texts(Condition):
+    """Refuses columns that are no text, and references without a word where there has to be one."""
+
+    filled: bool
+
+    def check(self, batch: Batch, missing: Any) -> None:
+        """Check both columns."""
+        for name in (REFERENCE, PREDICTION):
+            if batch.n_rows and batch.column(name).vocabulary is None:
+                raise InvalidBatchError(f"{batch.title(name)} holds no text: pass strings")
+        if not self.filled or not batch.n_rows:
+            return
+        column = batch.column(REFERENCE)
+        texts: Any = column.vocabulary
+        empty = np.array([not text.strip() for text in texts.tolist()], np.bool_)
+        wrong = empty[column.values]
+        if missing is not None:
+            wrong &= ~missing
+        if wrong.any():
+            reject(batch.title(REFERENCE), "is empty", wrong)
+
+
+class TextCounts(Statistic):
+    """Sums of a few integers of every row of two texts."""
+
+    nan_policy: NanPolicy = "raise"
+
+    _filled = False
+
+    counts = Counts(lambda of: (1 + of.size,))  # the rows, and what is counted in them
+
+    @property
+    def schema(self) -> Schema:
+        """A reference and a prediction."""
+        fields = tuple(Labels(name, fact=f"labels of {name}") for name in (REFERENCE, PREDICTION))
+        return Schema(fields, self.nan_policy, "metrics of texts", (Texts(self._filled),))
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many integers there are."""
+
+    @abstractmethod
+    def counted(self, reference: str, prediction: str) -> list[int]:
+        """Return the integers of one row."""
+
+    def update(self, *columns: Any, weight: Any) -> None:  # noqa: ARG002 - the schema refuses weights
+        """Add the integers of rows."""
+        total = np.zeros(1 + self.size, np.int64)
+        for pair, times in _pairs(columns):
+            total += times * np.array([1, *self.counted(*pair)], np.int64)
+        self.counts = type(self).counts.plus(self.counts, total)
+
+
+def _pairs(columns: Any) -> Iterator[tuple[tuple[str, str], int]]:
+    """Yield each distinct pair of texts, and how many rows have it."""
+    (first, references), (second, predictions) = map(coded_labels, columns)
+    codes, times = np.unique(first * len(predictions) + second, return_counts=True)
+    for code, count in zip(codes.tolist(), times.tolist(), strict=True):
+        row, column = divmod(code, len(predictions))
+        yield (str(references[row]), str(predictions[column])), count

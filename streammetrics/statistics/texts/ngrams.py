@@ -1,0 +1,85 @@
+"""Overlap of n-grams of words or characters, as sacrebleu counts them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Literal
+
+from streammetrics.statistics.texts.base import TextCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# mteval-v13a: what is marked is a token of its own, periods and commas but between digits.
+_ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
+_MARKS = (
+    (re.compile(r"([\{-\~\[-\` -\&\(-\+\:-\@\/])"), r" \1 "),
+    (re.compile(r"([^0-9])([\.,])"), r"\1 \2 "),
+    (re.compile(r"([\.,])([^0-9])"), r" \1 \2"),
+    (re.compile(r"([0-9])(-)"), r"\1 \2 "),
+)
+
+
+class BleuCounts(TextCounts):
+    """Lengths of predictions and references, and matching and all n-grams of each order."""
+
+    order: int = 4
+    tokenize: Literal["13a", "none"] = "13a"
+    lowercase: bool = False
+
+    @property
+    def size(self) -> int:
+        """Two lengths, and two for each order."""
+        return 2 + 2 * self.order
+
+    def counted(self, reference: str, prediction: str) -> list[int]:
+        """Return the counts of one row."""
+        true, pred = (self._tokens(text) for text in (reference, prediction))
+        matches, totals = [], []
+        for n in range(1, self.order + 1):
+            mine, others = _grams(pred, n), _grams(true, n)
+            matches.append(sum((mine & others).values()))
+            totals.append(max(len(pred) - n + 1, 0))
+        return [len(pred), len(true), *matches, *totals]
+
+    def _tokens(self, text: str) -> list[str]:
+        text = text.lower() if self.lowercase else text
+        return _marked(text.rstrip()) if self.tokenize == "13a" else text.split()
+
+
+def _marked(text: str) -> list[str]:
+    text = text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
+    for entity, character in _ENTITIES:
+        text = text.replace(entity, character)
+    text = f" {text} "
+    for mark, apart in _MARKS:
+        text = mark.sub(apart, text)
+    return text.split()
+
+
+def _grams(items: Sequence[str], n: int) -> Counter[tuple[str, ...] | str]:
+    if isinstance(items, str):
+        return Counter(items[at : at + n] for at in range(len(items) - n + 1))
+    return Counter(tuple(items[at : at + n]) for at in range(len(items) - n + 1))
+
+
+class ChrfCounts(TextCounts):
+    """N-grams of characters of each order: those of predictions, of references, and in both."""
+
+    order: int = 6
+
+    @property
+    def size(self) -> int:
+        """Three for each order."""
+        return 3 * self.order
+
+    def counted(self, reference: str, prediction: str) -> list[int]:
+        """Return the counts of one row."""
+        true, pred = ("".join(text.split()) for text in (reference, prediction))
+        found: list[int] = []
+        for n in range(1, self.order + 1):
+            mine, others = _grams(pred, n), _grams(true, n)
+            total = sum(mine.values()) if others else 0
+            found += [total, sum(others.values()), sum((mine & others).values())]
+        return found

@@ -1,0 +1,44 @@
+"""Texts: what is refused, and what corpora of odd texts give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sacrebleu
+
+import streammetrics as sm
+
+
+@pytest.mark.parametrize("metric", [sm.WER, sm.CER, sm.MER, sm.WIL, sm.EditDistance])
+def test_empty_references_are_named(metric):
+    message = "reference is empty in 2 rows, first in row 1"
+    with pytest.raises(sm.InvalidBatchError, match=message):
+        metric().update(["a b", " ", ""], ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("metric", [sm.WER, sm.BLEU, sm.ChrF])
+def test_numbers_are_no_texts(metric):
+    with pytest.raises(sm.InvalidBatchError, match="prediction holds no text: pass strings"):
+        metric().update(["a"], [1])
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize(
+    ("reference", "prediction"),
+    [
+        (["a b c d e"], [""]), ([""], ["a b c d e"]), (["a"], ["a"]), (["a b c d"], ["w x y z"]),
+        (["a b c d e f"], ["a b c d x y"]), (["x"], ["y"]), (["the mat.\n"], ["The mat."]),
+    ],
+)  # fmt: skip
+def test_odd_texts_are_scored_as_by_sacrebleu(reference, prediction):
+    for metric, corpus in ((sm.BLEU(), sacrebleu.corpus_bleu), (sm.ChrF(), sacrebleu.corpus_chrf)):
+        assert (
+            metric.update(reference, prediction).compute() == corpus(prediction, [reference]).score
+        )
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+def test_nothing_said_is_lost_whole():
+    assert sm.WER().update(["a b"], [""]).compute() == 1.0
+    assert sm.WIL().update(["a b"], [""]).compute() == 1.0
+    assert np.isnan(sm.WER().compute())
