@@ -40,6 +40,26 @@ def f1(scale):
     )
 
 
+def multilabel(scale):
+    """Macro F1 of 20 labels a row."""
+    rng, n = np.random.default_rng(3), int(10_000_000 * scale)
+    y, p = rng.integers(0, 2, (2, n, 20), dtype=np.uint8)
+    return Case(
+        f"macro F1 of 20 labels a row, {n:,} rows",
+        lambda: sm.F1(average="macro", multilabel=True).update(y, p).compute(),
+        {
+            "scikit-learn": lambda: sk.f1_score(y, p, average="macro"),
+            "torchmetrics": once(
+                lambda: tc.MultilabelF1Score(num_labels=20, average="macro"),
+                torch.from_numpy(p),
+                torch.from_numpy(y),
+            ),
+        },
+        {"scikit-learn": 20, "torchmetrics": 5},
+        (y, p),
+    )
+
+
 def confusion(scale):
     """10-class confusion matrix."""
     rng, n = np.random.default_rng(1), int(10_000_000 * scale)
@@ -79,4 +99,9 @@ def small(scale):
     )
 
 
-BENCHMARKS = {"F1 at a threshold": f1, "confusion matrix": confusion, "F1 small batch": small}
+BENCHMARKS = {
+    "F1 at a threshold": f1,
+    "F1 of several labels": multilabel,
+    "confusion matrix": confusion,
+    "F1 small batch": small,
+}

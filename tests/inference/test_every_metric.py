@@ -54,7 +54,7 @@ WITHOUT = {
     "ConfusionAtThresholds": "grows with the rows",
     "BestThreshold": "unlike any mean",
     "LiftCurve": "quotients of shares",
-    "NormalizedEntropy": "how the two vary together",
+    "NormalizedEntropy": "how both vary together",
     "CalinskiHarabasz": "places of all others",
     "DaviesBouldin": "places of all others",
     "Silhouette": "places of all others",

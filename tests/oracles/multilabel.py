@@ -115,7 +115,7 @@ ORACLES = [
             (sm.ROCAUC, sk.roc_auc_score),
             (sm.AveragePrecision, sk.average_precision_score),
         )
-        for average in ("micro", "macro", "weighted", None)
+        for average in ("macro", "micro", "weighted", None)
         for rows in (indicator_scores, indicator_scores_weighted)
     ),
     Oracle(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -76,9 +77,9 @@ class RowsMetric(MultilabelMetric[float]):
         rows = RowCounts.of(table, joined=False)
         return rows.mean(self._of_rows(rows), None)
 
+    @abstractmethod
     def _of_rows(self, rows: RowCounts) -> Floats:
         """Return what each kind of row has."""
-        raise NotImplementedError
 
 
 class SubsetAccuracy(RowsMetric):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from streammetrics.core.columns.labels import one_kind
@@ -28,11 +29,14 @@ class LabelRankingMetric(Metric[float]):
     """
 
     higher_is_better: ClassVar[bool | None] = False
-    _of: ClassVar[Literal["coverage", "precision", "inversions"]]
-
     labels: Any = None
     nan_policy: NanPolicy = "raise"
     spread: bool = True
+
+    @property
+    @abstractmethod
+    def _of(self) -> Literal["coverage", "precision", "inversions"]:
+        """What a row has."""
 
     def check_parameters(self) -> None:
         """Bring the labels to one kind."""
