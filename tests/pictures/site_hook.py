@@ -1,0 +1,96 @@
+"""A hook of the documentation site: a page for each metric, from its docstring and its picture."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+
+import matplotlib as mpl
+import numpy as np
+from mkdocs.structure.files import File
+
+import streammetrics as sm
+from streammetrics.show.pictures.canvas import Sheet
+from streammetrics.show.reference import entry, public
+
+mpl.use("agg")
+RNG = np.random.default_rng(0)
+N = 1500
+Y = RNG.integers(0, 2, N)
+SCORES = np.clip(RNG.normal(0.4 + 0.2 * Y, 0.15), 0.0, 1.0)
+T = RNG.normal(size=N)
+ROWS = {
+    ("y_true", "y_score"): (Y, SCORES),
+    ("y_true", "y_pred"): (Y, (SCORES > 0.5).astype(int)),
+    ("values",): (T,),
+    ("query", "relevance", "score", "doc"): (np.repeat(np.arange(N // 10), 10), Y, SCORES),
+}
+ERRORS = (T, T + RNG.normal(size=N) / 2)
+
+
+def on_files(files, config):
+    """Add the pages of all metrics, and the list of them."""
+    rooms = {}
+    for name, metric in sorted(public().items()):
+        room = metric.__module__.split(".")[2].replace("_", " ")
+        rooms.setdefault(room, []).append(name)
+        picture = drawn(name, metric)
+        if picture:
+            files.append(_generated(config, f"reference/{name}.svg", picture))
+        files.append(_generated(config, f"reference/{name}.md", page(name, metric, picture)))
+    files.append(_generated(config, "reference/index.md", listed(rooms)))
+    return files
+
+
+def _generated(config, path, content):
+    found = File.generated(config, path, content=content)
+    if path != "reference/index.md":
+        found.inclusion = found.inclusion.__class__.NOT_IN_NAV
+    return found
+
+
+def page(name, metric, picture):
+    """Return the page of a metric."""
+    text = re.sub(r"\]\((\w+)\.md", r"](../\1.md", entry(metric))
+    shown = f"![{name}]({name}.svg)\n\n" if picture else ""
+    shares = sharing(metric)
+    told = f"It reads `{'`, `'.join(shares)}`: metrics of a set that read the same share it.\n\n"
+    head = f"# {name}\n\n[All metrics](index.md)\n\n"
+    return f"{head}{text}\n\n{shown}{told if shares else ''}"
+
+
+def sharing(metric):
+    """Return the statistics that a metric reads, where it needs no parameter to say so."""
+    try:
+        return [type(statistic).__name__ for statistic in metric().statistics()]
+    except (TypeError, ValueError):
+        return []
+
+
+def drawn(name, metric):
+    """Return the picture of a metric as SVG, nothing where it has none."""
+    sheet = Sheet()
+    try:
+        one = metric()
+        rows = ERRORS if "error" in name.lower() else ROWS[one.inputs]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            one.update(*rows).plot(sheet)
+    except (TypeError, ValueError, KeyError):
+        return ""
+    out = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        sheet.figure.savefig(out, format="svg", metadata={"Date": None}, facecolor="white")
+    return out.getvalue()
+
+
+def listed(rooms):
+    """Return the list of all metrics by room, each with its first line."""
+    parts = ["# Reference\n\nEvery metric of the package; [all on one page](../metrics.md).\n"]
+    for room, names in sorted(rooms.items()):
+        parts.append(f"\n## {room.capitalize()}\n\n| metric | |\n| --- | --- |\n")
+        for name in names:
+            line = (getattr(sm, name).__doc__ or "").strip().partition("\n")[0].replace("|", "\\|")
+            parts.append(f"| [{name}]({name}.md) | {line.replace('``', '`')} |\n")
+    return "".join(parts)

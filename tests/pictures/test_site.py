@@ -1,0 +1,59 @@
+"""The documentation site builds without a warning, and fetches nothing from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streammetrics.show.reference import public
+
+ROOT = Path(__file__).parents[2]
+FETCHED = re.compile(
+    r"""<(?:script|link|img|iframe)[^>]*\b(?:src|href)=["']?(?:https?:)?//|url\(["']?(?:https?:)?//"""
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    # Strict: a link or an anchor that leads nowhere is an error, and so is a page in no menu.
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(folder)]
+    # A proxy that nobody answers: what asked another host would fail.
+    alone = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+    done = subprocess.run(
+        [*command, "-f", ".mkdocs.yml"],
+        cwd=ROOT,
+        env={**os.environ, **alone, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_metric_has_its_page(site):
+    for name in public():
+        page = (site / "reference" / f"{name}.html").read_text()
+        assert f'<h1 id="{name.lower()}">{name}' in page
+    assert (site / "reference" / "ROCAUC.svg").stat().st_size < 40_000
+    assert "ScoreHistogram" in (site / "reference" / "ROCAUC.html").read_text()
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    found = {
+        str(path.relative_to(site)): match[0]
+        for path in site.rglob("*")
+        if path.suffix in {".html", ".css"} and (match := FETCHED.search(path.read_text()))
+    }
+    assert found == {}
+
+
+def test_pages_can_be_searched(site):
+    index = (site / "search" / "search_index.json").read_text()
+    assert "reference/ROCAUC.html" in index
