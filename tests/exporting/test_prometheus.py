@@ -239,6 +239,16 @@ def test_commands_print_rules_a_dashboard_and_history(tmp_path, capsys):
     assert "has no store" in capsys.readouterr().err
 
 
+def test_the_service_is_scraped():
+    testing = pytest.importorskip("starlette.testclient", reason="needs starlette and httpx")
+    live = filled(start=NOW - 4000)
+    with testing.TestClient(live.asgi(window="2h")) as asked:
+        answer = asked.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    value = live.now(NOW).window("2h").compute()["loss"]
+    assert f'streammetrics_value{{metric="loss",window="2h"}} {value!r}\n' in answer.text
+
+
 def test_reading_fails_where_a_rule_does():
     collector = LiveCollector(filled(), rules=[sm.Below("missing", 0.5)])
     with pytest.raises(ValueError, match="no metric 'missing'"):

@@ -20,6 +20,7 @@ with needs("starlette", "live"):
     from starlette.routing import Route
 
 from streammetrics.core.errors import StreamMetricsError
+from streammetrics.live.exporting.prometheus import LiveCollector, exposition
 from streammetrics.live.service import answers
 from streammetrics.live.service.cache import Cache
 from streammetrics.live.service.guard import Guard
@@ -70,6 +71,7 @@ def application(
         Route("/api/possible", service.possible),
         Route("/api/slices", service.slices),
         Route("/api/alerts", service.alerts),
+        Route("/metrics", service.metrics),
         Route("/state", service.state),
         Route("/health", service.health),
         Route("/openapi.json", service.openapi),
@@ -150,6 +152,14 @@ class Service:
         """Answer how the rules stand."""
         call = partial(answers.alerts, rules=self._rules)
         return await self._answer(request, ("alerts",), call)
+
+    async def metrics(self, request: Request) -> Response:
+        """Answer a scrape of Prometheus."""
+        collector = LiveCollector(self._live, window=self._view.window, rules=self._rules)
+        accept, loop = request.headers.get("accept", ""), asyncio.get_running_loop()
+        read = partial(self._read, lambda _: exposition(collector, accept))
+        body, content_type = await loop.run_in_executor(self._reader, read)
+        return Response(body, headers={"content-type": content_type})
 
     async def slices(self, request: Request) -> Response:
         """Answer what the metrics are by slice, where there are any."""

@@ -42,6 +42,12 @@ def described(live: Any, names: Names, view: View, server: Server) -> dict[str, 
         "/api/slices": _reading("Each metric by slice.", "window"),
         "/api/alerts": _reading("How the rules of alerts stand."),
         "/health": _reading("How the service is; degraded where the store cannot be written."),
+        "/metrics": {
+            "get": {
+                "summary": "What Prometheus scrapes.",
+                "responses": {"200": _content("text/plain", {}), **_refusals(401)},
+            }
+        },
         "/state": {
             "get": {
                 "summary": "The state, for sm.from_bytes and merge.",
