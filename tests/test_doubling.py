@@ -89,3 +89,14 @@ def test_judgments_doubled_without_end_are_refused(metric):
             assert sm.from_bytes(blob).to_bytes() == blob
             assert sm.merge([ranked, sm.from_bytes(blob)]).compute() == expected
     assert 45 < reached < DOUBLINGS
+
+
+def test_a_few_judgments_below_billions_are_read_at_the_cost_of_the_few():
+    metric = sm.NDCG().update(query=[1, 1, 1], relevance=[2, 2, 2])
+    for _ in range(34):
+        metric = sm.merge([metric, metric])
+    metric.update(query=[1, 1], relevance=[1, 1])
+    metric.update(query=[1], doc=[5], relevance=[1], score=[0.5])
+    rows = 3.0 * 2**34
+    ideal = 1 / metric.compute()  # the one result has a gain of 1, at the top
+    assert 2 * rows / np.log2(rows) < ideal < 2.2 * rows / np.log2(rows)

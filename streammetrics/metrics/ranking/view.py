@@ -183,7 +183,11 @@ def ratio(numerator: NDArray[Any], denominator: Any) -> Floats:
 
 def discounts(rank: Ints) -> Floats:
     """Return 1 / log2(rank + 1)."""
-    table: Floats = 1.0 / np.log2(np.arange(2.0, int(rank.max(initial=0)) + 2.0))
+    last = int(rank.max(initial=0))
+    if last > _LONG + 8 * rank.size:  # a few below rows that are only counted
+        far: Floats = 1.0 / np.log2(rank + 1.0)
+        return far
+    table: Floats = 1.0 / np.log2(np.arange(2.0, last + 2.0))
     return table.take(rank - 1)
 
 
