@@ -72,3 +72,8 @@ def test_a_contradiction_raises_at_the_update_that_brings_it(k):
     with pytest.raises(sm.InvalidBatchError, match="relevance"):
         metric.update(query=[1], doc=[1], relevance=[2], score=[0.5])
     assert metric.n_rows == 1
+
+
+def test_a_loss_that_overflows_between_the_ends_of_the_targets_is_refused():
+    with pytest.raises(sm.InvalidBatchError, match="loss beyond float64 in 1 row, first in row 1"):
+        sm.MAPE().update([-0.5, 0.0, 0.5], [0.0, 1e300, 0.0])
