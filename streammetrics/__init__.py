@@ -138,8 +138,10 @@ from streammetrics.metrics.scores.shares import *  # noqa: F403
 from streammetrics.metrics.scores.thresholds import *  # noqa: F403
 from streammetrics.metrics.survival import concordance as survival_concordance
 from streammetrics.metrics.survival.concordance import *  # noqa: F403
+from streammetrics.metrics.text import answers as text_answers
 from streammetrics.metrics.text import recognition as text_recognition
 from streammetrics.metrics.text import translation as text_translation
+from streammetrics.metrics.text.answers import *  # noqa: F403
 from streammetrics.metrics.text.recognition import *  # noqa: F403
 from streammetrics.metrics.text.translation import *  # noqa: F403
 from streammetrics.show.cards import model_index
@@ -183,6 +185,7 @@ __all__ = [
     "score",
 ]
 _MODULES = (
+    text_answers,
     text_translation,
     text_recognition,
     survival_concordance,

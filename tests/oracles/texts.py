@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import string
+from collections import Counter
+from itertools import combinations
+
 import jiwer
 import numpy as np
 import sacrebleu
@@ -35,7 +40,49 @@ def chrf(**options):
     return peer(lambda true, pred: sacrebleu.corpus_chrf(pred, [true], **options).score)
 
 
+def answer(text):
+    text = "".join(c for c in text.lower() if c not in string.punctuation)
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+
+
+def same(true, pred):
+    return float(answer(true) == answer(pred))
+
+
+def token_f1(true, pred):
+    true, pred = answer(true).split(), answer(pred).split()
+    if not true or not pred:
+        return float(true == pred)
+    return 2 * sum((Counter(true) & Counter(pred)).values()) / (len(true) + len(pred))
+
+
+def rouge(n):
+    """Return the F1 of the longest common subsequence for n of 0, by all subsequences."""
+
+    def value(true, pred):
+        words = [re.findall(r"[a-z0-9]+", text.lower()) for text in (true, pred)]
+        if n:
+            grams = [Counter(tuple(w[i : i + n]) for i in range(len(w) - n + 1)) for w in words]
+            both, sizes = sum((grams[0] & grams[1]).values()), [sum(g.values()) for g in grams]
+        else:
+            sizes = list(map(len, words))
+            every = [{c for k in range(len(w) + 1) for c in combinations(w, k)} for w in words]
+            both = max(map(len, every[0] & every[1]))
+        return 2 * both / sum(sizes) if both else 0.0
+
+    return value
+
+
+def mean_of(value):
+    return lambda reference, prediction: np.mean(list(map(value, reference, prediction)))
+
+
 ORACLES = [
+    Oracle(sm.ExactMatch(), sentences, mean_of(same)),
+    Oracle(sm.TokenF1(), sentences, mean_of(token_f1)),
+    Oracle(sm.RougeN(n=1), sentences, mean_of(rouge(1))),
+    Oracle(sm.RougeN(n=2), sentences, mean_of(rouge(2))),
+    Oracle(sm.RougeL(), sentences, mean_of(rouge(0)), n=60),
     Oracle(sm.WER(), sentences, peer(jiwer.wer)),
     Oracle(sm.CER(), sentences, peer(jiwer.cer)),
     Oracle(sm.MER(), sentences, peer(jiwer.mer)),

@@ -42,3 +42,9 @@ def test_nothing_said_is_lost_whole():
     assert sm.WER().update(["a b"], [""]).compute() == 1.0
     assert sm.WIL().update(["a b"], [""]).compute() == 1.0
     assert np.isnan(sm.WER().compute())
+
+
+def test_answers_without_a_word_agree_only_with_such():
+    for metric in (sm.ExactMatch(), sm.TokenF1()):
+        assert metric.update(["the", "", "a cat"], ["!", "dog", ""]).compute() == 1 / 3
+    assert sm.RougeL().update(["", "x"], ["", "x"]).compute() == 0.5

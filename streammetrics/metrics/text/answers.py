@@ -1,0 +1,115 @@
+"""Answers and summaries: how well each agrees with its reference, in the mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from streammetrics.core.constraints import Between
+from streammetrics.metrics.rowwise import RowMean
+from streammetrics.statistics.texts.answers import AnswerAgreement, RougeAgreement
+
+if TYPE_CHECKING:
+    from streammetrics.core.statistic import Statistic
+
+__all__ = ["ExactMatch", "RougeL", "RougeN", "TokenF1"]
+
+
+class TextMean(RowMean):
+    """The mean over rows of how well two texts agree, from 0 to 1."""
+
+    higher_is_better = True
+
+    def update(self, reference: Any, prediction: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows: the true texts and the predicted ones, each (n,) strings.
+
+        Raises:
+            InvalidBatchError: A column is no text.
+        """
+        columns = {"reference": reference, "prediction": prediction}
+        return self.feed({**columns, "sample_weight": sample_weight})
+
+
+class ExactMatch(TextMean):
+    """Share of answers that are their reference, as SQuAD compares them.
+
+    Case, punctuation, the articles a, an and the, and spaces do not matter.
+
+    Parameters are those of `RowMean`.
+
+    Reference: Rajpurkar et al., EMNLP 2016; ``torchmetrics.text.SQuAD``, which gives percent.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.ExactMatch().update(["The cat.", "a dog"], ["cat", "two dogs"]).compute()
+        0.5
+    """
+
+    _ends = (0.0, 1.0)
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the number of answers that match."""
+        return (AnswerAgreement(of="whole", nan_policy=self.nan_policy),)
+
+
+class TokenF1(TextMean):
+    """Mean F1 of the tokens of answers and references, as SQuAD compares them.
+
+    Answers are normalised as in `ExactMatch`, which it is where either is empty.
+
+    Parameters are those of `RowMean`.
+
+    Reference: Rajpurkar et al., EMNLP 2016; ``torchmetrics.text.SQuAD``, which gives percent.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.TokenF1().update(["the black cat"], ["A cat!"]).compute()
+        0.6666666666666666
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of F1 scores."""
+        return (AnswerAgreement(of="tokens", nan_policy=self.nan_policy),)
+
+
+class RougeN(TextMean):
+    """ROUGE-N: mean F1 of the n-grams of words that prediction and reference share.
+
+    Words are runs of a to z and digits, in any case; there is no stemming.
+
+    Args:
+        n: How many words; 1 and 2 are the usual ones.
+        nan_policy: See `RowMean`.
+
+    Reference: Lin, "ROUGE", ACL 2004; ``rouge_score.rouge_scorer.RougeScorer``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.RougeN(n=1).update(["the cat sat"], ["The cat slept."]).compute()
+        0.6666666666666666
+    """
+
+    n: Annotated[int, Between(1, 64)] = 1
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of F1 scores."""
+        return (RougeAgreement(n=self.n, nan_policy=self.nan_policy),)
+
+
+class RougeL(TextMean):
+    """ROUGE-L: mean F1 of the longest subsequence of words that both texts have.
+
+    Words are those of `RougeN`.
+
+    Parameters are those of `RowMean`.
+
+    Reference: Lin, "ROUGE", ACL 2004; ``rouge_score.rouge_scorer.RougeScorer``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.RougeL().update(["the cat sat here"], ["The here cat slept."]).compute()
+        0.5
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of F1 scores."""
+        return (RougeAgreement(n=0, nan_policy=self.nan_policy),)

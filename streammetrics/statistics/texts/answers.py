@@ -1,0 +1,108 @@
+"""How well single texts agree with their reference: a number from 0 to 1 of every row."""
+
+from __future__ import annotations
+
+import re
+import string
+from abc import abstractmethod
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from streammetrics.core.columns.labels import Labels
+from streammetrics.core.columns.schema import Schema
+from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.fields.labels import coded_labels
+from streammetrics.statistics.sums.rowwise import RowSum
+from streammetrics.statistics.texts.base import PREDICTION, REFERENCE, Texts
+
+if TYPE_CHECKING:
+    from streammetrics.core.types import Floats
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_MARKS = str.maketrans("", "", string.punctuation)
+_OTHERS = re.compile(r"[^a-z0-9]+")
+
+
+class TextAgreement(RowSum):
+    """The sum of how well the texts of rows agree."""
+
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """A reference and a prediction."""
+        fields = tuple(Labels(name, fact=f"labels of {name}") for name in (REFERENCE, PREDICTION))
+        return Schema(fields, self.nan_policy, conditions=(Texts(filled=False),))
+
+    @abstractmethod
+    def agreement(self, reference: str, prediction: str) -> float:
+        """Return a number from 0 to 1."""
+
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Add the rows; each distinct pair of texts is compared once."""
+        (first, references), (second, predictions) = map(coded_labels, columns)
+        codes, of = np.unique(first * len(predictions) + second, return_inverse=True)
+        pairs = [divmod(code, len(predictions)) for code in codes.tolist()]
+        values = [self.agreement(str(references[i]), str(predictions[j])) for i, j in pairs]
+        super().update(np.array(values)[of], weight=weight)
+
+    def numbers(self, *columns: Any) -> Floats:
+        """Return what `update` has found of the rows."""
+        values: Floats = columns[0]
+        return values.copy()
+
+
+class AnswerAgreement(TextAgreement):
+    """Of answers as SQuAD normalises them: whether they are the same, or the F1 of their tokens."""
+
+    of: Literal["whole", "tokens"]
+
+    def agreement(self, reference: str, prediction: str) -> float:
+        """Return 1 or 0 of the whole, or the share of tokens."""
+        true, pred = _answer(reference), _answer(prediction)
+        if self.of == "whole" or not true or not pred:
+            return float(true == pred)
+        return _f1(sum((Counter(true) & Counter(pred)).values()), len(true), len(pred))
+
+
+def _answer(text: str) -> list[str]:
+    return _ARTICLES.sub(" ", text.lower().translate(_MARKS)).split()
+
+
+class RougeAgreement(TextAgreement):
+    """The F1 of n-grams of words, or for `n` of 0 of their longest common subsequence."""
+
+    n: int
+
+    def agreement(self, reference: str, prediction: str) -> float:
+        """Return the F1."""
+        true, pred = (_OTHERS.sub(" ", text.lower()).split() for text in (reference, prediction))
+        if not self.n:
+            return _f1(_common(true, pred), len(true), len(pred))
+        first, second = (
+            Counter(zip(*(words[at:] for at in range(self.n)), strict=False))
+            for words in (true, pred)
+        )
+        both = sum((first & second).values())
+        return _f1(both, sum(first.values()), sum(second.values()))
+
+
+def _common(one: list[str], other: list[str]) -> int:
+    """Return the length of the longest common subsequence."""
+    lengths = [0] * (len(other) + 1)
+    for word in one:
+        before = 0
+        for place, mine in enumerate(other, 1):
+            above = lengths[place]
+            lengths[place] = before + 1 if word == mine else max(above, lengths[place - 1])
+            before = above
+    return lengths[-1]
+
+
+def _f1(both: int, true: int, pred: int) -> float:
+    if not both:
+        return 0.0
+    precision, recall = both / pred, both / true
+    return 2 * precision * recall / (precision + recall)
