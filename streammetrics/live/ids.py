@@ -125,6 +125,12 @@ class Index:
         """Bytes held now."""
         return self._slots.nbytes
 
+    def copy(self) -> Index:
+        """Return an independent index of the same rows."""
+        twin = Index()
+        twin._slots, twin._n = self._slots.copy(), self._n
+        return twin
+
     def find(self, table: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the row of each key in a table, -1 where there is none."""
         rows = np.full(len(keys), -1, np.int64)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streammetrics.live.store import Part
 
 _TIMEOUT = 1.0  # seconds to wait for another who writes
-PATIENCE = 10.0  # the same at the end, when what waits would be lost
+PATIENCE = 30.0  # the same at the end, when what waits would be lost
 _PAUSE = 0.05
 
 

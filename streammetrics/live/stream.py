@@ -323,7 +323,7 @@ class Stream:
         self._found = {}
         self._waiting = Waiting(self.suite, self.join)
         times = self.join.table.times.values // self.join.unit
-        self.join.changed = set(times.tolist())
+        self.join.changed = set(np.unique(times).tolist())
 
 
 def _together(suite: Mergeable, states: Sequence[State]) -> State:

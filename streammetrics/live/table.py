@@ -143,7 +143,5 @@ class Table:
         twin.columns = tuple([cells.copy() for cells in self.columns])
         for name in ("times", "label_times", "versions", "flags", "labels"):
             setattr(twin, name, getattr(self, name).copy())
-        twin.index = Index()
-        if twin._n:
-            twin.index.add(twin.keys, np.arange(twin._n), twin.keys)
+        twin.index = self.index.copy()
         return twin
