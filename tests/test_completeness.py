@@ -73,6 +73,7 @@ USED = {
 }  # fmt: skip
 AUTHORED = {"check_parameters", "feed", "interval", "is_exact", "readout", "statistics"}
 FAMILIES = {
+    "agreement": {"read"},
     "classification": {"averaged", "classes", "ratio", "read"},
     "scores": {"certain", "read"},
     "ranking": {"n_queries", "n_unjudged", "per_query", "read"},

@@ -73,7 +73,11 @@ REFUSALS: dict[type[Metric], str] = {
         "pairs share their rows, and how many of its pairs each row has right is not kept; slices "
         "over a hash of the rows' unit tell it by how much it differs among them"
     ),
-    recognition.ErrorRate: _CORPUS,
+    recognition.CER: _CORPUS,
+    recognition.EditDistance: _CORPUS,
+    recognition.MER: _CORPUS,
+    recognition.WER: _CORPUS,
+    recognition.WIL: _CORPUS,
     translation.BLEU: _CORPUS,
     translation.ChrF: _CORPUS,
     raters.FleissKappa: _ITEMS,

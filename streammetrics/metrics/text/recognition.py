@@ -31,9 +31,9 @@ class ErrorRate(TextMetric):
     def readout(self, edits: EditCounts) -> float:
         """Return the rate, ``nan`` where it is undefined."""
         rows, *counts = edits.counts.tolist()
-        return self.read(*counts) if rows else math.nan
+        return self._rate(*counts) if rows else math.nan
 
-    def read(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
+    def _rate(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
         """Return edits over words of the references."""
         return (replaced + left_out + put_in) / (hits + replaced + left_out)
 
@@ -93,7 +93,7 @@ class MER(ErrorRate):
         0.25
     """
 
-    def read(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
+    def _rate(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
         """Return edits over matches and edits."""
         edits = replaced + left_out + put_in
         return edits / (hits + edits)
@@ -116,7 +116,7 @@ class WIL(ErrorRate):
         0.25
     """
 
-    def read(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
+    def _rate(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
         """Return what is lost."""
         predicted = hits + replaced + put_in
         kept = hits / (hits + replaced + left_out) * (hits / predicted if predicted else 0.0)
@@ -148,6 +148,6 @@ class EditDistance(ErrorRate):
         """Return the edits."""
         return (EditCounts(of=self.of, nan_policy=self.nan_policy),)
 
-    def read(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:  # noqa: ARG002 - as of all
+    def _rate(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:  # noqa: ARG002 - as of all
         """Return the edits."""
         return float(replaced + left_out + put_in)
