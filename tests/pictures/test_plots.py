@@ -277,3 +277,10 @@ def test_names_are_text_in_svg():
     text = svg(sm.ConfusionMatrix().update(CLASSES[C], CLASSES[C]).plot())
     assert "<script" not in text
     assert "&lt;script&gt;" in text
+
+
+@pytest.mark.parametrize("name", ["DETCurve", "CumulativeGains", "LiftCurve"])
+def test_curves_of_their_own_are_drawn(name):
+    ax = getattr(sm, name)().update(Y, S).plot()
+    assert len(ax.lines[0].get_xdata()) > 10
+    assert "nothing to draw" in "".join(t.get_text() for t in getattr(sm, name)().plot().texts)
