@@ -41,7 +41,7 @@ def test_order_and_its_reverse():
 
 @pytest.mark.parametrize(("height", "width"), [(1, 1), (1, 9), (9, 1), (30, 40), (1000, 300)])
 def test_grid(height, width, monkeypatch):
-    monkeypatch.setattr("streammetrics.statistics.pairs.inversions._GRID", 1000)
+    monkeypatch.setattr("streammetrics.core.tuning.GRID_ENTRIES", 1000)
     rng = np.random.default_rng(height)
     places = np.unique(rng.integers(0, height * width, 500))
     rows, columns = np.divmod(places, width)
