@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.live.alerts.view import View
 
 Verdict = Literal["bad", "good", "between", "no data"]
 
@@ -82,7 +81,7 @@ class Rule(Configured, ABC):
         """Raise `ValueError` where the rule asks for what a suite does not have."""
 
     @abstractmethod
-    def moments(self, view: View) -> list[Moment]:
+    def moments(self, view: Any) -> list[Moment]:
         """Return what the rule finds, the oldest first, as far back as panes are kept."""
 
     def __eq__(self, other: object) -> bool:
@@ -132,9 +131,10 @@ class WindowRule(Rule):
     def judge(self, end: int, windows: tuple[Any, ...]) -> Moment:
         """Return what the windows that end at a time come to."""
 
-    def moments(self, view: View) -> list[Moment]:
+    def moments(self, view: Any) -> list[Moment]:
         """Judge the windows of all panes."""
-        return view.judged(self)
+        found: list[Moment] = view.judged(self)
+        return found
 
 
 class MetricRule(WindowRule):
