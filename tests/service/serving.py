@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 
-PATIENCE = 120.0
+PATIENCE = 60.0
 
 
 class Service:

@@ -1,8 +1,12 @@
-"""Real processes: ended by a signal, and killed."""
+"""Real processes: ended, killed, several on one store, beside slow clients and junk; and a soak."""
 
 from __future__ import annotations
 
+import http.client
+import os
+import random
 import signal
+import socket
 import time
 
 import pytest
@@ -11,6 +15,8 @@ from service.serving import Service, until
 from streammetrics.live.service.config import settings
 
 pytestmark = pytest.mark.long
+
+SECONDS = float(os.environ.get("STREAMMETRICS_SOAK", "30"))  # 20 minutes by hand: 1200
 
 
 def observed(n, at=None):
@@ -49,3 +55,94 @@ def test_a_killed_service_loses_at_most_its_last_second(config):
         assert service.get("/api/now")["n_rows"] in {50, 57}
         service.post(observed(3))
         until(lambda: service.get("/api/now")["n_rows"] in {53, 60})
+
+
+def test_workers_answer_for_the_whole_service(config):
+    path = config(server="workers = 2")
+    with Service(path) as service:
+        for _ in range(20):  # each by a connection of its own, to whichever worker takes it
+            service.post(observed(10))
+        seen = {}
+        for _ in range(40):
+            health = service.get("/health")
+            seen[health["worker"]] = health["taken"]
+        assert sum(seen.values()) == 200 or len(seen) == 1
+        until(lambda: service.get("/api/now")["n_rows"] == 200)
+        service.end()
+    assert stored(path) == 200
+
+
+def test_slow_clients_and_junk_leave_it_answering(config):
+    path = config(server='timeout = "2s"\nbody = "100kB"\nconnections = 1000')
+    dice = random.Random(1)
+    with Service(path) as service:
+        service.post(observed(5))
+        slow = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(50)]
+        for client in slow:
+            client.sendall(b"POST /events HTTP/1.1\r\nHost: localhost\r\n")
+        half = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(20)]
+        for client in half:
+            head = b"POST /events HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90000\r\n\r\n{"
+            client.sendall(head)
+        for _ in range(300):
+            with socket.create_connection(("127.0.0.1", service.port)) as client:
+                client.sendall(dice.randbytes(dice.randrange(1, 400)))
+        asked = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+        for _ in range(300):
+            asked.request("POST", "/events", dice.randbytes(dice.randrange(0, 400)))
+            answer = asked.getresponse()
+            answer.read()
+            assert answer.status in {202, 422}
+        asked.close()
+        assert service.get("/api/now")["n_rows"] == 5
+        for client in half:
+            client.settimeout(30)
+            assert b" 408 " in client.recv(100)
+        for client in slow:
+            client.settimeout(30)
+            assert client.recv(100) == b""  # it was closed
+        for client in (*slow, *half):
+            client.close()
+        service.post(observed(5))
+        until(lambda: service.get("/api/now")["n_rows"] == 10)
+        with socket.create_connection(("127.0.0.1", service.port)) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000)
+            client.settimeout(30)
+            assert b" 400 " in client.recv(100)
+
+
+def test_soak(config):
+    """5,000 events a second with labels, kills, restarts and reads: counts right, memory flat."""
+    path = config(live='store = "live.db"\ndurable = true\ntiers = [["1min", "3h"]]')
+    sent, memory, number, start = 0, [], 0, time.time()
+    kill_after = max(SECONDS / 4, 5)
+    with Service(path) as service:
+        killed = time.monotonic()
+        end = killed + SECONDS
+        while time.monotonic() < end:
+            tick = time.monotonic()
+            events = []
+            for place in range(number, number + 500):
+                head = {"id": f"r{place}", "time": start + place / 5000}
+                events += [
+                    {"kind": "predict", **head, "score": place % 10 / 10},
+                    {"kind": "label", **head, "label": place // 10 % 2},
+                ]
+            service.post(events)  # which are on the disk when it answers
+            sent, number = sent + 500, number + 500
+            if number % 2500 == 0:
+                assert service.get("/api/now?window=1h") is not None
+                with open(f"/proc/{service.process.pid}/statm") as file:
+                    memory.append(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+            if tick - killed > kill_after:
+                service.end(signal.SIGKILL)
+                service.start()
+                killed = time.monotonic()
+                memory.clear()
+            time.sleep(max(0.0, 0.2 - (time.monotonic() - tick)))
+        counts = service.get("/api/coverage?window=3h")
+        assert (counts["predicted"], counts["labelled"]) == (sent, sent)
+        service.end()
+    print(f"{sent * 2:,} events in {SECONDS:g} s, memory of the last worker {memory}")
+    with settings(path).live() as live:
+        assert live.coverage("3h").labelled == sent
