@@ -1,0 +1,131 @@
+"""Writes docs/coverage.md: what the metrics of other libraries are called here, or why not.
+
+    python tests/peers/write.py
+
+Every public metric of the libraries that are installed has to stand in coverage.toml, and every
+name of ours there has to exist: what does not is told, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import streammetrics as sm
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "coverage.md"
+TITLES = {
+    "scikit-learn": "scikit-learn",
+    "torchmetrics.classification": "torchmetrics",
+    "torchmetrics.regression": "torchmetrics",
+    "torchmetrics.retrieval": "torchmetrics",
+    "torchmetrics.clustering": "torchmetrics",
+    "torchmetrics.nominal": "torchmetrics",
+    "torchmetrics.text": "torchmetrics",
+    "river": "river",
+    "ranx": "ranx",
+    "ir_measures": "ir_measures",
+}  # the section, and whose distribution it is of
+OPENING = """\
+# Beside other libraries
+
+Every public metric of other libraries, and ours beside it, or why there is none. The page is written by
+`python tests/peers/write.py` from the libraries that are installed, and fails where one of their
+names is missing from it. How to call ours so that it gives their value stands in
+[migrating.md](migrating.md).
+
+Of torchmetrics, names stand once for `Binary`, `Multiclass` and `Multilabel` alike. Its metrics of
+images, sound and video measure signals and need models or transforms: they are no part of this
+library, whose business is labels, scores, numbers, rankings, clusters and text.
+"""
+
+
+def theirs(section: str) -> set[str]:
+    """Return the names of the metrics of an installed library."""
+    if section == "scikit-learn":
+        module = importlib.import_module("sklearn.metrics")
+        return {name for name in module.__all__ if inspect.isfunction(getattr(module, name))}
+    if section == "river":
+        module = importlib.import_module("river.metrics")
+        return {name for name in module.__all__ if inspect.isclass(getattr(module, name, None))}
+    if section == "ranx":
+        module = importlib.import_module("ranx.metrics")
+        found = {name for name, thing in vars(module).items() if callable(thing)}
+        tools = {"metric_switch"} | {name for name in found if name.startswith(("get_", "_"))}
+        return found - tools
+    if section == "ir_measures":
+        registry = importlib.import_module("ir_measures").measures.registry
+        return {measure.NAME for measure in registry.values()} - {"α_DCG", "α_nDCG"}
+    module = importlib.import_module(section)
+    return {re.sub("^(Binary|Multiclass|Multilabel)", "", name) for name in module.__all__}
+
+
+def known() -> dict[str, dict[str, str]]:
+    """Return what coverage.toml says, by section."""
+    found: dict[str, dict[str, str]] = tomllib.loads((HERE / "coverage.toml").read_text())
+    return found
+
+
+def missing() -> list[str]:
+    """Return names of ours that the table tells of and the package does not have."""
+    told = {
+        name
+        for names in known().values()
+        for ours in names.values()
+        if not ours.startswith("no: ")
+        for name in ours.split(", ")
+    }
+    return sorted(told - set(sm.__all__))
+
+
+def page() -> str:
+    """Return the page, of the libraries that are installed.
+
+    Raises:
+        ValueError: A name of theirs is not in the table, or one of the table is not theirs.
+    """
+    parts = [OPENING]
+    for section, names in known().items():
+        have = theirs(section)
+        if have != names.keys():
+            raise ValueError(
+                f"{section}: not in the table: {sorted(have - names.keys())}; "
+                f"not in the library: {sorted(names.keys() - have)}"
+            )
+        of = sum(not ours.startswith("no: ") for ours in names.values())
+        parts.append(
+            f"## {section}\n\n{version(TITLES[section])}: {of} of {len(names)}.\n\n"
+            "| there | here |\n| --- | --- |\n"
+            + "".join(f"| `{name}` | {_cell(ours)} |\n" for name, ours in sorted(names.items()))
+        )
+    return "\n".join(parts)
+
+
+def _cell(ours: str) -> str:
+    if ours.startswith("no: "):
+        return f"none: {ours.removeprefix('no: ')}"
+    return ", ".join(f"[`{name}`](metrics.md#{name.lower()})" for name in ours.split(", "))
+
+
+def main() -> int:
+    """Write the page; return 1 where the table is not whole."""
+    if lacking := missing():
+        print("coverage.toml names what is not there:", ", ".join(lacking))
+        return 1
+    try:
+        text = page()
+    except ValueError as error:
+        print(error)
+        return 1
+    PAGE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
