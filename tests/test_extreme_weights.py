@@ -14,8 +14,12 @@ from oracles.table import ORACLES, thinned
 import streammetrics as sm
 
 # Sums and counts, and what reads a weight as that many rows.
-SCALED = (sm.Count, sm.Sum, sm.ConfusionMatrix, sm.ClassificationReport)
-AS_ROWS = ("Variance(ddof=1", "Quantile(q=", "AbsoluteErrorQuantile(q=0.9)")
+SCALED = (
+    sm.Accuracy, sm.ClassificationReport, sm.ConfusionAtThresholds, sm.ConfusionMatrix, sm.Count,
+    sm.MinkowskiDistance, sm.MultilabelConfusionMatrix, sm.Sum, sm.TopKAccuracy, sm.ZeroOneLoss,
+)  # fmt: skip
+AS_ROWS = ("AdjustedR2(", "AbsoluteErrorQuantile(q=0.9)", "Quantile(q=", "Variance(ddof=1")
+GROWING = ("NRMSE(normalization='l2')",)  # a mean's root over a sum's
 WEIGHTLESS = (sm.KendallTau, sm.SpearmanRho)
 
 
@@ -23,7 +27,7 @@ def is_scale_free(oracle):
     metric, text = oracle.metric, repr(oracle.metric)
     counts = isinstance(metric, SCALED) and not getattr(metric, "normalize", None)
     takes = not any(schema.unweighted for schema in schemas(metric))
-    return takes and not counts and not text.startswith(AS_ROWS)
+    return takes and not counts and not text.startswith((*AS_ROWS, *GROWING))
 
 
 def schemas(metric):

@@ -164,6 +164,7 @@ class PITHistogram(Metric[LabelledArray]):
 
     def readout(self, held: BinnedShares) -> LabelledArray:
         """Return the share of each bin."""
-        rows = np.asarray(held.bins.exact().to_float())
-        shares = rows / rows.sum() if rows.any() else np.full(self.n_bins, math.nan)
+        rows, _ = held.bins.exact().integers()
+        total = rows.sum()  # of Python's integers, so that shares are rounded once
+        shares = (rows / total if total else np.full(self.n_bins, math.nan)).astype(np.float64)
         return LabelledArray.of(shares, range(self.n_bins), "bin")

@@ -130,7 +130,9 @@ class ROCAUC(ClassScoreMetric):
         labels = list(permutations(self.labels or range(size), 2))
         rows = np.ones(len(classes))
         if self.average == "weighted":
-            rows = np.array([stairs.rows for stairs in classes])
+            unit = max(stairs.unit for stairs in classes)
+            totals = [float(stairs.positives + stairs.negatives) for stairs in classes]
+            rows = np.ldexp(totals, [stairs.unit - unit for stairs in classes])
         return mean_of_classes(each, rows, lambda: seen, labels, self.zero_division)
 
 

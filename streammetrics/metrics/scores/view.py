@@ -133,6 +133,11 @@ class Staircase:
         """Whether the amounts are integers, so that sums and comparisons of them are exact."""
         return self._weighed is None
 
+    @property
+    def unit(self) -> int:
+        """The power of two in which amounts are told."""
+        return self._unit
+
     def unscaled(self, amount: Any) -> Floats:
         """Return amounts as floats of what rows weigh, infinite where that is too large."""
         with np.errstate(over="ignore"):
