@@ -18,7 +18,7 @@ LOOKED_AT = {46, 55, 63, DOUBLINGS}
 SETTLED = 44  # doublings after which what depends on the number of rows has its limit
 GROWING = (
     sm.CalinskiHarabasz, sm.ClassificationReport, sm.ConfusionAtThresholds, sm.ConfusionMatrix,
-    sm.Count, sm.MultilabelConfusionMatrix, sm.Sum,
+    sm.Count, sm.EditDistance, sm.MultilabelConfusionMatrix, sm.Sum,
 )  # fmt: skip
 # How the value grows with the number of rows, where it is not as they do.
 POWERS = {
