@@ -44,11 +44,15 @@ def _headings(task: str | None) -> dict[str, tuple[str, ...]]:
     tasks: dict[tuple[str, ...], list[str]] = {}
     for name in TASKS:
         tasks.setdefault(_ROOMS.get(name, (name,)), []).append(name)
-    return {
+    found = {
         f"--task {'|'.join(names)}": rooms
         for rooms, names in tasks.items()
         if task is None or task in names
     }
+    if task is None:
+        read = {room for rooms in tasks for room in rooms}
+        found["from Python"] = tuple({*map(_room, catalogue().values())} - read)
+    return found
 
 
 def _room(cls: type[Metric]) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _STEP = 2.0**-17  # relative: its square, and rounding over it, leave about ten digits
+_CANCELLED = 2.0**-30  # of the terms of a slope: what is left below is their rounding
 _BITS = 60  # of the total, where sums are told as integers
 _FEW = 4096  # cells whose readouts are taken one by one
 
@@ -100,8 +101,10 @@ def influence(metric: Any, table: Confusion, read: Callable[[Any], Any]) -> Floa
     except _NeedsCells:
         return _of_cells(metric, table, read)
     hit = (table.rows == table.columns).reshape(-1, *[1] * (of_tp.ndim - 1))
-    slopes: Floats = of_actual[table.rows] + of_predicted[table.columns] + hit * of_tp[table.rows]
-    return slopes
+    terms = (of_actual[table.rows], of_predicted[table.columns], hit * of_tp[table.rows])
+    slopes: Floats = np.sum(terms, axis=0)
+    cancelled = np.abs(slopes) <= _CANCELLED * np.sum(np.abs(terms), axis=0)
+    return np.where(cancelled, 0.0, slopes)
 
 
 def _of_margins(table: Confusion, read: Callable[[Any], Any]) -> list[Floats]:

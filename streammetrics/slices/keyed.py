@@ -140,10 +140,12 @@ class KeyedSet(MetricSet):
     def _check_unit(self, unit: str, *, anytime: bool) -> None:
         """Raise `ValueError` where limits by a unit are not to be had."""
         if unit != self.unit or anytime:
-            kept = "no units" if self.unit is None else f"units by {self.unit!r}"
+            kept = "no units are kept" if self.unit is None else f"units are kept by {self.unit!r}"
             raise ValueError(
-                f"confidence(unit={unit!r}, anytime={anytime}): {kept} are kept, and limits by "
-                f"unit hold at one time: {self._called}(..., unit={unit!r}) keeps them"
+                f"confidence(unit={unit!r}): limits by unit hold at one time, not with anytime=True"
+                if unit == self.unit
+                else f"confidence(unit={unit!r}): {kept}; {self._called}(..., unit={unit!r}) keeps "
+                "those"
             )
 
     _called = "Slices"

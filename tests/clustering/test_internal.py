@@ -134,7 +134,7 @@ def plain_silhouettes(points, codes, copies):
 @pytest.mark.parametrize("clusters", [2, 5, 300])
 @pytest.mark.parametrize("width", [1, 2, 20])
 def test_silhouettes_in_blocks_are_the_plain_ones(monkeypatch, clusters, width):
-    monkeypatch.setattr("streammetrics.statistics.clusters.distances._MEANS", 1000)
+    monkeypatch.setattr("streammetrics.core.tuning.MEAN_DISTANCES", 1000)
     rng = np.random.default_rng(clusters)
     codes = np.concatenate([np.arange(clusters), rng.integers(0, clusters, 400)])
     points = rng.normal(size=(len(codes), width)) * 10.0 ** rng.integers(-6, 2, (len(codes), 1))

@@ -102,10 +102,10 @@ def test_mistakes():
     with pytest.raises(sm.InvalidBatchError, match="user holds numbers that are no ids"):
         slices.update({**table, "user": table["user"] + 0.5})
     assert slices.n_rows == 0
-    with pytest.raises(ValueError, match="these slices keep units by 'user'"):
+    with pytest.raises(ValueError, match="units are kept by 'user'"):
         slices.confidence(unit="account")
     plain = sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by=[["country"]])
-    with pytest.raises(ValueError, match="these slices keep no units"):
+    with pytest.raises(ValueError, match="no units are kept"):
         plain.confidence(unit="user")
     with pytest.raises(ValueError, match="overflow='raise'"):
         sm.Slices(plain._suite, by=[["country"]], unit="user", overflow="other")

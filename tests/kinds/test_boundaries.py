@@ -78,7 +78,11 @@ def test_sizes_of_work_cannot_be_seen(oracle, little_sizes):
 
 
 GROWING = (sm.Count, sm.Sum, sm.ConfusionMatrix, sm.ClassificationReport, sm.CalinskiHarabasz)
-COUNTED = [oracle for oracle in FIRST if "query" not in oracle.metric.inputs]
+TABLES = (sm.ConfusionAtThresholds, sm.MinkowskiDistance, sm.MultilabelConfusionMatrix)
+COUNTED = [
+    oracle for oracle in FIRST
+    if "query" not in oracle.metric.inputs and not isinstance(oracle.metric, TABLES)
+]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")

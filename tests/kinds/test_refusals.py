@@ -15,7 +15,9 @@ from kinds.rows import FIRST, named, plain_rows, with_parameters
 from streammetrics.core.stateful import REGISTRY, registered_name
 
 TRIED = (True, False, 0, 1, 2, 3, 2048, 4096, 0.25, 0.5, 1.0, None, "a", (0, 1), (0, 1, 2),
-         ("a", "b"), ((0.0,), (1.0,)), ((0.0,), (2.0,)))  # fmt: skip
+         ("a", "b"), ("a", "b", "c"), ((0.0,), (1.0,)), ((0.0,), (2.0,)), "f1", "recall",
+         tuple((0.0, n, 1.0) for n in (1.0, 2.0, 3.0)),
+         tuple((0.0, n, 2.0) for n in (1.0, 2.0, 3.0)))  # fmt: skip
 FIELDS = [(oracle, name) for oracle in FIRST for name in oracle.metric.config]
 
 
@@ -73,8 +75,8 @@ def test_a_positive_label_that_no_row_can_have_is_refused(metric, label):
 @pytest.mark.parametrize(
     ("metric", "parameters", "message"),
     [
-        (sm.F1, {"threshold": math.nan}, r"threshold=nan\): expected a number or None"),
-        (sm.FBeta, {"beta": -1}, r"beta=-1\): expected a finite number, 0 or above"),
+        (sm.F1, {"threshold": math.nan}, r"threshold=nan\): expected a number or a tuple or None"),
+        (sm.FBeta, {"beta": -1}, r"beta=-1\): expected a number from 0 to inf"),
         (sm.VMeasure, {"beta": 0}, r"beta=0\): expected a finite number above 0"),
         (sm.PairFBeta, {"beta": math.inf}, r"beta=inf\): expected a finite number above 0"),
         (sm.TopKAccuracy, {"k": 0}, r"k=0\): expected an integer, 1 or above"),
@@ -168,7 +170,10 @@ def test_labels_past_the_largest_size_are_refused(metric, dtype):
 
 
 SIGNED = [o for o in FIRST if {c.dtype.kind for c in plain_rows(o, 4).values()} == {"f"}]
-POSITIVE = (sm.GammaDeviance, sm.PoissonDeviance)  # which refuse zeros
+POSITIVE = (  # which refuse zeros
+    sm.CRPSGaussian, sm.CrossEntropy, sm.GammaDeviance, sm.KLDivergence, sm.MASE, sm.Novelty,
+    sm.PoissonDeviance, sm.PopularityBias, sm.RMSSE,
+)  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")

@@ -12,13 +12,13 @@ from oracles.base import Oracle
 
 def shown(rng, n):
     return {
-        "query": rng.integers(0, n // 4, n),
+        "query": rng.integers(0, max(n // 4, 1), n),
         "item": np.array(list("abcdefg"))[rng.integers(0, 5, n)],
     }
 
 
 def lists(rng, n):
-    return {"query": rng.integers(0, n // 4, n), "category": rng.integers(0, 4, n)}
+    return {"query": rng.integers(0, max(n // 4, 1), n), "category": rng.integers(0, 4, n)}
 
 
 def known(rng, n):

@@ -107,6 +107,8 @@ def test_weights_are_repeated_rows(metric):
     weighted = made(metric).update(label, score, sample_weight=times)
     repeated = made(metric).update(np.repeat(label, times), np.repeat(score, times))
     weighted_state, repeated_state = (statistics_of(m)[0].arrays() for m in (weighted, repeated))
+    # But for their squares: two rows are surer than one that counts twice.
+    weighted_state = {k: v for k, v in weighted_state.items() if not k.startswith("squares/")}
     assert weighted_state.keys() == repeated_state.keys()
     for key, array in weighted_state.items():
         assert array.tobytes() == repeated_state[key].tobytes()
@@ -240,7 +242,7 @@ def test_infinite_logits_are_refused_and_large_ones_not():
         (lambda: sm.ROCAUC(max_fpr=0.0), "max_fpr=0.0"),
         (lambda: sm.ROCAUC(max_fpr=1.5), "max_fpr=1.5"),
         (lambda: sm.ROCAUC(max_bins=1), "1"),
-        (lambda: sm.ROCAUC(average="micro"), "average='micro'"),
+        (lambda: sm.ROCAUC(average="samples"), "average='samples'"),
         (lambda: sm.RecallAtPrecision(p=1.1), "p=1.1"),
         (lambda: sm.PrecisionAtRecall(r=-0.1), "r=-0.1"),
         (lambda: sm.SensitivityAtSpecificity(s=math.nan), "s=nan"),

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from itertools import chain
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self
 
 import numpy as np
@@ -126,11 +126,13 @@ class LabelledArray(Result, np.ndarray):
 
     def _table(self) -> Table:
         values = np.asarray(self)
-        (name, labels), *others = self._known()
-        if not others:
-            return Table({name: labels}, {VALUE: values})
-        ((across, titles),) = others
-        return Table({name: labels}, dict(zip(titles, values.T, strict=True)), across)
+        *rows, (across, titles) = self._known()
+        if not rows:
+            return Table({across: titles}, {VALUE: values})
+        places = product(*(labels for _, labels in rows))
+        index = dict(zip((name for name, _ in rows), zip(*places, strict=True), strict=True))
+        columns = values.reshape(-1, len(titles)).T
+        return Table(index, dict(zip(titles, columns, strict=True)), across)
 
     def _known(self) -> Axes:
         if len(self.axes) != self.ndim:

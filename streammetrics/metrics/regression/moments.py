@@ -26,24 +26,29 @@ __all__ = [
 ]
 
 
-class MomentMetric(RegressionMetric):
-    """A ratio of moments. With `spread` a sample of rows is kept, which `confidence` needs."""
+Outputs = Literal["uniform_average", "raw_values", "variance_weighted"] | Weights
+
+
+def _sampled(metric: VarianceRatio | PairMoments) -> tuple[MomentSample, ...]:
+    """Return the sample of rows that `confidence` needs, if a metric is to keep one."""
+    return (MomentSample(nan_policy=metric.nan_policy),) if metric.spread else ()
+
+
+class PairMoments(RegressionMetric):
+    """A ratio of the moments of both columns."""
 
     spread: bool = False
 
     _younger = (("spread", False),)
 
-    def _sampled(self) -> tuple[MomentSample, ...]:
-        return (MomentSample(nan_policy=self.nan_policy),) if self.spread else ()
 
-
-Outputs = Literal["uniform_average", "raw_values", "variance_weighted"] | Weights
-
-
-class VarianceRatio(MomentMetric):
+class VarianceRatio(RegressionMetric):
     """A ratio to the variance of the target; undefined for an output where that is 0."""
 
+    spread: bool = False
     multioutput: Outputs = "uniform_average"  # type: ignore[assignment]  # one more than elsewhere
+
+    _younger = (("spread", False),)
 
     def _averaged(self, values: Sequence[Fraction | None], spread: Sequence[Fraction]) -> Value:
         if self.multioutput != "variance_weighted" or not any(spread):
@@ -97,7 +102,7 @@ class R2(VarianceRatio):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squared errors and the target's moments."""
         squares = LossSum(loss="squared", nan_policy=self.nan_policy)
-        return squares, Moments(of="target", nan_policy=self.nan_policy), *self._sampled()
+        return squares, Moments(of="target", nan_policy=self.nan_policy), *_sampled(self)
 
     def readout(self, squares: LossSum, moments: Moments, *_: MomentSample) -> Value:
         """Return the share."""
@@ -134,7 +139,7 @@ class ExplainedVariance(VarianceRatio):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the moments of target and prediction."""
-        return Moments(of="pair", nan_policy=self.nan_policy), *self._sampled()
+        return Moments(of="pair", nan_policy=self.nan_policy), *_sampled(self)
 
     def readout(self, moments: Moments, *_: MomentSample) -> Value:
         """Return the share."""
@@ -168,7 +173,7 @@ class RelativeSquaredError(VarianceRatio):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squared errors and the target's moments."""
         squares = LossSum(loss="squared", nan_policy=self.nan_policy)
-        return squares, Moments(of="target", nan_policy=self.nan_policy), *self._sampled()
+        return squares, Moments(of="target", nan_policy=self.nan_policy), *_sampled(self)
 
     def readout(self, squares: LossSum, moments: Moments, *_: MomentSample) -> Value:
         """Return the ratio."""
@@ -177,7 +182,7 @@ class RelativeSquaredError(VarianceRatio):
         return self._averaged([ratio(error, variance) for error, variance in sums], spread)
 
 
-class PearsonCorrelation(MomentMetric):
+class PearsonCorrelation(PairMoments):
     """Pearson's correlation, Cov(y, p) / √(Var(y) Var(p)), correctly rounded.
 
     Undefined where either is constant.
@@ -200,7 +205,7 @@ class PearsonCorrelation(MomentMetric):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the moments of target and prediction."""
-        return Moments(of="pair", nan_policy=self.nan_policy), *self._sampled()
+        return Moments(of="pair", nan_policy=self.nan_policy), *_sampled(self)
 
     def readout(self, moments: Moments, *_: MomentSample) -> Value:
         """Return the correlation."""
@@ -213,7 +218,7 @@ class PearsonCorrelation(MomentMetric):
         return averaged(values, self.multioutput)
 
 
-class ConcordanceCorrelation(MomentMetric):
+class ConcordanceCorrelation(PairMoments):
     """Lin's concordance correlation, 2 Cov(y, p) / (Var(y) + Var(p) + (ȳ - p̄)²).
 
     Variances are those of the rows themselves (divided by n). Undefined where both are constant.
@@ -237,7 +242,7 @@ class ConcordanceCorrelation(MomentMetric):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the moments of target and prediction."""
-        return Moments(of="pair", nan_policy=self.nan_policy), *self._sampled()
+        return Moments(of="pair", nan_policy=self.nan_policy), *_sampled(self)
 
     def readout(self, moments: Moments, *_: MomentSample) -> Value:
         """Return the correlation."""

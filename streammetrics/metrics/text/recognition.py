@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Literal
 
 from streammetrics.metrics.text.base import TextMetric
@@ -33,9 +34,13 @@ class ErrorRate(TextMetric):
         rows, *counts = edits.counts.tolist()
         return self._rate(*counts) if rows else math.nan
 
+    @abstractmethod
     def _rate(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
-        """Return edits over words of the references."""
-        return (replaced + left_out + put_in) / (hits + replaced + left_out)
+        """Return the rate of what was counted."""
+
+
+def _edits_by_length(hits: int, replaced: int, left_out: int, put_in: int) -> float:
+    return (replaced + left_out + put_in) / (hits + replaced + left_out)
 
 
 class WER(ErrorRate):
@@ -53,6 +58,10 @@ class WER(ErrorRate):
         >>> sm.WER().update(["the cat sat", "a dog"], ["the cat sat", "dog"]).compute()
         0.2
     """
+
+    def _rate(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
+        """Return edits over the length of the references."""
+        return _edits_by_length(hits, replaced, left_out, put_in)
 
 
 class CER(ErrorRate):
@@ -74,6 +83,10 @@ class CER(ErrorRate):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the edits of characters."""
         return (EditCounts(of="characters", nan_policy=self.nan_policy),)
+
+    def _rate(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
+        """Return edits over the length of the references."""
+        return _edits_by_length(hits, replaced, left_out, put_in)
 
 
 class MER(ErrorRate):
