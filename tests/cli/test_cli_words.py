@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import streammetrics as sm
@@ -51,7 +53,7 @@ def test_every_metric_is_listed_once_with_its_summary(command):
     out = command("metrics").out
     listed = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
     assert sorted(listed) == sorted(catalogue())
-    assert "  ROCAUC                  Area under the ROC curve" in out.replace(" " * 20, " " * 18)
+    assert re.search(r"^  ROCAUC +Area under the ROC curve", out, re.MULTILINE)
     for task, names in {"ranking": {"NDCG"}, "aggregation": {"Mean"}, "binary": {"F1"}}.items():
         part = command("metrics", "--task", task).out
         assert names < {line.split()[0] for line in part.splitlines() if line}

@@ -15,7 +15,7 @@ from kinds.rows import FIRST, named, plain_rows, with_parameters
 from streammetrics.core.stateful import REGISTRY, registered_name
 
 TRIED = (True, False, 0, 1, 2, 3, 2048, 4096, 0.25, 0.5, 1.0, None, "a", (0, 1), (0, 1, 2),
-         ("a", "b"), ("a", "b", "c"), ((0.0,), (1.0,)), ((0.0,), (2.0,)), "f1", "recall",
+         ("a", "b"), ("a", "b", "c"), ((0.0,), (1.0,)), ((0.0,), (2.0,)), "f1", "accuracy",
          tuple((0.0, n, 1.0) for n in (1.0, 2.0, 3.0)),
          tuple((0.0, n, 2.0) for n in (1.0, 2.0, 3.0)))  # fmt: skip
 FIELDS = [(oracle, name) for oracle in FIRST for name in oracle.metric.config]

@@ -94,9 +94,9 @@ def test_mistakes_say_what_is_kept():
         suite(None).confidence(unit="user")
     with pytest.raises(ValueError, match="no units are kept"):
         sm.Accuracy().confidence(unit="user")
-    with pytest.raises(ValueError, match="units by 'user' are kept"):
+    with pytest.raises(ValueError, match="units are kept by 'user'"):
         suite().confidence(unit="usr")
-    with pytest.raises(ValueError, match="units by 'user' are kept"):
+    with pytest.raises(ValueError, match="units are kept by 'user'"):
         suite()["f1"].confidence(unit="user", anytime=True)
     by_user = suite().update(data)
     before = by_user.to_bytes()
