@@ -96,7 +96,7 @@ def test_mistakes_say_what_is_kept():
         sm.Accuracy().confidence(unit="user")
     with pytest.raises(ValueError, match="units are kept by 'user'"):
         suite().confidence(unit="usr")
-    with pytest.raises(ValueError, match="units are kept by 'user'"):
+    with pytest.raises(ValueError, match="limits by unit hold at one time"):
         suite()["f1"].confidence(unit="user", anytime=True)
     by_user = suite().update(data)
     before = by_user.to_bytes()
