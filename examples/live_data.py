@@ -36,7 +36,7 @@ def main(folder: Path) -> None:
 
     client = dice.choice(["app", "web", "partner"], ROWS, p=[0.5, 0.35, 0.15])
     new = (at > DAYS - 3) & (dice.random(ROWS) < 0.25)
-    client[new] = "new client"
+    client = np.where(new, "new client", client)
     score = np.where(new, dice.permutation(table["score"].to_numpy()), table["score"])
 
     delay = (dice.lognormal(np.log(3 * 3_600_000), 1.2, ROWS)).astype(np.int64)
