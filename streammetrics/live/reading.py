@@ -101,7 +101,8 @@ def spans_of(
     tier = kept[place]
     place = list(tiers).index(tier)
     panes, stride = duration(window, "window") // tier.length, step // tier.length
-    lasts = range(last, tier.oldest(max(newest, 0)) + panes - 2, -stride)
+    oldest = tier.oldest(newest if newest >= 0 else now)  # before any event, what it would keep
+    lasts = range(last, oldest + panes - 2, -stride)
     return [Span(place, number - panes + 1, number) for number in reversed(lasts)]
 
 

@@ -90,6 +90,13 @@ def test_nothing_observed_is_an_empty_window():
     assert state.series("5min", every="1min")["n_rows"].sum() == 0
 
 
+def test_a_series_of_nothing_reaches_back_from_now_and_no_further():
+    asked = live().now(START)
+    assert len(asked.series("5min", every="1min")["time"]) == len(
+        live().observe(time=START, y_true=1, y_score=0.5).series("5min", every="1min")["time"]
+    )
+
+
 def test_a_series_is_windows_one_after_the_other():
     data = rows(2000)
     state = live().observe(**data)
