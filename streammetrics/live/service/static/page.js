@@ -2,7 +2,7 @@
 import { between, drawLine, fillTable, moment, shown, whenSchemeChanges } from "./draw.js";
 
 const EVERY = 1000; // milliseconds between two questions
-const PATIENCE = 8000; // after which there is no answer
+const PATIENCE = 20000; // after which there is no answer; a long history takes some seconds at first
 const at = (id) => document.getElementById(id);
 const cards = new Map();
 const tags = new Map(); // of the answers that are shown
@@ -89,7 +89,7 @@ function showCoverage(found) {
     ["median delay", period(found.delay_median)], ["99 % within", period(found.delay_p99)],
   ];
   at("counts").replaceChildren(...entries.map(([word, value, key]) => {
-    const pair = document.createElement("div"), term = document.createElement("dt"), told = document.createElement("dd");
+    const [pair, term, told] = ["li", "span", "b"].map((tag) => document.createElement(tag));
     if (key) {
       const mark = document.createElement("i");
       mark.className = key;

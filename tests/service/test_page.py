@@ -1,0 +1,153 @@
+"""The page in Debian's Chromium: what is seen, reached by keyboard, asked for, and when."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+from service.looking import browser, hosts, is_drawn, look, text, violations
+from service.serving import Service, until
+
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore:::selenium")]
+
+EVIL = "<script>document.title = 'caught'</script>"
+START = 1_790_000_000
+CONFIG = f"""
+title = "{EVIL}"
+[metrics]
+"{EVIL}" = "ROCAUC"
+accuracy = "Accuracy(threshold=0.5)"
+[columns]
+y_true = "label"
+y_score = "score"
+[live]
+store = "live.db"
+tiers = [["1h", "30d"]]
+by = [["who"]]
+[alerts]
+accuracy_is_low = 'Below("accuracy", 0.9, window="1d", min_rows=10, after="1h")'
+[page]
+window = "1d"
+every = "3h"
+[server]
+clock = "events"
+"""
+
+
+def events(n, first=0):
+    """Yield a prediction each 10 minutes, and labels of two out of three."""
+    for i in range(first, first + n):
+        at = {"id": f"r{i}", "time": START + 600 * i}
+        yield {"kind": "predict", **at, "score": (i * 7 % 10) / 10, "who": EVIL}
+        if i % 3:
+            yield {"kind": "label", **at, "label": i % 2}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    path = tmp_path_factory.mktemp("service") / "live.toml"
+    path.write_text(CONFIG)
+    with Service(path) as service:
+        service.post(list(events(300)))
+        yield service
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    with browser(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.fixture
+def page(service, driver):
+    """Open the page, drawn."""
+    look(driver, service.url)
+    until(lambda: is_drawn(driver, 2))
+    return driver
+
+
+def test_it_shows_what_the_service_answers(service, page):
+    now = service.get("/api/now")
+    script = "return [...document.querySelectorAll('.card h2')].map(e => e.textContent)"
+    assert page.execute_script(script) == list(now["metrics"])
+    assert text(page, ".value") == f"{now['metrics'][EVIL]['value']:.3f}"
+    assert f"{now['n_rows']} rows" in text(page, "#about")
+    assert "accuracy_is_low" in text(page, "#alerts .firing")
+    assert "66." in text(page, "#share")
+
+
+def test_each_chart_has_its_table(service, page):
+    script = """return [...document.querySelectorAll('.card')].map(card => [
+        card.querySelectorAll('.chart').length, card.querySelectorAll('table thead th').length,
+        card.querySelectorAll('table tbody tr').length])"""
+    assert page.execute_script(script) == [[1, 5, len(service.get("/api/series")["time"])]] * 2
+
+
+def test_names_are_text(page):
+    assert text(page, "h1") == text(page, ".card h2") == EVIL
+    assert EVIL in text(page, "#slices")
+    assert page.execute_script("return document.querySelectorAll('body script').length") == 0
+    assert page.title == EVIL
+
+
+def test_it_asks_nobody_else(service, driver):
+    hosts(driver)  # what was asked before
+    look(driver, service.url)
+    until(lambda: is_drawn(driver, 2))
+    assert hosts(driver) == {service.url.split("/")[2]}
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1600, 360])
+def test_it_fits_and_axe_finds_nothing(service, driver, width, dark):
+    look(driver, service.url, width=width, dark=dark)
+    until(lambda: is_drawn(driver, 2))
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    assert violations(driver) == []
+
+
+def test_the_keyboard_reaches_the_tables(page):
+    def press(key):
+        ActionChains(page).send_keys(key).perform()
+        script = "const e = document.activeElement; return e.ariaLabel ?? e.textContent.trim()"
+        return page.execute_script(script)
+
+    reached = [press(Keys.TAB) for _ in range(3)]
+    assert reached == ["To the metrics", f"Table of {EVIL}", "Table of accuracy"]
+    press(Keys.ENTER)
+    assert page.execute_script("return document.querySelectorAll('details')[1].open")
+    assert press(Keys.TAB) == "accuracy as a table"
+
+
+def test_an_event_is_seen(service, page, record_property):
+    before = text(page, "#about")
+    posted = time.monotonic()
+    service.post(list(events(30, first=300)))
+    until(lambda: text(page, "#about") != before, seconds=10)
+    seconds = time.monotonic() - posted
+    record_property("seconds_until_seen", seconds)
+    print(f"seen after {seconds:.2f} s; the goal is 2 s")
+
+
+def test_a_service_that_is_gone_is_told_and_its_return(service, page):
+    shown = text(page, ".value")
+    service.end()
+    until(lambda: text(page, "#status").startswith("no answer since"))
+    assert page.execute_script("return document.body.classList.contains('stale')")
+    assert text(page, ".value") == shown
+    service.start()
+    until(lambda: text(page, "#status") == "live")
+    assert not page.execute_script("return document.body.classList.contains('stale')")
+
+
+def test_a_token_is_asked_for_once(config, driver, monkeypatch):
+    monkeypatch.setenv("LIVE_TOKEN", "secret")
+    with Service(config(server='token_env = "LIVE_TOKEN"')) as service:
+        look(driver, service.url)
+        until(lambda: driver.find_element("id", "ask").is_displayed())
+        driver.find_element("id", "token").send_keys("secret\n")
+        until(lambda: is_drawn(driver))
+        driver.refresh()
+        until(lambda: is_drawn(driver))
