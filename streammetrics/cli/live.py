@@ -13,6 +13,7 @@ from streammetrics.cli.errors import CommandError
 from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.outputs import Output, check_outputs, write
 from streammetrics.cli.replaying import OUT, replayed
+from streammetrics.cli.standing import standing
 from streammetrics.live.exporting import files
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.template import TEMPLATE
@@ -100,6 +101,23 @@ def replay(
     """Feed files through the metrics, as if their events came now, and show how they went."""
     found = settings(config)
     return replayed(found, predictions, labels or (), input_format, series_out, force=force)
+
+
+@live.command(cls=typed.Once)
+def status(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL|CONFIG.toml", help="A service that runs, or a configuration with a store."
+        ),
+    ],
+    token_env: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The variable with the token that the service asks for."),
+    ] = None,
+) -> Outcome:
+    """Print the metrics now, what became of labels, and the alerts."""
+    return standing(target, token_env)
 
 
 @live.command(cls=typed.Once)

@@ -1,0 +1,24 @@
+"""`live status` of a service that runs, as of the store that it writes."""
+
+from __future__ import annotations
+
+import pytest
+from service.serving import Service
+
+from streammetrics.cli import main
+
+pytestmark = pytest.mark.long
+
+
+def test_a_service_and_its_store_tell_the_same(config, capsys, monkeypatch):
+    monkeypatch.setenv("LIVE_TOKEN", "secret")
+    path = config(server='token_env = "LIVE_TOKEN"\nclock = "events"')
+    with Service(path) as service:
+        assert main(["live", "status", service.url]) == 2
+        assert "answers 401 Unauthorized; --token-env names" in capsys.readouterr().err
+        assert main(["live", "status", service.url, "--token-env", "LIVE_TOKEN"]) == 0
+        asked = capsys.readouterr().out
+        assert "A service: last 1h" in asked
+        service.end()
+    assert main(["live", "status", str(path)]) == 0
+    assert capsys.readouterr().out == asked
