@@ -18,6 +18,10 @@ TRIED = (True, False, 0, 1, 2, 3, 2048, 4096, 0.25, 0.5, 1.0, None, "a", (0, 1),
          ("a", "b"), ("a", "b", "c"), ((0.0,), (1.0,)), ((0.0,), (2.0,)), "f1", "accuracy",
          tuple((0.0, n, 1.0) for n in (1.0, 2.0, 3.0)),
          tuple((0.0, n, 2.0) for n in (1.0, 2.0, 3.0)))  # fmt: skip
+PLAIN = {
+    sm.ExpectedCost: {"labels": (0, 1), "cost": ((0.0, 1.0), (2.0, 0.0))},
+    sm.Specificity: {"average": "macro"},
+}
 FIELDS = [(oracle, name) for oracle in FIRST for name in oracle.metric.config]
 
 
@@ -28,14 +32,20 @@ def words(metric, name):
 
 
 def configurations(metric, name):
-    """Return the metric with every value of a parameter that it takes, each once."""
-    found = {}
-    for value in (*TRIED, *words(metric, name)):
-        try:
-            other = with_parameters(metric, **{name: value})
-        except (ValueError, TypeError):
-            continue
-        found[repr(other.config[name])] = other
+    """Return the metric with every value of a parameter that it takes, each once.
+
+    Where other parameters leave but one, those of `PLAIN` or of no parameters take their place.
+    """
+    for base in (metric.config, PLAIN.get(type(metric), {})):
+        found = {}
+        for value in (*TRIED, *words(metric, name)):
+            try:
+                other = type(metric)(**{**base, name: value})
+            except (ValueError, TypeError):
+                continue
+            found[repr(other.config[name])] = other
+        if len(found) > 1:
+            break
     return list(found.values())
 
 
