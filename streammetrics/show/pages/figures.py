@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.results.curves import Curves, Points
+from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import KeyedValues, LabelledArray, Report, Result
 from streammetrics.metrics.distributions import Distribution
 from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from streammetrics.core.metric import Metric
-    from streammetrics.core.results.table import Table
     from streammetrics.show.pages.subjects import Findings, Subject
 
 _INK, _LINE = "#1a2b3c", "#a1b2c3"  # stand-ins, each for a colour of the page
@@ -81,8 +81,14 @@ def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[in
         table = state.compute(confidence=found.confidence)
     for metric in metrics_of(table)[:_SLICED]:
         yield lambda at, metric=metric: _figure(  # type: ignore[misc]  # it is bound at once
-            f"{metric} by slice{of}", table, sliced.table._table(), at, metric=metric
+            f"{metric} by slice{of}", table, _only(sliced.table._table(), metric), at, metric=metric
         )
+
+
+def _only(table: Table, metric: str) -> Table:
+    """Return the rows of all slices with what is known of one metric."""
+    told = {"n_rows", metric, f"{metric}_low", f"{metric}_high"}
+    return Table(table.index, {name: c for name, c in table.columns.items() if name in told})
 
 
 def _metrics(
