@@ -23,6 +23,7 @@ def test_the_page_is_that_of_the_table():
     assert told == {name for names in known().values() for name in names}
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # of libraries while they load
 @pytest.mark.parametrize("section", TITLES)
 def test_no_metric_of_theirs_is_left_out(section):
