@@ -50,7 +50,8 @@ def run_until(step, call):
     before = sys.gettrace()
     sys.settrace(tracer)
     try:
-        call()
+        with np.errstate():  # a fault at the line that leaves such a block keeps what was set there
+            call()
     except Fault:
         return True
     finally:
