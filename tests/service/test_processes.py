@@ -7,7 +7,10 @@ import os
 import random
 import signal
 import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from service.serving import Service, until
@@ -41,6 +44,17 @@ def test_what_was_taken_is_there_after_an_end_by_signal(config):
             assert "Traceback" not in told
             assert service.process.returncode == 0
         assert stored(path) == rows
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.2, 0.4, 0.8])
+def test_a_service_that_has_not_begun_ends_at_a_signal(config, wait):
+    command = [Path(sys.executable).parent / "streammetrics", "live", "serve", config()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline().startswith(b"serving on")
+        time.sleep(wait)
+        process.terminate()
+        process.communicate(timeout=60)
+        assert process.returncode == 0
 
 
 def test_a_killed_service_loses_at_most_its_last_second(config):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.needs import needs
@@ -26,6 +27,7 @@ _PATH = "STREAMMETRICS_LIVE_CONFIG"  # how a worker learns what it is to serve
 _TIMEOUT = "STREAMMETRICS_LIVE_TIMEOUT"
 _HEADERS = 16_384  # bytes of a request's headers
 _GRACE = 10  # seconds for requests to end
+_begun = threading.Event()  # the server takes signals from here on
 
 
 class Impatient(H11Protocol):  # type: ignore[misc]  # an extra, which need not be there
@@ -71,6 +73,7 @@ class Impatient(H11Protocol):  # type: ignore[misc]  # an extra, which need not 
 
 def served() -> Starlette:
     """Return the application of a worker, which finds its configuration in the environment."""
+    _begun.set()
     found = settings(os.environ[_PATH])
     live = found.live()
     return application(
@@ -82,9 +85,9 @@ def serve(found: Settings) -> None:
     """Serve until somebody ends it, by Ctrl-C or SIGTERM; then write all that came."""
     server = found.server
     with found.live():  # what is wrong with its store is told here, not by every worker
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _ended)
         print(f"serving on http://{_shown(server.host)}:{server.port}/", flush=True)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _ended)
     os.environ[_PATH] = os.path.abspath(found.path)
     os.environ[_TIMEOUT] = str(server.timeout)
     uvicorn.run(
@@ -109,7 +112,9 @@ def serve(found: Settings) -> None:
 
 
 def _ended(*_: Any) -> None:
-    """Go on: the server ends by itself at a signal, and raises it again when it has."""
+    """End where nothing has begun; else go on, as the server ends itself and raises it again."""
+    if not _begun.is_set():
+        raise SystemExit(0)
 
 
 def _shown(host: str) -> str:
