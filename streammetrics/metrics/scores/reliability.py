@@ -129,6 +129,12 @@ def _intercept(logits: Floats, cells: Cells) -> tuple[float, float]:
     return float(a), 1 / math.sqrt(slope)
 
 
+def _unrounded(metric: ClassScoreMetric, stairs: Staircase) -> tuple[float, float]:
+    """Return what is certain as it is: it has room for what was rounded."""
+    low, value, high = metric.certain(stairs)
+    return (value, value) if stairs.exact else (low, high)
+
+
 class CalibrationSlope(ClassScoreMetric):
     """Slope b of the logistic regression of labels on logits of probabilities, logit P = a + b z.
 
@@ -166,9 +172,7 @@ class CalibrationSlope(ClassScoreMetric):
     def _fit(self, stairs: Staircase) -> tuple[float, float]:
         return _fitted(stairs, _slope)
 
-    def _sides(self, stairs: Staircase) -> tuple[float, float]:
-        low, value, high = self.certain(stairs)
-        return (value, value) if stairs.exact else (low, high)
+    _sides = _unrounded
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the slope between all that there is, as nothing is certain of it."""
@@ -211,9 +215,7 @@ class CalibrationIntercept(ClassScoreMetric):
     def _fit(self, stairs: Staircase) -> tuple[float, float]:
         return _fitted(stairs, _intercept)
 
-    def _sides(self, stairs: Staircase) -> tuple[float, float]:
-        low, value, high = self.certain(stairs)
-        return (value, value) if stairs.exact else (low, high)
+    _sides = _unrounded
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the intercepts of the highest, the middle and the lowest scores there may be."""

@@ -30,6 +30,52 @@ __all__ = [
 ]
 
 
+class _Aim(Protocol):
+    """What a threshold is to reach."""
+
+    def _reached(
+        self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
+    ) -> tuple[NDArray[Any], float]:
+        """Return the values of thresholds that call so many positive, times a scale, and that.
+
+        The condition is met by `margin` more than asked for.
+        """
+
+    def _undefined(self, stairs: Staircase) -> bool:
+        """Whether a class that is needed has no rows."""
+
+
+def _best(aim: _Aim, stairs: Staircase, margin: float = 0.0, *, corners: bool = False) -> float:
+    """Return the best that a threshold reaches, nan where there is no such thing."""
+    if aim._undefined(stairs):
+        return math.nan
+    none = np.zeros(1, np.int64)
+    values, scale = aim._reached(stairs, none, none, margin)
+    best = values.max()
+    for steps in stairs.steps():
+        places = [(steps.tp, steps.fp)]
+        if corners:
+            single = steps.single
+            places.append((steps.tp, np.where(single, steps.fp, steps.fp_above)))
+            places.append((np.where(single, steps.tp, steps.tp_above), steps.fp))
+        for tp, fp in places:
+            best = max(best, aim._reached(stairs, tp, fp, margin)[0].max())
+    return float(best.item() / scale)
+
+
+def _highest(aim: _Aim, stairs: Staircase) -> float:
+    """Return the best of the thresholds at edges."""
+    return _best(aim, stairs)
+
+
+def _certainly_highest(aim: _Aim, stairs: Staircase) -> tuple[float, float, float]:
+    """Return the best of the edges, with a margin below it, and of edges and corners."""
+    value = _best(aim, stairs)
+    margin = 0.0 if stairs.counted else ROUNDING
+    low = _best(aim, stairs, margin) if margin else value
+    return low, value, _best(aim, stairs, -margin, corners=True)
+
+
 class KolmogorovSmirnov(ClassScoreMetric):
     """Largest distance between the classes' distributions of scores: the maximum of abs(TPR - FPR).
 
@@ -49,13 +95,7 @@ class KolmogorovSmirnov(ClassScoreMetric):
 
     _curve = staticmethod(roc_points)
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the best of the thresholds at edges."""
-        return _highest(self, stairs)
-
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the best of the edges, with a margin below it, and of edges and corners."""
-        return _certainly_highest(self, stairs)
+    read, certain = _highest, _certainly_highest
 
     def _reached(
         self,
@@ -100,13 +140,7 @@ class RecallAtPrecision(ClassScoreMetric):
 
     _curve = staticmethod(pr_points)
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the best of the thresholds at edges."""
-        return _highest(self, stairs)
-
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the best of the edges, with a margin below it, and of edges and corners."""
-        return _certainly_highest(self, stairs)
+    read, certain = _highest, _certainly_highest
 
     def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
@@ -148,13 +182,7 @@ class PrecisionAtRecall(ClassScoreMetric):
 
     _curve = staticmethod(pr_points)
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the best of the thresholds at edges."""
-        return _highest(self, stairs)
-
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the best of the edges, with a margin below it, and of edges and corners."""
-        return _certainly_highest(self, stairs)
+    read, certain = _highest, _certainly_highest
 
     def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
@@ -195,13 +223,7 @@ class SensitivityAtSpecificity(ClassScoreMetric):
 
     _curve = staticmethod(roc_points)
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the best of the thresholds at edges."""
-        return _highest(self, stairs)
-
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the best of the edges, with a margin below it, and of edges and corners."""
-        return _certainly_highest(self, stairs)
+    read, certain = _highest, _certainly_highest
 
     def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
@@ -240,13 +262,7 @@ class SpecificityAtSensitivity(ClassScoreMetric):
 
     s: Share
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the best of the thresholds at edges."""
-        return _highest(self, stairs)
-
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the best of the edges, with a margin below it, and of edges and corners."""
-        return _certainly_highest(self, stairs)
+    read, certain = _highest, _certainly_highest
 
     def _reached(
         self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
@@ -259,46 +275,6 @@ class SpecificityAtSensitivity(ClassScoreMetric):
     def _undefined(self, stairs: Staircase) -> bool:
         """Both classes are needed."""
         return not stairs.positives or not stairs.negatives
-
-
-class _Aim(Protocol):
-    """What a threshold is to reach."""
-
-    def _reached(
-        self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
-    ) -> tuple[NDArray[Any], float]:
-        """Return the values of thresholds that call so many positive, times a scale, and that.
-
-        The condition is met by `margin` more than asked for.
-        """
-
-    def _undefined(self, stairs: Staircase) -> bool:
-        """Whether a class that is needed has no rows."""
-
-
-def _highest(aim: _Aim, stairs: Staircase, margin: float = 0.0, *, corners: bool = False) -> float:
-    """Return the best that a threshold reaches, nan where there is no such thing."""
-    if aim._undefined(stairs):
-        return math.nan
-    none = np.zeros(1, np.int64)
-    values, scale = aim._reached(stairs, none, none, margin)
-    best = values.max()
-    for steps in stairs.steps():
-        places = [(steps.tp, steps.fp)]
-        if corners:
-            single = steps.single
-            places.append((steps.tp, np.where(single, steps.fp, steps.fp_above)))
-            places.append((np.where(single, steps.tp, steps.tp_above), steps.fp))
-        for tp, fp in places:
-            best = max(best, aim._reached(stairs, tp, fp, margin)[0].max())
-    return float(best.item() / scale)
-
-
-def _certainly_highest(aim: _Aim, stairs: Staircase) -> tuple[float, float, float]:
-    value = _highest(aim, stairs)
-    margin = 0.0 if stairs.counted else ROUNDING
-    low = _highest(aim, stairs, margin) if margin else value
-    return low, value, _highest(aim, stairs, -margin, corners=True)
 
 
 def _rate(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
