@@ -104,14 +104,7 @@ class ContingencyMetric(Metric[V_co]):
         self, y_true: Any, y_pred: Any = None, *, y_score: Any = None, sample_weight: Any = None
     ) -> Self:
         """Take rows: labels and predicted labels, or with a threshold labels and scores."""
-        second = y_pred if y_score is None else y_score
-        if y_pred is not None and y_score is not None:
-            raise InvalidBatchError("pass y_pred or y_score, not both")
-        if self.threshold is None and y_score is not None:
-            raise InvalidBatchError(
-                f"y_score needs a threshold: {type(self).__name__}(threshold=0.5)"
-            )
-        name = "y_pred" if self.threshold is None else "y_score"
+        name, second = judged_column(self, y_pred, y_score)
         return self.feed({"y_true": y_true, name: second, "sample_weight": sample_weight})
 
     def _confusion(self, table: ContingencyTable | ThresholdTable) -> Confusion:
@@ -256,6 +249,18 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
 def _listed(labels: list[Any]) -> str:
     shown = ", ".join(map(repr, labels[:5]))
     return f"{shown}, ... ({len(labels)})" if len(labels) > 5 else shown
+
+
+def judged_column(metric: Any, y_pred: Any, y_score: Any) -> tuple[str, Any]:
+    """Return what stands beside the truth, predictions or with a threshold scores, and its name."""
+    if y_pred is not None and y_score is not None:
+        raise InvalidBatchError("pass y_pred or y_score, not both")
+    if metric.threshold is None and y_score is not None:
+        raise InvalidBatchError(
+            f"y_score needs a threshold: {type(metric).__name__}(threshold=0.5)"
+        )
+    second = y_pred if y_score is None else y_score
+    return ("y_pred" if metric.threshold is None else "y_score"), second
 
 
 def check_multilabel(metric: Any) -> None:

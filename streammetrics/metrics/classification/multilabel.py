@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from streammetrics.core.constraints import NanPolicy
-from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.core.types import V_co
-from streammetrics.metrics.classification.base import check_multilabel, multilabel_options
+from streammetrics.metrics.classification.base import (
+    check_multilabel,
+    judged_column,
+    multilabel_options,
+)
 from streammetrics.metrics.classification.several import LabelCounts, RowCounts
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
@@ -49,14 +52,7 @@ class MultilabelMetric(Metric[V_co]):
         self, y_true: Any, y_pred: Any = None, *, y_score: Any = None, sample_weight: Any = None
     ) -> Self:
         """Take rows: labels and predicted labels (n, L), or with a threshold scores (n, L)."""
-        second = y_pred if y_score is None else y_score
-        if y_pred is not None and y_score is not None:
-            raise InvalidBatchError("pass y_pred or y_score, not both")
-        if self.threshold is None and y_score is not None:
-            raise InvalidBatchError(
-                f"y_score needs a threshold: {type(self).__name__}(threshold=0.5)"
-            )
-        name = "y_pred" if self.threshold is None else "y_score"
+        name, second = judged_column(self, y_pred, y_score)
         return self.feed({"y_true": y_true, name: second, "sample_weight": sample_weight})
 
 
