@@ -37,12 +37,13 @@ from streammetrics.core.constraints import (
 from streammetrics.core.errors import InvalidBatchError, StateFormatError, StreamMetricsError
 from streammetrics.core.exact.rounding import nearest, root
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.field import StateField
 from streammetrics.core.fields.histograms import Histograms
 from streammetrics.core.fields.plain import Extreme, Width
 from streammetrics.core.fields.sums import NamedSums, Sum
 from streammetrics.core.fields.tables import PairTable
+from streammetrics.core.fields.weights import Weight
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.values import Interval, KeyedValues, LabelledArray, Report

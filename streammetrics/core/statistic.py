@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from streammetrics.core.configured import Configured
@@ -16,7 +17,7 @@ from streammetrics.core.fields.field import StateField, declared, named, not_amo
 from streammetrics.core.state.arrays import same
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -131,22 +132,17 @@ class Statistic(Configured, ABC):
         """
         if self._spelled:
             return [self._respelled(stacks, place) for place in range(n)]
-        try:
+        found = []
+        with self._judging_arrays():
             parts = parted(self.fields, stacks)
             columns = [
                 field.each_taken(parts[name], n, self) for name, field in self.fields.items()
             ]
-            found = []
             for values in zip(*columns, strict=True) if columns else [()] * n:
                 twin = self.fork()
                 twin.__dict__.update(zip(self.fields, values, strict=True))
                 twin.check_fields()
                 found.append(twin)
-        except StateFormatError:
-            raise
-        except ValueError as error:
-            name = type(self).__name__
-            raise StateFormatError(f"the arrays are not those of a {name}: {error}") from error
         return found
 
     def _respelled(self, stacks: Mapping[str, NDArray[Any]], place: int) -> Self:
@@ -242,11 +238,17 @@ class Statistic(Configured, ABC):
     def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return a statistic of this configuration in the state of `arrays`, as `from_arrays`."""
         statistic = self.fork()
-        try:
+        with self._judging_arrays():
             statistic.restore(arrays)
+        return statistic
+
+    @contextmanager
+    def _judging_arrays(self) -> Iterator[None]:
+        """Tell whatever `ValueError` arrays cause as theirs."""
+        try:
+            yield
         except StateFormatError:
             raise
         except ValueError as error:
             name = type(self).__name__
             raise StateFormatError(f"the arrays are not a {name}: {error}") from error
-        return statistic

@@ -24,11 +24,12 @@ from streammetrics.core.errors import (
 )
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.keyed import LabelTable, Sums, Table, Weights
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.plain import Extreme, Width
 from streammetrics.core.fields.sums import Sum
+from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.centroids import CentroidSums
 from streammetrics.statistics.clusters.sample import PointSample

@@ -11,22 +11,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.field import StateField, not_among
+from streammetrics.core.fields.field import not_among
 from streammetrics.core.state.arrays import nested, part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.configured import Configured
-
-    Shape = tuple[int, ...] | Callable[[Any], tuple[int, ...]]
-
-MOST = 1 << 61  # rows of what is counted in 64 bits: merges stop far below what could wrap
 MANY = 1 << 62  # counts below can be added
 _DIGIT = 1 << 31  # counts below are digits of exact sums
 _NO_EXPONENT = np.array(0, np.int64)
@@ -289,132 +284,3 @@ def _signs(amount: ExactSum) -> NDArray[Any]:
     signs = np.where(amount.digits.any(axis=1), 1, 0)
     signs[(amount.digits[:, -1:] < 0).any(axis=1)] = -1
     return signs.reshape(amount.shape)
-
-
-class Weight(StateField[Amount]):
-    """How much there is of each thing, not negative: of one, or of as many as the shape says.
-
-    The shape may be a function of the statistic, which knows its parameters. With `squared` its
-    amounts have squares.
-    """
-
-    def __init__(self, shape: Shape = (), *, squared: bool = False, inline: bool = False) -> None:
-        super().__init__(inline=inline)
-        self._shape, self._squared = shape, squared
-
-    def empty(self, of: Configured) -> Amount:
-        """Return nothing of anything."""
-        return Amount.zero(shape_of(self._shape, of))
-
-    def plus(self, mine: Amount, other: Amount) -> Amount:
-        """Return what there is of each together."""
-        return mine + other
-
-    def arrays(self, value: Amount) -> dict[str, NDArray[Any]]:
-        """Return those of exact sums, whether rows have weights or not."""
-        return value.arrays()
-
-    def merged(self, mine: Amount, others: Sequence[Amount]) -> Amount:
-        """Return what there is of each together: amounts of one thing are added up at once."""
-        if len(others) > 1 and isinstance(mine.counts, int):
-            weighed = [a for a in (mine, *others) if a.weights is not None]
-            sums = [(a.weights, a.squares) for a in weighed]
-            total, squares = (
-                (
-                    None if not side or any(s is None for s in side) else side[0].plus_all(side[1:])
-                    for side in zip(*sums, strict=True)
-                )
-                if sums
-                else (None, None)
-            )
-            return Amount(sum([a.counts for a in others], mine.counts), total, squares=squares)
-        return super().merged(mine, others)
-
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Amount:
-        """Return the amounts, none of which is negative."""
-        value = Amount.from_arrays(shape_of(self._shape, of), arrays)
-        if (value.signs() < 0).any():
-            raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
-        return value
-
-    def each_taken(
-        self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
-    ) -> list[Amount]:
-        """Return the amounts of each, all of them checked at once."""
-        amounts = Amount.each_of_arrays(shape_of(self._shape, of), stacks, n)
-        if (stacks["digits"][:, :, -1:] < 0).any():  # the highest digit has the sign
-            raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
-        return amounts
-
-    def nbytes(self, value: Amount) -> int:
-        """Bytes held now."""
-        return value.nbytes
-
-    def scaled(self, value: Amount, weight: float) -> Amount:
-        """Return the products, exactly."""
-        return value.scaled(weight, squared=self._squared)
-
-    def minus(self, value: Amount, other: Amount) -> Amount:
-        """Return the differences, where none is negative."""
-        return value - other
-
-
-def shape_of(shape: Shape, of: Configured) -> tuple[int, ...]:
-    """Return a shape, which may be a function of the parameters."""
-    return shape(of) if callable(shape) else shape
-
-
-class Counts(StateField["NDArray[np.int64]"]):
-    """Rows of each thing, of which none has a weight; at most 2**61 together.
-
-    The shape may be a function of the statistic, which knows its parameters.
-    """
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        self._shape = shape
-
-    def empty(self, of: Configured) -> NDArray[np.int64]:
-        """Return zeros."""
-        return np.zeros(shape_of(self._shape, of), np.int64)
-
-    def plus(self, mine: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sums."""
-        check_rows(mine, other)
-        return mine + other
-
-    def arrays(self, value: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """Return the counts."""
-        return {"": value}
-
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> NDArray[np.int64]:
-        """Return the counts, none of them negative and not too many together."""
-        shape = shape_of(self._shape, of)
-        counts = self.the_array(arrays, "int64", len(shape))
-        if counts.shape != shape or (counts < 0).any() or not countable(counts):
-            raise StateFormatError(f"the counts of {self.name} are not those of any rows")
-        return counts
-
-    def nbytes(self, value: NDArray[np.int64]) -> int:
-        """Bytes held now."""
-        return value.nbytes
-
-    def minus(self, value: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the differences, where none is negative."""
-        if (other > value).any():
-            raise not_among("there are fewer of them here")
-        return value - other
-
-
-def countable(counts: NDArray[np.int64]) -> bool:
-    """Whether the sum of counts, none of them negative, is far from wrapping."""
-    return float(counts.sum(dtype=np.float64)) < MANY
-
-
-def check_rows(*counts: NDArray[np.int64]) -> None:
-    """Raise where there are more rows together than is safe to count in 64 bits."""
-    rows = sum(int(count.sum()) for count in counts)
-    if rows > MOST:
-        raise IncompatibleMetricsError(
-            f"the states hold {rows} rows together; at most 2**61 of a clustering are counted"
-        )

@@ -10,10 +10,11 @@ import numpy as np
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import Amount, check_rows, countable
+from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.field import StateField, not_among
 from streammetrics.core.fields.labels import packed_labels, unpacked_labels
 from streammetrics.core.fields.unions import Union, spread
+from streammetrics.core.fields.weights import check_rows, countable
 from streammetrics.core.state.arrays import nested, part, take_array
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.sums import NamedSums
+from streammetrics.core.fields.weights import Weight
 
 if TYPE_CHECKING:
     from streammetrics.core.exact.sums import ExactSum

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import shape_of
 from streammetrics.core.fields.field import StateField
+from streammetrics.core.fields.weights import shape_of
 from streammetrics.core.state.arrays import nested
 from streammetrics.core.state.arrays import parted as parts_of
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.fields.amounts import Shape
+    from streammetrics.core.fields.weights import Shape
 
 
 class Sum(StateField[ExactSum]):

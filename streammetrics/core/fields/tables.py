@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.amounts import Amount, check_rows, countable
+from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.field import StateField, not_among
 from streammetrics.core.fields.labels import each_unpacked, packed_labels, used_labels
 from streammetrics.core.fields.unions import Union, moved
+from streammetrics.core.fields.weights import check_rows, countable
 from streammetrics.core.state.arrays import nested, part, take_array
 
 if TYPE_CHECKING:

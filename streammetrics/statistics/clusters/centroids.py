@@ -11,8 +11,8 @@ from streammetrics.core.columns.labels import Labels, label_codes
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import Counts
 from streammetrics.core.fields.sums import Sum
+from streammetrics.core.fields.weights import Counts
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.schema import Points
 from streammetrics.statistics.tables.contingency import UNWEIGHTED

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import MANY, Amount, Weight
+from streammetrics.core.fields.amounts import MANY, Amount
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
 from streammetrics.core.fields.sums import NamedSums, Sum, each_plus
 from streammetrics.core.fields.tables import Pairs, PairTable
 from streammetrics.core.fields.unions import Union, moved
+from streammetrics.core.fields.weights import Weight
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,9 @@ from streammetrics.core.columns.indicators import Indicators
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.sums import Sum
+from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.spreads import Spreading, powers_of
 

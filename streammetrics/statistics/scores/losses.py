@@ -9,9 +9,10 @@ import numpy as np
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import NamedSums, Sum, each_plus
+from streammetrics.core.fields.weights import Weight
 from streammetrics.statistics.scores.base import ScoredStatistic
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from streammetrics.core.columns.schema import Condition, Schema, reject
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.rowwise import RowSum
 from streammetrics.statistics.sums.targets import regression_schema

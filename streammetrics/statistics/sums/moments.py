@@ -14,9 +14,10 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import NamedSums, each_plus
+from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.targets import regression_schema
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.sums import Sum
+from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.spreads import Spreading, powers_of
 

@@ -11,9 +11,10 @@ from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.keyed import LabelTable, Table, Weights
 from streammetrics.core.fields.plain import Width
+from streammetrics.core.fields.weights import Weight
 from streammetrics.core.fields.wide import WideWeights
 from streammetrics.core.statistic import Statistic
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core.columns.scores import Scores
-from streammetrics.core.fields.amounts import Amount, Weight
+from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.fields.weights import Weight
 from streammetrics.statistics.scores.base import ScoredStatistic
 from streammetrics.statistics.tables.contingency import LabelCells
 

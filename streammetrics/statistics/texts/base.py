@@ -12,8 +12,8 @@ from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.schema import Condition, Schema, reject
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.fields.amounts import Counts
 from streammetrics.core.fields.labels import coded_labels
+from streammetrics.core.fields.weights import Counts
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
