@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.sums import NamedSums
 from streammetrics.core.fields.weights import Weight
 
 if TYPE_CHECKING:
     from streammetrics.core.exact.sums import ExactSum
+    from streammetrics.core.fields.amounts import Amount
 
 
 class SquareWeighted(NamedSums):
