@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
@@ -22,16 +21,24 @@ from streammetrics.core.errors import (
     UndefinedMetricWarning,
 )
 from streammetrics.core.layout import Layout
+from streammetrics.core.members import members_of
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric import Metric
 from streammetrics.core.named_inputs import NamedInputs, columns_of
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Values, flat
-from streammetrics.core.shortcuts import by_name
 from streammetrics.core.stateful import registered, registered_name
 
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterator, KeysView, Sequence, ValuesView
+    from collections.abc import (
+        ItemsView,
+        Iterable,
+        Iterator,
+        KeysView,
+        Mapping,
+        Sequence,
+        ValuesView,
+    )
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.columns.tables import Stream
@@ -89,20 +96,7 @@ class MetricSet(NamedInputs, Mergeable):
         columns: Mapping[str, str | Sequence[str]] | None = None,
         unit: str | None = None,  # noqa: ARG002 - with one, this is another class
     ) -> None:
-        given: Any = metrics if isinstance(metrics, Mapping | MetricSet) else by_name(metrics)
-        if given is None:
-            raise TypeError(
-                f"a set takes its metrics by name, not as a {type(metrics).__name__}: "
-                f"MetricSet({{{_by_name(metrics)}}})"
-            )
-        for name, metric in given.items():
-            if not isinstance(metric, Metric):
-                raise TypeError(f"{name!r} is {_kind(metric)}")
-            if metric.n_rows or metric.n_omitted:
-                raise ValueError(
-                    f"{name!r} has already seen {metric.n_rows:,} rows, and a set starts empty: "
-                    "reset() it or make a new one"
-                )
+        given = members_of(dict(metrics.items()) if isinstance(metrics, MetricSet) else metrics)
         self.columns = {name: as_text(asked) for name, asked in (columns or {}).items()}
         layouts = [metric._layout for metric in given.values()]
         layout = Layout.known(
@@ -382,20 +376,6 @@ def _configured(member: Mapping[str, Any]) -> Metric:
     if not issubclass(cls, Metric):
         raise StateFormatError(f"a set holds metrics, not a {cls.__name__}")
     return cls._configured(member)
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, type) and issubclass(value, Metric):
-        return f"a class, not a metric: {value.__name__}() makes one"
-    return f"a {type(value).__name__}, not a metric"
-
-
-def _by_name(metrics: object) -> str:
-    """Return the metrics, if they are some, as they would be written by name."""
-    given = metrics if isinstance(metrics, Iterable) else [metrics]
-    some = [metric for metric in given if isinstance(metric, Metric)]
-    shown = (f"{type(metric).__name__.lower()!r}: sm.{metric._titled()}" for metric in some)
-    return ", ".join(shown) or "'f1': sm.F1()"
 
 
 def _name(member: Mapping[str, Any]) -> str:

@@ -1,0 +1,46 @@
+"""Which metrics a set is made of, and what it says to what is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from streammetrics.core.metric import Metric
+from streammetrics.core.shortcuts import by_name
+
+
+def members_of(metrics: object) -> Mapping[str, Metric]:
+    """Return the metrics by name that a new set is asked to have.
+
+    Raises:
+        TypeError: These are no metrics by name.
+        ValueError: One has seen rows, there is none of a name, or a name stands twice.
+    """
+    given = metrics if isinstance(metrics, Mapping) else by_name(metrics)
+    if given is None:
+        raise TypeError(
+            f"a set takes its metrics by name, not as a {type(metrics).__name__}: "
+            f"MetricSet({{{_by_name(metrics)}}})"
+        )
+    for name, metric in given.items():
+        if not isinstance(metric, Metric):
+            raise TypeError(f"{name!r} is {_kind(metric)}")
+        if metric.n_rows or metric.n_omitted:
+            raise ValueError(
+                f"{name!r} has already seen {metric.n_rows:,} rows, and a set starts empty: "
+                "reset() it or make a new one"
+            )
+    return given
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, type) and issubclass(value, Metric):
+        return f"a class, not a metric: {value.__name__}() makes one"
+    return f"a {type(value).__name__}, not a metric"
+
+
+def _by_name(metrics: object) -> str:
+    """Return the metrics, if they are some, as they would be written by name."""
+    given = metrics if isinstance(metrics, Iterable) else [metrics]
+    some = [metric for metric in given if isinstance(metric, Metric)]
+    shown = (f"{type(metric).__name__.lower()!r}: sm.{metric._titled()}" for metric in some)
+    return ", ".join(shown) or "'f1': sm.F1()"
