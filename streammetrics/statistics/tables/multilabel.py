@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.indicators import Indicators
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 _BITS = 21  # of each count of labels of a row, of which a key is made of three
 _MOST = (1 << _BITS) - 1
-_DENSE = 1 << 16  # kinds of rows counted by direct address
 _BYTE = 255  # rows of which a sum of marks fits a byte
 
 
@@ -113,7 +113,7 @@ class RowTables(MultilabelStatistic):
         true, said, both = map(_row_sums, (truth, called, truth & called))
         kind = (both * (width + 1) + said - both) * (width + 1) + true - both
         size = (width + 1) ** 3
-        if size <= max(_DENSE, 4 * kind.size):
+        if size <= max(tuning.DENSE_CELLS, 4 * kind.size):
             counts = np.bincount(kind, minlength=size)
             kinds = np.flatnonzero(counts)
             counts = counts[kinds]
