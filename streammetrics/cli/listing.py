@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.options import summary
 from streammetrics.cli.tasks import TASKS
+from streammetrics.core.catalogue import catalogue
 from streammetrics.core.columns.naming import near
-from streammetrics.metrics.specs import catalogue, known_as
+from streammetrics.metrics.specs import known_as
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

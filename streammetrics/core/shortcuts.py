@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from streammetrics.core.catalogue import catalogue, letters
 from streammetrics.core.columns.naming import meant
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.metric import Metric
-from streammetrics.core.stateful import REGISTRY
+
+if TYPE_CHECKING:
+    from streammetrics.core.metric import Metric
 
 _AVERAGES = ("micro", "macro", "weighted", "samples")
 
@@ -47,12 +49,9 @@ def named_metric(name: str) -> Metric:
     Raises:
         ValueError: There is no such metric, it needs parameters, or its scorer changes its sign.
     """
-    known = {
-        _letters(cls.__name__): cls for key, cls in REGISTRY.items()
-        if "." not in key and issubclass(cls, Metric)
-    }  # fmt: skip
+    known = {letters(key): cls for key, cls in catalogue().items()}
     metric, parameters = _SCORERS.get(name, (name, {}))
-    cls = known.get(_letters(metric)) or known.get(_letters(metric.removesuffix("_score")))
+    cls = known.get(letters(metric)) or known.get(letters(metric.removesuffix("_score")))
     if cls is None and name.startswith("neg_"):
         positive = name.removeprefix("neg_")
         raise ValueError(
@@ -104,10 +103,6 @@ def score(metric: Any, *columns: Any, **named: Any) -> Any:
         raise TypeError(f"score() takes a metric, a set or a name, not a {type(metric).__name__}")
     fresh: Any = metric.copy()
     return fresh.reset().update(*columns, **named).compute()
-
-
-def _letters(name: str) -> str:
-    return name.lower().replace("_", "")
 
 
 def _spelt(name: str) -> str:

@@ -8,14 +8,15 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from streammetrics.core.catalogue import catalogue, letters
 from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.metric import Metric
-from streammetrics.core.stateful import REGISTRY
 from streammetrics.metrics.spellings import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+    from streammetrics.core.metric import Metric
 
 # Python's spelling and JSON's, in any case.
 WORDS = {
@@ -68,7 +69,7 @@ def _meant(name: str, parameters: Mapping[str, Any]) -> Spec:
     """Return what a name means, also as tools of rankings spell it: ``nDCG@10``, ``P_5``."""
     stem, _, depth = name.partition("@")
     found = spelled(stem, ast.literal_eval(depth) if depth else None)
-    if found is None or (not depth and _letters(name) in map(_letters, catalogue())):
+    if found is None or (not depth and letters(name) in map(letters, catalogue())):
         return Spec(known_as(name, catalogue()), parameters)
     return Spec(found[0], {**found[1], **parameters})
 
@@ -103,23 +104,10 @@ def _value(node: ast.expr) -> Any:
 
 def known_as(name: str, names: Collection[str]) -> str:
     """Return which of some names is meant, whatever its case, ``roc_auc`` for ROCAUC."""
-    found = {_letters(known): known for known in names}.get(_letters(name))
+    found = {letters(known): known for known in names}.get(letters(name))
     if found is None:
         raise SpecError(f"no metric {name!r}{near(name, sorted(names))}")
     return found
-
-
-def _letters(name: str) -> str:
-    return name.lower().replace("_", "")
-
-
-def catalogue() -> dict[str, type[Metric]]:
-    """Return the metrics of the package by name; those of others have a module before theirs."""
-    return {
-        name: cls
-        for name, cls in sorted(REGISTRY.items())
-        if "." not in name and issubclass(cls, Metric) and not inspect.isabstract(cls)
-    }
 
 
 def parameters_of(spec: Spec) -> Mapping[str, inspect.Parameter]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from streammetrics.core.catalogue import letters
+
 # By small letters without underscores; those with a depth have it behind @ or an underscore.
 _WHOLE = {
     "ap": "MAP", "rr": "MRR", "reciprank": "MRR", "rprec": "RPrecision",
@@ -30,8 +32,7 @@ def spelled(name: str, depth: Any = None) -> tuple[str, dict[str, Any]] | None:
     found = _DEPTH.fullmatch(name)
     if depth is None and found:
         name, depth = found[1], int(found[2])
-    letters = name.lower().replace("_", "")
-    metric = (_WHOLE if depth is None else _AT).get(letters)
+    metric = (_WHOLE if depth is None else _AT).get(letters(name))
     if metric is None or depth is None:
         return None if metric is None else (metric, {})
     return metric, {"recall" if metric == "InterpolatedPrecision" else "k": depth}

@@ -9,7 +9,8 @@ import pytest
 import streammetrics as sm
 from streammetrics.cli.options import complete_metrics, complete_task
 from streammetrics.cli.specs import depths, parse
-from streammetrics.metrics.specs import Spec, catalogue
+from streammetrics.core.catalogue import catalogue
+from streammetrics.metrics.specs import Spec
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ def test_a_score_leaves_its_metric_as_it_is():
         (["f1", "roc_aux"], ValueError, "no metric 'roc_aux'; did you mean 'roc_auc'"),
         (["balanced_acuracy"], ValueError, "did you mean 'balanced_accuracy'"),
         (["zzz"], ValueError, "the name of a scorer of scikit-learn"),
+        (["ranking_metric"], ValueError, "no metric 'ranking_metric'"),  # only a base of some
         (["recall_at_precision"], ValueError, r"pass sm.RecallAtPrecision\(p=...\) by a name"),
         (["f1", "f1"], ValueError, "'f1' is asked for twice"),
         ([sm.F1(), "f1"], TypeError, "a set takes its metrics by name"),
