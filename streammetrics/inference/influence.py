@@ -8,6 +8,7 @@ its variance is Σ n_c (∂θ/∂n_c)² over the cells (the infinitesimal jackkn
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,20 +110,24 @@ def influence(metric: Any, table: Confusion, read: Callable[[Any], Any]) -> Floa
 
 def _of_margins(table: Confusion, read: Callable[[Any], Any]) -> list[Floats]:
     sums = [table.tp, table.actual, table.predicted]
+
+    def read_with(place: int, side: Floats) -> Any:
+        return read(_Margins(table, [*sums[:place], side, *sums[place + 1 :]]))
+
+    return [derivatives(side, partial(read_with, place)) for place, side in enumerate(sums)]
+
+
+def derivatives(amounts: Floats, read: Callable[[Floats], Any]) -> Floats:
+    """Return how a readout changes with each of some amounts; with one that is 0 it does not."""
     found = []
-    for place, side in enumerate(sums):
-        slopes = []
-        for index, amount in enumerate(side.tolist()):
-            ends = []
-            for sign in (1.0, -1.0):
-                moved = side.copy()
-                moved[index] = amount * (1 + sign * _STEP)
-                ends.append(
-                    _read(read, _Margins(table, [*sums[:place], moved, *sums[place + 1 :]]))
-                )
-            slopes.append((ends[0] - ends[1]) / (2 * _STEP * amount) if amount else 0 * ends[0])
-        found.append(np.array(slopes))
-    return found
+    for index, amount in enumerate(amounts.tolist()):
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = amounts.copy()
+            moved[index] = amount * (1 + sign * _STEP)
+            ends.append(_read(read, moved))
+        found.append((ends[0] - ends[1]) / (2 * _STEP * amount) if amount else 0 * ends[0])
+    return np.array(found)
 
 
 def _of_cells(metric: Any, table: Confusion, read: Callable[[Any], Any]) -> Floats:

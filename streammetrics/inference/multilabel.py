@@ -16,6 +16,7 @@ from streammetrics.core.confidence import (
 )
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
+from streammetrics.inference.influence import derivatives
 from streammetrics.inference.limits import limits
 from streammetrics.inference.tables import (
     JACKKNIFE,
@@ -40,7 +41,6 @@ from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_STEP = 2.0**-17  # relative, as of the cells of a table
 _KINDS = 1 << 14  # kinds of rows whose readouts are taken one by one
 
 
@@ -112,14 +112,10 @@ def _of_rows(
         raise without(metric, f"{rows.size:,} kinds of rows, more than {_KINDS:,}, take too long")
     if not rows.size:
         return ConfidenceInterval(math.nan, math.nan, asked.level, JACKKNIFE)
-    value, slopes = float(read(rows)), np.zeros(rows.size)
-    for place, amount in enumerate(rows.amount.tolist()):
-        ends = []
-        for sign in (1.0, -1.0):
-            moved = rows.amount.copy()
-            moved[place] = amount * (1 + sign * _STEP)
-            ends.append(float(read(RowCounts(rows.kinds, moved, joined=joined))))
-        slopes[place] = (ends[0] - ends[1]) / (2 * _STEP * amount)
+    value = float(read(rows))
+    slopes = derivatives(
+        rows.amount, lambda moved: read(RowCounts(rows.kinds, moved, joined=joined))
+    )
     error = math.sqrt(float(rows.amount @ slopes**2))
     span = (0.0, 1.0) if isinstance(metric, RowsMetric) else ends_of(metric)
     if value in span and error == 0 and math.isfinite(span[1]):
