@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streammetrics.inference.tables import parts_of
+from streammetrics.inference.tables import parts_of, shares_of
 from streammetrics.metrics.classification import overall
 from streammetrics.metrics.classification.base import AveragedMetric
 from streammetrics.metrics.scores import losses
@@ -54,8 +54,7 @@ def _of_classes(metric: AveragedMetric, table: Any) -> tuple[float, float]:
         raise _no_share(metric)
     if not cells.total:
         return 0.0, 0.0
-    success, failures, _ = parts
-    right, wrong = getattr(cells, success), sum(getattr(cells, name) for name in failures)
+    right, wrong = shares_of(parts, cells, 1)
     if metric.average == "binary":
         place = metric._positive(cells)
         return (0.0, 0.0) if place is None else (float(right[place]), float((right + wrong)[place]))

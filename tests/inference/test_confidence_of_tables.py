@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
+from streammetrics.inference.trials import trials_of
 
 Z = 1.959963984540054
 
@@ -223,3 +224,13 @@ def test_a_level_is_a_share(level):
 def test_top_k():
     top = sm.TopKAccuracy(k=2).update([0, 2, 1], [[0.4, 0.5, 0.1], [0.3, 0.6, 0.1], [0, 1, 0]])
     assert tuple(top.confidence()) == tuple(sm.Accuracy().update([1, 0, 1], [1, 1, 1]).confidence())
+
+
+def test_trials_are_those_of_the_value():
+    true, pred = rows(classes=2)
+    for metric in (
+        sm.Precision(), sm.Recall(average="micro"), sm.FalseDiscoveryRate(), sm.Prevalence(),
+        sm.FBeta(beta=0.0), sm.FBeta(beta=math.inf),
+    ):  # fmt: skip
+        came, of = trials_of(metric.update(true, pred), *metric._read())
+        assert came / of == pytest.approx(metric.compute(), rel=1e-12)
