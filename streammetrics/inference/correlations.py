@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.confidence import Asked, ConfidenceInterval, confidence_of, not_anytime
+from streammetrics.core.confidence import (
+    Asked,
+    ConfidenceInterval,
+    confidence_of,
+    not_anytime,
+    unsure,
+)
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import clopper_pearson, limits
 from streammetrics.metrics.correlation import rank
@@ -36,7 +42,7 @@ def of_ranks(metric: Any, asked: Asked, pairs: PairHistogram) -> ConfidenceInter
     method = "infinitesimal jackknife of ranks, Fisher's z"
     low, high = metric.interval(pairs)
     if low != low:  # noqa: PLR0124 - the test for nan
-        return ConfidenceInterval(math.nan, math.nan, asked.level, method)
+        return unsure(asked.level, method)
     grid = grid_of(pairs.cells())
     slopes = _spearman(grid) if isinstance(metric, rank.SpearmanRho) else _kendall(grid, metric)
     error = float(np.sqrt((grid * slopes**2).sum()))

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.confidence import Asked, ConfidenceInterval, confidence_of, not_anytime
+from streammetrics.core.confidence import (
+    Asked,
+    ConfidenceInterval,
+    confidence_of,
+    not_anytime,
+    unsure,
+)
 from streammetrics.inference.bootstrap import REPLICATES, drawn
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import limits
@@ -45,7 +51,7 @@ def of_labelings(
         few, replicates = few // _COSTLY, replicates // 2
     counts = table.counts
     if not counts.size:
-        return ConfidenceInterval(math.nan, math.nan, asked.level, "jackknife")
+        return unsure(asked.level, "jackknife")
     cells = table.cells()
     if counts.size <= few:
         error = _jackknife(metric, cells.rows, cells.columns, counts)

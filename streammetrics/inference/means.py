@@ -17,6 +17,7 @@ from streammetrics.core.confidence import (
     ConfidenceInterval,
     confidence_of,
     not_anytime,
+    unsure,
     without,
 )
 from streammetrics.core.results.values import LabelledArray
@@ -73,7 +74,7 @@ def _answer(
     scale = "" if math.isinf(low) else ", on the logarithm"
     method = f"Student's t{scale}"
     if not values:
-        return ConfidenceInterval(math.nan, math.nan, asked.level, method)
+        return unsure(asked.level, method)
     quantile = t_quantile(1 - asked.tail, n - 1) if n > 1 else math.nan
     multioutput = getattr(metric, "multioutput", "uniform_average")
     if multioutput == "raw_values":
@@ -209,7 +210,7 @@ def of_rows(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
             raise not_anytime(metric)
         return _anytime(metric, asked, [] if mean is None else [held.total.fraction()], total, 1)
     if mean is None:
-        return ConfidenceInterval(math.nan, math.nan, asked.level, "Student's t")
+        return unsure(asked.level, "Student's t")
     if (low, high) == (0.0, 1.0) and total == asked.n_rows:
         hits = float(held.total.fraction())
         sides = share_limits(hits, float(total) - hits, asked.tail)
@@ -234,6 +235,6 @@ def _anytime(
         raise without(metric, "limits at all times are of one output")
     method = "mixture for bounded means, at all times at once"
     if not sums:
-        return ConfidenceInterval(math.nan, math.nan, asked.level, method)
+        return unsure(asked.level, method)
     sides = anytime_limits(float(sums[0]) / most, float(total), 1 - asked.level)
     return ConfidenceInterval(most * sides[0], most * sides[1], asked.level, method)

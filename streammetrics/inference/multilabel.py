@@ -12,6 +12,7 @@ from streammetrics.core.confidence import (
     ConfidenceInterval,
     confidence_of,
     not_anytime,
+    unsure,
     without,
 )
 from streammetrics.core.results.values import LabelledArray
@@ -111,7 +112,7 @@ def _of_rows(
     if rows.size > _KINDS:
         raise without(metric, f"{rows.size:,} kinds of rows, more than {_KINDS:,}, take too long")
     if not rows.size:
-        return ConfidenceInterval(math.nan, math.nan, asked.level, JACKKNIFE)
+        return unsure(asked.level, JACKKNIFE)
     value = float(read(rows))
     slopes = derivatives(
         rows.amount, lambda moved: read(RowCounts(rows.kinds, moved, joined=joined))

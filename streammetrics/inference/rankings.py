@@ -12,6 +12,7 @@ from streammetrics.core.confidence import (
     ConfidenceInterval,
     confidence_of,
     not_anytime,
+    unsure,
     without,
 )
 from streammetrics.core.exact.sums import ExactSum
@@ -56,7 +57,7 @@ def of_queries(metric: RankingMetric, asked: Asked, buffer: RankingBuffer) -> Co
     # Exact sums of squares around the rounded mean: the order of queries does not show.
     spread = float(ExactSum.of((values - mean) ** 2).fraction()) if n else 0.0
     if n < 2 or not spread:
-        return ConfidenceInterval(math.nan, math.nan, asked.level, method)
+        return unsure(asked.level, method)
     half = t_quantile(1 - asked.tail, n - 1) * math.sqrt(spread / (n - 1) / n)
     low, high = mean - half, mean + half
     if share:

@@ -13,6 +13,7 @@ from streammetrics.core.confidence import (
     ConfidenceInterval,
     confidence_of,
     not_anytime,
+    unsure,
     without,
 )
 from streammetrics.core.exact.sums import ExactSum
@@ -307,7 +308,7 @@ def of_kappa(metric: overall.CohenKappa, asked: Asked, table: Any) -> Confidence
     of_cells = cost[amounts.rows, amounts.columns]
     seen, chance = float(of_cells @ amounts.amount), float(amounts.actual @ by_row)
     if not chance:
-        return ConfidenceInterval(math.nan, math.nan, asked.level, JACKKNIFE)
+        return unsure(asked.level, JACKKNIFE)
     moved = by_row[amounts.rows] + by_column[amounts.columns]
     slopes = -(n * of_cells + seen) / chance + seen * n * moved / chance**2
     error = standard_error(slopes, squares.amount)

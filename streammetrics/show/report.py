@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.confidence import ConfidenceInterval
+from streammetrics.core.confidence import ConfidenceInterval, unsure
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.ranking.base import RankingMetric
@@ -151,7 +151,7 @@ def _sure(metric: Metric, level: float, unit: str | None) -> ConfidenceInterval:
         return metric.confidence(level, unit=unit)
     except NoConfidenceError as error:
         warnings.warn(str(error), stacklevel=2)
-        return ConfidenceInterval(math.nan, math.nan, level, str(error))
+        return unsure(level, str(error))
 
 
 def _queries(members: Mapping[str, Metric]) -> list[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streammetrics.core.confidence import ConfidenceInterval, check_level
+from streammetrics.core.confidence import check_level, unsure
 from streammetrics.core.errors import (
     StateFormatError,
     UndefinedMetricWarning,
@@ -133,7 +132,7 @@ class Slices(KeyedSet, Audit):
                 others = [metric._judged(*metric._chosen(rest))[0] for rest in rests]
                 limits[name].append(unit_limits(metric, values[name][-1], others, level))
         tables = [self._keys(every)]
-        nothing = ConfidenceInterval(math.nan, math.nan, level, "")
+        nothing = unsure(level, "")
         for name in self._metrics:
             tables.append(value_columns(name, values[name]))
             tables.append(value_columns(name, [limit or nothing for limit in limits[name]]))
@@ -164,7 +163,7 @@ class Slices(KeyedSet, Audit):
                 without = [e for e, limit in zip(every, limits, strict=True) if limit is None]
                 if without:
                     self._warn(name, "has no confidence limits", without, len(every), depth)
-                nothing = ConfidenceInterval(math.nan, math.nan, level, "")
+                nothing = unsure(level, "")
                 tables.append(value_columns(name, [limit or nothing for limit in limits]))
         return merged_tables(tables).told(level, self._better)
 
