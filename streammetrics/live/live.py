@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.live.events import Events
-    from streammetrics.slices.slices import By
+    from streammetrics.slices.keyed import By
 
 __all__ = ["Live"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.naming import near
 from streammetrics.slices.fairness import (
@@ -41,8 +41,8 @@ class Audit:
         """Return the slices of one kind, sorted by their values."""
 
     @abstractmethod
-    def __getitem__(self, which: Any) -> Any:
-        """Return a slice as a set of its own; ``{}`` is all rows."""
+    def _whole(self, state: State) -> State:
+        """Return the state of all rows."""
 
     def worst(
         self,
@@ -93,14 +93,13 @@ class Audit:
             every = self._of_spec(spec, state)
             wanted = [each.n_rows >= max(min_rows, 1) for each in every]
             states = [each.state for each in every]
-            level = confidence
             rests: list[State | None] = [None] * len(every)
-            if level is not None:
+            if confidence is not None:
                 rests = without_each(self._suite._layout, states, wanted)
             for each, rest, is_wanted in zip(every, rests, wanted, strict=True):
                 if is_wanted:
-                    one = each.measured(metric, read, level)
-                    other = None if rest is None else each.beside(metric, read, rest, level)
+                    one = each.measured(metric, read, confidence)
+                    other = None if rest is None else each.beside(metric, read, rest, confidence)
                     rows.append((each, one, other))
         table = ranked(rows, metric, k, confidence, low_is_bad=low_is_bad)
         return table.told(confidence, {metric: low_is_bad})
@@ -178,8 +177,8 @@ class Audit:
         every = [e for e in self._of_spec(specs[0], state) if e.n_rows >= max(min_rows, 1)]
         each = None if level is None else simultaneous(level, len(every))
         found = [one.measured(metric, read, each) for one in every]
-        whole = self[{}]
-        rows = Slice((), (), whole.n_rows, whole._accumulator.flush())
+        whole = self._whole(state)
+        rows = Slice((), (), self._suite._n_rows(whole), whole)
         overall = rows.measured(metric, read, each)
         return reading(found, overall, method, level)
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 class KeyedSet(MetricSet):
     """Rows by the finest keys, of which coarser ones and all rows are exact merges."""
 
+    _called = "Slices"  # as it is made
     _specs: tuple[Spec, ...]
 
     def __init__(
@@ -139,16 +140,15 @@ class KeyedSet(MetricSet):
 
     def _check_unit(self, unit: str, *, anytime: bool) -> None:
         """Raise `ValueError` where limits by a unit are not to be had."""
-        if unit != self.unit or anytime:
+        if unit != self.unit:
             kept = "no units are kept" if self.unit is None else f"units are kept by {self.unit!r}"
             raise ValueError(
-                f"confidence(unit={unit!r}): limits by unit hold at one time, not with anytime=True"
-                if unit == self.unit
-                else f"confidence(unit={unit!r}): {kept}; {self._called}(..., unit={unit!r}) keeps "
-                "those"
+                f"confidence(unit={unit!r}): {kept}; {self._called}(..., unit={unit!r}) keeps those"
             )
-
-    _called = "Slices"
+        if anytime:
+            raise ValueError(
+                f"confidence(unit={unit!r}): limits by unit hold at one time, not with anytime=True"
+            )
 
     def _chosen_feeds(self, state: State) -> Sequence[Feed]:
         pairs = zip(self._layout.schemas, state.feeds, strict=True)

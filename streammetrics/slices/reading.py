@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.columns.naming import near
 from streammetrics.core.columns.schema import reject
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     Codes = NDArray[np.intp]
 
 _KINDS = {str: "text", bool: "true or false", int: "integers", datetime.date: "dates"}
-_NEAR = 1 << 16  # integers this near to each other are placed by subtraction
-_DENSE = 1 << 16  # combinations that are counted by direct address, whatever the rows
 
 
 @dataclass
@@ -123,7 +122,7 @@ def _crossed(parts: Sequence[_Part]) -> tuple[Codes, NDArray[np.intp]]:
 
 def _distinct(codes: Codes, size: int) -> tuple[Codes, NDArray[np.intp]]:
     """Return codes numbered without gaps, and the code of each number."""
-    if size <= max(_DENSE, 4 * codes.size):
+    if size <= max(tuning.DENSE_CELLS, 4 * codes.size):
         found = np.flatnonzero(np.bincount(codes, minlength=size))
         if found.size == size:
             return codes, found
@@ -179,7 +178,7 @@ def _places(values: NDArray[Any]) -> tuple[Codes, Sequence[int]]:
     if not values.size:
         return np.empty(0, np.intp), []
     low, high = int(values.min()), int(values.max())
-    if high - low < _NEAR:
+    if high - low < tuning.NEAR_LABELS:
         if low == 0:
             return values.astype(np.intp, copy=False), range(high + 1)
         # Subtracting in the values' own type could overflow it.

@@ -16,11 +16,10 @@ from streammetrics.core.errors import (
 from streammetrics.core.layout import State
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.pictures import Drawing, drawn
-from streammetrics.inference.units import unit_limits
 from streammetrics.slices.audit import Audit
 from streammetrics.slices.bins import Bins
 from streammetrics.slices.groups import found
-from streammetrics.slices.keyed import KeyedSet
+from streammetrics.slices.keyed import KeyedSet, limits_by_unit
 from streammetrics.slices.table import (
     SliceTable,
     key_columns,
@@ -31,8 +30,6 @@ from streammetrics.slices.worst import Slice, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    By = Sequence[Sequence[str | Bins] | str | Bins] | str | Bins
 
 
 class Slices(KeyedSet, Audit):
@@ -129,13 +126,10 @@ class Slices(KeyedSet, Audit):
             every.append(each)
             for name, metric in self._metrics.items():
                 values[name].append(metric._judged(*metric._chosen(each.state))[0])
-                others = [metric._judged(*metric._chosen(rest))[0] for rest in rests]
-                limits[name].append(unit_limits(metric, values[name][-1], others, level))
+                limits[name].append(limits_by_unit(metric, each.state, rests, level))
         tables = [self._keys(every)]
-        nothing = unsure(level, "")
         for name in self._metrics:
-            tables.append(value_columns(name, values[name]))
-            tables.append(value_columns(name, [limit or nothing for limit in limits[name]]))
+            tables += [value_columns(name, values[name]), value_columns(name, limits[name])]
         return merged_tables(tables).told(level, self._better)
 
     def bounds(self) -> SliceTable:  # type: ignore[override]  # a table of them
