@@ -157,6 +157,22 @@ def reject(
     raise InvalidBatchError(f"{message}; {advice}" if advice else message, title, row)
 
 
+def reject_present(
+    title: str,
+    what: str,
+    wrong: NDArray[np.bool_],
+    missing: NDArray[np.bool_] | None,
+    values: NDArray[Any] | None = None,
+    *,
+    advice: str = "",
+) -> None:
+    """Raise as `reject` where a row (n,) is wrong that is not missing."""
+    if missing is not None:
+        wrong = wrong & ~missing
+    if wrong.any():
+        reject(title, what, wrong, values, advice=advice)
+
+
 def shown(value: Any) -> str:
     """Return a value as a person would write it, and the first few of a long row."""
     if isinstance(value, np.generic):

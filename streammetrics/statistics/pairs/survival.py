@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.columns.numbers import Numbers
-from streammetrics.core.columns.schema import Condition, Schema, reject
+from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import MaxPairs, NanPolicy
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.pairs.histogram import MAX_PAIRS, PairsField
@@ -23,11 +23,8 @@ class Seen(Condition):
     def check(self, batch: Batch, missing: Any) -> None:
         """Check the column."""
         event = batch.numbers("event")
-        wrong: Any = (event != 0) & (event != 1)
-        if missing is not None:
-            wrong &= ~missing
-        if wrong.any():
-            reject(batch.title("event"), "is neither 0 nor 1", wrong, event)
+        wrong = (event != 0) & (event != 1)
+        reject_present(batch.title("event"), "is neither 0 nor 1", wrong, missing, event)
 
 
 class SurvivalPairs(Statistic):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from streammetrics.core.columns.numbers import Numbers
-from streammetrics.core.columns.schema import Condition, Schema, reject
+from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.sums import ExactSum
@@ -53,10 +53,8 @@ class Ascending(Condition):
                 f"{titles} has {values.shape[1]} numbers a row for {self.width} levels"
             )
         wrong: Any = (values[:, 1:] < values[:, :-1]).any(axis=1)
-        if missing is not None:
-            wrong &= ~missing
-        if wrong.any():
-            reject(titles, "cross", wrong, values, advice="the lower one comes first")
+        advice = "the lower one comes first"
+        reject_present(titles, "cross", wrong, missing, values, advice=advice)
 
 
 class IntervalSum(RowSum):

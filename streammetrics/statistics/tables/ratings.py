@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.columns.numbers import Numbers
-from streammetrics.core.columns.schema import Condition, Schema, reject
+from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
@@ -34,13 +34,11 @@ class WholeRatings(Condition):
         """Check the counts."""
         counts = batch.numbers("ratings")
         counts = counts[:, None] if counts.ndim == 1 else counts
-        for what, wrong in (
-            ("holds what is no whole number", (np.rint(counts) != counts).any(axis=1)),
-            ("has no ratings", ~counts.any(axis=1)),
-        ):
-            found: Any = wrong if missing is None else wrong & ~missing
-            if found.any():
-                reject(batch.title("ratings"), what, found, counts)
+        title = batch.title("ratings")
+        broken: Any = (np.rint(counts) != counts).any(axis=1)
+        reject_present(title, "holds what is no whole number", broken, missing, counts)
+        unrated: Any = ~counts.any(axis=1)
+        reject_present(title, "has no ratings", unrated, missing, counts)
 
 
 class Items(NamedTuple):

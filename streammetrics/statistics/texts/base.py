@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.labels import Labels
-from streammetrics.core.columns.schema import Condition, Schema, reject
+from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.fields.labels import coded_labels
@@ -40,11 +40,7 @@ class Texts(Condition):
         column = batch.column(REFERENCE)
         texts: Any = column.vocabulary
         empty = np.array([not text.strip() for text in texts.tolist()], np.bool_)
-        wrong = empty[column.values]
-        if missing is not None:
-            wrong &= ~missing
-        if wrong.any():
-            reject(batch.title(REFERENCE), "is empty", wrong)
+        reject_present(batch.title(REFERENCE), "is empty", empty[column.values], missing)
 
 
 class TextCounts(Statistic):
