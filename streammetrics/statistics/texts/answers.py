@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.columns.labels import Labels
-from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
-from streammetrics.core.fields.labels import coded_labels
 from streammetrics.statistics.sums.rowwise import RowSum
-from streammetrics.statistics.texts.base import PREDICTION, REFERENCE, Texts
+from streammetrics.statistics.texts.base import Texts, distinct_pairs, text_schema
+from streammetrics.statistics.texts.ngrams import grams
 
 if TYPE_CHECKING:
+    from streammetrics.core.columns.schema import Schema
     from streammetrics.core.types import Floats
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -33,8 +32,7 @@ class TextAgreement(RowSum):
     @property
     def schema(self) -> Schema:
         """A reference and a prediction."""
-        fields = tuple(Labels(name, fact=f"labels of {name}") for name in (REFERENCE, PREDICTION))
-        return Schema(fields, self.nan_policy, conditions=(Texts(filled=False),))
+        return text_schema(Texts(filled=False), nan_policy=self.nan_policy)
 
     @abstractmethod
     def agreement(self, reference: str, prediction: str) -> float:
@@ -42,11 +40,9 @@ class TextAgreement(RowSum):
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add the rows; each distinct pair of texts is compared once."""
-        (first, references), (second, predictions) = map(coded_labels, columns)
-        codes, of = np.unique(first * len(predictions) + second, return_inverse=True)
-        pairs = [divmod(code, len(predictions)) for code in codes.tolist()]
-        values = [self.agreement(str(references[i]), str(predictions[j])) for i, j in pairs]
-        super().update(np.array(values)[of], weight=weight)
+        pairs, places = distinct_pairs(columns)
+        values = [self.agreement(*pair) for pair in pairs]
+        super().update(np.array(values)[places], weight=weight)
 
     def numbers(self, *columns: Any) -> Floats:
         """Return what `update` has found of the rows."""
@@ -81,10 +77,7 @@ class RougeAgreement(TextAgreement):
         true, pred = (_OTHERS.sub(" ", text.lower()).split() for text in (reference, prediction))
         if not self.n:
             return _f1(_common(true, pred), len(true), len(pred))
-        first, second = (
-            Counter(zip(*(words[at:] for at in range(self.n)), strict=False))
-            for words in (true, pred)
-        )
+        first, second = (grams(words, self.n) for words in (true, pred))
         both = sum((first & second).values())
         return _f1(both, sum(first.values()), sum(second.values()))
 

@@ -17,7 +17,7 @@ from streammetrics.core.fields.weights import Counts
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
 
@@ -43,6 +43,20 @@ class Texts(Condition):
         reject_present(batch.title(REFERENCE), "is empty", empty[column.values], missing)
 
 
+def text_schema(condition: Texts, *, nan_policy: str, unweighted: str = "") -> Schema:
+    """Return the schema of a reference and a prediction."""
+    fields = tuple(Labels(name, fact=f"labels of {name}") for name in (REFERENCE, PREDICTION))
+    return Schema(fields, nan_policy, unweighted, (condition,))
+
+
+def distinct_pairs(columns: Any) -> tuple[list[tuple[str, str]], NDArray[np.intp]]:
+    """Return the pairs of texts that occur, and which of them each row has."""
+    (first, references), (second, predictions) = map(coded_labels, columns)
+    codes, places = np.unique(first * len(predictions) + second, return_inverse=True)
+    pairs = [divmod(code, len(predictions)) for code in codes.tolist()]
+    return [(str(references[row]), str(predictions[column])) for row, column in pairs], places
+
+
 class TextCounts(Statistic):
     """Sums of a few integers of every row of two texts."""
 
@@ -55,8 +69,8 @@ class TextCounts(Statistic):
     @property
     def schema(self) -> Schema:
         """A reference and a prediction."""
-        fields = tuple(Labels(name, fact=f"labels of {name}") for name in (REFERENCE, PREDICTION))
-        return Schema(fields, self.nan_policy, "metrics of texts", (Texts(self._filled),))
+        condition = Texts(self._filled)
+        return text_schema(condition, nan_policy=self.nan_policy, unweighted="metrics of texts")
 
     @property
     @abstractmethod
@@ -70,15 +84,7 @@ class TextCounts(Statistic):
     def update(self, *columns: Any, weight: Any) -> None:  # noqa: ARG002 - the schema refuses weights
         """Add the integers of rows."""
         total = np.zeros(1 + self.size, np.int64)
-        for pair, times in _pairs(columns):
+        pairs, places = distinct_pairs(columns)
+        for pair, times in zip(pairs, np.bincount(places).tolist(), strict=True):
             total += times * np.array([1, *self.counted(*pair)], np.int64)
         self.counts = type(self).counts.plus(self.counts, total)
-
-
-def _pairs(columns: Any) -> Iterator[tuple[tuple[str, str], int]]:
-    """Yield each distinct pair of texts, and how many rows have it."""
-    (first, references), (second, predictions) = map(coded_labels, columns)
-    codes, times = np.unique(first * len(predictions) + second, return_counts=True)
-    for code, count in zip(codes.tolist(), times.tolist(), strict=True):
-        row, column = divmod(code, len(predictions))
-        yield (str(references[row]), str(predictions[column])), count

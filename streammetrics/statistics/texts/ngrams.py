@@ -38,7 +38,7 @@ class BleuCounts(TextCounts):
         true, pred = (self._tokens(text) for text in (reference, prediction))
         matches, totals = [], []
         for n in range(1, self.order + 1):
-            mine, others = _grams(pred, n), _grams(true, n)
+            mine, others = grams(pred, n), grams(true, n)
             matches.append(sum((mine & others).values()))
             totals.append(max(len(pred) - n + 1, 0))
         return [len(pred), len(true), *matches, *totals]
@@ -58,7 +58,8 @@ def _marked(text: str) -> list[str]:
     return text.split()
 
 
-def _grams(items: Sequence[str], n: int) -> Counter[tuple[str, ...] | str]:
+def grams(items: Sequence[str], n: int) -> Counter[tuple[str, ...] | str]:
+    """Return how often each run of n words, or of n characters, occurs."""
     if isinstance(items, str):
         return Counter(items[at : at + n] for at in range(len(items) - n + 1))
     return Counter(tuple(items[at : at + n]) for at in range(len(items) - n + 1))
@@ -79,7 +80,7 @@ class ChrfCounts(TextCounts):
         true, pred = ("".join(text.split()) for text in (reference, prediction))
         found: list[int] = []
         for n in range(1, self.order + 1):
-            mine, others = _grams(pred, n), _grams(true, n)
+            mine, others = grams(pred, n), grams(true, n)
             total = sum(mine.values()) if others else 0
             found += [total, sum(others.values()), sum((mine & others).values())]
         return found
