@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from streammetrics.metrics.text.base import TextMetric
 from streammetrics.statistics.texts.edits import EditCounts
@@ -13,6 +13,30 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
 
 __all__ = ["CER", "MER", "WER", "WIL", "EditDistance"]
+
+
+class Edits(NamedTuple):
+    """What edits do to the words or characters of references, summed over rows."""
+
+    hits: int
+    replaced: int
+    left_out: int
+    put_in: int
+
+    @property
+    def number(self) -> int:
+        """How many edits there are."""
+        return self.replaced + self.left_out + self.put_in
+
+    @property
+    def referred(self) -> int:
+        """The length of all references, which is above 0."""
+        return self.hits + self.replaced + self.left_out
+
+    @property
+    def predicted(self) -> int:
+        """The length of all predictions."""
+        return self.hits + self.replaced + self.put_in
 
 
 class ErrorRate(TextMetric):
@@ -32,15 +56,11 @@ class ErrorRate(TextMetric):
     def readout(self, edits: EditCounts) -> float:
         """Return the rate, ``nan`` where it is undefined."""
         rows, *counts = edits.counts.tolist()
-        return self._rate(*counts) if rows else math.nan
+        return self._rate(Edits(*counts)) if rows else math.nan
 
     @abstractmethod
-    def _rate(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
+    def _rate(self, edits: Edits) -> float:
         """Return the rate of what was counted."""
-
-
-def _edits_by_length(hits: int, replaced: int, left_out: int, put_in: int) -> float:
-    return (replaced + left_out + put_in) / (hits + replaced + left_out)
 
 
 class WER(ErrorRate):
@@ -59,9 +79,9 @@ class WER(ErrorRate):
         0.2
     """
 
-    def _rate(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
+    def _rate(self, edits: Edits) -> float:
         """Return edits over the length of the references."""
-        return _edits_by_length(hits, replaced, left_out, put_in)
+        return edits.number / edits.referred
 
 
 class CER(ErrorRate):
@@ -84,9 +104,9 @@ class CER(ErrorRate):
         """Return the edits of characters."""
         return (EditCounts(of="characters", nan_policy=self.nan_policy),)
 
-    def _rate(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
+    def _rate(self, edits: Edits) -> float:
         """Return edits over the length of the references."""
-        return _edits_by_length(hits, replaced, left_out, put_in)
+        return edits.number / edits.referred
 
 
 class MER(ErrorRate):
@@ -106,10 +126,9 @@ class MER(ErrorRate):
         0.25
     """
 
-    def _rate(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
+    def _rate(self, edits: Edits) -> float:
         """Return edits over matches and edits."""
-        edits = replaced + left_out + put_in
-        return edits / (hits + edits)
+        return edits.number / (edits.hits + edits.number)
 
 
 class WIL(ErrorRate):
@@ -129,11 +148,10 @@ class WIL(ErrorRate):
         0.25
     """
 
-    def _rate(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:
+    def _rate(self, edits: Edits) -> float:
         """Return what is lost."""
-        predicted = hits + replaced + put_in
-        kept = hits / (hits + replaced + left_out) * (hits / predicted if predicted else 0.0)
-        return 1 - kept
+        said = edits.hits / edits.predicted if edits.predicted else 0.0
+        return 1 - edits.hits / edits.referred * said
 
 
 class EditDistance(ErrorRate):
@@ -161,6 +179,6 @@ class EditDistance(ErrorRate):
         """Return the edits."""
         return (EditCounts(of=self.of, nan_policy=self.nan_policy),)
 
-    def _rate(self, hits: int, replaced: int, left_out: int, put_in: int) -> float:  # noqa: ARG002 - as of all
+    def _rate(self, edits: Edits) -> float:
         """Return the edits."""
-        return float(replaced + left_out + put_in)
+        return float(edits.number)

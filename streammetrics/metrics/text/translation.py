@@ -46,8 +46,10 @@ class BLEU(TextMetric):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the counts of n-grams."""
-        options = {"lowercase": self.lowercase}
-        return (BleuCounts(tokenize=self.tokenize, nan_policy=self.nan_policy, **options),)
+        counts = BleuCounts(
+            tokenize=self.tokenize, lowercase=self.lowercase, nan_policy=self.nan_policy
+        )
+        return (counts,)
 
     def readout(self, held: BleuCounts) -> float:
         """Return the score."""
