@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.configured import Configured
+    from streammetrics.core.fields.weighed import Added
 
     Floats = NDArray[np.float64]
 
@@ -139,9 +140,7 @@ class ScoreHistogram(ScoredStatistic):
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Count the rows at their scores: codes (n,) and scores (n,) or (n, K)."""
         codes, scores = columns
-        before, whole = self.counted
-        if weight is not None and whole:
-            whole = bool((np.rint(weight) == weight).all())
+        rows: list[Added]
         if scores.ndim == 1:
             long = isinstance(scores, LongNumbers)
             heads, tails = (scores.head, scores.tail) if long else (scores, None)
@@ -151,6 +150,13 @@ class ScoreHistogram(ScoredStatistic):
                 (np.ascontiguousarray(scores[:, k]), (codes == k).view(np.uint8), weight, None)
                 for k in range(scores.shape[1])
             ]
+        self.add(rows, weight)
+
+    def add(self, rows: Sequence[Added], weight: Floats | None) -> None:
+        """Count rows in each histogram, of a batch of these weights."""
+        before, whole = self.counted
+        if weight is not None and whole:
+            whole = bool((np.rint(weight) == weight).all())
         self.counted = Counted(type(self).counted.weighed.added(before, rows, self), whole)
 
     def of_rows(self, n: int) -> None:

@@ -11,16 +11,24 @@ from streammetrics.core.columns.schema import Schema
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.scores.histogram import Counted, ScoreHistogram
+from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from streammetrics.core.fields.weighed import Added
 
     Floats = NDArray[np.float64]
 
 
 def _indicators(labels: Any, *, probabilities: bool = False) -> Indicators:
     return Indicators("y_score", True, labels, len(labels or ()), probabilities)
+
+
+def _joined(scores: Floats, marks: NDArray[np.uint8], weight: Floats | None) -> Added:
+    """Return every score (n, K) beside its mark and the weight of its row."""
+    each = None if weight is None else np.repeat(weight, scores.shape[1])
+    return np.ascontiguousarray(scores).reshape(-1), marks.reshape(-1), each, None
 
 
 class JoinedHistogram(ScoreHistogram):
@@ -47,10 +55,8 @@ class JoinedHistogram(ScoreHistogram):
         if scores.ndim == 1:
             super().update(codes, scores, weight=weight)
             return
-        marks = codes[:, None] == np.arange(scores.shape[1])
-        each = None if weight is None else np.repeat(weight, scores.shape[1])
-        rows = np.ascontiguousarray(scores).reshape(-1), marks.reshape(-1).astype(np.uint8)
-        super().update(rows[1], rows[0], weight=each)
+        marks = (codes[:, None] == np.arange(scores.shape[1])).view(np.uint8)
+        self.add([_joined(scores, marks, weight)], weight)
 
 
 class LabelHistograms(ScoreHistogram):
@@ -74,26 +80,14 @@ class LabelHistograms(ScoreHistogram):
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Count the rows at their scores."""
         truth, scores = columns
-        before, whole = self.counted
-        if weight is not None and whole:
-            whole = bool((np.rint(weight) == weight).all())
-        width = truth.shape[1]
-        every: list[tuple[Any, ...]]
         if self.joined:
-            each = None if weight is None else np.repeat(weight, width)
-            flat = np.ascontiguousarray(scores).reshape(-1), truth.reshape(-1)
-            every = [(*flat, each, None)]
-        else:
-            every = [
-                (
-                    np.ascontiguousarray(scores[:, k]),
-                    np.ascontiguousarray(truth[:, k]),
-                    weight,
-                    None,
-                )
-                for k in range(width)
-            ]
-        self.counted = Counted(type(self).counted.weighed.added(before, every, self), whole)
+            self.add([_joined(scores, truth, weight)], weight)
+            return
+        rows: list[Added] = [
+            (np.ascontiguousarray(score), np.ascontiguousarray(true), weight, None)
+            for score, true in zip(scores.T, truth.T, strict=True)
+        ]
+        self.add(rows, weight)
 
 
 class LabelProbabilities(Statistic):

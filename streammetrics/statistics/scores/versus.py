@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.statistics.scores.histogram import Counted, ScoreHistogram
+from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,9 +29,6 @@ class VersusHistogram(ScoreHistogram):
         if scores.ndim == 1 or scores.shape[1] == 1:
             super().update(*columns, weight=weight)
             return
-        before, whole = self.counted
-        if weight is not None and whole:
-            whole = bool((np.rint(weight) == weight).all())
         k = scores.shape[1]
         order = np.argsort(codes, kind="stable")
         rows = np.split(order, np.cumsum(np.bincount(codes, minlength=k))[:-1])
@@ -42,7 +39,7 @@ class VersusHistogram(ScoreHistogram):
             marks[: rows[own].size] = 1
             each = None if weight is None else weight[both]
             every.append((scores[both, own], marks, each, None))
-        self.counted = Counted(type(self).counted.weighed.added(before, every, self), whole)
+        self.add(every, weight)
 
     @property
     def amount(self) -> float:
