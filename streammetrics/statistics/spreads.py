@@ -102,8 +102,7 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add the losses of the rows, and their squares, in one pass where none has a weight."""
-        powers = powers_of(self.numbers, columns, weight)
-        loss = powers["values"] if weight is None else self.lift(columns, weight)
+        loss, powers = sums_of(self.numbers, columns, weight)
         self.add(columns, weight, loss)
         self.spread_by(powers, len(columns[0]), weight)
 
@@ -124,6 +123,17 @@ def powers_of(
         each = np.repeat(weight[:, None], powers[0].shape[1], axis=1) if wide else weight
         sums = [ExactSum.product(power, each, weight) for power in powers]
     return dict(zip(("values", "squares"), sums, strict=True))
+
+
+def sums_of(
+    terms: Callable[..., Floats], columns: tuple[Any, ...], weight: Floats | None
+) -> tuple[ExactSum, Powers]:
+    """Return Σ w x of ``terms(*columns)``, (n,), beside its powers."""
+    if weight is None:
+        powers = powers_of(terms, columns, None)
+        return powers["values"], powers
+    numbers = terms(*columns)
+    return ExactSum.of(numbers, weight), powers_of(lambda: numbers, (), weight)
 
 
 def _powers(numbers: Any) -> tuple[Any, Floats]:

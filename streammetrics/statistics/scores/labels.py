@@ -14,7 +14,7 @@ from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.spreads import Spreading, powers_of
+from streammetrics.statistics.spreads import Spreading, sums_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,8 +46,12 @@ class LabelRankingSum(Statistic):
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add what the rows have."""
-        self.total += ExactSum.of(self.of_each(*columns), weight)
-        self.rows += Amount.of_rows(len(columns[0]), weight)
+        self.add(ExactSum.of(self.of_each(*columns), weight), len(columns[0]), weight)
+
+    def add(self, total: ExactSum, n: int, weight: Floats | None) -> None:
+        """Add the sum of what `n` rows have."""
+        self.total += total
+        self.rows += Amount.of_rows(n, weight)
 
     def of_each(self, truth: NDArray[np.uint8], scores: Floats) -> Floats:
         """Return what each row has."""
@@ -85,8 +89,9 @@ class LabelRankingSpread(Spreading, LabelRankingSum):
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add what the rows have, and the squares."""
-        super().update(*columns, weight=weight)
-        self.spread_by(powers_of(self.numbers, columns, weight), len(columns[0]), weight)
+        total, powers = sums_of(self.numbers, columns, weight)
+        self.add(total, len(columns[0]), weight)
+        self.spread_by(powers, len(columns[0]), weight)
 
     def numbers(self, *columns: Any) -> Floats:
         """Return what each row has."""

@@ -6,12 +6,11 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.spreads import Spreading, powers_of
+from streammetrics.statistics.spreads import Spreading, sums_of
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -35,9 +34,8 @@ class RowSum(Spreading, Statistic):
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add the numbers of rows, and their squares."""
-        powers = powers_of(self.numbers, columns, weight)
-        whole = weight is not None
-        self.total += ExactSum.of(self.numbers(*columns), weight) if whole else powers["values"]
+        total, powers = sums_of(self.numbers, columns, weight)
+        self.total += total
         self.rows += Amount.of_rows(len(columns[0]), weight)
         self.spread_by(powers, len(columns[0]), weight)
 
