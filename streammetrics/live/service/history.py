@@ -129,8 +129,7 @@ def history(
         return History((("observe", rows),), first.sources, first.notes)
     events = [("predict", first.rows({"id": names.id}, names.time, predicted, kinds))]
     if later and truth in has:
-        again = _Files(predictions, fmt)
-        events.append(("label", again.rows({"id": names.id}, names.label_time, [truth], kinds)))
+        events.append(("label", first.rows({"id": names.id}, names.label_time, [truth], kinds)))
     return History(tuple(events), first.sources, first.notes)
 
 
