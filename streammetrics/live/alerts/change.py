@@ -12,7 +12,7 @@ import numpy as np
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Share
 from streammetrics.inference.trials import trials_of
-from streammetrics.live.alerts.rule import Moment, Rule, maybe_shortened, metric_of
+from streammetrics.live.alerts.rule import Moment, Rule, metric_of
 from streammetrics.live.time import DAY
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Change(Rule):
             false_alarms=false_alarms,
             tolerance=tolerance,
             direction=direction,
-            after=maybe_shortened(after, "after"),
+            after=after,
             name=name,
         )
 

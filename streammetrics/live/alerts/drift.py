@@ -14,7 +14,7 @@ from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.stateful import from_bytes, load
 from streammetrics.inference.distributions import normal_quantile
-from streammetrics.live.alerts.rule import Moment, WindowRule, maybe_shortened, shortened
+from streammetrics.live.alerts.rule import Moment, WindowRule
 from streammetrics.live.time import duration
 from streammetrics.metrics.drift.bins import JensenShannon, PopulationStability
 from streammetrics.metrics.drift.distances import KSDistance, Wasserstein, gaps_of
@@ -114,10 +114,10 @@ class Drift(WindowRule):
             threshold=_THRESHOLDS.get(method) if threshold is None else threshold,
             bins=bins,
             level=level,
-            window=shortened(window, "window"),
+            window=window,
             min_rows=min_rows,
-            for_=maybe_shortened(for_, "for_"),
-            after=maybe_shortened(after, "after"),
+            for_=for_,
+            after=after,
             name=name,
             reference=hashlib.sha256(reference.to_bytes()).hexdigest()[:16],
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.constraints import Share
-from streammetrics.live.alerts.rule import Moment, Rule, WindowRule, maybe_shortened, shortened
+from streammetrics.live.alerts.rule import Moment, Rule, WindowRule
 from streammetrics.live.time import duration
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ class Coverage(WindowRule):
     ) -> None:
         self._configure(
             least=least,
-            window=shortened(window, "window"),
+            window=window,
             min_rows=min_rows,
-            for_=maybe_shortened(for_, "for_"),
+            for_=for_,
             clear=clear,
-            after=maybe_shortened(after, "after"),
+            after=after,
             name=name,
         )
 
@@ -105,7 +105,7 @@ class Silence(Rule):
     length: str
 
     def __init__(self, length: str | timedelta, *, name: str = "") -> None:
-        self._configure(length=shortened(length, "length"), name=name)
+        self._configure(length=length, name=name)
 
     def moments(self, view: View) -> list[Moment]:
         """Return when the newest event was, and since when it is quiet."""

@@ -18,11 +18,12 @@ from streammetrics.live.time import duration, shown_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import timedelta
 
     from streammetrics.core.mergeable import Mergeable
 
 Verdict = Literal["bad", "good", "between", "no data"]
+
+_DURATIONS = frozenset({"window", "windows", "length", "for_", "after"})  # among the parameters
 
 
 class Moment(NamedTuple):
@@ -60,8 +61,24 @@ class Rule(Configured, ABC):
     name: str = ""
 
     def _configure(self, **parameters: Any) -> None:
-        """Set the parameters; each rule has a constructor of its own, as people write it."""
-        configure(self, (), parameters)
+        """Set the parameters, durations as text of one form.
+
+        Each rule has a constructor of its own, as people write it.
+        """
+        kept = {
+            name: self._shortened(value, name) if name in _DURATIONS else value
+            for name, value in parameters.items()
+        }
+        configure(self, (), kept)
+
+    def _shortened(self, value: Any, name: str) -> Any:
+        """Return a duration as it is kept, or several; one that may be missing may be so."""
+        default = self._parameters[name].given
+        if isinstance(default, tuple):
+            return tuple(shown_duration(duration(each, name)) for each in value)
+        if value is None and default is None:
+            return None
+        return shown_duration(duration(value, name))
 
     @property
     def title(self) -> str:
@@ -120,11 +137,7 @@ class WindowRule(Rule):
         return 0 if self.for_ is None else duration(self.for_, "for_")
 
     def check_parameters(self) -> None:
-        """Check the duration."""
-        for name in ("for_", "after"):
-            value = getattr(self, name)
-            if value is not None:
-                duration(value, name)
+        """Check the number of rows."""
         require(self, "min_rows", self.min_rows >= 1, "1 or more")
 
     @abstractmethod
@@ -181,13 +194,3 @@ def reading_of(window: Mergeable, name: str) -> Reading:
         told = f"{name} is no number but a {type(value).__name__}: watch one of its parts"
         raise ValueError(told)  # noqa: TRY004 - it is the name that is wrong
     return Reading(float(value), float(low), float(high), int(metric.n_rows))
-
-
-def shortened(value: str | timedelta, name: str) -> str:
-    """Return a duration as it is kept among parameters."""
-    return shown_duration(duration(value, name))
-
-
-def maybe_shortened(value: str | timedelta | None, name: str) -> str | None:
-    """Return a duration that may be missing as it is kept among parameters."""
-    return None if value is None else shortened(value, name)

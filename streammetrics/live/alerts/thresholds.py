@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.configured import require
-from streammetrics.live.alerts.rule import (
-    MetricRule,
-    Moment,
-    Reading,
-    maybe_shortened,
-    metric_of,
-    shortened,
-)
+from streammetrics.live.alerts.rule import MetricRule, Moment, Reading, metric_of
 from streammetrics.live.time import duration
 
 if TYPE_CHECKING:
@@ -47,11 +40,11 @@ class _Threshold(MetricRule):
         self._configure(
             metric=metric,
             threshold=threshold,
-            window=shortened(window, "window"),
+            window=window,
             min_rows=min_rows,
-            for_=maybe_shortened(for_, "for_"),
+            for_=for_,
             clear=clear,
-            after=maybe_shortened(after, "after"),
+            after=after,
             name=name,
         )
 
@@ -198,11 +191,11 @@ class BurnRate(MetricRule):
         self._configure(
             metric=metric,
             objective=objective,
-            windows=tuple(shortened(window, "windows") for window in windows),
+            windows=windows,
             factor=factor,
             min_rows=min_rows,
-            for_=maybe_shortened(for_, "for_"),
-            after=maybe_shortened(after, "after"),
+            for_=for_,
+            after=after,
             name=name,
         )
 
