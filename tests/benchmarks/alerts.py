@@ -86,9 +86,11 @@ def threshold(rule: Any) -> Callable[[np.ndarray], list[int]]:
 
 def burning(wrong: np.ndarray) -> list[int]:
     rule = sm.BurnRate("errors", 1 - RATE, windows=("1h", "5min"), factor=1.5)
-    rule._right = False
-    pairs = zip(ends_of(wrong), readings(wrong, HOUR), readings(wrong, 5), strict=True)
-    return of_moments(rule, [rule.compare(end, (long, short)) for end, long, short in pairs])
+    windows = [
+        [rule.burnt(one, right=False) for one in readings(wrong, minutes)] for minutes in (HOUR, 5)
+    ]
+    every = zip(ends_of(wrong), zip(*windows, strict=True), strict=True)
+    return of_moments(rule, [rule.compare(end, burns) for end, burns in every])
 
 
 def of_river(make: Callable[[], Any]) -> Callable[[np.ndarray], list[int]]:

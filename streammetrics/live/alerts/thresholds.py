@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.configured import require
-from streammetrics.live.alerts.rule import MetricRule, Moment, Reading, metric_of
+from streammetrics.live.alerts.rule import MetricRule, Moment, Reading, metric_of, reading_of
 from streammetrics.live.time import duration
 
 if TYPE_CHECKING:
@@ -218,28 +218,33 @@ class BurnRate(MetricRule):
         """Check that the metric says what is an error."""
         if metric_of(suite, self.metric).higher_is_better is None:
             raise ValueError(f"{self.metric} is no share of rows that are right, or wrong")
-        self._right = bool(metric_of(suite, self.metric).higher_is_better)
+
+    def judge(self, end: int, windows: tuple[Any, ...]) -> Moment:
+        """Read how fast the budget burns."""
+        right = metric_of(windows[0], self.metric).higher_is_better
+        every = (self.burnt(reading_of(window, self.metric), right=right) for window in windows)
+        return self.compare(end, tuple(every))
 
     def compare(self, end: int, readings: tuple[Reading, ...]) -> Moment:
-        """Compare the rates of both windows with the factor."""
-        burns = [self._burn(reading) for reading in readings]
-        long = burns[0]
+        """Compare the rates at which both windows burn the budget with the factor."""
+        long, short = readings
         if any(r.rows < self.min_rows or not r.known for r in readings):
-            return Moment(end, "no data", rows=long.rows, told=f"{readings[1].rows:,} rows")
+            return Moment(end, "no data", rows=long.rows, told=f"{short.rows:,} rows")
         factor = self.factor or _FACTORS[self.windows[0]]
-        bad = all(burn.low >= factor for burn in burns)
-        good = any(burn.high < factor for burn in burns)
+        bad = all(burn.low >= factor for burn in readings)
+        good = any(burn.high < factor for burn in readings)
         rates = " and ".join(
             f"{burn.value:.3g} over {window}"
-            for burn, window in zip(burns, self.windows, strict=True)
+            for burn, window in zip(readings, self.windows, strict=True)
         )
         told = f"burns {rates} times as fast as allowed, {factor:g} is too fast"
         return Moment(end, "bad" if bad else "good" if good else "between", *long, told)
 
-    def _burn(self, reading: Reading) -> Reading:
+    def burnt(self, reading: Reading, *, right: bool) -> Reading:
+        """Return how many times as fast as allowed a share of rows, right or wrong, burns."""
         budget = 1 - self.objective
         value, low, high, rows = reading
-        if self._right:
+        if right:
             value, low, high = 1 - value, 1 - high, 1 - low
         rate = [round(side / budget, 12) for side in (value, low, high)]
         return Reading(rate[0], rate[1], rate[2], rows)
