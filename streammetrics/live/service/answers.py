@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.errors import NoConfidenceError, StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.reading import spans_of
 from streammetrics.live.time import shown_time
@@ -151,7 +151,7 @@ def measured(metric: Metric[Any]) -> dict[str, Any]:
         try:
             sure = metric.confidence(LEVEL)
             limits = _number(sure.low), _number(sure.high)
-        except (NoConfidenceError, StreamMetricsError, NotImplementedError):
+        except NoConfidenceError:  # metrics without limits, or of weights that tell too little
             limits = None, None
     return {
         "value": _number(value),
