@@ -13,6 +13,7 @@ import json
 import os
 import sqlite3
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
@@ -38,6 +39,11 @@ create table journal (
     worker text not null, number integer not null, blob blob not null
 );
 create table workers (worker text primary key, number integer not null, seen real not null);
+"""
+_COLUMNS = """
+select tables.name || '.' || columns.name
+from sqlite_master as tables, pragma_table_info(tables.name) as columns
+where tables.type = 'table'
 """
 
 
@@ -68,7 +74,7 @@ class Store:
         timeout: Seconds to wait for others who write.
 
     Raises:
-        StateFormatError: The file is no store, or of a later format.
+        StateFormatError: The file is no store, or of another format.
         IncompatibleMetricsError: It is one of another configuration.
         sqlite3.Error: It cannot be opened.
     """
@@ -132,6 +138,11 @@ class Store:
             raise StateFormatError(
                 f"{self.path} has format {version}; this version reads formats up to {FORMAT}"
             )
+        if lacking := sorted(_columns_of_schema() - _columns(db)):
+            raise StateFormatError(
+                f"{self.path} was written by another version, without {', '.join(lacking)}: open "
+                "it with that one, or name a new file"
+            )
         ((held,),) = db.execute("select blob from empty").fetchall()
         if held != empty:
             told = self._differing(held)
@@ -147,7 +158,7 @@ class Store:
 
     def base(self) -> Base:
         """Return the base; of no bytes where nothing was folded yet."""
-        through, _, counters, _ = self._db.execute("select * from base").fetchone()
+        through, counters = self._db.execute("select through, counters from base").fetchone()
         parts = self._db.execute("select blob from parts order by place").fetchall()
         return Base(through, json.loads(counters), b"".join(blob for (blob,) in parts))
 
@@ -215,6 +226,18 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+
+def _columns(db: sqlite3.Connection) -> set[str]:
+    """Return the columns of all tables, each after its table."""
+    return {name for (name,) in db.execute(_COLUMNS)}
+
+
+def _columns_of_schema() -> set[str]:
+    """Return the columns of a store that is made now."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(_SCHEMA)
+        return _columns(db)
 
 
 class Transaction:

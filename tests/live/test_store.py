@@ -223,6 +223,17 @@ def test_what_is_no_store_of_this_configuration(path, tmp_path):
         joined(store=tmp_path / "nowhere" / "live.db")
 
 
+def test_a_store_of_a_version_with_other_columns_is_told_and_left(path):
+    joined(store=path).close()
+    with sqlite3.connect(path) as db:
+        db.execute("alter table base drop column claimed")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(sm.StateFormatError, match=r"another version, without base.claimed: open"):
+        joined(store=path)
+    assert path.read_bytes() == before
+
+
 def test_a_live_with_a_store_is_neither_reset_nor_merged_into(path):
     with joined(store=path) as service:
         with pytest.raises(sm.StreamMetricsError, match="not reset"):
