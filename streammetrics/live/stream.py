@@ -62,7 +62,8 @@ class Stream:
         self.refused = Refused()
         self._kinds = kinds_of(suite)
         self._waiting = Waiting(suite, self.join)
-        self._found: dict[tuple[Span, int], State] = {}  # windows that were read, until events come
+        self._found: dict[Span, State] = {}  # windows that were read since events came
+        self._clock = -1  # the time of reading of these
         self._settled = -1  # the newest time when rows left last
 
     # --- events ------------------------------------------------------------------------------
@@ -176,11 +177,14 @@ class Stream:
 
     def over(self, span: Span, clock: int) -> State:
         """Return what the rows of some panes come to."""
-        found = self._found.get((span, clock))
+        if clock != self._clock:
+            self._found.clear()
+            self._clock = clock
+        found = self._found.get(span)
         if found is None:
             units = self._units(span, clock)
             states = self.panes.over(*span) + self._waiting.over(*units)
-            found = self._found[span, clock] = _together(self.suite, states)
+            found = self._found[span] = merged(self.suite, states)
         return found
 
     def parts(
@@ -213,18 +217,19 @@ class Stream:
 
     def coverage(self, span: Span, clock: int) -> Coverage:
         """Return what became of the predictions of some panes."""
-        units = self._units(span, clock)
-        counted = self.counted.over(*span) + self._waiting.counted(*units)
-        join = self.join
+        state, join = self._counted(span, clock), self.join
         waiting = join.orphans()
         alone = 0 if waiting is None else len(waiting.keys)
-        return coverage_of(_together(COVERAGE, counted), (alone, join.unmatched, *self.refused))
+        return coverage_of(state, (alone, join.unmatched, *self.refused))
 
     def share(self, span: Span, clock: int) -> float:
         """Return which part of the predictions of some panes has its label."""
+        return share_of(self._counted(span, clock))
+
+    def _counted(self, span: Span, clock: int) -> State:
+        """Return a state of what became of the predictions of some panes."""
         units = self._units(span, clock)
-        counted = self.counted.over(*span) + self._waiting.counted(*units)
-        return share_of(_together(COVERAGE, counted))
+        return merged(COVERAGE, self.counted.over(*span) + self._waiting.counted(*units))
 
     def possible(self, span: Span, clock: int, target_range: tuple[float, float] | None) -> Any:
         """Return what metrics of some panes may be, whatever labels are missing."""
@@ -238,7 +243,7 @@ class Stream:
         columns = join.table.at(rows[missing]).columns
         suite = self.keys.inner
         titles: Mapping[str, str] = getattr(suite, "columns", {})
-        gone = coverage_of(_together(COVERAGE, self.counted.over(*span)), (0,) * 5)
+        gone = coverage_of(merged(COVERAGE, self.counted.over(*span)), (0,) * 5)
         left = gone.displaced + (gone.expired if self.config.default_label is None else 0)
         if left:  # of which nothing is known any more
             return dict.fromkeys(suite) if isinstance(suite, MetricSet) else None
@@ -326,6 +331,7 @@ class Stream:
         self.join.changed = set(np.unique(times).tolist())
 
 
-def _together(suite: Mergeable, states: Sequence[State]) -> State:
+def merged(suite: Mergeable, states: Sequence[State]) -> State:
+    """Return what some states of a suite come to; none of them are one without rows."""
     layout = suite._layout
     return layout.merged(states[0], states[1:]) if states else layout.start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ import pytest
 from live.events import START, SUITE, fresh, live, rows
 
 import streammetrics as sm
+from streammetrics.core.layout import State
 
 
 def chosen(data, first, last):
@@ -81,6 +83,18 @@ def test_an_idle_stream_empties_when_it_is_said_what_time_it_is():
     assert state.now(START + 7200).window("20min").n_rows == 0
     assert state.now(None).window("5min").n_rows == 1
     assert state.to_bytes() == before
+
+
+def test_an_idle_stream_keeps_no_windows_of_times_that_are_over():
+    state = live().observe(**rows(200))
+
+    def held(looks):
+        for look in range(looks):
+            state.now(START + 1800 + look / 64).window("5min")
+        return sum(isinstance(one, State) for one in gc.get_objects())
+
+    few = held(looks=2)
+    assert held(looks=40) == few
 
 
 def test_nothing_observed_is_an_empty_window():

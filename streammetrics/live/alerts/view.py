@@ -9,6 +9,7 @@ from streammetrics.live.alerts.states import Alerts, alert_of
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import coverage_of
 from streammetrics.live.reading import Span
+from streammetrics.live.stream import merged
 from streammetrics.live.time import duration, shown_duration
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class View:
 
     def _judge(self, rule: WindowRule, end: int, parts: tuple[Parts, ...]) -> Moment:
         if rule.counted:
-            windows = tuple(coverage_of(_merged(COVERAGE, p), (0,) * 5) for p in parts)
+            windows = tuple(coverage_of(merged(COVERAGE, p), (0,) * 5) for p in parts)
             return rule.judge(end, windows)
         return rule.judge(end, tuple(map(self.window, parts)))
 
@@ -123,7 +124,7 @@ class View:
 
     def window(self, parts: Parts) -> Any:
         """Return the set, or metric, of a window."""
-        return self.suite._at(_merged(self.suite, parts))
+        return self.suite._at(merged(self.suite, parts))
 
     def panes(self, after: str | None) -> list[Span]:
         """Return the panes that are over, the oldest first, as runs of one tier each.
@@ -220,12 +221,6 @@ def _are_same(one: tuple[Parts, ...], other: tuple[Parts, ...]) -> bool:
         len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
         for a, b in zip(one, other, strict=True)
     )
-
-
-def _merged(suite: Any, parts: Parts) -> State:
-    layout = suite._layout
-    merged: State = layout.merged(parts[0], parts[1:]) if parts else layout.start
-    return merged
 
 
 class Watch:
