@@ -139,15 +139,10 @@ class Entrance:
         self, buffer: Buffer, time: Any, heads: tuple[Any, ...], columns: Mapping[str, Any]
     ) -> Self:
         """Take events of any form."""
-        if self._closed:
-            raise StreamMetricsError("this Live is closed: it takes no more events")
+        self._check_open()
         self._check_names(buffer, columns)
         if is_column(time):
-            times = instants(time)
-            if len(times):
-                latest = int(times.argmax())
-                self._check_ahead(int(times[latest]), latest)
-            self._enter(buffer, times, heads, columns, several=True)
+            self._enter(buffer, self._times(time), heads, columns, several=True)
             return self._entered()
         nanoseconds = instant(time)
         self._check_ahead(nanoseconds, 0)
@@ -167,6 +162,11 @@ class Entrance:
         if self._observed.most == 1:
             self._full()
         return self
+
+    def _check_open(self) -> None:
+        """Raise where no more events are taken."""
+        if self._closed:
+            raise StreamMetricsError("this Live is closed: it takes no more events")
 
     def _check_names(self, buffer: Buffer, columns: Mapping[str, Any]) -> None:
         truth = self._truth
@@ -235,6 +235,14 @@ class Entrance:
         if buffer is self._predicted:
             return Events("predict", times, whole, keys)
         return Events("label", times, whole, keys, versions_of(heads[1], len(times)))
+
+    def _times(self, column: Any) -> NDArray[np.int64]:
+        """Return a column of times, or raise where one is further ahead than it may be."""
+        times = instants(column)
+        if len(times):
+            latest = int(times.argmax())
+            self._check_ahead(int(times[latest]), latest)
+        return times
 
     def _check_ahead(self, time: int, row: int) -> None:
         """Raise where a time is further ahead of the clock than it may be."""

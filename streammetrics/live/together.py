@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
-from streammetrics.live.time import instants
+from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,8 +46,7 @@ def take_all(live: Entrance, parts: Sequence[Part]) -> None:
         PartError: One of them is refused.
         StreamMetricsError: The live state is closed.
     """
-    if live._closed:
-        raise StreamMetricsError("this Live is closed: it takes no more events")
+    live._check_open()
     ready = [_ready(live, place, part, alone=len(parts) == 1) for place, part in enumerate(parts)]
     with live._guard._lock:
         live._drain()
@@ -66,10 +64,7 @@ def _ready(live: Entrance, place: int, part: Part, *, alone: bool) -> Events:
     buffer = dict(zip(("observe", "predict", "label"), live._buffers, strict=True))[part.kind]
     with _naming(place):
         live._check_names(buffer, part.columns)
-        times = instants(part.time)
-        if len(times):
-            latest = int(times.argmax())
-            live._check_ahead(int(times[latest]), latest)
+        times = live._times(part.time)
         events = live._events(buffer, times, part.heads, part.columns, several=True)
         if part.kind == "observe" and not alone:
             buffer.check(part.columns)
