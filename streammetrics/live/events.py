@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Kind = Literal["observe", "predict", "label"]
-_KINDS: tuple[Kind, ...] = ("observe", "predict", "label")
+KINDS: tuple[Kind, ...] = ("observe", "predict", "label")
 _NO_KEYS = np.empty((0, 2), np.uint64)
 _NO_VERSIONS = np.empty(0, np.int64)
 
@@ -73,7 +73,7 @@ def read(blob: bytes) -> list[Events]:
 
 
 def _is_told(told: Any) -> bool:
-    if not isinstance(told, tuple) or len(told) != 2 or told[0] not in _KINDS:
+    if not isinstance(told, tuple) or len(told) != 2 or told[0] not in KINDS:
         return False
     return isinstance(told[1], tuple) and all(isinstance(name, str) for name in told[1])
 

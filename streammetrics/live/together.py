@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.live.events import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,7 +62,7 @@ def take_all(live: Entrance, parts: Sequence[Part]) -> None:
 
 def _ready(live: Entrance, place: int, part: Part, *, alone: bool) -> Events:
     """Return columns as events, after checking them by themselves."""
-    buffer = dict(zip(("observe", "predict", "label"), live._buffers, strict=True))[part.kind]
+    buffer = dict(zip(KINDS, live._buffers, strict=True))[part.kind]
     with _naming(place):
         live._check_names(buffer, part.columns)
         times = live._times(part.time)

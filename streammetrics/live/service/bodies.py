@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.live.events import KINDS
 from streammetrics.live.together import Part, PartError, take_all
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from streammetrics.live.events import Kind
     from streammetrics.live.service.names import Names
 
-KINDS: tuple[Kind, ...] = ("observe", "predict", "label")
 JSON_TYPES = ("application/x-ndjson", "application/jsonl", "application/json", "text/plain", "")
 ARROW_TYPES = ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from streammetrics.live.events import KINDS
 from streammetrics.live.truth import kinds_of, truth_of
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _events(live: Any, names: Names) -> dict[str, Any]:
                 "name": "kind",
                 "in": "query",
                 "description": "That of all events; else each says its own.",
-                "schema": {"enum": ["observe", "predict", "label"]},
+                "schema": {"enum": list(KINDS)},
             }
         ],
         "requestBody": {
