@@ -85,8 +85,7 @@ class Section:
 
 
 def _shown(value: Any) -> str:
-    text = {True: "true", False: "false"}.get(value) if isinstance(value, bool) else repr(value)
-    return str(text)
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def read(path: str) -> Section:
