@@ -11,7 +11,7 @@ import numpy as np
 
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.live.reading import spans_of
+from streammetrics.live.reading import ALONE, spans_of
 from streammetrics.live.time import shown_time
 from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
@@ -33,11 +33,10 @@ def now(live: Asking, view: View) -> dict[str, Any]:
     """Return the newest window: each metric with its intervals, and what became of its rows."""
     window = live.window(view.window)
     end = _end(live, view.window)
-    possible = live.possible(view.window, target_range=view.target_range)
-    metrics = {}
-    for name, metric in _metrics(window):
-        may_be = possible[name] if isinstance(possible, dict) else possible
-        metrics[name] = {**measured(metric), "possible": _interval(may_be)}
+    may_be = _possible(live, view)
+    metrics = {
+        name: {**measured(metric), "possible": may_be[name]} for name, metric in _metrics(window)
+    }
     return {
         "title": view.title,
         "window": view.window,
@@ -93,14 +92,15 @@ def coverage(live: Asking, window: str) -> dict[str, Any]:
     return {"window": window, **counted(live.coverage(window))}
 
 
-def possible(live: Asking, view: View, window: str) -> dict[str, Any]:
+def possible(live: Asking, view: View) -> dict[str, Any]:
     """Return what each metric may be, whatever the missing labels are."""
-    found = live.possible(window, target_range=view.target_range)
-    named = found if isinstance(found, dict) else {"value": found}
-    return {
-        "window": window,
-        "metrics": {name: _interval(interval) for name, interval in named.items()},
-    }
+    return {"window": view.window, "metrics": _possible(live, view)}
+
+
+def _possible(live: Asking, view: View) -> dict[str, list[Any] | None]:
+    found = live.possible(view.window, target_range=view.target_range)
+    named = found if isinstance(found, dict) else {ALONE: found}
+    return {name: _interval(interval) for name, interval in named.items()}
 
 
 def alerts(live: Any, rules: Sequence[Rule]) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def counted(found: Coverage) -> dict[str, Any]:
 
 
 def _metrics(window: Any) -> Iterator[tuple[str, Metric[Any]]]:
-    yield from window.items() if isinstance(window, MetricSet) else [("value", window)]
+    yield from window.items() if isinstance(window, MetricSet) else [(ALONE, window)]
 
 
 def _end(live: Asking, window: str) -> str:

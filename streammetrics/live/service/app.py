@@ -7,6 +7,7 @@ import contextlib
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -123,30 +124,27 @@ class Service:
 
     async def now(self, request: Request) -> Response:
         """Answer what the newest window says."""
-        window = request.query_params.get("window", self._view.window)
-        view = View(self._view.title, window, self._view.every, self._view.target_range)
-        return await self._answer(request, ("now", window), partial(answers.now, view=view))
+        view = self._asked(request)
+        return await self._answer(request, ("now", view.window), partial(answers.now, view=view))
 
     async def series(self, request: Request) -> Response:
         """Answer how the metrics went."""
-        window = request.query_params.get("window", self._view.window)
-        every = request.query_params.get("every", self._view.every)
-        mine = (window, every) == (self._view.window, self._view.every)
-        line = self._line if mine else answers.Line()
-        call = partial(line.read, window=window, every=every)
-        return await self._answer(request, ("series", window, every), call)
+        view = self._asked(request)
+        line = self._line if view == self._view else answers.Line()
+        call = partial(line.read, window=view.window, every=view.every)
+        return await self._answer(request, ("series", view.window, view.every), call)
 
     async def coverage(self, request: Request) -> Response:
         """Answer what became of predictions."""
-        window = request.query_params.get("window", self._view.window)
+        window = self._asked(request).window
         call = partial(answers.coverage, window=window)
         return await self._answer(request, ("coverage", window), call)
 
     async def possible(self, request: Request) -> Response:
         """Answer what the missing labels could do."""
-        window = request.query_params.get("window", self._view.window)
-        call = partial(answers.possible, view=self._view, window=window)
-        return await self._answer(request, ("possible", window), call)
+        view = self._asked(request)
+        call = partial(answers.possible, view=view)
+        return await self._answer(request, ("possible", view.window), call)
 
     async def alerts(self, request: Request) -> Response:
         """Answer how the rules stand."""
@@ -163,9 +161,14 @@ class Service:
 
     async def slices(self, request: Request) -> Response:
         """Answer what the metrics are by slice, where there are any."""
-        window = request.query_params.get("window", self._view.window)
+        window = self._asked(request).window
         call = partial(answers.slices, window=window)
         return await self._answer(request, ("slices", window), call)
+
+    def _asked(self, request: Request) -> View:
+        """Return what a request looks at: what it does not say is as the page has it."""
+        said = {k: v for k, v in request.query_params.items() if k in {"window", "every"}}
+        return replace(self._view, **said)
 
     async def _answer(
         self, request: Request, key: tuple[str, ...], call: Callable[[Any], Any]
