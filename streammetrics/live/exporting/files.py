@@ -19,25 +19,28 @@ _RULES = (
     (
         "StreammetricsAlert",
         f"{PREFIX}alert_firing == 1",
+        "0s",
         "page",
         "{{ $labels.alert }} fires",
     ),
     (
         "StreammetricsNoData",
         f'{PREFIX}alert_state{{state="no data"}} == 1',
+        "0s",
         "ticket",
         "{{ $labels.alert }} has no data",
     ),
     (
         "StreammetricsDown",
         f"absent({PREFIX}rows)",
+        "5m",
         "page",
         "nothing is scraped of streammetrics",
     ),
 )
 
 
-def rules(name: str, wait: str = "0s") -> str:
+def rules(name: str) -> str:
     """Return alerting rules of Prometheus, as YAML.
 
     What an alert means is judged by `Live.alerts`, which knows how sure it is; these rules pass it
@@ -45,14 +48,13 @@ def rules(name: str, wait: str = "0s") -> str:
 
     Args:
         name: What their group is called.
-        wait: How long each has to hold, beyond what the alerts themselves wait for.
     """
     lines = ["groups:", f"  - name: {json.dumps(name)}", "    rules:"]
-    for alert, expression, severity, summary in _RULES:
+    for alert, expression, wait, severity, summary in _RULES:
         lines += [
             f"      - alert: {alert}",
             f"        expr: {json.dumps(expression)}",
-            f"        for: {'5m' if alert == 'StreammetricsDown' else wait}",
+            f"        for: {wait}",
             "        labels:",
             f"          severity: {severity}",
             "        annotations:",

@@ -100,8 +100,7 @@ def _extremes(
     values = [_value(_with(known, rows, labels)) for labels in assigned]
     if further is not None and any(map(math.isnan, values)):
         values += [_value(_with(known, rows, labels)) for labels in further()]
-    defined = [value for value in values if not math.isnan(value)]
-    return Interval(min(defined), max(defined)) if defined else None
+    return orders.between(values)
 
 
 def _with(known: Metric, rows: Unlabelled, labels: NDArray[Any]) -> Metric:

@@ -61,8 +61,9 @@ def is_plain(metric: Metric, *others: str) -> bool:
     return all(given[name] == default[name] for name in given if name not in free)
 
 
-def _between(values: list[Any]) -> Interval | None:
-    defined = [float(value) for value in values if not math.isnan(value)]
+def between(values: list[float]) -> Interval | None:
+    """Return the least and the most of values, ``None`` where all are undefined."""
+    defined = [value for value in values if not math.isnan(value)]
     return Interval(min(defined), max(defined)) if defined else None
 
 
@@ -72,7 +73,7 @@ def area(groups: Groups) -> Interval | None:
     For any number k of positives it is least, or largest, where they have the lowest, or the
     highest, scores: an exchange of two labels moves it one way.
     """
-    return _between([*_areas(groups), *(1.0 - area for area in _areas(groups, least=True))])
+    return between([*_areas(groups), *(1.0 - area for area in _areas(groups, least=True))])
 
 
 def _areas(groups: Groups, *, least: bool = False) -> Iterator[float]:
