@@ -10,7 +10,6 @@ import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError, UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.results.values import Interval
 from streammetrics.live.possible import calibration, classes, orders, targets
 from streammetrics.live.rows import AT_ONCE, batch_of
 from streammetrics.metrics.scores.calibration import CalibrationError
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from streammetrics.core.layout import State
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.metric import Metric
+    from streammetrics.core.results.values import Interval
     from streammetrics.live.possible.unlabelled import Unlabelled
     from streammetrics.metrics.scores.view import Staircase
 
