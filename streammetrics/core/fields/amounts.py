@@ -70,12 +70,17 @@ class Amount:
 
     @classmethod
     def at_places(
-        cls, places: NDArray[np.intp], size: int, weight: NDArray[np.float64] | None
+        cls,
+        places: NDArray[np.intp],
+        size: int,
+        weight: NDArray[np.float64] | None,
+        *,
+        squared: bool = True,
     ) -> Self:
-        """The weights of rows, and their squares, at each of `size` places."""
+        """The weights of rows, and if `squared` their squares, at each of `size` places."""
         if weight is None:
             return cls.of_counts(np.bincount(places, minlength=size), places.size)
-        squares = ExactSum.grouped(places, size, weight, weight)
+        squares = ExactSum.grouped(places, size, weight, weight) if squared else None
         return cls.of_weights(ExactSum.grouped(places, size, weight), squares)
 
     @classmethod

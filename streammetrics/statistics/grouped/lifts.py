@@ -40,13 +40,6 @@ if TYPE_CHECKING:
 Lift = Callable[[Any, Any, int, Any, Any], "dict[str, Any] | None"]
 
 
-def _amounts(codes: Codes, size: int, weight: Floats | None) -> Amount:
-    """Return how much there is of each code."""
-    if weight is None:
-        return Amount.of_counts(np.bincount(codes, minlength=size), codes.size)
-    return Amount.of_weights(ExactSum.grouped(codes, size, weight))
-
-
 def _contingency(
     _: ContingencyTable, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
 ) -> dict[str, Any]:
@@ -86,7 +79,7 @@ def _probability_loss(
     scores = columns[1]
     return {
         "total": _sums(codes, size, of.losses(*columns), weight),
-        "rows": _amounts(codes, size, weight),
+        "rows": Amount.at_places(codes, size, weight, squared=False),
         "columns": 1 if scores.ndim == 1 else scores.shape[1],
     }
 
@@ -113,7 +106,7 @@ def _loss(
         return None
     return {
         "width": width,
-        "weight": _amounts(codes, size, weight),
+        "weight": Amount.at_places(codes, size, weight, squared=False),
         "sums": {"loss": _sums(codes, size, terms, weight)},
     }
 
@@ -135,7 +128,11 @@ def _moments(
         first, *second = (by_letter[letter] for letter in name)
         # A product is exact as a value times its weight.
         sums[name] = _sums(codes, size, first, second[0] if second else weight)
-    return {"width": width, "weight": _amounts(codes, size, weight), "sums": sums}
+    return {
+        "width": width,
+        "weight": Amount.at_places(codes, size, weight, squared=False),
+        "sums": sums,
+    }
 
 
 def _spreading(lift: Lift) -> Lift:
@@ -154,7 +151,7 @@ def _spreading(lift: Lift) -> Lift:
         powers = {"values": numbers, "squares": squares_of(numbers)}
         return values | {
             "powers": {name: _sums(codes, size, power, None) for name, power in powers.items()},
-            "squared_weight": _amounts(codes, size, None),
+            "squared_weight": Amount.at_places(codes, size, None),
         }
 
     return lifted

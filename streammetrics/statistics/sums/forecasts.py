@@ -15,7 +15,6 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
@@ -185,8 +184,7 @@ class CosineSum(RowSum):
     @property
     def schema(self) -> Schema:
         """Targets and predictions (n, d)."""
-        sides = (_bounded(name, wide=True) for name in ("y_true", "y_pred"))
-        true, pred = sides
+        true, pred = (_bounded(name, wide=True) for name in ("y_true", "y_pred"))
         return regression_schema(self.nan_policy, true=true, pred=pred)
 
     def numbers(self, *columns: Any) -> Floats:
@@ -221,7 +219,4 @@ class BinnedShares(Statistic):
         """Count the values."""
         edges = np.linspace(0.0, 1.0, self.n_bins + 1)[1:-1]
         at = edges.searchsorted(columns[0], side="right")
-        if weight is None:
-            self.bins += Amount.of_counts(np.bincount(at, minlength=self.n_bins))
-        else:
-            self.bins += Amount.of_weights(ExactSum.grouped(at, self.n_bins, weight))
+        self.bins += Amount.at_places(at, self.n_bins, weight, squared=False)

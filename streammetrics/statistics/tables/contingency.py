@@ -34,19 +34,26 @@ class LabelCells(NamedTuple):
 
 
 def amounts_of(
-    codes: NDArray[np.intp], size: int, weight: NDArray[np.float64] | None
+    codes: NDArray[np.intp],
+    size: int,
+    weight: NDArray[np.float64] | None,
+    *,
+    squared: bool = True,
 ) -> tuple[NDArray[np.intp], Amount]:
-    """Return those codes below `size` that occur, ascending, and how much there is of each."""
+    """Return those codes below `size` that occur, ascending, and how much there is of each.
+
+    With `squared` the squares of weights are summed as well.
+    """
     if size > max(tuning.DENSE_CELLS, 4 * codes.size):
         found, group = np.unique(codes, return_inverse=True)
-        return found, Amount.at_places(group, found.size, weight)
+        return found, Amount.at_places(group, found.size, weight, squared=squared)
     dense = np.bincount(codes, minlength=size)
     found = np.flatnonzero(dense)
     if weight is None:
         return found, Amount.of_counts(dense[found], codes.size)
     group = np.empty(size, np.intp)
     group[found] = np.arange(found.size)
-    return found, Amount.at_places(group[codes], found.size, weight)
+    return found, Amount.at_places(group[codes], found.size, weight, squared=squared)
 
 
 class ContingencyTable(Statistic):

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core import tuning
 from streammetrics.core.columns.indicators import Indicators
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
@@ -18,6 +17,7 @@ from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.fields.wide import WideWeights
 from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.tables.contingency import amounts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -112,18 +112,7 @@ class RowTables(MultilabelStatistic):
         width = truth.shape[1]
         true, said, both = map(_row_sums, (truth, called, truth & called))
         kind = (both * (width + 1) + said - both) * (width + 1) + true - both
-        size = (width + 1) ** 3
-        if size <= max(tuning.DENSE_CELLS, 4 * kind.size):
-            counts = np.bincount(kind, minlength=size)
-            kinds = np.flatnonzero(counts)
-            counts = counts[kinds]
-        else:
-            kinds, counts = np.unique(kind, return_counts=True)
-        if weight is None:
-            amount = Amount.of_counts(counts, kind.size)
-        else:
-            group = np.searchsorted(kinds, kind)
-            amount = Amount.of_weights(ExactSum.grouped(group, kinds.size, weight))
+        kinds, amount = amounts_of(kind, (width + 1) ** 3, weight, squared=False)
         high, fn = np.divmod(kinds, width + 1)
         tp, fp = np.divmod(high, width + 1)
         rows = Table((((tp << _BITS) | fp) << _BITS) | fn, {"amount": amount})
