@@ -10,12 +10,13 @@ from streammetrics.core.columns.labels import Label  # noqa: TC001 - annotations
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import Interval
-from streammetrics.metrics.scores.view import Staircase
+from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.histogram import MAX_BINS
 from streammetrics.statistics.scores.samples import SampleHistogram
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.metrics.scores.view import Staircase
 
 
 class SampleDistance(Metric[float]):
@@ -64,8 +65,7 @@ class SampleDistance(Metric[float]):
         return Interval(value, value) if samples.exact else Interval(low, high)
 
     def _certain(self, samples: SampleHistogram) -> tuple[float, float, float]:
-        (histogram,) = samples.classes()
-        stairs = Staircase(histogram, samples.whole, logits=False)
+        (stairs,) = staircases(samples)
         if not (stairs.positives and stairs.negatives):
             return math.nan, math.nan, math.nan
         return self.certain(stairs)

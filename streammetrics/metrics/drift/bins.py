@@ -12,6 +12,7 @@ from streammetrics.core.configured import require
 from streammetrics.core.constraints import Above, AtLeast, Between
 from streammetrics.metrics.drift.base import SampleDistance
 from streammetrics.metrics.scores.base import ROUNDING
+from streammetrics.metrics.scores.view import corners
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -187,11 +188,7 @@ class _Cells(NamedTuple):
     @classmethod
     def of(cls, stairs: Staircase) -> _Cells:
         """Return those of a staircase."""
-        blocks = list(stairs.steps())
-        low, high, tp, fp = map(
-            np.concatenate, zip(*((s.low, s.high, s.tp, s.fp) for s in blocks), strict=True)
-        )
-        tp, fp = np.append(tp, 0), np.append(fp, 0)
+        low, high, _, tp, fp = corners(stairs)
         return cls(low, high, tp[0] - tp, fp[0] - fp)
 
     def quantiles(self, bins: int) -> tuple[Range, Range]:

@@ -10,11 +10,12 @@ import numpy as np
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.metrics.drift.base import SampleDistance
 from streammetrics.metrics.scores.base import ROUNDING, outward
-from streammetrics.metrics.scores.view import Staircase
+from streammetrics.metrics.scores.view import staircases
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.metrics.scores.view import Staircase
     from streammetrics.statistics.scores.samples import SampleHistogram
 
     Floats = NDArray[np.float64]
@@ -81,8 +82,8 @@ def _difference(below: NDArray[Any], above: NDArray[Any], stairs: Staircase) -> 
 
 def gaps_of(samples: SampleHistogram) -> Gaps:
     """Return the cells of two samples, which both have rows."""
-    (histogram,) = samples.classes()
-    return Gaps.of(Staircase(histogram, samples.whole, logits=False))
+    (stairs,) = staircases(samples)
+    return Gaps.of(stairs)
 
 
 class KSDistance(SampleDistance):

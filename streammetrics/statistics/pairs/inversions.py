@@ -28,16 +28,10 @@ def inversions(ranks: NDArray[np.integer[Any]], counts: Ints | None = None) -> i
     >>> inversions(np.array([2, 0, 1])), inversions(np.array([1, 0]), np.array([3, 5]))
     (2, 15)
     """
-    blocks = 1
-    while blocks * tuning.COMPARED_ENTRIES < ranks.size:
-        blocks *= 2
-    shape = blocks, -(-ranks.size // blocks)
-    # Behind all others and larger than they, what fills the last block is in no inversion.
-    table = _filled(ranks, shape, 1 << 29, np.int32)
-    if counts is None:
-        return _within(table) + _between(table)
-    weights = _filled(counts, shape, 0, np.int64)
-    return _within_weighted(table, weights, weights) + _between_weighted(table, weights, weights)
+    if counts is not None:
+        return ordered_inversions(ranks, counts, counts)
+    table = _blocks(ranks)
+    return _within(table) + _between(table)
 
 
 def ordered_inversions(ranks: NDArray[np.integer[Any]], first: Ints, second: Ints) -> int:
@@ -48,13 +42,18 @@ def ordered_inversions(ranks: NDArray[np.integer[Any]], first: Ints, second: Int
     >>> ordered_inversions(np.array([1, 0]), np.array([3, 0]), np.array([1, 5]))
     15
     """
+    table = _blocks(ranks)
+    before, behind = (_filled(counts, table.shape, 0, np.int64) for counts in (first, second))
+    return _within_weighted(table, before, behind) + _between_weighted(table, before, behind)
+
+
+def _blocks(ranks: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+    """Return the ranks in blocks, a power of two of them, of a few entries each."""
     blocks = 1
     while blocks * tuning.COMPARED_ENTRIES < ranks.size:
         blocks *= 2
-    shape = blocks, -(-ranks.size // blocks)
-    table = _filled(ranks, shape, 1 << 29, np.int32)
-    before, behind = (_filled(counts, shape, 0, np.int64) for counts in (first, second))
-    return _within_weighted(table, before, behind) + _between_weighted(table, before, behind)
+    # Behind all others and larger than they, what fills the last block is in no inversion.
+    return _filled(ranks, (blocks, -(-ranks.size // blocks)), 1 << 29, np.int32)
 
 
 def grid_inversions(
