@@ -154,11 +154,10 @@ class ConcordanceIndex(Metric[float]):
         pairs = _Pairs.of(held)
         if not pairs.comparable + pairs.unknown:
             return Interval(math.nan, math.nan)
+        if self.is_exact(held):
+            return Interval(self.readout(held), self.readout(held))
         if not pairs.comparable:
             return Interval(0.0, 1.0)
-        if self.is_exact(held):
-            value = float(pairs.share())
-            return Interval(value, value)
         low, high = map(float, pairs.sides())
         return Interval(max(0.0, math.nextafter(low, 0.0)), min(1.0, math.nextafter(high, 1.0)))
 
