@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+LONG = 10.0  # seconds
+
+
 @dataclass
 class Case:
     """One piece of work, done by us and by the peers, on the same columns."""
@@ -88,7 +91,8 @@ def best(call: Callable[[], Any], calls: int) -> float:
 def measured(case: Case) -> tuple[float, dict[str, float | str], float]:
     """Return our seconds, the peers' or why one is missing, and those of np.sum.
 
-    All of them are the best of interleaved rounds.
+    All of them are the best of interleaved rounds, and of one round where that takes `LONG`: noise
+    is a small share of it.
     """
     contenders = {"": case.ours, **case.peers}
     seconds: dict[str, float | str] = dict.fromkeys(contenders, float("inf"))
@@ -96,7 +100,7 @@ def measured(case: Case) -> tuple[float, dict[str, float | str], float]:
     for _ in range(case.repeats):
         for name, call in contenders.items():
             before = seconds[name]
-            if isinstance(before, str):
+            if isinstance(before, str) or LONG <= before < float("inf"):
                 continue
             try:
                 seconds[name] = min(before, best(call, case.calls))
