@@ -49,14 +49,11 @@ class Sliced:
                 table = slices.compute()
             else:
                 table = slices.confidence(level, unit=slices.unit)
-        of_all = [not any(parts) for parts in zip(*_keys(table).values(), strict=True)]
-        if "by" in table:
-            of_all = [not text for text in table["by"].tolist()]
-        few = [n < min_rows for n in table["n_rows"].tolist()]
-        kept = [place for place in range(len(table)) if not of_all[place] and not few[place]]
+        whole, rows = table._whole(), table["n_rows"].tolist()
+        parts = [place for place in range(len(table)) if place != whole]
+        kept = [place for place in parts if rows[place] >= min_rows]
         lines = list(_lines(slices, min_rows))
-        hidden = sum(a and not b for a, b in zip(few, of_all, strict=True))
-        return cls(taken(table, kept), lines, hidden, by, worst)
+        return cls(taken(table, kept), lines, len(parts) - len(kept), by, worst)
 
     def document(self) -> dict[str, Any]:
         """Return the slices as JSON has them, column by column."""
@@ -69,11 +66,6 @@ class Sliced:
 def taken(table: SliceTable, places: list[int]) -> SliceTable:
     """Return some rows of a table."""
     return SliceTable({title: column[places] for title, column in table.items()})
-
-
-def _keys(table: SliceTable) -> dict[str, Any]:
-    titles = list(table)
-    return {title: table[title].tolist() for title in titles[: titles.index("n_rows")]}
 
 
 def _lines(slices: Slices, min_rows: int) -> Iterator[tuple[Any, ...]]:

@@ -17,7 +17,7 @@ SHOWN = 40  # slices that are shown; all are for machines
 def cells(table: SliceTable) -> tuple[tuple[str, ...], list[tuple[str, ...]], frozenset[int]]:
     """Return the header, the lines and the places of text of a table of slices."""
     columns = {title: column for title, column in table.items() if title != "by"}
-    keys = list(columns)[: list(columns).index("n_rows")]
+    keys = table._keys()
     header = tuple("Rows" if title == "n_rows" else title for title in columns)
     specs = table["by"].tolist() if "by" in table else [", ".join(keys)] * len(table)
     lines = []

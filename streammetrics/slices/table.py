@@ -59,9 +59,8 @@ class SliceTable(Result, dict[str, Any]):
     def __repr__(self) -> str:
         """Return the table as text: a row for each slice, the value of a key that has none said."""
         columns = {title: column.tolist() for title, column in self.items()}
-        keys = list(columns)[: list(columns).index("n_rows")] if "n_rows" in columns else []
         kinds = columns.get("by")
-        for title in keys:
+        for title in self._keys():
             of = [title in kind.split(", ") for kind in kinds] if kinds else [True] * len(self)
             columns[title] = [
                 (MISSING if sliced else "") if part is None else str(part)
@@ -75,6 +74,18 @@ class SliceTable(Result, dict[str, Any]):
 
     def _table(self) -> Table:
         return Table({}, {title: _alike(column) for title, column in self.items()})
+
+    def _keys(self) -> list[str]:
+        """Return the columns that are sliced by."""
+        titles = list(self)
+        before = titles[: titles.index("n_rows")] if "n_rows" in titles else []
+        return [title for title in before if title != "by"]
+
+    def _whole(self) -> int | None:
+        """Return the place of the slice of all rows, ``None`` where there is none."""
+        if "by" in self:
+            return next((at for at, text in enumerate(self["by"].tolist()) if not text), None)
+        return 0 if len(self) and not self._keys() else None
 
     def __len__(self) -> int:
         return len(next(iter(self.values()))) if self.keys() else 0

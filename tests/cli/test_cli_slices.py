@@ -86,3 +86,16 @@ def test_several_models_are_sliced(command, predictions):
     result = command(*BASE, "--y-score", "other", "--metrics", "ROCAUC", "--by", "country", path)
     assert "Slices of score" in result.out
     assert "Slices of other" in result.out
+
+
+def test_states_of_one_kind_of_slice_show_all_of_them(command, tmp_path):
+    suite = sm.MetricSet({"acc": sm.Accuracy()})
+    rows = {"y_true": [1, 0, 1, 1], "y_pred": [1, 1, 1, 1], "k": [0, 1, 1, None]}
+    sm.Slices(suite, by="k").update(rows).save(tmp_path / "k.state")
+    shown = command("show", tmp_path / "k.state")
+    assert [line.split() for line in shown.out.splitlines()[-3:]] == [
+        ["0", "1", "1.000000"], ["1", "2", "0.500000"], ["missing", "1", "1.000000"],
+    ]  # fmt: skip
+    sm.Slices(suite, by=[[]], unit="k").update({**rows, "k": range(4)}).save(tmp_path / "all.state")
+    alone = command("show", tmp_path / "all.state", "--json", "-")
+    assert json.loads(alone.out)["slices"] == {"n_rows": [], "acc": []}

@@ -32,7 +32,7 @@ def draw_slices(table: SliceTable, ax: Any, drawing: Drawing) -> Any:
     chosen(drawing, "slices", ("forest",))
     most = option(drawing, "most", _MOST)
     name = _metric(table, option(drawing, "metric"))
-    whole = _whole(table)
+    whole = table._whole()
     values = np.asarray(table[name], float) if name in table else np.zeros(0)
     known = [at for at in range(len(table)) if at != whole and np.isfinite(values[at])]
     sign = -1 if table.better.get(name) is False else 1
@@ -81,21 +81,8 @@ def _metric(table: SliceTable, asked: str | None) -> str:
     return asked
 
 
-def _whole(table: SliceTable) -> int | None:
-    """Return the place of the slice of all rows."""
-    titles = list(table)
-    keys = titles[: titles.index("n_rows")] if "n_rows" in titles else []
-    if "by" in table:
-        places = [at for at, text in enumerate(table["by"].tolist()) if not text]
-    else:
-        places = [] if keys else list(range(len(table)))
-    return places[0] if places else None
-
-
 def _named(table: SliceTable, place: int) -> str:
-    titles = list(table)
-    keys = [title for title in titles[: titles.index("n_rows")] if title != "by"]
-    used = table["by"][place].split(", ") if "by" in table else keys
+    used = table["by"][place].split(", ") if "by" in table else table._keys()
     parts = [f"{key}={MISSING if table[key][place] is None else table[key][place]}" for key in used]
     text = ", ".join(parts).replace("$", r"\$")
     return text if len(text) <= 44 else f"{text[:43]}…"
