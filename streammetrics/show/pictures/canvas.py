@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.columns.naming import near
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -108,6 +110,17 @@ def ranges(
     )  # fmt: skip
 
 
+def counted(drawing: Drawing) -> str:
+    """Return of how many rows a picture is, nothing where that is not known."""
+    return "" if drawing.n_rows is None else f"n = {drawing.n_rows:,}"
+
+
+def short(name: str, most: int) -> str:
+    """Return a name as it stands on axes: not too long, and no mathematics."""
+    name = name.replace("$", r"\$")  # which Matplotlib would set as such
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
 def percent(share: float) -> str:
     """Return a share as a percentage."""
     return f"{100 * share:.10g} %"
@@ -140,6 +153,20 @@ def chosen(drawing: Drawing, of: str, kinds: Sequence[str]) -> str:
             f"plot(kind={drawing.kind!r}): pictures of {of} are {', '.join(map(repr, kinds))}"
         )
     return drawing.kind
+
+
+def column(drawing: Drawing, found: Sequence[str]) -> str:
+    """Return the metric that was asked for of those in a table, by default the first one.
+
+    Raises:
+        TypeError: There is no such metric.
+    """
+    asked: str | None = option(drawing, "metric")
+    if asked is None:
+        return found[0] if found else "value"
+    if asked not in found:
+        raise TypeError(f"plot(metric={asked!r}): no such column{near(asked, found)}")
+    return asked
 
 
 def option(drawing: Drawing, name: str, default: Any = None) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streammetrics.core.results.curves import Curves
 from streammetrics.core.results.pictures import Drawing, drawn
+from streammetrics.inference.distributions import normal_quantile
 from streammetrics.metrics.scores.calibration import CalibrationPoints
 from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
 from streammetrics.show.pictures.calibration import draw_calibration
@@ -20,24 +20,26 @@ from streammetrics.show.pictures.canvas import (
     axes,
     certain_band,
     chosen,
+    counted,
     empty,
     figure,
     legend,
     sure_band,
     titled,
 )
-from streammetrics.show.pictures.outlines import Outline, certain_pr, certain_roc, sure_pr, sure_roc
+from streammetrics.show.pictures.outlines import certain_pr, certain_roc, sure_pr, sure_roc
 from streammetrics.show.pictures.thinning import thinned
 from streammetrics.show.pictures.thresholds import draw_thresholds
 
 if TYPE_CHECKING:
-    from streammetrics.core.results.curves import Points
     from streammetrics.core.types import Floats
+
+    Rates = ROCPoints | PRPoints
 
 _TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999)  # of error rates, on DET axes
 _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
-_TITLES = {
+TITLES = {
     "roc": ("ROC", "false positive rate", "true positive rate"),
     "det": ("Detection error tradeoff", "false positive rate", "false negative rate"),
     "gains": ("Cumulative gains", "share of rows, highest scores first", "share of positives"),
@@ -70,68 +72,62 @@ def draw_curves(curves: Curves, ax: Any, drawing: Drawing) -> Any:
     first = curves[0]
     if isinstance(first, CalibrationPoints):
         return draw_calibration(curves, ax, drawing)
-    if not isinstance(first, ROCPoints | PRPoints):
+    rates = [curve for curve in curves if isinstance(curve, ROCPoints | PRPoints)]
+    if not rates:
         return drawn(first, ax, drawing)
     kinds = ("roc", "det", "gains", "lift") if isinstance(first, ROCPoints) else ("pr",)
     kind = chosen(drawing, "curves of several classes", kinds)
     ax = _framed(axes(ax), kind)
-    known = [place for place, curve in enumerate(curves) if not _why_not(curve)]
+    known = [place for place, curve in enumerate(rates) if not _why_not(curve)]
     if not known:
-        return empty(ax, _why_not(first))
-    order = sorted(known, key=lambda place: _area(curves[place]))
+        return empty(ax, _why_not(rates[0]))
+    order = sorted(known, key=lambda place: _area(rates[place]))
     coloured = known if len(known) <= MOST else order[:3]
     for place in known:
         if place not in coloured:
-            ax.plot(*_path(curves[place], kind), color=GREY, alpha=0.4, linewidth=0.7)
+            ax.plot(*_path(rates[place], kind), color=GREY, alpha=0.4, linewidth=0.7)
     for number, place in enumerate(coloured):
-        curve = curves[place]
+        curve = rates[place]
         style = {"color": COLOURS[number], "linestyle": DASHES[number % len(DASHES)]}
         label = ": ".join(filter(None, (str(curves.labels[place]), _told(curve, kind))))
         ax.plot(*_path(curve, kind), **{**style, "label": label, **drawing.style})
     if kind != "pr":  # where chance differs from class to class
-        _reference(ax, first, kind)
+        reference(ax, kind)
     more = len(known) - len(coloured)
-    titled(ax, f"{_TITLES[kind][0]} of {len(curves)} classes", _count(first, drawing))
+    titled(ax, f"{TITLES[kind][0]} of {len(rates)} classes", _count(rates[0], drawing))
     legend(ax, title=f"the lowest 3, {more} more in grey" if more else None)
     return ax
 
 
-def _alone(curve: Points, ax: Any, drawing: Drawing, kind: str) -> Any:
+def _alone(curve: Rates, ax: Any, drawing: Drawing, kind: str) -> Any:
     ax = _framed(axes(ax), kind)
-    titled(ax, _TITLES[kind][0], _count(curve, drawing))
+    titled(ax, TITLES[kind][0], _count(curve, drawing))
     why = _why_not(curve)
     if why:
         return empty(ax, why)
     if kind in {"roc", "pr"}:
-        for outline, level in _outlines(curve, drawing, kind):
-            x, y = outline
-            if level is None:
-                certain_band(ax, x, y, COLOURS[0])
-            else:
-                sure_band(ax, x, y, COLOURS[0], level)
+        _bands(ax, curve, drawing, kind)
     style = {"color": COLOURS[0], "label": _told(curve, kind) or "measured", **drawing.style}
     ax.plot(*_path(curve, kind), **style)
-    _reference(ax, curve, kind)
+    reference(ax, kind, curve)
     legend(ax)
     return ax
 
 
-def _outlines(curve: Any, drawing: Drawing, kind: str) -> list[tuple[Outline, float | None]]:
-    found: list[tuple[Outline, float | None]] = []
+def _bands(ax: Any, curve: Rates, drawing: Drawing, kind: str) -> None:
+    sure, certain = (sure_roc, certain_roc) if kind == "roc" else (sure_pr, certain_pr)
     if drawing.sure is not None:
-        sure = (sure_roc if kind == "roc" else sure_pr)(drawing.sure)
-        found.append((sure, drawing.sure.level))
+        sure_band(ax, *sure(drawing.sure), COLOURS[0], drawing.sure.level)
     if not curve.exact:
-        found.append(((certain_roc if kind == "roc" else certain_pr)(curve), None))
-    return found
+        certain_band(ax, *certain(curve), COLOURS[0])
 
 
 def _framed(ax: Any, kind: str) -> Any:
-    _, x, y = _TITLES[kind]
+    _, x, y = TITLES[kind]
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     if kind == "det":
-        places = [NormalDist().inv_cdf(share) for share in _TICKS]
+        places = [normal_quantile(share) for share in _TICKS]
         names = [f"{100 * share:g} %" for share in _TICKS]
         ax.set_xticks(places, names)
         ax.set_yticks(places, names)
@@ -147,35 +143,34 @@ def _framed(ax: Any, kind: str) -> Any:
     return ax
 
 
-def _why_not(curve: Points) -> str:
+def _why_not(curve: Rates) -> str:
     """Return why a curve cannot be drawn, nothing where it can."""
-    rates = {"positives": getattr(curve, "tpr", None), "negatives": getattr(curve, "fpr", None)}
+    size = len(curve.thresholds)
     if isinstance(curve, PRPoints):
-        rates = {"positives": curve.recall}
-    missing = [name for name, rate in rates.items() if rate is not None and np.isnan(rate).any()]
-    if not missing and len(curve._named()["thresholds"]) > 0:
+        rates, none = {"positives": curve.recall}, not size
+    else:
+        rates, none = {"positives": curve.tpr, "negatives": curve.fpr}, size < 2
+    missing = [name for name, rate in rates.items() if np.isnan(rate).any()]
+    if size and not missing:
         return ""
-    none = len(missing) == 2 or not len(curve._named()["thresholds"][1:])
-    if isinstance(curve, PRPoints) and len(curve.thresholds):
-        none = False
-    return "no rows were seen" if none else f"there are no {missing[0]}, all rows are of one class"
+    if none or len(missing) == 2:
+        return "no rows were seen"
+    return f"there are no {missing[0]}, all rows are of one class"
 
 
-def _count(curve: Points, drawing: Drawing) -> str:
+def _count(curve: Rates, drawing: Drawing) -> str:
     if curve.positives is None or curve.negatives is None:
-        return "" if drawing.n_rows is None else f"n = {drawing.n_rows:,}"
+        return counted(drawing)
     return f"n = {curve.positives + curve.negatives:,}, {curve.positives:,} positive"
 
 
-def _area(curve: Points) -> float:
+def _area(curve: Rates) -> float:
     if isinstance(curve, ROCPoints):
         return float(np.trapezoid(curve.tpr, curve.fpr))
-    if isinstance(curve, PRPoints):
-        return float(-np.sum(np.diff(curve.recall) * curve.precision[:-1]))
-    return 0.0
+    return float(-np.sum(np.diff(curve.recall) * curve.precision[:-1]))
 
 
-def _told(curve: Points, kind: str) -> str:
+def _told(curve: Rates, kind: str) -> str:
     if kind not in {"roc", "pr"}:
         return ""
     about = "" if curve.exact else "about "
@@ -221,11 +216,11 @@ def _det(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     if not len(x):
         return x, y
     at = thinned(np.log(x / (1 - x)), np.log(y / (1 - y)))
-    quantile = NormalDist().inv_cdf
-    return np.array([quantile(p) for p in x[at]]), np.array([quantile(p) for p in y[at]])
+    x, y = (np.array([normal_quantile(p) for p in side[at]]) for side in (x, y))
+    return x, y
 
 
-def _reference(ax: Any, curve: Any, kind: str) -> None:
+def reference(ax: Any, kind: str, curve: Rates | None = None) -> None:
     """Draw what chance alone would give."""
     style = {"color": GREY, "linestyle": ":", "linewidth": 1.0, "label": "chance"}
     if kind in {"roc", "gains"}:
@@ -233,5 +228,5 @@ def _reference(ax: Any, curve: Any, kind: str) -> None:
     elif kind == "lift":
         ax.axhline(1.0, **style)
         ax.set_ylim(bottom=0)
-    elif kind == "pr" and curve.positives is not None:
-        ax.axhline(curve.positives / (curve.positives + curve.negatives), **style)
+    elif kind == "pr" and curve is not None and curve.positives is not None:
+        ax.axhline(curve.positives / (curve.positives + (curve.negatives or 0)), **style)

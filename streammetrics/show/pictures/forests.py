@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from streammetrics.core.columns.naming import near
 from streammetrics.core.results.differences import Differences
 from streammetrics.core.results.pictures import Drawing, drawn
 from streammetrics.show.pictures.canvas import (
@@ -14,10 +13,12 @@ from streammetrics.show.pictures.canvas import (
     GREY,
     axes,
     chosen,
+    column,
     empty,
     legend,
     option,
     ranges,
+    short,
     titled,
 )
 from streammetrics.slices.table import MISSING, SliceTable
@@ -31,7 +32,7 @@ def draw_slices(table: SliceTable, ax: Any, drawing: Drawing) -> Any:
     """Draw one metric of every slice, the worst at the top, and that of all rows as a line."""
     chosen(drawing, "slices", ("forest",))
     most = option(drawing, "most", _MOST)
-    name = _metric(table, option(drawing, "metric"))
+    name = column(drawing, metrics_of(table))
     whole = table._whole()
     values = np.asarray(table[name], float) if name in table else np.zeros(0)
     known = [at for at in range(len(table)) if at != whole and np.isfinite(values[at])]
@@ -72,20 +73,10 @@ def metrics_of(table: SliceTable) -> list[str]:
     return [title for title in after if title not in made]
 
 
-def _metric(table: SliceTable, asked: str | None) -> str:
-    found = metrics_of(table)
-    if asked is None:
-        return found[0] if found else "value"
-    if asked not in found:
-        raise TypeError(f"plot(metric={asked!r}): no such column{near(asked, found)}")
-    return asked
-
-
 def _named(table: SliceTable, place: int) -> str:
     used = table["by"][place].split(", ") if "by" in table else table._keys()
     parts = [f"{key}={MISSING if table[key][place] is None else table[key][place]}" for key in used]
-    text = ", ".join(parts).replace("$", r"\$")
-    return text if len(text) <= 44 else f"{text[:43]}…"
+    return short(", ".join(parts), 44)
 
 
 @drawn.register(Differences)

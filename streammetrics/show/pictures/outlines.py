@@ -19,7 +19,7 @@ def certain_roc(curve: Any) -> Outline:
     box around them.
     """
     x, y = curve.fpr, curve.tpr
-    return _around(
+    return around(
         (np.repeat(x, 2)[:-1], np.repeat(y, 2)[1:]), (np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1])
     )
 
@@ -38,7 +38,7 @@ def certain_pr(curve: Any) -> Outline:
     upper = np.column_stack([recall[:-1], recall[:-1], recall[1:], recall[1:]]).ravel()
     bottom = np.column_stack([precision[:-1], worst, precision[1:]]).ravel()
     lower = np.column_stack([recall[:-1], recall[:-1], recall[1:]]).ravel()
-    return _around((upper, top), (lower, bottom))
+    return around((upper, top), (lower, bottom))
 
 
 def _share(tp: Floats, fp: Floats) -> Floats:
@@ -48,18 +48,19 @@ def _share(tp: Floats, fp: Floats) -> Floats:
 def sure_roc(limits: Any) -> Outline:
     """Return what lies between the best and the worst rates at each threshold."""
     low, high = limits
-    return _around((low.fpr, high.tpr), (high.fpr, low.tpr))
+    return around((low.fpr, high.tpr), (high.fpr, low.tpr))
 
 
 def sure_pr(limits: Any) -> Outline:
     """Return what lies between the best and the worst shares at each threshold."""
     low, high = limits
-    return _around(
+    return around(
         (high.recall[::-1], high.precision[::-1]), (low.recall[::-1], low.precision[::-1])
     )
 
 
-def _around(upper: Outline, lower: Outline) -> Outline:
+def around(upper: Outline, lower: Outline) -> Outline:
+    """Return what lies between two lines, thinned."""
     up, down = thinned(*upper), thinned(*lower)[::-1]
     return (
         np.concatenate([upper[0][up], lower[0][down]]),

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from streammetrics.core.columns.naming import near
 from streammetrics.core.results.pictures import Drawing, drawn
 from streammetrics.live.reading import Series
 from streammetrics.show.pictures.canvas import (
@@ -14,10 +13,10 @@ from streammetrics.show.pictures.canvas import (
     GREY,
     axes,
     chosen,
+    column,
     empty,
     legend,
     library,
-    option,
     titled,
 )
 
@@ -29,7 +28,7 @@ _SHARED = {"time", "n_rows", "coverage"}
 def draw_series(series: Series, ax: Any, drawing: Drawing) -> Any:
     """Draw one metric of a series, with the share of rows whose label is known beneath."""
     chosen(drawing, "a series", ("series",))
-    name = _metric(series, option(drawing, "metric"))
+    name = column(drawing, _metrics_of(series))
     ax = axes(ax, _WIDE)
     ax.set_ylabel(name)
     times = series["time"].astype("datetime64[ms]")
@@ -65,17 +64,12 @@ def draw_series(series: Series, ax: Any, drawing: Drawing) -> Any:
     return ax
 
 
-def _metric(series: Series, asked: str | None) -> str:
+def _metrics_of(series: Series) -> list[str]:
     titles = set(series)
-    found = [
+    return [
         title
         for title in series
         if title not in _SHARED
         and not any(title == f"{other}_{end}" for other in titles for end in ("low", "high"))
         and title not in {"low", "high"}
     ]
-    if asked is None:
-        return found[0] if found else "value"
-    if asked not in found:
-        raise TypeError(f"plot(metric={asked!r}): no such column{near(asked, found)}")
-    return asked

@@ -14,9 +14,11 @@ from streammetrics.show.pictures.canvas import (
     INK,
     axes,
     chosen,
+    counted,
     empty,
     legend,
     ranges,
+    short,
     titled,
 )
 
@@ -127,8 +129,7 @@ def _vector(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
     known = np.flatnonzero(np.isfinite(values))
     order = known[np.argsort(values[known], kind="stable")][:_LINES][::-1]
     ax = axes(ax, (6.0, 1.4 + 0.25 * max(len(order), 3)))
-    rows = "" if drawing.n_rows is None else f"n = {drawing.n_rows:,}"
-    titled(ax, f"{drawing.name or 'Value'} by {name}", rows)
+    titled(ax, f"{drawing.name or 'Value'} by {name}", counted(drawing))
     ax.set_xlabel(drawing.name or "value")
     if not len(order):
         return empty(ax, "no value is defined")
@@ -149,5 +150,4 @@ def _spoken(name: str) -> str:
 
 
 def _short(label: Any) -> str:
-    text = str(label).replace("$", r"\$")  # which Matplotlib would set as mathematics
-    return text if len(text) <= 28 else f"{text[:27]}…"
+    return short(str(label), 28)

@@ -11,8 +11,8 @@ from streammetrics.core.results.pictures import drawn
 from streammetrics.metrics.scores.curves import ROCPoints
 from streammetrics.metrics.scores.errors import DETPoints
 from streammetrics.metrics.scores.gains import GainPoints, LiftPoints
-from streammetrics.show.pictures.canvas import COLOURS, GREY, axes, chosen, empty, legend, titled
-from streammetrics.show.pictures.curves import draw_roc
+from streammetrics.show.pictures.canvas import COLOURS, axes, chosen, counted, empty, legend, titled
+from streammetrics.show.pictures.curves import TITLES, draw_roc, reference
 from streammetrics.show.pictures.thinning import thinned
 
 if TYPE_CHECKING:
@@ -31,35 +31,28 @@ def draw_det(curve: DETPoints, ax: Any, drawing: Drawing) -> Any:
 def draw_gains(curve: GainPoints, ax: Any, drawing: Drawing) -> Any:
     """Draw which share of the positives a share of the rows has."""
     chosen(drawing, "cumulative gains", ("gains",))
-    ax = _drawn(curve.depth, curve.gain, ax, drawing, "Cumulative gains", "share of positives")
-    if ax.lines:
-        ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1, label="chance")
-        legend(ax)
-    return ax
+    return _drawn(curve.depth, curve.gain, ax, drawing, "gains")
 
 
 @drawn.register(LiftPoints)
 def draw_lift(curve: LiftPoints, ax: Any, drawing: Drawing) -> Any:
     """Draw how many times the positives of a random pick a share of the rows has."""
     chosen(drawing, "a lift curve", ("lift",))
-    words = "times the positives of a random pick"
-    ax = _drawn(curve.depth, curve.lift, ax, drawing, "Lift", words)
-    if ax.lines:
-        ax.axhline(1.0, color=GREY, linestyle=":", linewidth=1, label="chance")
-        ax.set_ylim(bottom=0)
-        legend(ax)
-    return ax
+    return _drawn(curve.depth, curve.lift, ax, drawing, "lift")
 
 
-def _drawn(x: Any, y: Any, ax: Any, drawing: Drawing, title: str, words: str) -> Any:
+def _drawn(x: Any, y: Any, ax: Any, drawing: Drawing, kind: str) -> Any:
     ax = axes(ax)
-    titled(ax, title, "" if drawing.n_rows is None else f"n = {drawing.n_rows:,}")
-    ax.set_xlabel("share of rows, highest scores first")
-    ax.set_ylabel(words)
+    title, across, up = TITLES[kind]
+    titled(ax, title, counted(drawing))
+    ax.set_xlabel(across)
+    ax.set_ylabel(up)
     known = np.isfinite(x) & np.isfinite(y)
     if known.sum() < 2:
         return empty(ax, "no rows were seen, or none of one class")
     x, y = x[known], y[known]
     at = thinned(x, y)
     ax.plot(x[at], y[at], **{"color": COLOURS[0], "label": "measured", **drawing.style})
+    reference(ax, kind)
+    legend(ax)
     return ax

@@ -15,12 +15,14 @@ from streammetrics.show.pictures.canvas import (
     axes,
     certain_band,
     chosen,
+    counted,
     empty,
     figure,
     legend,
     option,
     titled,
 )
+from streammetrics.show.pictures.outlines import around
 from streammetrics.show.pictures.thinning import thinned
 
 _BINS = 30
@@ -87,22 +89,19 @@ def draw_distribution(cells: Distribution, ax: Any, drawing: Drawing) -> Any:
     kind = chosen(drawing, "a distribution", kinds)
     what = "absolute error" if "Error" in drawing.name else "value"
     ax = axes(ax)
-    rows = "" if drawing.n_rows is None else f"n = {drawing.n_rows:,}"
-    name = {"histogram": "Distribution", "quantiles": "Quantiles"}[kind]
-    titled(ax, f"{name} of the {what}", rows)
-    inside = np.isfinite(cells.low) & np.isfinite(cells.high)
+    share = "share of rows (%)"
+    value = f"{what}, in units of the target" if what != "value" else what
     if kind == "quantiles":
-        ax.set_xlabel("share of rows (%)")
-        ax.set_ylabel(f"{what}, in units of the target" if what != "value" else what)
+        name, draw, x, y = "Quantiles", _quantiles, share, value
     else:
-        ax.set_xlabel(f"{what}, in units of the target" if what != "value" else what)
-        ax.set_ylabel("share of rows (%)")
+        name, draw, x, y = "Distribution", _histogram, value, share
+    titled(ax, f"{name} of the {what}", counted(drawing))
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    inside = np.isfinite(cells.low) & np.isfinite(cells.high)
     if not inside.any():
         return empty(ax, "no rows were seen")
-    if kind == "quantiles":
-        _quantiles(ax, cells, inside, drawing)
-    else:
-        _histogram(ax, cells, inside, drawing)
+    draw(ax, cells, inside, drawing)
     return ax
 
 
@@ -111,9 +110,7 @@ def _quantiles(ax: Any, cells: Distribution, inside: Any, drawing: Drawing) -> N
     middle = (low + high) / 2
     at = thinned(share, middle)
     if not cells.exact:
-        ups, downs = thinned(share, high), thinned(share, low)[::-1]
-        x = np.concatenate([share[ups], share[downs]])
-        certain_band(ax, x, np.concatenate([high[ups], low[downs]]), COLOURS[0])
+        certain_band(ax, *around((share, high), (share, low)), COLOURS[0])
     ax.plot(share[at], middle[at], **{"color": COLOURS[0], **drawing.style})
     for number, level in enumerate(_MARKED):
         place = min(int(np.searchsorted(share, 100 * level)), len(share) - 1)
