@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _BEYOND = 1 << 63  # integers are of 64 bits
+_BEYOND_FLOATS = (
+    int(sys.float_info.max) + 1
+)  # and those among several, which may be meant as floats
 _PLAIN: frozenset[Any] = frozenset({bool, int, float, str, type(None)})
 _KINDS = {float: "a number", int: "an integer", str: "a string", bool: "a boolean"}
 
@@ -112,9 +115,12 @@ class Parameter:
                 if whole and option.kind is float and all(o.kind is not int for o in self.options):
                     with suppress(OverflowError):
                         return float(canonical)
-                elif not whole or -_BEYOND <= canonical < _BEYOND:
+                elif _is_of_size(canonical, _BEYOND):
                     return canonical
-        raise ValueError(f"{cls.__name__}({self.name}={_brief(canonical)}): expected {self.words}")
+        limit = "" if _is_of_size(canonical, _BEYOND_FLOATS) else ", of numbers within float64"
+        raise ValueError(
+            f"{cls.__name__}({self.name}={_brief(canonical)}): expected {self.words}{limit}"
+        )
 
     @property
     def words(self) -> str:
@@ -310,6 +316,13 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, bool | int | float | str)
+
+
+def _is_of_size(value: Any, beyond: int) -> bool:
+    """Whether no integer is out of range."""
+    if isinstance(value, tuple):
+        return all(_is_of_size(one, _BEYOND_FLOATS) for one in value)
+    return type(value) is not int or -beyond <= value < beyond
 
 
 def _tupled(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How the values of classes make one: the rule for classes whose own value is 0/0."""
+"""How values make one: those of classes, of which some are 0/0, and precision and recall."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 ZeroDivision = Annotated[float, OrNan()] | None  # see `mean_of_classes`
+
+
+def beta_weights(beta: float) -> tuple[float, float]:
+    """Return how much recall and precision weigh in an F measure: as beta² to 1, in range."""
+    # Over the square of a large beta, which can be beyond float64.
+    return (1.0, 1 / beta / beta) if beta > 1024.0 else (beta * beta, 1.0)
 
 
 class Mean(NamedTuple):

@@ -45,7 +45,7 @@ class Bins:
         try:
             # Whole edges are told as integers: 18 and 18.0 are one edge.
             numbers = [float(edge) for edge in edges]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(f"Bins({column!r}, {edges!r}): expected numbers as edges") from None
         ascending = all(a < b for a, b in pairwise(numbers))
         if not numbers or not ascending or not all(map(math.isfinite, numbers)):

@@ -132,6 +132,16 @@ def test_parameters_that_do_not_go_together_are_refused(make, message):
         make()
 
 
+@pytest.mark.parametrize("average", ["macro", "micro"])
+@pytest.mark.parametrize("told", [{"labels": ("a", "b")}, {"threshold": (0.5, 0.5)}])
+def test_a_state_has_as_many_labels_as_its_parameters_tell_of(average, told):
+    three, two = (sm.F1(average=average, multilabel=True, **more) for more in ({}, told))
+    (state,), (other,) = three.update(TRUTH, CALLED).statistics(), two.statistics()
+    state.update(TRUTH, CALLED, weight=None)
+    with pytest.raises(sm.StateFormatError, match="there are 3 labels, but parameters of 2"):
+        other.restored(state.arrays())
+
+
 def test_batches_have_one_number_of_labels():
     metric = sm.F1(average="micro", multilabel=True).update(TRUTH, CALLED)
     with pytest.raises(sm.InvalidBatchError, match="pass a column for each label"):

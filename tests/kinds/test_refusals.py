@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from typing import get_args, get_type_hints
@@ -74,6 +75,47 @@ def test_nan_is_no_value_of_a_parameter_but_of_zero_division(oracle):
                 continue
             with pytest.raises(ValueError, match=rf"{name}|one kind|finite"):
                 with_parameters(oracle.metric, **{name: nan})
+
+
+BEYOND = 10**400
+LARGE = (BEYOND, -BEYOND, (BEYOND,), (0, BEYOND), ((0, BEYOND), (1, 0)), ((0, 1), (BEYOND, 0)),
+         (0, 10**308), 1e200, 1e308, 1e-200, 5e-324)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
+@pytest.mark.parametrize("oracle", thinned(FIRST))
+def test_a_number_of_any_size_is_refused_as_a_parameter_or_can_be_read_with(oracle):
+    rows = plain_rows(oracle, 6)
+    for name, value in itertools.product(oracle.metric.config, LARGE):
+        try:
+            metric = with_parameters(oracle.metric, **{name: value})
+        except ValueError:
+            continue
+        with contextlib.suppress(sm.InvalidBatchError):  # of what does not go with the parameter
+            metric.update(**rows)
+            metric.compute()
+            metric.bounds()
+        assert sm.from_bytes(metric.to_bytes()) == metric
+
+
+@pytest.mark.parametrize("metric", [
+    sm.SetF, sm.ChrF, sm.FBeta, sm.VMeasure, sm.PairFBeta,
+    lambda **parameters: sm.FBetaAtK(k=2, **parameters),
+    lambda **parameters: sm.BestThreshold(for_="fbeta", **parameters),
+])  # fmt: skip
+def test_a_weight_of_recall_whose_square_overflows_leaves_the_recall(metric):
+    rows = {
+        "query": [1, 1, 1, 1], "relevance": [0, 1, 1, 1], "score": [0.5, 0.25, 0.125, None],
+        "reference": ["abcde fgh"], "prediction": ["abcde xyz"],
+        "y_true": [0, 1, 1], "y_pred": [0, 1, 0], "y_score": [0.5, 0.25, 0.125],
+        "labels_true": [0, 0, 1, 1], "labels_pred": [0, 0, 1, 2],
+    }  # fmt: skip
+    large, larger = (
+        one.update(**{n: c for n, c in rows.items() if n in one.inputs}).compute()
+        for one in (metric(beta=1e12), metric(beta=1e300))
+    )
+    np.testing.assert_allclose(larger, large, rtol=1e-9)
 
 
 @pytest.mark.parametrize("metric", [sm.F1, sm.ROCAUC, sm.LogLoss, sm.ConfusionMatrix])

@@ -7,6 +7,8 @@ import pytest
 import sacrebleu
 
 import streammetrics as sm
+from streammetrics.statistics.texts.edits import EditCounts
+from streammetrics.statistics.texts.ngrams import BleuCounts, ChrfCounts
 
 
 @pytest.mark.parametrize("metric", [sm.WER, sm.CER, sm.MER, sm.WIL, sm.EditDistance])
@@ -35,6 +37,22 @@ def test_odd_texts_are_scored_as_by_sacrebleu(reference, prediction):
         assert (
             metric.update(reference, prediction).compute() == corpus(prediction, [reference]).score
         )
+
+
+@pytest.mark.parametrize(
+    ("statistic", "counts"),
+    [
+        (EditCounts(of="words"), [0, 0, 0, 0, 1]), (EditCounts(of="words"), [1, 0, 0, 0, 3]),
+        (EditCounts(of="words"), [3, 1, 1, 0, 0]), (BleuCounts(order=2), [1, 0, 2, 0, 0, 2, 1]),
+        (BleuCounts(order=2), [1, 2, 0, 1, 0, 2, 1]), (BleuCounts(order=2), [1, 2, 2, 1, 0, 2, 3]),
+        (BleuCounts(order=2), [1, 2, 2, 0, 1, 2, 1]), (BleuCounts(order=2), [1, 2, 3, 3, 0, 2, 1]),
+        (ChrfCounts(order=1), [1, 3, 2, 3]), (ChrfCounts(order=1), [1, 2, 3, 3]),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_counts_that_no_texts_have_are_no_state(statistic, counts):
+    with pytest.raises(sm.StateFormatError, match="are not the counts of"):
+        statistic.restored({"counts": np.array(counts)})
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from streammetrics.core.constraints import AtLeast
+from streammetrics.metrics.averages import beta_weights
 from streammetrics.metrics.ranking.base import AtK
 from streammetrics.metrics.ranking.view import ratio
 
@@ -133,8 +134,6 @@ class FBetaAtK(AtK):
 
     def read(self, ranking: Ranking) -> Floats:
         """Return (1 + b^2) hits / (b^2 R + k)."""
-        if self.beta > 1024.0:  # over the square of beta, which can overflow
-            share = 1 / self.beta / self.beta
-            return ratio((1 + share) * ranking.hits(), ranking.n_relevant + share * self.k)
-        weight = self.beta * self.beta
-        return ratio((1 + weight) * ranking.hits(), weight * ranking.n_relevant + self.k)
+        recall, precision = beta_weights(self.beta)
+        whole = recall * ranking.n_relevant + precision * self.k
+        return ratio((recall + precision) * ranking.hits(), whole)

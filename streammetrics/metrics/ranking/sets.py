@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from streammetrics.core.constraints import Positive, Share
+from streammetrics.metrics.averages import beta_weights
 from streammetrics.metrics.ranking.base import AtK, RankingMetric
 from streammetrics.metrics.ranking.view import added, ratio, running_sum
 from streammetrics.statistics.rankings.combine import nonrelevant_alone
@@ -94,9 +95,9 @@ class SetF(RankingMetric):
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the mean of both."""
-        square = self.beta * self.beta
-        whole = square * ranking.n_relevant + ranking.retrieved
-        return ratio((1 + square) * ranking.hits(), whole)
+        recall, precision = beta_weights(self.beta)
+        whole = recall * ranking.n_relevant + precision * ranking.retrieved
+        return ratio((recall + precision) * ranking.hits(), whole)
 
 
 class HitsAtK(AtK):

@@ -12,6 +12,7 @@ from streammetrics.core.constraints import AtLeast
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Interval
+from streammetrics.metrics.averages import beta_weights
 from streammetrics.metrics.scores.base import ROUNDING, ScoreMetric, one_or_all
 from streammetrics.metrics.scores.view import corners, staircases
 
@@ -236,8 +237,9 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
 
 
 def _fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats, beta: float) -> Floats:  # noqa: ARG001 - as others
-    square = beta**2
-    return (1 + square) * tp / ((1 + square) * tp + square * fn + fp)
+    recall, precision = beta_weights(beta)
+    right = (recall + precision) * tp
+    return right / (right + recall * fn + precision * fp)
 
 
 def _rates(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> tuple[Floats, Floats]:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from streammetrics.core.constraints import Between, Positive
+from streammetrics.metrics.averages import beta_weights
 from streammetrics.metrics.text.base import TextMetric
 from streammetrics.statistics.texts.ngrams import BleuCounts, ChrfCounts
 
@@ -111,6 +112,6 @@ class ChrF(TextMetric):
         if not precision + recall:
             return 0.0
         precision, recall = precision / len(known), recall / len(known)
-        square = self.beta**2
-        score = (1 + square) * precision * recall
-        return 100 * (score / ((square * precision) + recall))
+        for_recall, for_precision = beta_weights(self.beta)
+        score = (for_recall + for_precision) * precision * recall
+        return 100 * (score / (for_recall * precision + for_precision * recall))

@@ -41,10 +41,20 @@ class MultilabelStatistic(Statistic):
     def schema(self) -> Schema:
         """Indicators, beside such or beside scores."""
         scored = self.threshold is not None
-        several = isinstance(self.threshold, tuple)
-        width = len(self.labels or ()) or (len(self.threshold) if several else 0)
         second = "y_score" if scored else "y_pred"
-        return Schema((Indicators(second, scored, self.labels, width),), self.nan_policy)
+        indicators = Indicators(second, scored, self.labels, self._told)
+        return Schema((indicators,), self.nan_policy)
+
+    @property
+    def _told(self) -> int:
+        """How many labels the parameters tell of, 0 where they tell of none."""
+        several = isinstance(self.threshold, tuple)
+        return len(self.labels or ()) or (len(self.threshold) if several else 0)
+
+    def _check_width(self, width: int) -> None:
+        """Check that there are as many columns of labels as parameters tell of, or no rows."""
+        if width and self._told and width != self._told:
+            raise StateFormatError(f"there are {width} labels, but parameters of {self._told}")
 
     def _called(self, judged: NDArray[Any]) -> Marks:
         """Return which labels rows are said to have."""
@@ -76,6 +86,7 @@ class LabelTables(MultilabelStatistic):
     def check_fields(self) -> None:
         """Check that no label has more rows than there are, nor more of both than of either."""
         width = self.amount.counts.shape[1]
+        self._check_width(width)
         if bool(self.rows) != bool(width):
             raise StateFormatError("there are labels without rows, or rows without labels")
         amount = self.amount.exact()
@@ -128,6 +139,7 @@ class RowTables(MultilabelStatistic):
 
     def check_fields(self) -> None:
         """Check that no row has more labels than there are."""
+        self._check_width(self.width)
         labels = self.table.labels
         if labels.dtype != np.int64 or bool(len(labels)) != bool(self.width):
             raise StateFormatError("the kinds of rows and the number of labels do not fit")

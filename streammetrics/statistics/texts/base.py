@@ -11,7 +11,7 @@ import numpy as np
 from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.labels import coded_labels
 from streammetrics.core.fields.weights import Counts
 from streammetrics.core.statistic import Statistic
@@ -76,6 +76,16 @@ class TextCounts(Statistic):
     @abstractmethod
     def size(self) -> int:
         """How many integers there are."""
+
+    def check_fields(self) -> None:
+        """Check that the counts are those of so many rows."""
+        rows, *counts = self.counts.tolist()
+        if not (self.countable(rows, *counts) if rows else not any(counts)):
+            raise StateFormatError(f"{counts} are not the counts of {rows} rows")
+
+    @abstractmethod
+    def countable(self, rows: int, *counts: int) -> bool:
+        """Whether there are `rows` of two texts, more than none, in which so much is counted."""
 
     @abstractmethod
     def counted(self, reference: str, prediction: str) -> list[int]:

@@ -20,6 +20,11 @@ class EditCounts(TextCounts):
         """Four."""
         return 4
 
+    def countable(self, rows: int, *counts: int) -> bool:
+        """Whether no reference is empty."""
+        hits, replaced, left_out, _ = counts
+        return hits + replaced + left_out >= rows
+
     def counted(self, reference: str, prediction: str) -> list[int]:
         """Return the edits of one row."""
         split = str.split if self.of == "words" else str.strip

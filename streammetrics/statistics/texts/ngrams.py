@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
+from operator import le
 from typing import TYPE_CHECKING, Literal
 
 from streammetrics.statistics.texts.base import TextCounts
@@ -32,6 +34,14 @@ class BleuCounts(TextCounts):
     def size(self) -> int:
         """Two lengths, and two for each order."""
         return 2 + 2 * self.order
+
+    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - for any number of rows
+        """Whether no n-gram is without the shorter ones in it."""
+        predicted, referred, *grams = counts
+        matches, totals = grams[: self.order], grams[self.order :]
+        shortest = totals[0] == predicted and matches[0] <= referred
+        longer = all(n <= m for some in (matches, totals) for m, n in pairwise(some))
+        return shortest and longer and all(map(le, matches, totals))
 
     def counted(self, reference: str, prediction: str) -> list[int]:
         """Return the counts of one row."""
@@ -74,6 +84,11 @@ class ChrfCounts(TextCounts):
     def size(self) -> int:
         """Three for each order."""
         return 3 * self.order
+
+    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - for any number of rows
+        """Whether no more n-grams are in both texts than in either."""
+        predicted, referred, both = counts[::3], counts[1::3], counts[2::3]
+        return all(map(le, both, predicted)) and all(map(le, both, referred))
 
     def counted(self, reference: str, prediction: str) -> list[int]:
         """Return the counts of one row."""
