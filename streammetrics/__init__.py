@@ -124,6 +124,7 @@ from streammetrics.metrics.scores import losses as scores_losses
 from streammetrics.metrics.scores import reliability as scores_reliability
 from streammetrics.metrics.scores import shares as scores_shares
 from streammetrics.metrics.scores import thresholds as scores_thresholds
+from streammetrics.metrics.scores import trapezoids as scores_trapezoids
 from streammetrics.metrics.scores.areas import *  # noqa: F403
 from streammetrics.metrics.scores.calibration import *  # noqa: F403
 from streammetrics.metrics.scores.curves import *  # noqa: F403
@@ -136,6 +137,7 @@ from streammetrics.metrics.scores.losses import *  # noqa: F403
 from streammetrics.metrics.scores.reliability import *  # noqa: F403
 from streammetrics.metrics.scores.shares import *  # noqa: F403
 from streammetrics.metrics.scores.thresholds import *  # noqa: F403
+from streammetrics.metrics.scores.trapezoids import *  # noqa: F403
 from streammetrics.metrics.survival import concordance as survival_concordance
 from streammetrics.metrics.survival.concordance import *  # noqa: F403
 from streammetrics.metrics.text import answers as text_answers
@@ -232,6 +234,7 @@ _MODULES = (
     scores_reliability,
     scores_shares,
     scores_thresholds,
+    scores_trapezoids,
 )
 __all__ += [name for module in _MODULES for name in module.__all__]
 

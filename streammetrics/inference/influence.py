@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.confidence import without
-from streammetrics.metrics.classification.view import Confusion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+
+    from streammetrics.metrics.classification.view import Confusion
 
     Floats = NDArray[np.float64]
 
@@ -41,12 +42,18 @@ class _Margins:
 
     def __init__(self, of: Confusion, sums: Sequence[Floats]) -> None:
         self.labels, self.size, self.seen, self.exponent = of.labels, of.size, of.seen, of.exponent
+        self.kept = of.kept
         self.tp, self.actual, self.predicted = sums
         self.doubt = ""
         self.unscaled = of.unscaled
 
     def __getattr__(self, name: str) -> Any:
         raise _NeedsCells(name)
+
+    def within(self) -> _Margins:
+        if self.size > self.kept:
+            raise _NeedsCells("within")
+        return self
 
     @property
     def fp(self) -> Floats:
@@ -146,7 +153,7 @@ def _of_cells(metric: Any, table: Confusion, read: Callable[[Any], Any]) -> Floa
             moved = np.rint(amount).astype(np.int64)
             places.append(round(size * (1 + sign * _STEP)))
             moved[index] = places[-1]
-            ends.append(_read(read, Confusion(table.labels, table.rows, table.columns, moved)))
+            ends.append(_read(read, table.holding(moved)))
         apart = places[0] - places[1]
         slopes.append((ends[0] - ends[1]) / apart if apart else 0 * ends[0])
     return np.array(slopes) * float(amount.sum() / table.total)

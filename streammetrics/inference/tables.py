@@ -23,12 +23,12 @@ from streammetrics.inference.influence import influence, standard_error
 from streammetrics.inference.limits import clopper_pearson, limits, share_limits
 from streammetrics.metrics.classification import overall, rates, ratios, reports
 from streammetrics.metrics.classification.base import AveragedMetric, ContingencyMetric
-from streammetrics.metrics.classification.view import Confusion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streammetrics.core.errors import NoConfidenceError
+    from streammetrics.metrics.classification.view import Confusion
     from streammetrics.statistics.tables.topk import TopKHits
 
 WILSON = "Wilson's score"
@@ -86,7 +86,7 @@ def tables_of(metric: Any, asked: Asked, table: Any) -> tuple[Confusion, Confusi
     unit = weights.exponent // 32 + weights.digits.shape[1]
     unit = 0 if abs(unit) < _FAR else unit
     pair = [_in_units(weights, unit), _in_units(squares, 2 * unit)]
-    one, two = (Confusion(amounts.labels, amounts.rows, amounts.columns, w) for w in pair)
+    one, two = map(amounts.holding, pair)
     return one, two
 
 
@@ -141,8 +141,9 @@ def general(
 
 def smallest(amounts: Confusion, squares: Confusion) -> float:
     """Return how many rows of weight one the smallest class is worth: (Σ w)² / Σ w²."""
-    seen = amounts.actual > 0
-    return float(np.min(amounts.actual[seen] ** 2 / squares.actual[seen]))
+    actual, of_squares = amounts.actual[: amounts.kept], squares.actual[: amounts.kept]
+    seen = actual > 0
+    return float(np.min(actual[seen] ** 2 / of_squares[seen]))
 
 
 _SCALES = {
@@ -218,13 +219,13 @@ def shares_of(parts: Parts, table: Confusion, power: int) -> tuple[Any, Any]:
     """Return the successes, and what failures count, of each class of a table."""
     success, failures, _ = parts
     failed = sum(share**power * getattr(table, name) for name, share in failures.items())
-    return getattr(table, success), failed
+    return getattr(table, success)[: table.kept], np.asarray(failed)[: table.kept]
 
 
 def _micro(parts: Parts, amounts: Confusion, squares: Confusion) -> Any:
     """Return successes and failures of all classes: each row is a hit, or wrong in two of them."""
     success, failures, _ = parts
-    if "tn" in failures or success == "tn":
+    if "tn" in failures or success == "tn" or amounts.size > amounts.kept:
         return None
     each = sum(failures.values())
     counts = (
@@ -297,7 +298,7 @@ def of_kappa(metric: overall.CohenKappa, asked: Asked, table: Any) -> Confidence
         return of_labels(metric, asked, table)
     if asked.anytime:
         raise not_anytime(metric)
-    amounts, squares = tables_of(metric, asked, table)
+    amounts, squares = (side.within() for side in tables_of(metric, asked, table))
     value = metric.read(amounts) if amounts.total else math.nan
     if not amounts.total:
         return ConfidenceInterval(value, value, asked.level, JACKKNIFE)
@@ -327,7 +328,8 @@ def of_matrix(metric: reports.ConfusionMatrix, asked: Asked, table: Any) -> Conf
             "its counts grow with the rows; ConfusionMatrix(normalize='true') has shares, which do",
         )
     sides = []
-    for amounts in tables_of(metric, asked, table):  # of weights, and of their squares
+    for whole_table in tables_of(metric, asked, table):  # of weights, and of their squares
+        amounts = whole_table.within()
         matrix = np.zeros((amounts.size, amounts.size))
         matrix[amounts.rows, amounts.columns] = amounts.amount
         whole = {

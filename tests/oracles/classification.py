@@ -22,6 +22,16 @@ def three_weighted(rng, n):
     return {**three_classes(rng, n), "sample_weight": rng.exponential(size=n)}
 
 
+def five_weighted(rng, n):
+    y_true = rng.integers(0, 5, n)
+    y_pred = np.where(rng.random(n) < 0.6, y_true, rng.integers(0, 6, n))
+    return {"y_true": y_true, "y_pred": y_pred, "sample_weight": rng.exponential(size=n)}
+
+
+def margins(rng, n):
+    return {"y_true": rng.integers(0, 2, n), "y_score": rng.normal(size=n)}
+
+
 def two_classes(rng, n):
     return {"y_true": rng.random(n) < 0.3, "y_pred": rng.random(n) < 0.4}
 
@@ -151,6 +161,15 @@ def top(k, **options):
     return reference
 
 
+def one_score(k, cut):
+    """Return the reference of one score a row, of which scikit-learn cuts at 0 or a half."""
+
+    def reference(y_true, y_score, sample_weight=None):
+        return sk.top_k_accuracy_score(y_true, y_score - cut, k=k, sample_weight=sample_weight)
+
+    return reference
+
+
 def score_matrix(rng, n):
     return {"y_true": rng.integers(0, 5, n), "y_score": rng.random((n, 5)).round(1)}
 
@@ -274,5 +293,30 @@ ORACLES = [
     Oracle(sm.TopKAccuracy(k=2), score_matrix, top(2)),
     Oracle(sm.TopKAccuracy(k=2, normalize=False), score_matrix_weighted, top(2, normalize=False)),
     Oracle(sm.FBeta(beta=math.inf), two_classes, of(sk.recall_score)),
+    Oracle(sm.TopKAccuracy(k=1), scores_weighted, one_score(1, 0.5)),
+    Oracle(sm.TopKAccuracy(k=1, from_logits=True), margins, one_score(1, 0.0)),
+    *(
+        Oracle(metric(average=average, labels=[4, 1]), five_weighted, by_labels)
+        for average in AVERAGES
+        for metric, function in (
+            (sm.F1, sk.f1_score),
+            (sm.Precision, sk.precision_score),
+            (sm.Recall, sk.recall_score),
+        )
+        for by_labels in [by_default(function, average, labels=[4, 1])]
+    ),
+    *(
+        Oracle(sm.CohenKappa(weights=weights, labels=[4, 1, 2]), five_weighted, kappa)
+        for weights in (None, "quadratic")
+        for kappa in [of(sk.cohen_kappa_score, weights=weights, labels=[4, 1, 2])]
+    ),
+    Oracle(
+        sm.ConfusionMatrix(labels=[3, 0]), five_weighted, of(sk.confusion_matrix, labels=[3, 0])
+    ),
+    Oracle(
+        sm.ClassificationReport(labels=["ox", "cat"], zero_division=0),
+        words,
+        of(sk.classification_report, labels=["ox", "cat"], output_dict=True, zero_division=0.0),
+    ),
     Oracle(sm.TopKAccuracy(k=3), score_matrix_weighted, top(3)),
 ]

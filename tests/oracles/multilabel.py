@@ -87,6 +87,13 @@ FUNCTIONS = (
 )
 
 ORACLES = [
+    Oracle(
+        sm.ClassificationReport(multilabel=True, zero_division=0),
+        indicators_weighted,
+        lambda y_true, y_pred, sample_weight: sk.classification_report(
+            y_true, y_pred, sample_weight=sample_weight, output_dict=True, zero_division=0.0
+        ),
+    ),
     *(
         Oracle(metric(average=average, multilabel=True), rows, by_default(function, average))
         for metric, function in FUNCTIONS

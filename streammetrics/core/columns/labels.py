@@ -93,6 +93,7 @@ class Labels(Field):
     ignore_index: int | None = None  # rows with this label are as if absent
     leader: str = ""  # its own name, where there may be several labels in a row
     truth: str = ""  # the labels beside a matrix, which without `allowed` number its columns
+    others: bool = False  # whether there may be labels besides the allowed ones, of their kind
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
@@ -130,7 +131,9 @@ class Labels(Field):
         (column,) = taken
         if rows is not None:
             column = column[rows]
-        if self.allowed is not None:
+        if self.allowed is not None and self.others:
+            check_kind(batch.title(self.name), column, self.allowed)
+        elif self.allowed is not None:
             check_allowed(batch.title(self.name), column, self.allowed, rows)
         elif self.matrix and (shape := batch.column(self.name).values.shape)[1:]:
             truth, _ = label_column(batch, self.truth)
@@ -139,16 +142,21 @@ class Labels(Field):
         return (column,), label_facts(column, self.fact)
 
 
-def check_allowed(
-    title: str, column: Column, allowed: tuple[Any, ...], rows: NDArray[np.intp] | None
-) -> None:
-    """Raise where a label is not among the `allowed` ones."""
+def check_kind(title: str, column: Column, allowed: tuple[Any, ...]) -> None:
+    """Raise where labels are not of the kind of the `allowed` ones."""
     kind = "strings" if isinstance(allowed[0], str) else "numbers"
     if (column.vocabulary is not None) != (kind == "strings"):
         raise InvalidBatchError(
             f"{title} holds {label_facts(column)['labels']}; the labels given are {kind}: "
             f"labels={shown(allowed)}"
         )
+
+
+def check_allowed(
+    title: str, column: Column, allowed: tuple[Any, ...], rows: NDArray[np.intp] | None
+) -> None:
+    """Raise where a label is not among the `allowed` ones."""
+    check_kind(title, column, allowed)
     if column.vocabulary is not None:
         known = np.isin(column.vocabulary, np.array(allowed))
         wrong = None if known[np.unique(column.values)].all() else ~known[column.values]
@@ -202,6 +210,13 @@ def places_among(values: NDArray[Any], labels: tuple[Any, ...]) -> NDArray[np.in
     found = np.searchsorted(ordered[order], values)
     places: NDArray[np.intp] = order[np.minimum(found, len(labels) - 1)]
     return places
+
+
+def places_or_last(values: NDArray[Any], labels: tuple[Any, ...]) -> NDArray[np.intp]:
+    """Return the place of each value among `labels`, behind them all for one not among them."""
+    places = places_among(values, labels)
+    known = np.array(labels)[places] == values
+    return np.where(known, places, len(labels))
 
 
 def is_label(value: Any) -> bool:

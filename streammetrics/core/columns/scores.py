@@ -32,7 +32,8 @@ class Scores(Numbers):
 
     - ``"order"``: to be compared with those of other rows. (n,) may be any numbers; (n, K) must be
       probabilities, as the scores of one class only compare where each row is normalised.
-    - ``"rank"``: to be compared within their row, so any numbers will do.
+    - ``"rank"``: to be compared within their row, so any numbers will do; (n,) must be
+      probabilities, which are compared with those of the other class.
     - ``"probability"``: probabilities.
     - ``"logit"``: logits, which stay such; finite in any case.
     - ``"margin"``: decision values, on either side of 0; finite, and so are their squares.
@@ -61,7 +62,7 @@ class Scores(Numbers):
                 "y_pred"
             )
         super().validate(batch, taken, missing)
-        if self.use == "rank" or (self.use == "order" and not wide):
+        if self.use == ("rank" if wide else "order"):
             return
         if self.use in _LIMITS:
             self._check_logits(batch, missing, _LIMITS[self.use])

@@ -94,7 +94,8 @@ def rule_of(
     if kind in _LOSSES:
         return [_named(one, two) for one in (called, ~called)], None
     plain = config.get("average", "binary") == "binary" and config.get("weights") is None
-    if not plain:
+    subset = kind is CohenKappa and config.get("labels") is not None  # beside which are others
+    if not plain or subset:
         return None
     corners = [called, ~called, np.zeros_like(called), np.ones_like(called)]
     return (

@@ -34,8 +34,11 @@ class ContingencyMetric(Metric[V_co]):
         threshold: ``None``: `update` takes ``y_true, y_pred``, both labels (``y_pred`` may be an
             (n, K) matrix of scores: the first largest wins). A number: it takes
             ``y_true, y_score``, and a row is positive where ``score >= threshold``.
-        labels: The classes and their order; another label raises. ``None``: the labels seen on
-            either side, sorted.
+        labels: The classes and their order, ``None``: the labels seen on either side, sorted.
+            Another label raises, but where a subset has a meaning, as in scikit-learn: a metric
+            that is averaged over classes (not ``"binary"``) is that of these classes among all
+            rows, and the table, kappa and what else compares both sides that of the rows of which
+            both labels are among them.
         pos_label: The positive class.
         zero_division: What 0/0 gives. ``None``: ``nan`` where it stands alone; in an average 0 for
             a class that has rows (true or predicted), and without rows the class is left out;
@@ -96,9 +99,14 @@ class ContingencyMetric(Metric[V_co]):
         }
         cut = self._threshold
         if cut is None:
-            return (ContingencyTable(**rows),)
+            return (ContingencyTable(others=self._takes_others, **rows),)
         cut = log_odds(cut) if self.from_logits else cut
         return (ThresholdTable(threshold=cut, pos_label=self.pos_label, **rows),)
+
+    @property
+    def _takes_others(self) -> bool:
+        """Whether there may be labels besides those that are given."""
+        return False
 
     def update(
         self, y_true: Any, y_pred: Any = None, *, y_score: Any = None, sample_weight: Any = None
@@ -194,6 +202,11 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         kind = RowTables if self.average in {"micro", "samples"} else LabelTables
         return (kind(**multilabel_options(self)),)
 
+    @property
+    def _takes_others(self) -> bool:
+        """They count as wrong where one of the classes is right, or is predicted."""
+        return self.labels is not None and self.average != "binary"
+
     def _confusion(self, table: Any) -> Confusion:
         """Return the table as classes in order, or as labels or rows that stand for them."""
         counts: Any
@@ -207,6 +220,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
 
     def averaged(self, table: Confusion, numerator: Floats, denominator: Floats) -> float | Floats:
         """Return the quotient, averaged over classes as configured."""
+        numerator, denominator = numerator[: table.kept], denominator[: table.kept]
         if self.average == "micro":
             return self.ratio(numerator.sum(), denominator.sum())
         if self.average == "binary":
@@ -221,9 +235,10 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         if self.average is None:
             table.doubt = lone_doubt(table.labels, values)
             return LabelledArray.of(values, table.labels)
-        weight = table.actual if self.average == "weighted" else np.ones(table.size)
+        kept = slice(table.kept)
+        weight = table.actual[kept] if self.average == "weighted" else np.ones(table.kept)
         mean, table.doubt = mean_of_classes(
-            values, weight, lambda: table.seen, table.labels, self.zero_division
+            values, weight, lambda: table.seen[kept], table.labels, self.zero_division
         )
         return mean
 
@@ -243,7 +258,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         """Return nan, for each class that is known where none is averaged."""
         if self.average is not None:
             return math.nan
-        return LabelledArray.of(np.full(table.size, math.nan), table.labels)
+        return LabelledArray.of(np.full(table.kept, math.nan), table.labels)
 
 
 def _listed(labels: list[Any]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 
-from streammetrics.core.columns.labels import one_kind
+from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import AtLeast, NanPolicy
 from streammetrics.core.metric import Metric
@@ -237,8 +237,14 @@ class CohenKappa(ContingencyMetric[float]):
 
     weights: Literal["linear", "quadratic"] | None = None
 
+    @property
+    def _takes_others(self) -> bool:
+        """Rows with another label are left out."""
+        return self.labels is not None
+
     def read(self, table: Confusion) -> float:
         """Return the weighted kappa."""
+        table = table.within()
         actual, predicted, tp, cells = table.integers()
         n = sum(actual)
         if self.weights is None:
@@ -261,13 +267,17 @@ class CohenKappa(ContingencyMetric[float]):
 class TopKAccuracy(Metric[float]):
     """Share of rows whose true class is among the k highest scores.
 
-    Among equal scores the class of the later column comes first, whatever the order of rows.
+    Among equal scores the class of the later column comes first, whatever the order of rows. Of
+    one score a row, the probability of the positive of two classes and for ``k=1`` only, that class
+    comes first where it is above a half.
 
     Args:
         k: How many classes may be named.
         labels: The class of each column of scores; ``None``: the integers 0 to K - 1.
+        pos_label: The class of one score a row.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
-        from_logits: Whether scores are logits; their order within a row is the same.
+        from_logits: Whether scores are logits; their order within a row is the same, and of one a
+            row those above 0 are of the positive class.
         ignore_index: Rows with this true label are left out, whatever else they hold.
         normalize: ``False`` gives the sum of the rows that are right, not their share.
 
@@ -293,8 +303,11 @@ class TopKAccuracy(Metric[float]):
     from_logits: bool = False
     ignore_index: int | None = None
     normalize: bool = True
+    pos_label: Label = 1
 
-    _younger = (("from_logits", False), ("ignore_index", None), ("normalize", True))
+    _younger = (
+        ("from_logits", False), ("ignore_index", None), ("normalize", True), ("pos_label", 1),
+    )  # fmt: skip
 
     def check_parameters(self) -> None:
         """Bring the labels to one kind."""
@@ -306,13 +319,15 @@ class TopKAccuracy(Metric[float]):
         hits = TopKHits(
             k=self.k,
             labels=self.labels,
+            pos_label=self.pos_label,
             nan_policy=self.nan_policy,
             ignore_index=self.ignore_index,
+            from_logits=self.from_logits,
         )
         return (hits,)
 
     def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
-        """Take rows: labels, and (n, K) scores."""
+        """Take rows: labels, and (n, K) scores, or one score a row."""
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 
     def readout(self, counts: TopKHits) -> float:

@@ -216,7 +216,7 @@ def _quotient(metric: AveragedMetric, table: Confusion, parts: Parts) -> float |
 
     Parts that are ``nan`` for want of rows make it 0/0.
     """
-    counts = [table.tp, table.fp, table.fn, table.tn]
+    counts = [side[: table.kept] for side in (table.tp, table.fp, table.fn, table.tn)]
     if metric.average == "micro":
         counts = [side.sum(keepdims=True) for side in counts]
     numerator, denominator = parts(*counts)

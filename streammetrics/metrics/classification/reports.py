@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from streammetrics.core.configured import require
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.results.values import LabelledArray, Report
 from streammetrics.metrics.averages import mean_of_classes
-from streammetrics.metrics.classification.base import ContingencyMetric
+from streammetrics.metrics.classification.base import (
+    ContingencyMetric,
+    check_multilabel,
+    multilabel_options,
+)
+from streammetrics.metrics.classification.several import LabelCounts, RowCounts
+from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.classification.view import Confusion
 
 __all__ = ["ClassificationReport", "ConfusionMatrix"]
 
-_ENTRIES = {"accuracy", "macro avg", "weighted avg"}  # of a report, beside those of classes
+# Entries of a report, beside those of classes.
+_ENTRIES = {"accuracy", "micro avg", "macro avg", "weighted avg", "samples avg"}
 
 
 class ConfusionMatrix(ContingencyMetric[LabelledArray]):
     """Rows of each class (row) by predicted class (column), C[i, j].
 
     Counts are integers; with weights that are not whole, or from 2**62 on, they are sums as
-    floats. Without rows they are 0.
+    floats. Without rows they are 0. Of `labels` that are a subset, it is that of the rows of which
+    both labels are among them.
 
     The other parameters are those of every metric of labels, see `ContingencyMetric`.
 
@@ -50,8 +61,14 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
 
     normalize: Literal["true", "pred", "all"] | None = None
 
+    @property
+    def _takes_others(self) -> bool:
+        """Rows with another label are left out."""
+        return self.labels is not None
+
     def read(self, table: Confusion) -> LabelledArray:
         """Return the matrix."""
+        table = table.within()
         if self.normalize is None and table.counts is not None:
             whole = np.zeros((table.size, table.size), np.int64)
             whole[table.rows, table.columns] = table.counts
@@ -69,7 +86,7 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
 
     def _nothing(self, table: Confusion) -> LabelledArray:
         """Return zeros, or nan where they would be divided by nothing."""
-        shape = (table.size, table.size)
+        shape = (table.kept, table.kept)
         zeros = np.zeros(shape, np.int64)
         return _labelled(zeros if self.normalize is None else np.full(shape, math.nan), table)
 
@@ -84,8 +101,13 @@ class ClassificationReport(ContingencyMetric[Report]):
 
     A dictionary: one entry per class under ``str(label)``, then ``"accuracy"``, ``"macro avg"``
     and ``"weighted avg"``. What a class without predictions or rows gets, `zero_division` says.
+    Where `labels` are a subset, or rows have several, ``"micro avg"`` stands for the accuracy, and
+    of several ``"samples avg"`` comes last: the mean over rows.
 
-    Parameters are those of every metric of labels, see `ContingencyMetric`.
+    The other parameters are those of every metric of labels, see `ContingencyMetric`.
+
+    Args:
+        multilabel: Whether rows have several labels, or none, see `AveragedMetric`.
 
     Reference: ``sklearn.metrics.classification_report(output_dict=True)``.
 
@@ -94,18 +116,78 @@ class ClassificationReport(ContingencyMetric[Report]):
         >>> report = sm.ClassificationReport().update([0, 1, 1, 1], [0, 1, 1, 0]).compute()
         >>> report["1"]["recall"], report["accuracy"], report["macro avg"]["support"]
         (0.6666666666666666, 0.75, 4.0)
+        >>> several = sm.ClassificationReport(multilabel=True)
+        >>> several.update([[1, 0], [1, 1]], [[1, 0], [0, 1]]).compute()["samples avg"]["recall"]
+        0.75
     """
 
     higher_is_better = None
 
+    multilabel: bool = False
+
+    _younger = (*ContingencyMetric._younger, ("multilabel", False))
+
+    def check_parameters(self) -> None:
+        """Check what goes with several labels a row, and what does not."""
+        if not self.multilabel:
+            super().check_parameters()
+            return
+        require(self, "ignore_index", self.ignore_index is None, "None with multilabel=True")
+        check_multilabel(self)
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the table of labels; of several labels a row, the counts of each and of rows."""
+        if not self.multilabel:
+            return super().statistics()
+        options = multilabel_options(self)
+        return LabelTables(**options), RowTables(**options)
+
+    @property
+    def _takes_others(self) -> bool:
+        """They count as wrong where one of the classes is right, or is predicted."""
+        return self.labels is not None
+
+    def _confusion(self, table: Any, rows: Any = None) -> Confusion:  # noqa: ARG002 - as it is read
+        """Return the table as classes in order, or as labels that stand for them."""
+        if isinstance(table, LabelTables):
+            return cast("Confusion", LabelCounts.of(table, self.labels))
+        return super()._confusion(table)
+
+    def readout(self, table: Any, rows: Any = None) -> Report:
+        """Read the table, and of several labels a row the rows."""
+        return self._judged(table, *([] if rows is None else [rows]))[0]
+
+    def _judged(self, *statistics: Any) -> tuple[Report, str]:
+        report, doubt = super()._judged(*statistics)
+        if self.multilabel:
+            rows = RowCounts.of(statistics[1], joined=False)
+            of_rows = self._columns(cast("Confusion", rows))
+            entry: dict[str, float] = {}
+            doubts = [doubt]
+            for name, column in of_rows.items():
+                rows.doubt = ""
+                entry[name] = rows.mean(column, self.zero_division)
+                doubts.append(rows.doubt and f"of the {name}s of rows {rows.doubt}")
+            doubt = "; and ".join(filter(None, doubts))
+            report["samples avg"] = {**entry, "support": report["macro avg"]["support"]}
+        return report, doubt
+
+    def _columns(self, table: Confusion) -> dict[str, Floats]:
+        """Return precision, recall and F1 of each class, or row."""
+        tp, actual, predicted = (
+            side[: table.kept] for side in (table.tp, table.actual, table.predicted)
+        )
+        return {
+            "precision": self._ratios(tp, predicted),
+            "recall": self._ratios(tp, actual),
+            "f1-score": self._ratios(2 * tp, actual + predicted),
+        }
+
     def read(self, table: Confusion) -> Report:
         """Return the report."""
-        columns = {
-            "precision": self._ratios(table.tp, table.predicted),
-            "recall": self._ratios(table.tp, table.actual),
-            "f1-score": self._ratios(2 * table.tp, table.actual + table.predicted),
-        }
-        support = table.unscaled(table.actual).tolist()
+        columns, kept = self._columns(table), slice(table.kept)
+        actual = table.actual[kept]
+        support = table.unscaled(actual).tolist()
         shared = [title for title in map(str, table.labels) if title in _ENTRIES]
         if shared:
             raise InvalidBatchError(
@@ -121,29 +203,46 @@ class ClassificationReport(ContingencyMetric[Report]):
                 for place, label in enumerate(table.labels)
             }
         )
-        report["accuracy"] = float(table.tp.sum()) / table.total
+        total = float(table.unscaled(actual.sum()))
+        if self.multilabel or table.kept < table.size:
+            report["micro avg"] = {**self._micro(table), "support": total}
+        else:
+            report["accuracy"] = float(table.tp.sum()) / table.total
         doubts = {}
-        for title, weight in (
-            ("macro avg", np.ones(table.size)),
-            ("weighted avg", table.actual),
-        ):
+        for title, weight in (("macro avg", np.ones(table.kept)), ("weighted avg", actual)):
             report[title] = {}
             for name, column in columns.items():
                 report[title][name], doubt = mean_of_classes(
                     column,
                     weight,
-                    lambda: table.seen,
+                    lambda: table.seen[kept],
                     table.labels,
                     self.zero_division,
                     f"the {name} of ",
                 )
                 doubts[doubt] = title
-            report[title]["support"] = float(table.unscaled(table.total))
+            report[title]["support"] = total
         table.doubt = "; and ".join(filter(None, doubts))
         return report
+
+    def _micro(self, table: Confusion) -> dict[str, float]:
+        """Return precision, recall and F1 of the sums of all classes."""
+        tp, actual, predicted = (
+            side[: table.kept].sum() for side in (table.tp, table.actual, table.predicted)
+        )
+        return {
+            "precision": self.ratio(tp, predicted),
+            "recall": self.ratio(tp, actual),
+            "f1-score": self.ratio(2 * tp, actual + predicted),
+        }
 
     def _nothing(self, table: Confusion) -> Report:
         """Return a report of nan with a support of 0."""
         entry = {"precision": math.nan, "recall": math.nan, "f1-score": math.nan, "support": 0.0}
-        titles = [*map(str, table.labels), "macro avg", "weighted avg"]
-        return Report({**{title: dict(entry) for title in titles}, "accuracy": math.nan})
+        averages = ["macro avg", "weighted avg"]
+        if self.multilabel:
+            averages = ["micro avg", *averages]
+        report = Report({title: dict(entry) for title in [*map(str, table.labels), *averages]})
+        if not self.multilabel:
+            report["accuracy"] = math.nan
+        return report

@@ -21,7 +21,7 @@ class LabelCounts:
     """Counts of each label (L,), as `Confusion` has them of each class; rounded once."""
 
     def __init__(self, labels: list[Any], amount: Amount, rows: Amount) -> None:
-        self.labels, self.size = labels, len(labels)
+        self.labels, self.size, self.kept = labels, len(labels), len(labels)
         self.exponent = _exponent(rows)  # of two: every float here is to be scaled by it
         self.counts: NDArray[np.int64] | None = None if amount.weights else amount.counts
         sums, total = amount.exact(), rows.exact()
@@ -62,6 +62,7 @@ class RowCounts:
     def __init__(self, kinds: RowKinds, amount: Floats, *, joined: bool) -> None:
         self.kinds, self.amount = kinds, amount
         self.size, self.labels = len(amount), list(range(len(amount)))
+        self.kept = self.size
         times: Floats = amount if joined else np.ones(self.size)
         self.tp, self.fp, self.fn = kinds.tp * times, kinds.fp * times, kinds.fn * times
         self.tn: Floats = (kinds.width - kinds.tp - kinds.fp - kinds.fn) * times

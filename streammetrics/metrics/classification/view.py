@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streammetrics.core.columns.labels import places_among
+from streammetrics.core.columns.labels import places_or_last
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
@@ -27,12 +27,22 @@ _WHOLE = 1 << 53  # integers with a sum below are float64 as well, and so are al
 
 
 class Confusion:
-    """Counts of each class, in the order of `labels`; sums are exact and rounded once."""
+    """Counts of each class, in the order of `labels`; sums are exact and rounded once.
+
+    With `others` there is one class more behind those, of all other labels: `kept` are those with
+    a name.
+    """
 
     def __init__(
-        self, labels: list[Any], rows: NDArray[Any], columns: NDArray[Any], amount: Amounts
+        self,
+        labels: list[Any],
+        rows: NDArray[Any],
+        columns: NDArray[Any],
+        amount: Amounts,
+        *,
+        others: bool = False,
     ) -> None:
-        self.labels, self.size = labels, len(labels)
+        self.labels, self.kept, self.size = labels, len(labels), len(labels) + others
         self.rows, self.columns = rows, columns
         if not isinstance(amount, ExactSum) and amount.sum(dtype=np.float64) >= _WHOLE:
             amount = ExactSum.counts(amount)
@@ -46,6 +56,7 @@ class Confusion:
     @classmethod
     def of_labels(cls, cells: LabelCells, labels: tuple[Any, ...] | None) -> Self:
         """Return the table over the labels given, or over all labels seen on either side."""
+        others = False
         sides = [cells.row_labels, cells.column_labels]
         told = [side.tolist() for side in sides]
         if labels is not None:
@@ -56,11 +67,26 @@ class Confusion:
             # Without pairs a side has no labels, so their kind is the other side's.
             held = [side for side in sides if len(side)]
             every = np.unique(np.concatenate(held)).tolist()
-        rows, columns = (
-            places_among(side, tuple(every))[place] if own and own != every else place
-            for side, own, place in zip(sides, told, (cells.rows, cells.columns), strict=True)
-        )
-        return cls(every, rows, columns, cells.amount)
+        places: list[NDArray[Any]] = [cells.rows, cells.columns]
+        for index, (side, own) in enumerate(zip(sides, told, strict=True)):
+            if own and own != every:
+                among = places_or_last(side, tuple(every))
+                others = others or bool((among == len(every)).any())
+                places[index] = among[places[index]]
+        return cls(every, places[0], places[1], cells.amount, others=others)
+
+    def holding(self, amount: Amounts) -> Confusion:
+        """Return a table of the same cells with other amounts."""
+        others = self.size > self.kept
+        return Confusion(self.labels, self.rows, self.columns, amount, others=others)
+
+    def within(self) -> Confusion:
+        """Return the table of the rows of which both labels have a name."""
+        if self.size == self.kept:
+            return self
+        inside = np.flatnonzero((self.rows < self.kept) & (self.columns < self.kept))
+        amount = self._amount[inside]
+        return Confusion(self.labels, self.rows[inside], self.columns[inside], amount)
 
     def _exact(self, side: NDArray[Any], chosen: NDArray[np.bool_] | None = None) -> ExactSum:
         """Return for each class the sum of the cells, or of the chosen ones, it has on a side."""

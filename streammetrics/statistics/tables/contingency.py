@@ -61,7 +61,8 @@ class ContingencyTable(Statistic):
 
     Only pairs that occur are held, so memory grows with them (16 bytes each) and not with the
     square of the classes. Each side keeps its own labels, sorted. `alike` sides hold labels of
-    one kind, and the second may be an (n, K) matrix of scores.
+    one kind, and the second may be an (n, K) matrix of scores. With `others` there may be labels
+    besides those given.
     """
 
     row: str = "y_true"
@@ -70,6 +71,7 @@ class ContingencyTable(Statistic):
     alike: bool = True
     nan_policy: Literal["raise", "omit"] = "raise"
     ignore_index: int | None = None
+    others: bool = False
 
     table = PairTable(inline=True)
 
@@ -79,7 +81,8 @@ class ContingencyTable(Statistic):
         if self.alike:
             first = Labels(self.row, self.labels, ignore_index=self.ignore_index, leader=self.row)
             second = Labels(self.column, self.labels, matrix=True, truth=self.row)
-            return Schema((first, second), self.nan_policy)
+            sides = (replace(side, others=self.others) for side in (first, second))
+            return Schema(tuple(sides), self.nan_policy)
         sides = (Labels(name, fact=f"labels of {name}") for name in (self.row, self.column))
         return Schema(tuple(sides), self.nan_policy)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,19 +17,27 @@ if TYPE_CHECKING:
 
 
 class TopKHits(ScoredStatistic):
-    """The weight of the rows whose true class is in their top k, and of all rows."""
+    """The weight of the rows whose true class is in their top k, and of all rows.
+
+    Of one score a row the first of two classes is the positive one where the score is above a
+    half, of logits above 0.
+    """
 
     k: int = 1
-
-    matrix: ClassVar[bool] = True
+    from_logits: bool = False
 
     hits = Weight(squared=True)
     total = Weight(squared=True)
 
     @property
+    def matrix(self) -> bool:  # type: ignore[override]  # read-only where the base only declares
+        """Of two classes two are always right."""
+        return self.k > 1
+
+    @property
     def scores(self) -> Scores:
-        """Scores (n, K), of which only the order within a row matters."""
-        return Scores(wide=True, use="rank")
+        """Scores (n, K), of which only the order within a row matters, or one a row."""
+        return Scores(wide=True, use="rank", from_logits=self.from_logits)
 
     def update(self, truth: NDArray[Any], scores: NDArray[np.float64], *, weight: Any) -> None:
         """Count the rows with fewer than k better classes."""
@@ -45,6 +53,10 @@ class TopKHits(ScoredStatistic):
 
     def hit(self, truth: NDArray[Any], scores: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return whether each row's true class is in its top k."""
+        if scores.ndim == 1:
+            first = scores > (0.0 if self.from_logits else 0.5)
+            right: NDArray[np.bool_] = first == (truth == 1)
+            return right
         own = scores[np.arange(len(truth)), truth][:, None]
         # Among equal scores the higher class comes first, as in scikit-learn.
         better = (scores > own) | ((scores == own) & (np.arange(scores.shape[1]) > truth[:, None]))
