@@ -10,7 +10,7 @@ import numpy as np
 
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
-from streammetrics.live.buffer import Buffer, is_column, plain
+from streammetrics.live.buffer import Buffer, is_column, packed, plain
 from streammetrics.live.checking import Checks
 from streammetrics.live.events import Events
 from streammetrics.live.ids import IDS, keys_of, versions_of
@@ -50,8 +50,8 @@ class Entrance:
         checks = Checks(self._suite, kinds, lambda: self._stream.panes.facts)
         keys = Keys(self._suite).kinds
         self._observed = Buffer(checks.observed, kinds, keys=keys)
-        self._predicted = Buffer(checks.predicted, kinds, heads=2, keys=keys)
-        self._labelled = Buffer(checks.labelled, kinds, heads=3)
+        self._predicted = Buffer(checks.predicted, kinds, ("time", "id"), keys)
+        self._labelled = Buffer(checks.labelled, kinds, ("time", "id", "version"))
         self._buffers = (self._observed, self._predicted, self._labelled)
 
     @abstractmethod
@@ -75,11 +75,9 @@ class Entrance:
             form is not None
             and (type(time) is float or type(time) is int)
             and 0 <= time < self._limit
-            and (row := form.row(columns)) is not None
+            and (n := form.put(columns, time))
         ):
-            values = form.values
-            values.extend((time, *row))
-            if len(values) >= form.full:
+            if n >= form.full:
                 self._full()
             return self
         return self._take(self._observed, time, (), columns)
@@ -99,11 +97,9 @@ class Entrance:
             and (type(time) is float or type(time) is int)
             and 0 <= time < self._limit
             and type(id) in IDS
-            and (row := form.row(columns)) is not None
+            and (n := form.put(columns, time, id))
         ):
-            values = form.values
-            values.extend((time, id, *row))
-            if len(values) >= form.full:
+            if n >= form.full:
                 self._full()
             return self
         return self._take(self._predicted, time, (id,), columns)
@@ -126,11 +122,9 @@ class Entrance:
             and type(id) in IDS
             and type(version) is int
             and 0 <= version < _VERSIONS
-            and (row := form.row(columns)) is not None
+            and (n := form.put(columns, time, id, version))
         ):
-            values = form.values
-            values.extend((time, id, version, *row))
-            if len(values) >= form.full:
+            if n >= form.full:
                 self._full()
             return self
         return self._take(self._labelled, time, (id, version), columns)
@@ -182,7 +176,7 @@ class Entrance:
                     f"a prediction comes without {truth!r}: observe() takes both, label() the label"
                 )
             names, keys = self._stream.join.names, self._stream.keys
-            known = keys.named(names) if names else next(iter(buffer.forms), ())
+            known = keys.named(names) if names else buffer.names
             if known and set(known) != set(columns):
                 raise InvalidBatchError(
                     f"a prediction has {', '.join(columns)} here and {', '.join(sorted(known))} "
@@ -264,7 +258,7 @@ class Entrance:
             known = stream.predicted(columns)
             self._came(Events("predict", _instants(times), known, keys_of(ids)), checked=True)
         for (times, ids, versions), columns in self._labelled.taken():
-            known, each = stream.columns(columns), np.array(versions, np.int64)
+            known, each = stream.columns(columns), packed(versions, "q")
             self._came(Events("label", _instants(times), known, keys_of(ids), each), checked=True)
         for (times,), columns in self._observed.taken():
             known = columns_of(batch_of(self._suite, columns))
@@ -273,4 +267,4 @@ class Entrance:
 
 
 def _instants(seconds: Sequence[Any]) -> NDArray[np.int64]:
-    return instants(np.array(seconds, np.float64))
+    return instants(packed(seconds, "d"))

@@ -116,6 +116,14 @@ def test_kinds_of_values_may_change_where_a_batch_could():
     assert state.window("1min").to_bytes() == expected.to_bytes()
 
 
+def test_labels_of_several_types_keep_their_values():
+    state, expected = sm.Live(sm.Accuracy()), sm.Accuracy()
+    for place, label in enumerate([1, True, 1.0, 2**53 + 1, 1.0, 2**53, True, 1]):
+        state.observe(time=START + place, y_true=label, y_pred=1)
+        expected.update([label], [1])
+    assert state.window("1min").to_bytes() == expected.to_bytes()
+
+
 def test_rows_that_contradict_raise_at_once():
     state = sm.Live(sm.NDCG()).observe(time=START, query=1, doc=1, relevance=1, score=0.5)
     before = state.to_bytes()
