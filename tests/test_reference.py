@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
-from streammetrics.show.reference import documented, entry, public, updated
+from streammetrics.show.formulas import FormulaError, set_formula
+from streammetrics.show.reference import documented, entry, formula, public, updated
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 ORDER = ("Args", "Raises", "Memory and cost", "Reference", "Example")
@@ -81,3 +83,53 @@ def test_docstrings_have_one_form():
         untold = {n for n in own - listed if f"{n}:" not in above and f"`{n}`" not in told.text}
         assert not untold, name
         assert "\n\n\n" not in entry(cls), name
+
+
+def test_every_metric_has_a_formula_or_says_that_it_is_an_algorithm():
+    for name, cls in public().items():
+        typed, _ = formula(cls)
+        assert typed or "\nAlgorithm: " in documented(cls).text, name
+        if typed:
+            assert ET.fromstring(set_formula(typed)).get("alttext") == typed, name
+
+
+def seen(typed):
+    """Return what a formula shows, fractions as (above)/(below)."""
+    return told(ET.fromstring(set_formula(typed)))
+
+
+def told(part):
+    inside = [told(each) for each in part]
+    if part.tag == "mfrac":
+        return f"({inside[0]})/({inside[1]})"
+    if part.tag in {"msup", "msub", "munder"}:
+        return f"{inside[0]}{'^' if part.tag == 'msup' else '_'}({inside[1]})"
+    if part.tag == "msqrt":
+        return f"√({''.join(inside)})"
+    return (part.text or "").replace("\u2061", "").strip() + "".join(inside)
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("2 TP / (2 TP + FN)", "(2TP)/(2TP+FN)"),
+        ("Σ w |y - p| / Σ w", "(∑w|y−p|)/(∑w)"),
+        ("(1 / n) Σ_j max_i n_ij", "(1)/(n)∑_(j)max_(i)n_(ij)"),
+        ("1 - (a / b)²", "1−((a)/(b))^(2)"),
+        ("(Σ x^r)^(1/r)", "(∑x^(r))^(1/r)"),
+        ("√(a b) / c", "(√(ab))/(c)"),
+        ("exp(a / b)", "exp((a)/(b))"),
+        ("y · p / (‖y‖ ‖p‖)", "(y·p)/(‖y‖‖p‖)"),
+        ("x_1 + ... + x_k <= y", "x_(1)+…+x_(k)≤y"),
+        ("P(s_+ > s_-)", "P(s_(+)>s_(−))"),
+        ("beta ȳ if x in Y, else 0", "betaȳifx∈Y,else0"),
+    ],
+)
+def test_formulas_bind_as_they_are_read(typed, shown):
+    assert seen(typed) == shown
+
+
+@pytest.mark.parametrize("typed", ["a /", "(a + b", "a)", "a + ", "x_", "|a", "a ] b", "* a"])
+def test_what_is_no_formula_is_refused_where_it_stops(typed):
+    with pytest.raises(FormulaError, match="after|too early"):
+        set_formula(typed)

@@ -48,7 +48,9 @@ class Aggregate(Metric[V_co]):
 
 
 class Count(Aggregate[int | float]):
-    """Number of rows, Σ w: an int where the weights add up to one, 0 without rows.
+    """Number of rows, or their weight: an int where the weights add up to one, 0 without rows.
+
+    Formula: Σ w
 
     Parameters are those of `Aggregate`.
 
@@ -73,7 +75,9 @@ class Count(Aggregate[int | float]):
 
 
 class Sum(Aggregate[float]):
-    """Sum of the values, Σ w x, correctly rounded.
+    """Sum of the values, correctly rounded.
+
+    Formula: Σ w x
 
     Parameters are those of `Aggregate`.
 
@@ -100,7 +104,9 @@ class Sum(Aggregate[float]):
 
 
 class Mean(Aggregate[float]):
-    """Mean of the values, Σ w x / Σ w, correctly rounded.
+    """Mean of the values, correctly rounded.
+
+    Formula: Σ w x / Σ w
 
     Args:
         spread: Whether to sum their squares too: `confidence` needs them, and large batches take
@@ -135,7 +141,9 @@ class Mean(Aggregate[float]):
 
 
 class Variance(Aggregate[float]):
-    """Variance of the values, Σ w (x - x̄)² / (Σ w - ddof), correctly rounded.
+    """Variance of the values, correctly rounded.
+
+    Formula: Σ w (x - x̄)² / (Σ w - ddof)
 
     A weight counts as that many equal rows. Undefined unless Σ w is above `ddof`.
 
@@ -179,6 +187,8 @@ class Variance(Aggregate[float]):
 class Minimum(Aggregate[float]):
     """Smallest value; infinities are values, and -0.0 counts as 0.0.
 
+    Formula: min x
+
     Parameters are those of `Aggregate`.
 
     Memory and cost: 16 bytes; about 1 ns a row.
@@ -203,6 +213,8 @@ class Minimum(Aggregate[float]):
 class Maximum(Aggregate[float]):
     """Largest value; infinities are values, and -0.0 counts as 0.0.
 
+    Formula: max x
+
     Parameters are those of `Aggregate`.
 
     Memory and cost: as `Minimum`, with which it shares its state in a set.
@@ -226,6 +238,8 @@ class Maximum(Aggregate[float]):
 
 class Quantile(Aggregate[float]):
     """Quantile of the values, certain to lie in `bounds`; infinities are values.
+
+    Formula: quantile_q x
 
     Args:
         q: The level, from 0 to 1, read as the decimal it prints as.

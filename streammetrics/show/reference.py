@@ -27,6 +27,7 @@ _SHARED = re.compile(
     r"^(The other p|The p|P)arameters are those [^`]*`\w+`(\s+and\s+`\w+`)?[.;,]\s*"
 )
 _OTHERS = re.compile(r" ?The others: see `\w+`\.$")
+_FORMULA = re.compile(r"^Formula: (.+?)(?:, with (.+)\.)?$", re.MULTILINE)
 _ENTRY = re.compile(r"^### (\w+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -44,6 +45,15 @@ def documented(cls: type) -> Documentation:
     return Documentation(pieces[0].strip(), dict(zip(titles, bodies, strict=True)))
 
 
+def formula(cls: type) -> tuple[str, str]:
+    """Return the formula in a class's docstring, and what its letters are; both may be empty."""
+    for paragraph in documented(cls).text.split("\n\n"):
+        found = _FORMULA.match(" ".join(paragraph.split()))
+        if found:
+            return found[1], found[2] or ""
+    return "", ""
+
+
 def public() -> dict[str, type[Metric[Any]]]:
     """Return the metrics of the package by name: those that their modules list in ``__all__``."""
     found = {}
@@ -59,6 +69,7 @@ def entry(cls: type[Metric[Any]]) -> str:
     """Return what a page says of a metric, below its heading."""
     text, sections = documented(cls)
     paragraphs = [shown for p in text.split("\n\n") if (shown := _SHARED.sub("", p))]
+    paragraphs = [_typed(p) if p.startswith("Formula: ") else p for p in paragraphs]
     paragraphs += _parameters(cls, sections.get("Args", ""))
     for title in ("Memory and cost", "Reference"):
         if title in sections:
@@ -66,6 +77,12 @@ def entry(cls: type[Metric[Any]]) -> str:
     paragraphs = [re.sub("``+", "`", paragraph) for paragraph in paragraphs]
     example = inspect.cleandoc(sections["Example"]).removeprefix(">>> import streammetrics as sm\n")
     return "\n\n".join([*paragraphs, f"```python\n{example}\n```"])
+
+
+def _typed(paragraph: str) -> str:
+    """Return a formula as a page has it, typed: what its letters are is in words."""
+    line = " ".join(paragraph.split())
+    return _FORMULA.sub(lambda f: f"Formula: `{f[1]}`" + (f", with {f[2]}." if f[2] else ""), line)
 
 
 def _parameters(cls: type[Metric[Any]], args: str) -> Iterator[str]:

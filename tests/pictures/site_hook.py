@@ -11,11 +11,14 @@ import numpy as np
 from mkdocs.structure.files import File
 
 import streammetrics as sm
+from streammetrics.show.formulas import set_formula
 from streammetrics.show.pictures.canvas import Sheet
 from streammetrics.show.reference import entry, public
 
 mpl.use("agg")
 RNG = np.random.default_rng(0)
+TYPED = re.compile(r"^Formula: `(.+?)`(?:, with (.+)\.)?$", re.MULTILINE)
+LETTER = re.compile(r"\b[A-Za-z]+_[A-Za-z0-9]+\b")  # one with an index
 N = 1500
 Y = RNG.integers(0, 2, N)
 SCORES = np.clip(RNG.normal(0.4 + 0.2 * Y, 0.15), 0.0, 1.0)
@@ -41,6 +44,17 @@ def on_files(files, config):
         files.append(_generated(config, f"reference/{name}.md", page(name, metric, picture)))
     files.append(_generated(config, "reference/index.md", listed(rooms)))
     return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Set the formulas of a page as mathematics."""
+    return TYPED.sub(_mathematics, markdown)
+
+
+def _mathematics(found):
+    box = f'<div class="formula" style="overflow-x: auto">{set_formula(found[1])}</div>'
+    words = LETTER.sub(lambda name: set_formula(name[0], block=False), found[2] or "")
+    return f"{box}\n\n{f'with {words}.' if words else ''}"
 
 
 def _generated(config, path, content):

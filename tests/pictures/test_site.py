@@ -41,6 +41,8 @@ def test_every_metric_has_its_page(site):
     for name in public():
         page = (site / "reference" / f"{name}.html").read_text()
         assert f'<h1 id="{name.lower()}">{name}' in page
+        assert '<div class="formula"' in page or "<p>Algorithm: " in page, name
+        assert "Formula: " not in page, name
     assert (site / "reference" / "ROCAUC.svg").stat().st_size < 40_000
     assert "ScoreHistogram" in (site / "reference" / "ROCAUC.html").read_text()
 

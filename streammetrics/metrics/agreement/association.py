@@ -37,7 +37,9 @@ def corrected(overlap: Overlap) -> tuple[float, float, float]:
 
 
 class CramersV(LabelingMetric[float]):
-    """Cramér's V, √(χ² / n / min(r - 1, c - 1)) of a table with r rows and c columns.
+    """Cramér's V of a table with r rows and c columns.
+
+    Formula: √(χ² / (n min(r - 1, c - 1)))
 
     0 of labelings that are independent, 1 where either says the other. Undefined where one has a
     single label.
@@ -65,7 +67,9 @@ class CramersV(LabelingMetric[float]):
 
 
 class TschuprowsT(LabelingMetric[float]):
-    """Tschuprow's T, √(χ² / n / √((r - 1) (c - 1))) of a table with r rows and c columns.
+    """Tschuprow's T of a table with r rows and c columns.
+
+    Formula: √(χ² / (n √((r - 1) (c - 1))))
 
     It is 1 only where r = c and each label says the other. Undefined where one side has a single
     label.
@@ -92,7 +96,9 @@ class TschuprowsT(LabelingMetric[float]):
 
 
 class PearsonsContingencyCoefficient(LabelingMetric[float]):
-    """Pearson's contingency coefficient, √(φ² / (1 + φ²)) with φ² = χ² / n.
+    """Pearson's contingency coefficient.
+
+    Formula: √(φ² / (1 + φ²)), with φ² = χ² / n.
 
     0 of labelings that are independent; at most √(1 - 1 / min(r, c)).
 
@@ -115,6 +121,8 @@ class PearsonsContingencyCoefficient(LabelingMetric[float]):
 
 class TheilsU(LabelingMetric[float]):
     """Theil's U, the share of the entropy of `labels_true` that `labels_pred` tells.
+
+    Formula: MI / H(true)
 
     It is not symmetric. Undefined where `labels_true` has a single label; else it is `Homogeneity`.
 

@@ -72,7 +72,9 @@ def _observed(items: Sequence[Items]) -> Fraction:
 
 
 class FleissKappa(Agreement):
-    """Fleiss' kappa, (P - P_e) / (1 - P_e).
+    """Fleiss' kappa: agreement of raters beyond chance.
+
+    Formula: (P - P_e) / (1 - P_e)
 
     P is the share of pairs of ratings of one item that agree, in the mean over items, and P_e the
     sum of the squares of the shares of categories among all ratings. Items may have different
@@ -99,7 +101,9 @@ class FleissKappa(Agreement):
 
 
 class GwetAC1(Agreement):
-    """Gwet's AC1, (P - P_e) / (1 - P_e), which does not fall where one category prevails.
+    """Gwet's AC1, agreement beyond chance which does not fall where one category prevails.
+
+    Formula: (P - P_e) / (1 - P_e)
 
     P is that of `FleissKappa`; P_e = Σ π_k (1 - π_k) / (K - 1) with π_k the mean over items of the
     share of its ratings that category k has. Undefined where no item has two ratings.
@@ -129,7 +133,9 @@ class GwetAC1(Agreement):
 
 
 class KrippendorffAlpha(Agreement):
-    """Krippendorff's alpha, 1 - D_o / D_e: observed disagreement over that of chance.
+    """Krippendorff's alpha: observed disagreement against that of chance.
+
+    Formula: 1 - D_o / D_e
 
     Both are means of a squared distance of two ratings: of one item, each item counting by its
     ratings, and of any two ratings of all items. Items with a single rating are left out. Undefined

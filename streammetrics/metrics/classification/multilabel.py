@@ -81,6 +81,8 @@ class RowsMetric(MultilabelMetric[float]):
 class SubsetAccuracy(RowsMetric):
     """Share of rows of which every label is right: the exact match ratio.
 
+    Formula: Σ w [Y = Z] / Σ w, with Y the true and Z the predicted labels of a row.
+
     Parameters are those of `MultilabelMetric`.
 
     Reference: ``sklearn.metrics.accuracy_score`` of indicators.
@@ -100,7 +102,9 @@ class SubsetAccuracy(RowsMetric):
 
 
 class HammingLoss(RowsMetric):
-    """Share of labels that are wrong, Σ (FP + FN) / (n L).
+    """Share of labels that are wrong.
+
+    Formula: Σ (FP + FN) / (n L)
 
     Parameters are those of `MultilabelMetric`.
 
@@ -120,6 +124,8 @@ class HammingLoss(RowsMetric):
 
 class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
     """The two-by-two table of each label, (L, 2, 2): ``[[TN, FP], [FN, TP]]``.
+
+    Formula: C_ij = Σ w [y = i, p = j], with i and j 0 or 1, of each label.
 
     Counts are integers, and with weights sums as floats. Without rows they are 0 for `labels` that
     are given.

@@ -34,7 +34,9 @@ __all__ = [
 
 
 class Accuracy(ContingencyMetric[float]):
-    """Share of rows predicted right, Σ C[i, i] / n.
+    """Share of rows predicted right.
+
+    Formula: Σ_i C_ii / n, with C_ij the rows of class i predicted as j.
 
     The other parameters are those of every metric of labels, see `ContingencyMetric`.
 
@@ -61,7 +63,9 @@ class Accuracy(ContingencyMetric[float]):
 
 
 class ZeroOneLoss(ContingencyMetric[float]):
-    """Share of rows predicted wrong, 1 − Σ C[i, i] / n.
+    """Share of rows predicted wrong.
+
+    Formula: 1 - Σ_i C_ii / n, with C_ij the rows of class i predicted as j.
 
     The other parameters are those of every metric of labels, see `ContingencyMetric`.
 
@@ -90,6 +94,8 @@ class ZeroOneLoss(ContingencyMetric[float]):
 class BalancedAccuracy(ContingencyMetric[float]):
     """Mean recall of the classes that have rows.
 
+    Formula: mean_i (C_ii / t_i), with t_i the rows of class i.
+
     The other parameters are those of every metric of labels, see `ContingencyMetric`.
 
     Args:
@@ -116,7 +122,9 @@ class BalancedAccuracy(ContingencyMetric[float]):
 
 
 class GMean(ContingencyMetric[float]):
-    """Geometric mean of the recalls of the classes that have rows, (Π r_k)^(1 / K).
+    """Geometric mean of the recalls of the classes that have rows.
+
+    Formula: (Π_k r_k)^(1/K)
 
     Of two classes the root of sensitivity times specificity; 0 where a class is never found.
 
@@ -140,7 +148,9 @@ class GMean(ContingencyMetric[float]):
 
 
 class ExpectedCost(ContingencyMetric[float]):
-    """Mean of what rows cost, Σ C[i, j] cost[i, j] / n.
+    """Mean of what rows cost.
+
+    Formula: Σ_(i,j) C_ij cost_ij / n
 
     The other parameters are those of every metric of labels, see `ContingencyMetric`.
 
@@ -185,7 +195,9 @@ class ExpectedCost(ContingencyMetric[float]):
 
 
 class MatthewsCorrcoef(ContingencyMetric[float]):
-    """Correlation of true and predicted class, (c n − Σ t p) / √((n² − Σ p²) (n² − Σ t²)).
+    """Correlation of true and predicted class.
+
+    Formula: (c n - Σ_k t_k p_k) / √((n² - Σ_k p_k²) (n² - Σ_k t_k²))
 
     With c rows predicted right, t the rows and p the predictions of each class. Computed from
     integers and rounded once, so that it holds for billions of rows of one class. Undefined,
@@ -218,7 +230,9 @@ def _dot(one: Iterable[int], other: Iterable[int]) -> int:
 
 
 class CohenKappa(ContingencyMetric[float]):
-    """Agreement beyond chance, 1 − Σ w C / Σ w E, with E[i, j] = t[i] p[j] / n.
+    """Agreement beyond chance.
+
+    Formula: 1 - Σ w C / Σ w E, with E_ij = t_i p_j / n what chance alone gives.
 
     The other parameters are those of every metric of labels, see `ContingencyMetric`. Undefined,
     `zero_division`, where chance already agrees.
@@ -266,6 +280,8 @@ class CohenKappa(ContingencyMetric[float]):
 
 class TopKAccuracy(Metric[float]):
     """Share of rows whose true class is among the k highest scores.
+
+    Formula: Σ w [rank_y <= k] / Σ w, with rank_y that of the true class.
 
     Among equal scores the class of the later column comes first, whatever the order of rows. Of
     one score a row, the probability of the positive of two classes and for ``k=1`` only, that class

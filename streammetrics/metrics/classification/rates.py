@@ -29,7 +29,9 @@ __all__ = [
 
 
 class FalseDiscoveryRate(AveragedMetric):
-    """Share of the rows predicted to be of a class that are not, FP / (FP + TP).
+    """Share of the rows predicted to be of a class that are not.
+
+    Formula: FP / (FP + TP)
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
@@ -50,7 +52,9 @@ class FalseDiscoveryRate(AveragedMetric):
 
 
 class FalseOmissionRate(AveragedMetric):
-    """Share of the rows not predicted to be of a class that are, FN / (FN + TN).
+    """Share of the rows not predicted to be of a class that are.
+
+    Formula: FN / (FN + TN)
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
@@ -71,7 +75,9 @@ class FalseOmissionRate(AveragedMetric):
 
 
 class Prevalence(AveragedMetric):
-    """Share of all rows that are of a class, (TP + FN) / n.
+    """Share of all rows that are of a class.
+
+    Formula: (TP + FN) / n
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
@@ -92,7 +98,9 @@ class Prevalence(AveragedMetric):
 
 
 class PositiveLikelihoodRatio(AveragedMetric):
-    """How much a positive prediction raises the odds of the class, TPR / FPR.
+    """How much a positive prediction raises the odds of the class.
+
+    Formula: (TP / (TP + FN)) / (FP / (FP + TN))
 
     0/0, see `zero_division`, where the class or the rest has no rows, or without false positives.
 
@@ -113,7 +121,9 @@ class PositiveLikelihoodRatio(AveragedMetric):
 
 
 class NegativeLikelihoodRatio(AveragedMetric):
-    """How much a negative prediction raises the odds of the class, FNR / TNR.
+    """How much a negative prediction raises the odds of the class.
+
+    Formula: (FN / (FN + TP)) / (TN / (TN + FP))
 
     0/0, see `zero_division`, where the class or the rest has no rows, or without true negatives.
 
@@ -136,7 +146,9 @@ class NegativeLikelihoodRatio(AveragedMetric):
 
 
 class DiagnosticOddsRatio(AveragedMetric):
-    """Odds of a positive prediction in the class over those in the rest, TP TN / (FP FN).
+    """Odds of a positive prediction in the class over those in the rest.
+
+    Formula: TP TN / (FP FN)
 
     0/0, see `zero_division`, without false positives or without false negatives.
 
@@ -164,7 +176,9 @@ class DiagnosticOddsRatio(AveragedMetric):
 
 
 class Informedness(AveragedMetric):
-    """Youden's J: what a prediction tells of the class beyond chance, TPR + TNR - 1.
+    """Youden's J: what a prediction tells of the class beyond chance.
+
+    Formula: TP / (TP + FN) + TN / (TN + FP) - 1
 
     0/0, see `zero_division`, where the class or the rest has no rows.
 
@@ -188,7 +202,9 @@ class Informedness(AveragedMetric):
 
 
 class Markedness(AveragedMetric):
-    """What the class tells of a prediction beyond chance, PPV + NPV - 1.
+    """What the class tells of a prediction beyond chance.
+
+    Formula: TP / (TP + FP) + TN / (TN + FN) - 1
 
     0/0, see `zero_division`, where the class is predicted of all rows or of none.
 

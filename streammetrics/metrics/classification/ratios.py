@@ -30,7 +30,9 @@ __all__ = [
 
 
 class Precision(AveragedMetric):
-    """Share of the rows predicted to be of a class that are, TP / (TP + FP).
+    """Share of the rows predicted to be of a class that are.
+
+    Formula: TP / (TP + FP)
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
@@ -49,7 +51,9 @@ class Precision(AveragedMetric):
 
 
 class Recall(AveragedMetric):
-    """True positive rate: share of the rows of a class predicted so, TP / (TP + FN).
+    """True positive rate: share of the rows of a class predicted so.
+
+    Formula: TP / (TP + FN)
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
@@ -68,7 +72,9 @@ class Recall(AveragedMetric):
 
 
 class Specificity(AveragedMetric):
-    """True negative rate, TN / (TN + FP).
+    """True negative rate: share of the other rows predicted so.
+
+    Formula: TN / (TN + FP)
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
@@ -87,7 +93,9 @@ class Specificity(AveragedMetric):
 
 
 class FalsePositiveRate(AveragedMetric):
-    """Share of the other rows predicted to be of a class, FP / (FP + TN).
+    """Share of the other rows predicted to be of a class.
+
+    Formula: FP / (FP + TN)
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
@@ -108,7 +116,9 @@ class FalsePositiveRate(AveragedMetric):
 
 
 class FalseNegativeRate(AveragedMetric):
-    """Miss rate: share of the rows of a class predicted otherwise, FN / (FN + TP).
+    """Miss rate: share of the rows of a class predicted otherwise.
+
+    Formula: FN / (FN + TP)
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
@@ -129,7 +139,9 @@ class FalseNegativeRate(AveragedMetric):
 
 
 class NegativePredictiveValue(AveragedMetric):
-    """Share of the rows not predicted to be of a class that are not, TN / (TN + FN).
+    """Share of the rows not predicted to be of a class that are not.
+
+    Formula: TN / (TN + FN)
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
@@ -148,7 +160,9 @@ class NegativePredictiveValue(AveragedMetric):
 
 
 class FBeta(AveragedMetric):
-    """Weighted harmonic mean of precision and recall, (1 + β²) TP / ((1 + β²) TP + β² FN + FP).
+    """Weighted harmonic mean of precision and recall.
+
+    Formula: (1 + β²) TP / ((1 + β²) TP + β² FN + FP)
 
     The other parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
@@ -183,7 +197,9 @@ class FBeta(AveragedMetric):
 
 
 class F1(AveragedMetric):
-    """Harmonic mean of precision and recall, 2 TP / (2 TP + FN + FP).
+    """Harmonic mean of precision and recall.
+
+    Formula: 2 TP / (2 TP + FN + FP)
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.
@@ -205,7 +221,9 @@ class F1(AveragedMetric):
 
 
 class Jaccard(AveragedMetric):
-    """Intersection over union of the rows of a class and those predicted so, TP / (TP + FP + FN).
+    """Intersection over union of the rows of a class and those predicted so.
+
+    Formula: TP / (TP + FP + FN)
 
     Parameters are those of every averaged metric of labels, see `AveragedMetric` and
     `ContingencyMetric`.

@@ -35,6 +35,8 @@ _ENTRIES = {"accuracy", "micro avg", "macro avg", "weighted avg", "samples avg"}
 class ConfusionMatrix(ContingencyMetric[LabelledArray]):
     """Rows of each class (row) by predicted class (column), C[i, j].
 
+    Formula: C_ij = Σ w [y = i, p = j]
+
     Counts are integers; with weights that are not whole, or from 2**62 on, they are sums as
     floats. Without rows they are 0. Of `labels` that are a subset, it is that of the rows of which
     both labels are among them.
@@ -98,6 +100,8 @@ def _labelled(matrix: NDArray[Any], table: Confusion) -> LabelledArray:
 
 class ClassificationReport(ContingencyMetric[Report]):
     """Precision, recall, F1 and support of every class, with accuracy and averages.
+
+    Formula: P = TP / (TP + FP), R = TP / (TP + FN), F1 = 2 P R / (P + R)
 
     A dictionary: one entry per class under ``str(label)``, then ``"accuracy"``, ``"macro avg"``
     and ``"weighted avg"``. What a class without predictions or rows gets, `zero_division` says.

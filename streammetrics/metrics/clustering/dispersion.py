@@ -28,7 +28,9 @@ __all__ = ["CalinskiHarabasz", "DaviesBouldin"]
 
 
 class CalinskiHarabasz(InternalMetric):
-    r"""Variance ratio of clusters, (B / (K - 1)) / (W / (n - K)).
+    r"""Variance ratio of clusters.
+
+    Formula: (B / (K - 1)) / (W / (n - K))
 
     B is the squared distance from the mean to the centroid of each point's cluster, W that from
     the point to it, summed over all n points of K clusters. Sums are exact, and so are B and W
@@ -84,7 +86,9 @@ class CalinskiHarabasz(InternalMetric):
 
 
 class DaviesBouldin(SampledMetric):
-    r"""Mean over clusters of the worst (S_i + S_j) / M_ij with another cluster.
+    r"""Mean over clusters of their worst overlap with another one.
+
+    Formula: (1 / K) Σ_i max_(j ≠ i) ((S_i + S_j) / M_ij)
 
     S is the mean distance of a cluster's points to its centroid, M the distance between two
     centroids; smaller is better. Pairs of clusters with one centroid are left out, as in

@@ -35,7 +35,9 @@ __all__ = ["DunnIndex", "Silhouette"]
 
 
 class Silhouette(SampledMetric):
-    r"""Mean over points of (b - a) / max(a, b), from -1 to 1.
+    r"""Mean over points of how much closer they are to their own cluster, from -1 to 1.
+
+    Formula: mean ((b - a) / max(a, b))
 
     a is the mean distance of a point to the others of its cluster, b the smallest mean distance
     to the points of another cluster; 0 for the only point of a cluster. ``nan`` with fewer than
@@ -138,7 +140,9 @@ class Silhouette(SampledMetric):
 
 
 class DunnIndex(SampledMetric):
-    r"""Smallest distance between points of two clusters / largest distance within one.
+    r"""Smallest distance between points of two clusters, over the largest within one.
+
+    Formula: min_(c(x) ≠ c(x')) d(x, x') / max_(c(x) = c(x')) d(x, x')
 
     ``nan`` with fewer than two clusters, or where no cluster has two different points.
 

@@ -50,7 +50,10 @@ class InformationMetric(LabelingMetric[float]):
 
 
 class MutualInfo(InformationMetric):
-    r"""Mutual information Σ (n_ij / n) log(n n_ij / (a_i b_j)), in nats.
+    r"""Mutual information of two labelings, in nats.
+
+    Formula: Σ_(i,j) (n_ij / n) log(n n_ij / (a_i b_j)), with a_i and b_j the sums of rows and
+    columns.
 
     Computed as a sum of terms that are never negative, so a small value keeps its digits.
 
@@ -71,7 +74,9 @@ class MutualInfo(InformationMetric):
 
 
 class NormalizedMutualInfo(InformationMetric):
-    r"""Mutual information / mean of the two entropies.
+    r"""Mutual information over the mean of the two entropies.
+
+    Formula: MI / mean(H(true), H(pred))
 
     1 where both labelings have one cluster, 0 where only one of them has, as in scikit-learn.
 
@@ -97,7 +102,9 @@ class NormalizedMutualInfo(InformationMetric):
 
 
 class AdjustedMutualInfo(InformationMetric):
-    r"""Mutual information with chance taken out, (MI - E[MI]) / (mean entropy - E[MI]).
+    r"""Mutual information with chance taken out.
+
+    Formula: (MI - E[MI]) / (mean(H(true), H(pred)) - E[MI])
 
     The expectation is over random labelings with clusters of these sizes: the hypergeometric
     distribution of each pair of different sizes, of which at most a few hundred counts around its
@@ -140,7 +147,9 @@ class AdjustedMutualInfo(InformationMetric):
 
 
 class Homogeneity(InformationMetric):
-    r"""Whether clusters hold one class each, MI / H(true).
+    r"""Whether clusters hold one class each.
+
+    Formula: MI / H(true)
 
     1 where there is one true cluster.
 
@@ -161,7 +170,9 @@ class Homogeneity(InformationMetric):
 
 
 class Completeness(InformationMetric):
-    r"""Whether each class is in one cluster, MI / H(pred).
+    r"""Whether each class is in one cluster.
+
+    Formula: MI / H(pred)
 
     1 where there is one predicted cluster.
 
@@ -182,7 +193,9 @@ class Completeness(InformationMetric):
 
 
 class VMeasure(InformationMetric):
-    r"""Weighted harmonic mean of homogeneity h and completeness c, (1 + β) h c / (β h + c).
+    r"""Weighted harmonic mean of homogeneity h and completeness c.
+
+    Formula: (1 + β) h c / (β h + c)
 
     0 where both are. With ``beta=1`` it is `NormalizedMutualInfo`.
 

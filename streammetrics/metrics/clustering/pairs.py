@@ -66,7 +66,9 @@ class PairMetric(LabelingMetric[float]):
 
 
 class Purity(LabelingMetric[float]):
-    r"""Share of the rows in the largest true cluster of theirs, (1 / n) Σ_j max_i n_ij.
+    r"""Share of the rows in the largest true cluster of theirs.
+
+    Formula: (1 / n) Σ_j max_i n_ij, with n_ij the rows of class i in cluster j.
 
     1 for clusters of one row each, so not for comparing different numbers of clusters.
 
@@ -90,6 +92,9 @@ class Purity(LabelingMetric[float]):
 
 class PairConfusionMatrix(LabelingMetric[LabelledArray]):
     r"""Ordered pairs of rows by whether the truth, and the clustering, puts the two together.
+
+    Formula: C_ab = |{(i, j), i ≠ j: t_ij = a, p_ij = b}|, with t and p 1 where a labeling puts two
+    rows together, else 0.
 
     ``[[neither, only predicted], [only true, both]]``: integers, and floats where one of them is
     beyond 64 bits. Without rows they are 0.
@@ -127,6 +132,8 @@ class PairConfusionMatrix(LabelingMetric[LabelledArray]):
 class RandIndex(PairMetric):
     r"""Share of the pairs of rows that both labelings put together, or both put apart.
 
+    Formula: (TP + TN) / (TP + TN + FP + FN), with counts of pairs of rows.
+
     1 for a single row, as in scikit-learn.
 
     Args:
@@ -146,7 +153,9 @@ class RandIndex(PairMetric):
 
 
 class AdjustedRandIndex(PairMetric):
-    r"""Rand index with chance taken out, (RI - E[RI]) / (1 - E[RI]).
+    r"""Rand index with chance taken out.
+
+    Formula: (RI - E[RI]) / (1 - E[RI])
 
     0 on average for random labelings with clusters of these sizes, 1 for equal ones.
 
@@ -172,7 +181,9 @@ class AdjustedRandIndex(PairMetric):
 
 
 class PairJaccard(PairMetric):
-    r"""Pairs of rows together in both labelings / pairs together in either, TP / (TP + FP + FN).
+    r"""Pairs of rows together in both labelings over pairs together in either.
+
+    Formula: TP / (TP + FP + FN)
 
     ``nan`` where no pair is together in either.
 
@@ -193,7 +204,9 @@ class PairJaccard(PairMetric):
 
 
 class PairPrecision(PairMetric):
-    r"""Share of the pairs of rows put together that belong together, TP / (TP + FP).
+    r"""Share of the pairs of rows put together that belong together.
+
+    Formula: TP / (TP + FP)
 
     ``nan`` where no pair is put together.
 
@@ -214,7 +227,9 @@ class PairPrecision(PairMetric):
 
 
 class PairRecall(PairMetric):
-    r"""Share of the pairs of rows that belong together that are put together, TP / (TP + FN).
+    r"""Share of the pairs of rows that belong together that are put together.
+
+    Formula: TP / (TP + FN)
 
     ``nan`` where no pair belongs together.
 
@@ -235,7 +250,9 @@ class PairRecall(PairMetric):
 
 
 class PairFBeta(PairMetric):
-    r"""F-measure of pairs, (1 + β²) TP / ((1 + β²) TP + β² FN + FP).
+    r"""F-measure of pairs.
+
+    Formula: (1 + β²) TP / ((1 + β²) TP + β² FN + FP)
 
     ``nan`` where no pair is together in either labeling.
 
@@ -265,7 +282,9 @@ class PairFBeta(PairMetric):
 
 
 class FowlkesMallows(PairMetric):
-    r"""Geometric mean of the precision and the recall of pairs, TP / √((TP + FP)(TP + FN)).
+    r"""Geometric mean of the precision and the recall of pairs.
+
+    Formula: TP / √((TP + FP) (TP + FN))
 
     0 where no pair is together in both labelings, as in scikit-learn.
 

@@ -78,7 +78,10 @@ class RankCorrelation(Metric[float]):
 
 
 class KendallTau(RankCorrelation):
-    r"""Kendall's tau: concordant less discordant pairs of rows, (C - D) / all of them.
+    r"""Kendall's tau: concordant less discordant pairs of rows, over all of them.
+
+    Formula: tau_b = (C - D) / √((n_0 - n_1) (n_0 - n_2)), with n_0 all pairs, n_1 and n_2 those
+    tied in either column.
 
     Over n (n - 1) / 2 pairs of rows for ``"a"``; for ``"b"`` over the geometric mean of those not
     tied in `y_true` and those not tied in `y_pred`; for ``"c"`` (Stuart) over
@@ -130,10 +133,11 @@ class KendallTau(RankCorrelation):
 class SpearmanRho(RankCorrelation):
     r"""Spearman's rho: Pearson's correlation of the ranks, ties having their average rank.
 
-    With r and s the ranks less their mean, sum(r s) / sqrt(sum(r^2) sum(s^2)). ``nan`` where all
-    rows are tied in one column, as one row is. In integers, ranks doubled. Past `max_pairs` what
-    ranks within cells can add is bounded by rearrangement within rows and columns, and by
-    Cauchy-Schwarz within cells.
+    Formula: Σ r s / √(Σ r² Σ s²), with r and s the ranks less their mean.
+
+    ``nan`` where all rows are tied in one column, as one row is. In integers, ranks doubled. Past
+    `max_pairs` what ranks within cells can add is bounded by rearrangement within rows and columns,
+    and by Cauchy-Schwarz within cells.
 
     Parameters are those of `RankCorrelation`.
 

@@ -99,7 +99,9 @@ class BinnedDistance(SampleDistance):
 
 
 class PopulationStability(BinnedDistance):
-    """Population stability index: the sum of (p - q) ln(p / q) over bins.
+    """Population stability index of shares in bins.
+
+    Formula: Σ_b (p_b - q_b) log(p_b / q_b)
 
     p and q are the shares of the current sample and of the reference in a bin; weights weigh rows.
     ``nan`` without rows of both; ``inf`` where a bin has rows of one only. Of two samples of one
@@ -132,6 +134,8 @@ class PopulationStability(BinnedDistance):
 
 class JensenShannon(BinnedDistance):
     """Jensen-Shannon distance of the shares in bins: the square root of the divergence.
+
+    Formula: √((KL(p, m) + KL(q, m)) / 2), with m = (p + q) / 2.
 
     The divergence is the mean of KL(p, m) and KL(q, m) with m = (p + q) / 2, p and q the shares
     of the current sample and of the reference in a bin; weights weigh rows. ``nan`` without rows

@@ -87,7 +87,9 @@ def gaps_of(samples: SampleHistogram) -> Gaps:
 
 
 class KSDistance(SampleDistance):
-    """Two-sample Kolmogorov-Smirnov distance: the maximum of abs(F(x) - G(x)).
+    """Two-sample Kolmogorov-Smirnov distance: the largest of their distribution functions.
+
+    Formula: max_x |F(x) - G(x)|
 
     F and G are the distribution functions of the samples; weights weigh rows. ``nan`` without rows
     of both. It is `KolmogorovSmirnov` of values and samples in the place of scores and classes.
@@ -113,7 +115,9 @@ class KSDistance(SampleDistance):
 
 
 class Wasserstein(SampleDistance):
-    """First Wasserstein distance, the earth mover's: the integral of abs(F(x) - G(x)) over x.
+    """First Wasserstein distance, the earth mover's.
+
+    Formula: ∫ |F(x) - G(x)| dx
 
     F and G are the distribution functions of the samples; weights weigh rows. It has the unit of
     the values. ``nan`` without rows of both; ``inf`` where their shares at an infinity differ.

@@ -30,6 +30,8 @@ class IntervalMetric(RowMean):
 class IntervalCoverage(IntervalMetric):
     """Share of targets that lie in their interval, ends included.
 
+    Formula: Σ w [low <= y <= high] / Σ w
+
     It should be what the intervals claim, so neither more nor less of it is better.
 
     Parameters are those of `RowMean`.
@@ -52,7 +54,9 @@ class IntervalCoverage(IntervalMetric):
 
 
 class IntervalWidth(IntervalMetric):
-    """Mean width of prediction intervals, Σ w (high - low) / Σ w.
+    """Mean width of prediction intervals.
+
+    Formula: Σ w (high - low) / Σ w
 
     Parameters are those of `RowMean`.
 
@@ -71,6 +75,8 @@ class IntervalWidth(IntervalMetric):
 
 class WinklerScore(IntervalMetric):
     """Mean interval score: the width, and 2 / alpha times how far a target lies outside.
+
+    Formula: mean (u - l + (2 / alpha) max(l - y, y - u, 0)), with the interval from l to u.
 
     Intervals that are the central ones of level 1 - alpha have the least expected score.
 

@@ -27,7 +27,10 @@ __all__ = ["CRPSEnsemble", "CRPSGaussian", "CRPSQuantiles", "PITHistogram"]
 
 
 class CRPSEnsemble(RowMean):
-    """Continuous ranked probability score of ensembles, mean |x - y| - mean |x - x'| / 2.
+    """Continuous ranked probability score of ensembles.
+
+    Formula: mean_i |x_i - y| - mean_(i,j) |x_i - x_j| / 2, with the members x_i of a row, in the
+    mean over rows.
 
     The integral of the squared distance of two distribution functions: that of the members x, each
     as likely, and the step at the target y. For one member it is the absolute error.
@@ -59,10 +62,9 @@ class CRPSEnsemble(RowMean):
 
 
 class CRPSGaussian(RowMean):
-    """Continuous ranked probability score of normal distributions.
+    """Continuous ranked probability score of normal distributions, mean m and deviation s.
 
-    s (z (2 Φ(z) - 1) + 2 φ(z) - 1 / √π) with z = (y - m) / s, of the mean m and the standard
-    deviation s.
+    Formula: s (z (2 Φ(z) - 1) + 2 φ(z) - 1 / √π), with z = (y - m) / s, in the mean over rows.
 
     Parameters are those of `RowMean`.
 
@@ -89,6 +91,9 @@ class CRPSGaussian(RowMean):
 
 class CRPSQuantiles(RowMean):
     """Continuous ranked probability score by quantiles: twice the mean pinball loss over levels.
+
+    Formula: 2 mean_k max(alpha_k (y - x_k), (alpha_k - 1) (y - x_k)), with x_k the quantile of
+    level alpha_k, in the mean over rows.
 
     With evenly spaced levels it approaches the score of the whole distribution.
 
@@ -131,6 +136,8 @@ class CRPSQuantiles(RowMean):
 
 class PITHistogram(Metric[LabelledArray]):
     """Share of rows by the probability integral transform, in bins of equal width on [0, 1].
+
+    Formula: n_b / n, with n_b rows in bin b.
 
     The transform is what the predictive distribution function is at the target. Calibrated
     forecasts give every bin the same share; a valley says that they are too narrow, a hill that

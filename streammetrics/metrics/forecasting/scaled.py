@@ -29,7 +29,9 @@ class ScaledMetric(RowMean):
 
 
 class MASE(ScaledMetric):
-    """Mean absolute scaled error, Σ w |y - p| / s / Σ w.
+    """Mean absolute scaled error.
+
+    Formula: Σ w (|y - p| / s) / Σ w
 
     The scale s of a series is the mean absolute error of the naive forecast, the value one season
     before, over the rows that the model was made of: one number for each series, which stands
@@ -52,7 +54,9 @@ class MASE(ScaledMetric):
 
 
 class RMSSE(ScaledMetric):
-    """Root mean squared scaled error, √(Σ w ((y - p) / s)² / Σ w).
+    """Root mean squared scaled error.
+
+    Formula: √(Σ w ((y - p) / s)² / Σ w)
 
     The scale s of a series is the root mean squared error of the naive forecast over the rows that
     the model was made of. Of several series it is the root of the mean over all rows; that of each

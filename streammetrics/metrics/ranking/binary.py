@@ -27,6 +27,8 @@ __all__ = [
 class RPrecision(RankingMetric):
     """Precision among the first R results, where R documents are relevant to the query.
 
+    Formula: mean_q (h / R), with h relevant documents among the first R.
+
     The parameters are those of every ranking metric, see `RankingMetric`.
 
     Memory and cost: all rows are kept.
@@ -47,6 +49,8 @@ class RPrecision(RankingMetric):
 
 class MRR(UpToK):
     """Mean over queries of 1 / rank of the first relevant result, 0 where there is none.
+
+    Formula: mean_q (1 / rank_q)
 
     With ties in expectation, a group of n results after b others whose r relevant ones are the
     first gives sum_j 1 / (b + j) * C(n - j, r - 1) / C(n, r).
@@ -89,6 +93,8 @@ class MRR(UpToK):
 
 class MAP(UpToK):
     """Mean over queries of the average precision: precision at each relevant result, over R.
+
+    Formula: mean_q (1 / R) Σ_i (rel_i h_i / i), with h_i relevant documents among the first i.
 
     With ties in expectation, a relevant result at place i of a group of n, r of them relevant,
     after b results with f relevant, adds (f + 1 + (i - 1)(r - 1)/(n - 1)) / (b + i); each of the
@@ -184,7 +190,9 @@ def _hypergeometric(h: Ints, m: Ints, r: Ints, n: Ints) -> Floats:
 
 
 class RankBiasedPrecision(RankingMetric):
-    """Expected utility of a reader who goes on with probability p, (1 - p) sum_i rel_i p^(i-1).
+    """Expected utility of a reader who goes on with probability p.
+
+    Formula: mean_q (1 - p) Σ_i rel_i p^(i-1)
 
     The other parameters are those of every ranking metric, see `RankingMetric`.
 
@@ -220,8 +228,10 @@ class RankBiasedPrecision(RankingMetric):
 class BPref(RankingMetric):
     """How rarely judged nonrelevant results are above relevant ones; unjudged ones do not matter.
 
-    The mean over the R relevant documents of 1 - min(above, R) / min(N, R) where it is retrieved,
-    else 0; above it are so many of the N documents judged not relevant.
+    Formula: mean_q Σ_d (1 - min(above_d, R) / min(N, R)) / R, with d the retrieved ones of the
+    R relevant documents.
+
+    Above a document d are above_d of the N documents judged not relevant.
 
     The parameters are those of every ranking metric, see `RankingMetric`.
 

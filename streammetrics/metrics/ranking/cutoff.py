@@ -18,7 +18,9 @@ __all__ = ["FBetaAtK", "HitRateAtK", "PrecisionAtK", "RecallAtK"]
 
 
 class PrecisionAtK(AtK):
-    """Share of the first k results that are relevant, hits / k, also where fewer are retrieved.
+    """Share of the first k results that are relevant, also where fewer are retrieved.
+
+    Formula: mean_q (h / k), with h relevant documents among the first k.
 
     The other parameters are those of every ranking metric, see `RankingMetric`.
 
@@ -43,7 +45,9 @@ class PrecisionAtK(AtK):
 
 
 class RecallAtK(AtK):
-    """Share of the relevant documents that are among the first k results, hits / R.
+    """Share of the relevant documents that are among the first k results.
+
+    Formula: mean_q (h / R), with h of R relevant documents among the first k.
 
     R counts every document judged relevant, retrieved or not.
 
@@ -70,6 +74,8 @@ class RecallAtK(AtK):
 
 class HitRateAtK(AtK):
     """Share of queries with a relevant document among the first k results (success).
+
+    Formula: mean_q [h > 0], with h relevant documents among the first k.
 
     With ties in expectation it is 1 - C(n - r, m) / C(n, m), where the first k take m of a group
     of n tied results, r of them relevant.
@@ -108,7 +114,9 @@ class HitRateAtK(AtK):
 
 
 class FBetaAtK(AtK):
-    """Weighted harmonic mean of precision and recall at k, (1 + b^2) hits / (b^2 R + k).
+    """Weighted harmonic mean of precision and recall at k.
+
+    Formula: mean_q ((1 + β²) h / (β² R + k)), with h of R relevant documents among the first k.
 
     The other parameters are those of every ranking metric, see `RankingMetric`.
 

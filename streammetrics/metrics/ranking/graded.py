@@ -22,7 +22,9 @@ Gain = Literal["linear", "exponential"]
 
 
 class DCG(UpToK):
-    """Discounted cumulative gain, sum over ranks i of gain / log2(i + 1).
+    """Discounted cumulative gain, in the mean over queries.
+
+    Formula: mean_q Σ_i (g_i / log_2(i + 1)), with g_i the gain of the result at rank i.
 
     The other parameters are those of every ranking metric, see `RankingMetric`. With ties in
     expectation each result of a tie gains the mean of its group (McSherry and Najork 2008).
@@ -55,6 +57,8 @@ class DCG(UpToK):
 
 class NDCG(UpToK):
     """Discounted cumulative gain over that of the ideal ranking of all judged documents.
+
+    Formula: mean_q (DCG / IDCG), with IDCG that of the ideal ranking.
 
     The other parameters are those of every ranking metric, see `RankingMetric`.
 
@@ -95,7 +99,9 @@ def _gains(ranking: Ranking, gain: Gain) -> Floats:
 
 
 class ExpectedReciprocalRank(UpToK):
-    """Expected 1 / rank at which a reader stops, sum_i 1/i R_i prod_{j<i} (1 - R_j).
+    """Expected reciprocal of the rank at which a reader stops.
+
+    Formula: mean_q Σ_i (1 / i) R_i Π_(j < i) (1 - R_j)
 
     The reader is satisfied by a document of relevance g with R = (2^g - 1) / 2^max_grade, and by
     one of negative relevance never.

@@ -36,6 +36,8 @@ _ELEVEN = tuple(place / 10 for place in range(11))
 class SetPrecision(RankingMetric):
     """Share of all results of a query that are relevant, whatever their order.
 
+    Formula: mean_q (h / n), with h relevant ones of n results.
+
     The parameters are those of every ranking metric, see `RankingMetric`.
 
     Memory and cost: all rows are kept.
@@ -56,6 +58,8 @@ class SetPrecision(RankingMetric):
 class SetRecall(RankingMetric):
     """Share of the relevant documents of a query that are among its results, whatever their order.
 
+    Formula: mean_q (h / R), with h of R relevant documents among all results.
+
     The parameters are those of every ranking metric, see `RankingMetric`.
 
     Memory and cost: all rows are kept.
@@ -75,6 +79,8 @@ class SetRecall(RankingMetric):
 
 class SetF(RankingMetric):
     """Weighted harmonic mean of `SetPrecision` and `SetRecall` of a query.
+
+    Formula: mean_q ((1 + β²) P R / (β² P + R))
 
     The other parameters are those of every ranking metric, see `RankingMetric`.
 
@@ -103,6 +109,8 @@ class SetF(RankingMetric):
 class HitsAtK(AtK):
     """Number of relevant documents among the first k results, in the mean over queries.
 
+    Formula: mean_q h, with h relevant documents among the first k.
+
     The other parameters are those of every ranking metric, see `RankingMetric`.
 
     Args:
@@ -125,6 +133,8 @@ class HitsAtK(AtK):
 
 class JudgedAtK(AtK):
     """Share of the first k results that have a judgment, of as many as were retrieved.
+
+    Formula: mean_q (j / min(k, n)), with j judged ones among the first k of n results.
 
     The other parameters are those of every ranking metric, see `RankingMetric`.
 
@@ -149,6 +159,8 @@ class JudgedAtK(AtK):
 
 class FallOutAtK(AtK):
     """Share of the documents judged not relevant that are among the first k results.
+
+    Formula: mean_q (h / N), with h of the N documents judged not relevant among the first k.
 
     The other parameters are those of every ranking metric, see `RankingMetric`.
 
@@ -182,6 +194,8 @@ class FallOutAtK(AtK):
 class InterpolatedPrecision(RankingMetric):
     """The best precision of a query at any place from which on so much recall is reached.
 
+    Formula: mean_q max_(r_i >= r) P_i, with P_i and r_i the precision and the recall at place i.
+
     That is where a share `recall` of its R relevant documents has been found, at least
     ⌊recall R + 0.9⌋ of them. Results that tie are taken together, with ``ties="doc"`` in order.
 
@@ -211,6 +225,8 @@ class InterpolatedPrecision(RankingMetric):
 class ElevenPointAP(RankingMetric):
     """Mean of `InterpolatedPrecision` at recall 0, 0.1, ..., 1.
 
+    Formula: (1 / 11) Σ_(r = 0, 0.1, ..., 1) P(r), with P(r) the interpolated precision at recall r.
+
     The parameters are those of every ranking metric, see `RankingMetric`.
 
     Memory and cost: all rows are kept.
@@ -232,6 +248,8 @@ class ElevenPointAP(RankingMetric):
 
 class GroupedROCAUC(RankingMetric):
     """ROC AUC of the judged results of each query, in the mean over queries (grouped AUC).
+
+    Formula: mean_q ((C + T / 2) / (P N)), with C pairs in the right order and T tied ones.
 
     The share of pairs of a relevant and another judged result that are in the right order; ties
     count half. Queries without both are left out. Results without a judgment do not count.

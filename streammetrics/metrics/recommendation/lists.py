@@ -33,6 +33,8 @@ __all__ = [
 class CatalogueCoverage(Metric[float]):
     """Share of the items of a catalogue that were recommended to anyone.
 
+    Formula: |recommended items| / N
+
     Args:
         n_items: How many items there are to recommend.
         nan_policy: ``"omit"`` leaves rows with a missing id out.
@@ -71,7 +73,7 @@ class CatalogueCoverage(Metric[float]):
 class ExposureGini(Metric[float]):
     """Gini coefficient of how often items were recommended: 0 all alike, towards 1 only one.
 
-    Σ (2 i - N - 1) c_i / (N Σ c) of the N counts in ascending order.
+    Formula: Σ_i (2 i - N - 1) c_i / (N Σ_i c_i), with c_i the N counts in ascending order.
 
     Args:
         n_items: How many items there are to recommend, those that never were included; ``None``:
@@ -114,6 +116,8 @@ class ExposureGini(Metric[float]):
 
 class IntraListDiversity(Metric[float]):
     """Share of the pairs of items of a list that are of different categories, in the mean of lists.
+
+    Formula: mean_q (1 - Σ_c m_c (m_c - 1) / (m (m - 1))), with m_c of m items of category c.
 
     Lists of a single item are left out.
 
@@ -172,7 +176,9 @@ class ListMean(RowMean):
 
 
 class Novelty(ListMean):
-    """Mean self-information of the shown items, -log2 of the share of users who know them.
+    """Mean self-information of the shown items, of the share of users who know them.
+
+    Formula: -mean log_2 s, with s the share of users who know a shown item.
 
     Parameters are those of `RowMean`.
 
@@ -194,6 +200,8 @@ class Novelty(ListMean):
 
 class PopularityBias(ListMean):
     """Mean popularity of the shown items over that of the catalogue; above 1 favours the popular.
+
+    Formula: mean u / c, with u the popularity of a shown item and c that of the catalogue.
 
     Args:
         of_catalogue: The mean popularity of all items, 1 for the mean popularity as it is.

@@ -17,7 +17,9 @@ __all__ = ["GammaDeviance", "PoissonDeviance", "TweedieDeviance"]
 class TweedieDeviance(MeanLoss):
     """Mean deviance of a Tweedie distribution: the larger the power, the less far targets count.
 
-    ``2 (max(y, 0)^(2-q) / ((1-q)(2-q)) - y p^(1-q) / (1-q) + p^(2-q) / (2-q))`` for the power q;
+    Formula: 2 mean (max(y, 0)^(2-q) / ((1 - q) (2 - q)) - y p^(1-q) / (1 - q) + p^(2-q) / (2 - q)),
+    with q the power.
+
     q = 0 is `MSE`, 1 `PoissonDeviance`, 2 `GammaDeviance`, 3 that of the inverse Gaussian.
 
     Args:
@@ -49,7 +51,9 @@ class TweedieDeviance(MeanLoss):
 
 
 class PoissonDeviance(MeanLoss):
-    """Mean deviance of a Poisson distribution, Σ w 2 (y log(y / p) - y + p) / Σ w.
+    """Mean deviance of a Poisson distribution.
+
+    Formula: 2 Σ w (y log(y / p) - y + p) / Σ w
 
     Parameters are those of `RegressionMetric`.
 
@@ -72,7 +76,9 @@ class PoissonDeviance(MeanLoss):
 
 
 class GammaDeviance(MeanLoss):
-    """Mean deviance of a gamma distribution, Σ w 2 (log(p / y) + y / p - 1) / Σ w.
+    """Mean deviance of a gamma distribution.
+
+    Formula: 2 Σ w (log(p / y) + y / p - 1) / Σ w
 
     Parameters are those of `RegressionMetric`.
 

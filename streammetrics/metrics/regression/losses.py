@@ -41,7 +41,9 @@ class MeanLoss(RegressionMetric):
 
 
 class MAE(MeanLoss):
-    """Mean absolute error, Σ w |y - p| / Σ w.
+    """Mean absolute error.
+
+    Formula: Σ w |y - p| / Σ w
 
     Parameters are those of `RegressionMetric`.
 
@@ -63,7 +65,9 @@ class MAE(MeanLoss):
 
 
 class MSE(MeanLoss):
-    """Mean squared error, Σ w (y - p)² / Σ w.
+    """Mean squared error.
+
+    Formula: Σ w (y - p)² / Σ w
 
     A square is rounded as float64; where it would overflow it is summed exactly, and the mean is
     infinite only if it is itself too large.
@@ -100,7 +104,9 @@ class RootMeanLoss(RegressionMetric):
 
 
 class RMSE(RootMeanLoss):
-    """Root mean squared error, √MSE of each output.
+    """Root mean squared error, of each output.
+
+    Formula: √(Σ w (y - p)² / Σ w)
 
     Parameters are those of `RegressionMetric`.
 
@@ -120,7 +126,9 @@ class RMSE(RootMeanLoss):
 
 
 class MeanError(RegressionMetric):
-    """Mean error or bias, Σ w (p - y) / Σ w: positive where predictions are too high.
+    """Mean error or bias: positive where predictions are too high.
+
+    Formula: Σ w (p - y) / Σ w
 
     Exact: taken from the sums of predictions and of targets, so nothing cancels.
 
@@ -156,7 +164,9 @@ class MeanError(RegressionMetric):
 
 
 class PinballLoss(MeanLoss):
-    """Pinball or quantile loss, Σ w max(alpha (y - p), (alpha - 1) (y - p)) / Σ w.
+    """Pinball or quantile loss.
+
+    Formula: Σ w max(alpha (y - p), (alpha - 1) (y - p)) / Σ w
 
     Args:
         alpha: The quantile that predictions are of, from 0 to 1.
@@ -180,7 +190,9 @@ class PinballLoss(MeanLoss):
 
 
 class HuberLoss(MeanLoss):
-    """Huber loss: the mean of e² / 2 where |e| <= δ, δ (|e| - δ / 2) beyond; e = y - p.
+    """Huber loss: half a square up to δ, straight beyond.
+
+    Formula: mean (e² / 2 if |e| <= δ, else δ (|e| - δ / 2)), with e = y - p.
 
     Args:
         delta: Where the loss turns from a square to a line, above 0.
@@ -205,7 +217,9 @@ class HuberLoss(MeanLoss):
 
 
 class LogCoshError(MeanLoss):
-    """Mean of log cosh(y - p): a square near 0, |y - p| - log 2 far out.
+    """Mean log-cosh error: a square near 0, straight far out.
+
+    Formula: Σ w log(cosh(y - p)) / Σ w
 
     Parameters are those of `RegressionMetric`.
 

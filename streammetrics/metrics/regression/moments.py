@@ -72,7 +72,9 @@ def _shares(
 
 
 class R2(VarianceRatio):
-    """Coefficient of determination, 1 - Σ w (y - p)² / Σ w (y - ȳ)².
+    """Coefficient of determination.
+
+    Formula: 1 - Σ w (y - p)² / Σ w (y - ȳ)²
 
     The squares around the mean come from exact integers, so targets far from 0 lose no digits.
     Undefined where the target is constant; a single row, or a total weight of at most 1, is so
@@ -114,7 +116,9 @@ class R2(VarianceRatio):
 
 
 class ExplainedVariance(VarianceRatio):
-    """Explained variance, 1 - Var(y - p) / Var(y): as `R2`, but a constant bias costs nothing.
+    """Explained variance: as `R2`, but a constant bias costs nothing.
+
+    Formula: 1 - Var(y - p) / Var(y)
 
     Args:
         force_finite: An output with a constant target gives 1 where the error is constant and
@@ -149,7 +153,9 @@ class ExplainedVariance(VarianceRatio):
 
 
 class RelativeSquaredError(VarianceRatio):
-    """Relative squared error, Σ w (y - p)² / Σ w (y - ȳ)²: 1 - R².
+    """Relative squared error: what `R2` leaves to 1.
+
+    Formula: Σ w (y - p)² / Σ w (y - ȳ)²
 
     Undefined where the target is constant.
 
@@ -183,7 +189,9 @@ class RelativeSquaredError(VarianceRatio):
 
 
 class PearsonCorrelation(PairMoments):
-    """Pearson's correlation, Cov(y, p) / √(Var(y) Var(p)), correctly rounded.
+    """Pearson's correlation, correctly rounded.
+
+    Formula: Cov(y, p) / √(Var(y) Var(p))
 
     Undefined where either is constant.
 
@@ -219,7 +227,9 @@ class PearsonCorrelation(PairMoments):
 
 
 class ConcordanceCorrelation(PairMoments):
-    """Lin's concordance correlation, 2 Cov(y, p) / (Var(y) + Var(p) + (ȳ - p̄)²).
+    """Lin's concordance correlation.
+
+    Formula: 2 Cov(y, p) / (Var(y) + Var(p) + (ȳ - p̄)²)
 
     Variances are those of the rows themselves (divided by n). Undefined where both are constant.
 

@@ -24,6 +24,8 @@ __all__ = ["NRMSE", "CosineSimilarity", "MinkowskiDistance"]
 class NRMSE(RegressionMetric):
     """Root mean squared error over the size of the target.
 
+    Formula: √(Σ w (y - p)² / Σ w) / size
+
     Undefined where that size is 0.
 
     Args:
@@ -76,7 +78,9 @@ class NRMSE(RegressionMetric):
 
 
 class MinkowskiDistance(RegressionMetric):
-    """Distance of all targets from all predictions, (Σ w |y - p|^order)^(1 / order).
+    """Distance of all targets from all predictions, of an order.
+
+    Formula: (Σ w |y - p|^order)^(1 / order)
 
     It grows with the rows: order 1 is their number times `MAE`, order 2 the Euclidean distance.
 
@@ -113,7 +117,9 @@ class MinkowskiDistance(RegressionMetric):
 
 
 class CosineSimilarity(RowMean):
-    """Mean cosine of the angle between target and prediction, y · p / (|y| |p|) of each row.
+    """Mean cosine of the angle between target and prediction.
+
+    Formula: mean (y · p / (‖y‖ ‖p‖))
 
     It is 0 where one of them is 0.
 

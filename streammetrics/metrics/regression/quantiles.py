@@ -24,7 +24,9 @@ __all__ = ["AbsoluteErrorQuantile", "MaxError", "MedianAbsoluteError"]
 
 
 class MaxError(RegressionMetric):
-    """Largest absolute error, max |y - p|.
+    """Largest absolute error.
+
+    Formula: max |y - p|
 
     Parameters are those of `RegressionMetric`.
 
@@ -87,6 +89,8 @@ class ErrorQuantile(RegressionMetric):
 class MedianAbsoluteError(ErrorQuantile):
     """Median of the absolute error: the mean of the two middle ones where there are two.
 
+    Formula: median |y - p|
+
     With weights, the error at which half the total weight is passed, or the mean of its two
     neighbours where half is met exactly; the scale of the weights does not matter.
 
@@ -109,7 +113,9 @@ class MedianAbsoluteError(ErrorQuantile):
 
 
 class AbsoluteErrorQuantile(ErrorQuantile):
-    """Quantile of the absolute error |y - p|: the error that a share `q` of the rows stays below.
+    """Quantile of the absolute error: what a share `q` of the errors stays below.
+
+    Formula: quantile_q |y - p|
 
     Args:
         q: The level, from 0 to 1, read as the decimal it prints as.

@@ -16,7 +16,9 @@ __all__ = ["MAPE", "MSLE", "RMSLE", "SMAPE", "WAPE"]
 
 
 class MAPE(MeanLoss):
-    """Mean absolute percentage error, as a share: Σ w |y - p| / max(|y|, ε) / Σ w, ε = 2⁻⁵².
+    """Mean absolute percentage error, as a share.
+
+    Formula: Σ w (|y - p| / max(|y|, ε)) / Σ w, with ε = 2⁻⁵².
 
     Parameters are those of `RegressionMetric`.
 
@@ -39,7 +41,9 @@ class MAPE(MeanLoss):
 
 
 class SMAPE(MeanLoss):
-    """Symmetric mean absolute percentage error, Σ w 2 |y - p| / (|y| + |p|) / Σ w, from 0 to 2.
+    """Symmetric mean absolute percentage error, from 0 to 2.
+
+    Formula: Σ w (2 |y - p| / (|y| + |p|)) / Σ w
 
     A row where both are 0 has no error.
 
@@ -62,7 +66,9 @@ class SMAPE(MeanLoss):
 
 
 class WAPE(RegressionMetric):
-    """Weighted absolute percentage error, Σ w |y - p| / Σ w |y|.
+    """Weighted absolute percentage error.
+
+    Formula: Σ w |y - p| / Σ w |y|
 
     Undefined where every target is 0.
 
@@ -97,7 +103,9 @@ class WAPE(RegressionMetric):
 
 
 class MSLE(MeanLoss):
-    """Mean squared logarithmic error, Σ w (log(1 + y) - log(1 + p))² / Σ w.
+    """Mean squared logarithmic error.
+
+    Formula: Σ w (log(1 + y) - log(1 + p))² / Σ w
 
     Parameters are those of `RegressionMetric`.
 
@@ -121,7 +129,9 @@ class MSLE(MeanLoss):
 
 
 class RMSLE(RootMeanLoss):
-    """Root mean squared logarithmic error, √MSLE of each output.
+    """Root mean squared logarithmic error, of each output.
+
+    Formula: √(Σ w (log(1 + y) - log(1 + p))² / Σ w)
 
     Parameters are those of `RegressionMetric`.
 

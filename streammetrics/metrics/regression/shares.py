@@ -60,8 +60,10 @@ class TargetShare(RegressionMetric):
 class D2Pinball(TargetShare):
     """Share of the pinball loss of the targets' quantile that predictions save.
 
-    1 - L(p) / L(q) with q the quantile alpha of the targets, the best constant: 1 is perfect, 0 no
-    better than it. Undefined where the target is constant.
+    Formula: 1 - L(p) / L(q), with q the quantile alpha of the targets.
+
+    That quantile is the best constant: 1 is perfect, 0 no better than it. Undefined where the
+    target is constant.
 
     Args:
         alpha: The quantile that predictions are of, from 0 to 1.
@@ -95,8 +97,9 @@ class D2Pinball(TargetShare):
 class D2AbsoluteError(TargetShare):
     """Share of the absolute error of the targets' median that predictions save.
 
-    1 - Σ w |y - p| / Σ w |y - median|: 1 is perfect, 0 no better than the median. Undefined where
-    the target is constant.
+    Formula: 1 - Σ w |y - p| / Σ w |y - m|, with m the median of y.
+
+    1 is perfect, 0 no better than the median. Undefined where the target is constant.
 
     Args:
         max_bins: Distinct targets, for each output, up to which the value is exact.
@@ -144,7 +147,9 @@ def _over(loss: Fraction, null: Fraction | float) -> Fraction:
 
 
 class RelativeAbsoluteError(TargetShare):
-    """Absolute error over that of the mean of the targets, Σ w |y - p| / Σ w |y - ȳ|.
+    """Absolute error over that of the mean of the targets.
+
+    Formula: Σ w |y - p| / Σ w |y - ȳ|
 
     Undefined where the target is constant.
 
@@ -183,7 +188,9 @@ class RelativeAbsoluteError(TargetShare):
 
 
 class D2Tweedie(RegressionMetric):
-    """Share of the Tweedie deviance of the targets' mean that predictions save, 1 - D(p) / D(ȳ).
+    """Share of the Tweedie deviance of the targets' mean that predictions save.
+
+    Formula: 1 - D(p) / D(ȳ)
 
     1 is perfect, 0 no better than the mean; power 0 is `R2`. The deviance of the mean is a
     difference of sums, so of targets that hardly vary it has as many digits fewer. Undefined where
@@ -250,7 +257,9 @@ class D2Tweedie(RegressionMetric):
 
 
 class AdjustedR2(RegressionMetric):
-    """R² that pays for every feature of the model, 1 - (1 - R²) (n - 1) / (n - p - 1).
+    """R² that pays for every feature of the model.
+
+    Formula: 1 - (1 - R²) (n - 1) / (n - p - 1)
 
     n is the number of rows, or their total weight. Undefined where the target is constant, or n is
     at most p + 1.

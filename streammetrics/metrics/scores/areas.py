@@ -29,7 +29,9 @@ __all__ = ["PRAUC", "ROCAUC", "AveragePrecision"]
 
 
 class ROCAUC(ClassScoreMetric):
-    """Area under the ROC curve: P(score of a positive > of a negative) + P(equal) / 2.
+    """Area under the ROC curve: how often a positive scores above a negative.
+
+    Formula: P(s_+ > s_-) + P(s_+ = s_-) / 2
 
     Σ n (T + p / 2) / (P N) over cells, in integers and rounded once. A cell of several scores
     counts as a tie; `bounds()` is what it would give with all its positives below all its
@@ -229,7 +231,9 @@ def _precision(tp: NDArray[Any], fp: NDArray[Any]) -> Floats:
 
 
 class AveragePrecision(ClassScoreMetric):
-    """Area under the precision-recall curve by steps: sum of (R_i - R_i-1) * precision_i.
+    """Area under the precision-recall curve by steps.
+
+    Formula: Σ_i (R_i - R_(i-1)) P_i, with recall R and precision P at the i-th highest threshold.
 
     A cell of several scores adds at most what it would with its positives first and tied,
     p (T + p) / (T + p + F), and at least what it would with its negatives first and its positives
@@ -275,6 +279,9 @@ class AveragePrecision(ClassScoreMetric):
 
 class PRAUC(ClassScoreMetric):
     """Area under the precision-recall curve by trapezoids, from (recall 0, precision 1).
+
+    Formula: Σ_i (R_i - R_(i-1)) (P_i + P_(i-1)) / 2, with recall R and precision P at the i-th
+    highest threshold.
 
     A straight line between points of this curve is too optimistic; `AveragePrecision` is not. A
     cell of several scores adds at most the area below the concave curve of positives first,

@@ -55,6 +55,8 @@ class CalibrationPoints(Points, _Calibration):
 class CalibrationError(ClassScoreMetric):
     """Distance between the fraction of positives and the mean score, over bins of scores.
 
+    Formula: l1: Σ_b w_b gap_b; l2: √(Σ_b w_b gap_b²); max: max_b gap_b
+
     With gap_b that distance in bin b and w_b the part of all rows that it holds, ``"l1"`` is
     the expected calibration error, the sum of w_b gap_b; ``"l2"`` the root of the sum of
     w_b gap_b**2; ``"max"`` the largest gap, the maximum calibration error. Bins hold scores above
@@ -159,6 +161,9 @@ class CalibrationError(ClassScoreMetric):
 
 class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
     """Fraction of positives and mean score in each of `n_bins` bins of scores.
+
+    Formula: o_b = P_b / n_b over f_b = mean_(i in b) s_i, with P_b positives among the n_b rows of
+    bin b.
 
     Bins hold scores above their lower edge up to their upper one, the first also 0; bins without
     rows are left out. A cell of several scores counts with the middle of its edges; `bounds()`

@@ -43,7 +43,9 @@ class PRPoints(Points, _PR):
 
 
 class ROCCurve(ScoreMetric[ROCPoints | Curves]):
-    """Receiver operating characteristic: TP / P over FP / N, from the highest threshold down.
+    """Receiver operating characteristic: the rate of true positives over that of false ones.
+
+    Formula: TP / P over FP / N
 
     The first point is (0, 0) at the threshold ``inf``, then one for every distinct score; past
     `max_bins` of them one for every cell, at its lower edge. Each point is exact in either case:
@@ -71,7 +73,9 @@ class ROCCurve(ScoreMetric[ROCPoints | Curves]):
 
 
 class PrecisionRecallCurve(ScoreMetric[PRPoints | Curves]):
-    """Precision TP / (TP + FP) over recall TP / P, from the lowest threshold up.
+    """Precision over recall, from the lowest threshold up.
+
+    Formula: TP / (TP + FP) over TP / P
 
     One point for every distinct score, past `max_bins` of them one for every cell at its lower
     edge; the last is (recall 0, precision 1) without a threshold. Each point is exact in either

@@ -43,6 +43,8 @@ class ConfusionPoints(Points, _Counts):
 class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
     """True and false negatives and positives where the score is at least each threshold.
 
+    Formula: TP(t) = Σ w [y = 1, s >= t], with FP, FN and TN alike.
+
     Of all distinct scores, from the highest down; past `max_bins` of them one for every cell, at
     its lower edge. Each is exact in either case: `exact` says whether none is left out. Of given
     thresholds `compute()` counts as positive what certainly is, and `bounds()` holds for any
@@ -138,6 +140,8 @@ class BestPoint(Points, _Best):
 
 class BestThreshold(ScoreMetric[BestPoint | Curves]):
     """The threshold at which a metric of counts is best, and its value there.
+
+    Formula: argmax_t m(t), with m the metric of the counts at threshold t.
 
     Thresholds are the scores seen and, above all of them, infinity; of those that are equally
     good, the highest. Past `max_bins` distinct scores they are the lower edges of cells: then

@@ -28,7 +28,9 @@ class DistributionMetric(RowMean):
 
 
 class CrossEntropy(DistributionMetric):
-    """Mean cross entropy of soft labels, -Σ p log q of the true p and the predicted q, in nats.
+    """Mean cross entropy of soft labels, of the true p and the predicted q, in nats.
+
+    Formula: -mean Σ_k p_k log q_k
 
     Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`, which it is for labels of one
     class each.
@@ -52,7 +54,9 @@ class CrossEntropy(DistributionMetric):
 
 
 class KLDivergence(DistributionMetric):
-    """Mean Kullback-Leibler divergence, Σ p log(p / q) of the true p and the predicted q, in nats.
+    """Mean Kullback-Leibler divergence of the true p and the predicted q, in nats.
+
+    Formula: mean Σ_k p_k log(p_k / q_k)
 
     Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`.
 

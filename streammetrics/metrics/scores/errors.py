@@ -32,7 +32,9 @@ class DETPoints(Points, _DET):
 
 
 class DETCurve(ScoreMetric[DETPoints | Curves]):
-    """Detection error tradeoff: FN / P over FP / N, from the lowest threshold up.
+    """Detection error tradeoff: the rate of false negatives over that of false positives.
+
+    Formula: FN / P over FP / N
 
     From the highest threshold that misses no positive to the lowest that has no false positive:
     one point for every distinct score between, past `max_bins` of them one for every cell, at its
@@ -71,6 +73,8 @@ def _points(stairs: Staircase) -> DETPoints:
 
 class EqualErrorRate(ClassScoreMetric):
     """The rate of false positives where it is that of false negatives, on the ROC curve.
+
+    Formula: FP / N = FN / P
 
     Between two thresholds the curve is a straight line, on which the point may lie. A cell of
     several scores there has it, wherever the curve goes in it, between the larger of its least

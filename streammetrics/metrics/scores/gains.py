@@ -48,6 +48,8 @@ class LiftPoints(Points, _Lift):
 class CumulativeGains(ScoreMetric[GainPoints | Curves]):
     """Share of the positives found among the rows with the highest scores, by how many are taken.
 
+    Formula: TP / P over (TP + FP) / n
+
     Gain TP / P over depth (TP + FP) / n, from the highest threshold down. The first point is
     (0, 0) at the threshold ``inf``, then one for every distinct score; past `max_bins` of them one
     for every cell, at its lower edge. Each point is exact in either case: `exact` says whether
@@ -73,6 +75,8 @@ class CumulativeGains(ScoreMetric[GainPoints | Curves]):
 
 class LiftCurve(ScoreMetric[LiftPoints | Curves]):
     """How many times as many positives as in all rows are among those with the highest scores.
+
+    Formula: (TP / P) / ((TP + FP) / n) over (TP + FP) / n
 
     Lift (TP / P) / ((TP + FP) / n) over depth (TP + FP) / n, from the highest threshold down: one
     point for every distinct score, past `max_bins` of them one for every cell, at its lower edge.
@@ -111,10 +115,12 @@ def _gains(stairs: Staircase) -> GainPoints:
 class TopDecileLift(ClassScoreMetric):
     """How many times as many positives as in all rows are in the tenth with the highest scores.
 
-    (TP / P) / share, of the rows that make up that share of all, from the highest score down; of
-    rows of one score at its end as many positives as on average. Of a cell of several scores
-    there, at least those that are left where its negatives come first, and at most those that fit
-    where its positives do. ``nan`` without a positive.
+    Formula: (TP / P) / share
+
+    Of the rows that make up a share of all, from the highest score down; of rows of one score at
+    its end as many positives as on average. Of a cell of several scores there, at least those that
+    are left where its negatives come first, and at most those that fit where its positives do.
+    ``nan`` without a positive.
 
     Args:
         share: Which part of all rows is taken. The others: see `ClassScoreMetric`.
@@ -163,7 +169,9 @@ class TopDecileLift(ClassScoreMetric):
 
 
 class Gini(ClassScoreMetric):
-    """Gini coefficient of a ranking by score, also accuracy ratio: 2 ROC AUC - 1.
+    """Gini coefficient of a ranking by score, also accuracy ratio.
+
+    Formula: 2 AUC - 1
 
     0 by chance, 1 where every positive has a higher score than every negative, -1 where none has.
     ``nan`` without rows of both classes.

@@ -61,6 +61,8 @@ class LabelRankingMetric(Metric[float]):
 class CoverageError(LabelRankingMetric):
     """How many labels down the ranking one has to go to have all true ones, on average.
 
+    Formula: mean_i max_(k in Y_i) rank_ik, with Y_i the true labels of row i.
+
     Labels of equal scores are all counted; a row without labels counts 0. The best that there can
     be is the mean number of labels.
 
@@ -81,6 +83,9 @@ class CoverageError(LabelRankingMetric):
 class LabelRankingAveragePrecision(LabelRankingMetric):
     """Share of true labels among those ranked at least as high, over true labels, then over rows.
 
+    Formula: mean_i (1 / |Y_i|) Σ_(k in Y_i) (|{j in Y_i: s_j >= s_k}| / rank_ik), with Y_i the true
+    labels of row i.
+
     1 for a row that has none of the labels, or all.
 
     Parameters are those of `LabelRankingMetric`.
@@ -100,6 +105,8 @@ class LabelRankingAveragePrecision(LabelRankingMetric):
 
 class LabelRankingLoss(LabelRankingMetric):
     """Share of pairs of a true and a false label that are in the wrong order, over rows.
+
+    Formula: mean_i (wrong_i / (|Y_i| (L - |Y_i|))), with Y_i the true ones of the L labels.
 
     Labels of equal scores are in the wrong order; 0 for a row that has none of the labels, or all.
 

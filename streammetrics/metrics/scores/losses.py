@@ -30,7 +30,9 @@ _MOST = 709.0  # whose exponential is still a float64
 
 
 class LogLoss(ScoredMetric[float]):
-    """Mean negative log-likelihood of the true class: -log p for it, averaged over rows.
+    """Mean negative log-likelihood of the true class.
+
+    Formula: -Σ w log p / Σ w, with p the probability of the true class.
 
     Probabilities are clipped to [2**-52, 1 - 2**-52], also where they come as float32, so that no
     batch is treated unlike another; they are not normalised. Of logits it is log(1 + e^-z) or the
@@ -72,7 +74,9 @@ class LogLoss(ScoredMetric[float]):
 
 
 class BrierScore(ScoredMetric[float]):
-    """Mean squared error of probabilities: the sum over classes of (p_k - [true class is k])**2.
+    """Mean squared error of probabilities, summed over classes.
+
+    Formula: Σ w Σ_k (p_k - [y = k])² / Σ w
 
     ``nan`` of no rows.
 
@@ -131,7 +135,9 @@ def summed(metric: Any, loss: LossName, **options: Any) -> ProbabilityLossSum:
 
 
 class FocalLoss(ProbabilityLoss):
-    """Mean focal loss, -(1 - p)**gamma log p of the probability p of the true class.
+    """Mean focal loss of the probability of the true class.
+
+    Formula: -Σ w (1 - p)^gamma log p / Σ w
 
     Rows that are predicted well count less, the more so the larger `gamma`; at 0 it is `LogLoss`,
     with which it shares the clipping of probabilities. What classes weigh (alpha of the paper) is
@@ -163,8 +169,10 @@ class FocalLoss(ProbabilityLoss):
 class RankedProbabilityScore(ProbabilityLoss):
     """Mean squared distance of cumulative probabilities, of classes that have an order.
 
-    Σ over k < K of (p_1 + ... + p_k - [true class is at most k])²: a probability counts the more
-    the farther its class is from the true one. Columns are in the order of the classes.
+    Formula: mean Σ_(k < K) (p_1 + ... + p_k - [y <= k])²
+
+    A probability counts the more the farther its class is from the true one. Columns are in the
+    order of the classes.
 
     Args:
         normalize: Whether to divide by K - 1, which puts it in [0, 1].
@@ -197,7 +205,9 @@ class RankedProbabilityScore(ProbabilityLoss):
 
 
 class Perplexity(ProbabilityLoss):
-    """Exponential of the mean log loss of tokens, exp(-Σ w log p / Σ w).
+    """Exponential of the mean log loss of tokens.
+
+    Formula: exp(-Σ w log p / Σ w)
 
     Tokens are labels (n,) with scores (n, V) of the vocabulary, or (B, T) with (B, V, T).
     Probabilities are clipped as in `LogLoss`, with which it shares its state in a set. ``nan`` of
@@ -233,6 +243,8 @@ class Perplexity(ProbabilityLoss):
 class CalibrationInTheLarge(ProbabilityLoss):
     """Mean probability less the rate of what was predicted: above 0 is too sure.
 
+    Formula: Σ w p / Σ w - P / n
+
     Of (n,) scores Σ w p / Σ w less the share of positives; of (n, K) the mean of the largest
     probability of each row less the accuracy. ``nan`` of no rows.
 
@@ -259,6 +271,8 @@ class CalibrationInTheLarge(ProbabilityLoss):
 
 class HingeLoss(Metric[float]):
     """Mean hinge loss of decision values, max(0, 1 - margin), or its square.
+
+    Formula: Σ w max(0, 1 - m) / Σ w, with m the margin.
 
     The margin of (n,) values f is f for the positive class and -f for the other. Of (n, K) values
     it is that of the true class less the largest other (Crammer and Singer). ``nan`` of no rows.

@@ -136,7 +136,9 @@ def _unrounded(metric: ClassScoreMetric, stairs: Staircase) -> tuple[float, floa
 
 
 class CalibrationSlope(ClassScoreMetric):
-    """Slope b of the logistic regression of labels on logits of probabilities, logit P = a + b z.
+    """Slope b of the logistic regression of labels on logits of probabilities.
+
+    Formula: log(P / (1 - P)) = a + b z, with z the logit of a row's probability.
 
     1 is right; below 1 probabilities are too extreme, which overfitting makes of them, above 1 not
     extreme enough. Probabilities are clipped as in `LogLoss`. A cell of several scores counts with
@@ -180,7 +182,9 @@ class CalibrationSlope(ClassScoreMetric):
 
 
 class CalibrationIntercept(ClassScoreMetric):
-    """Intercept a of labels on logits of probabilities with slope 1, logit P = a + z.
+    """Intercept a of the logistic regression of labels on logits of probabilities with slope 1.
+
+    Formula: log(P / (1 - P)) = a + z, with z the logit of a row's probability.
 
     0 is right; below 0 probabilities are too high, on the whole. Probabilities are clipped as in
     `LogLoss`. A cell of several scores counts with the middle of its edges; `bounds()` holds for
@@ -230,11 +234,12 @@ class CalibrationIntercept(ClassScoreMetric):
 class BrierDecomposition(ScoreMetric[KeyedValues]):
     """Reliability, resolution and uncertainty of probabilities, after Murphy.
 
+    Formula: Σ_b w_b (f_b - o_b)², Σ_b w_b (o_b - o)², o (1 - o)
+
     With f_b the mean score of bin b, o_b its share of positives, w_b the part of all rows that it
-    holds and o the share of positives of all: Σ w_b (f_b - o_b)², Σ w_b (o_b - o)² and o (1 - o).
-    The Brier score is the first less the second plus the third, where the scores of a bin are
-    equal. Of (n, K) scores each is the sum over classes, each against the rest. `bounds()` holds
-    for any scores that the rows of a cell of several may have.
+    holds and o the share of positives of all. The Brier score is the first less the second plus the
+    third, where the scores of a bin are equal. Of (n, K) scores each is the sum over classes, each
+    against the rest. `bounds()` holds for any scores that the rows of a cell of several may have.
 
     Args:
         n_bins: How many bins.

@@ -47,7 +47,9 @@ class ShareOfLoss(ScoredMetric[float]):
 
 
 class D2LogLoss(ShareOfLoss):
-    """Share of the log loss of class frequencies that predictions save, 1 - L(p) / L(frequencies).
+    """Share of the log loss of class frequencies that predictions save.
+
+    Formula: 1 - L(p) / L(f), with f the frequencies of the classes.
 
     1 is perfect, 0 no better than the frequencies of the classes, which is McFadden's R² of the
     rows. Probabilities are clipped as in `LogLoss`. Undefined of rows of a single class.
@@ -77,8 +79,10 @@ class D2LogLoss(ShareOfLoss):
 class D2Brier(ShareOfLoss):
     """Share of the Brier score of class frequencies that predictions save, the Brier skill score.
 
-    1 - B(p) / B(frequencies): 1 is perfect, 0 no better than the frequencies of the classes.
-    Correctly rounded. Undefined of rows of a single class.
+    Formula: 1 - B(p) / B(f), with f the frequencies of the classes.
+
+    1 is perfect, 0 no better than the frequencies of the classes. Correctly rounded. Undefined of
+    rows of a single class.
 
     Parameters are those of `ScoredMetric`.
 
@@ -103,7 +107,9 @@ class D2Brier(ShareOfLoss):
 
 
 class NormalizedEntropy(ShareOfLoss):
-    """Mean log loss over that of the frequencies of classes, L(p) / L(frequencies).
+    """Mean log loss over that of the frequencies of classes.
+
+    Formula: L(p) / L(f), with f the frequencies of the classes.
 
     Below 1 where predictions say more than the frequencies do. Probabilities are clipped as in
     `LogLoss`. Undefined of rows of a single class.

@@ -77,7 +77,9 @@ def _certainly_highest(aim: _Aim, stairs: Staircase) -> tuple[float, float, floa
 
 
 class KolmogorovSmirnov(ClassScoreMetric):
-    """Largest distance between the classes' distributions of scores: the maximum of abs(TPR - FPR).
+    """Largest distance between the classes' distributions of scores.
+
+    Formula: max_t |TP / P - FP / N|
 
     ``nan`` without rows of both classes.
 
@@ -115,6 +117,8 @@ class KolmogorovSmirnov(ClassScoreMetric):
 
 class RecallAtPrecision(ClassScoreMetric):
     """Highest recall of any threshold whose precision is at least `p`; 0 where none has it.
+
+    Formula: max_t (TP / P) where TP / (TP + FP) >= p
 
     Precision is compared as the float64 quotient TP / (TP + FP). ``nan`` without a positive.
 
@@ -156,6 +160,8 @@ class RecallAtPrecision(ClassScoreMetric):
 
 class PrecisionAtRecall(ClassScoreMetric):
     """Highest precision of any threshold whose recall is at least `r`.
+
+    Formula: max_t (TP / (TP + FP)) where TP / P >= r
 
     Recall is compared as the float64 quotient TP / P; the threshold above all scores has recall 0
     and precision 1. ``nan`` without a positive.
@@ -199,6 +205,8 @@ class PrecisionAtRecall(ClassScoreMetric):
 class SensitivityAtSpecificity(ClassScoreMetric):
     """Highest true positive rate of any threshold whose specificity TN / N is at least `s`.
 
+    Formula: max_t (TP / P) where TN / N >= s
+
     Specificity is compared as the float64 quotient. ``nan`` without rows of both classes.
 
     Args:
@@ -239,6 +247,8 @@ class SensitivityAtSpecificity(ClassScoreMetric):
 
 class SpecificityAtSensitivity(ClassScoreMetric):
     """Highest specificity of any threshold whose true positive rate TP / P is at least `s`.
+
+    Formula: max_t (TN / N) where TP / P >= s
 
     Sensitivity is compared as the float64 quotient. ``nan`` without rows of both classes.
 

@@ -98,6 +98,8 @@ def _within(several: Any, places: list[Ints], events: Any, censored: Any) -> int
 class ConcordanceIndex(Metric[float]):
     """Harrell's C: the share of comparable pairs of rows in which the higher score failed first.
 
+    Formula: (C + T / 2) / pairs, with C concordant and T tied ones of the comparable pairs.
+
     A pair is comparable where the earlier of two times is that of an event, or of two equal ones
     exactly one is. Pairs tied in score count half. Scores are risks: the higher, the sooner; of
     predicted times pass the negative ones. Undefined where no pair is comparable.

@@ -32,6 +32,8 @@ class TextMean(RowMean):
 class ExactMatch(TextMean):
     """Share of answers that are their reference, as SQuAD compares them.
 
+    Formula: Σ w [answer = reference] / Σ w
+
     Case, punctuation, the articles a, an and the, and spaces do not matter.
 
     Parameters are those of `RowMean`.
@@ -54,6 +56,8 @@ class ExactMatch(TextMean):
 class TokenF1(TextMean):
     """Mean F1 of the tokens of answers and references, as SQuAD compares them.
 
+    Formula: mean (2 m / (a + b)), with m tokens in common of a and b.
+
     Answers are normalised as in `ExactMatch`, which it is where either is empty.
 
     Parameters are those of `RowMean`.
@@ -73,6 +77,8 @@ class TokenF1(TextMean):
 
 class RougeN(TextMean):
     """ROUGE-N: mean F1 of the n-grams of words that prediction and reference share.
+
+    Formula: mean (2 m / (a + b)), with m n-grams in common of a and b.
 
     Words are runs of a to z and digits, in any case; there is no stemming.
 
@@ -97,6 +103,8 @@ class RougeN(TextMean):
 
 class RougeL(TextMean):
     """ROUGE-L: mean F1 of the longest subsequence of words that both texts have.
+
+    Formula: mean (2 LCS / (a + b)), with a and b the numbers of words of the two texts.
 
     Words are those of `RougeN`.
 

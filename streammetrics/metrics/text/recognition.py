@@ -64,7 +64,9 @@ class ErrorRate(TextMetric):
 
 
 class WER(ErrorRate):
-    """Word error rate, (S + D + I) / (H + S + D): edits over the words of all references.
+    """Word error rate: edits over the words of all references.
+
+    Formula: (S + D + I) / (H + S + D)
 
     Parameters are those of `TextMetric`.
 
@@ -85,7 +87,9 @@ class WER(ErrorRate):
 
 
 class CER(ErrorRate):
-    """Character error rate, (S + D + I) / (H + S + D) of characters; spaces count inside a text.
+    """Character error rate: edits over the characters of all references, spaces inside a text too.
+
+    Formula: (S + D + I) / (H + S + D)
 
     Parameters are those of `TextMetric`.
 
@@ -110,7 +114,9 @@ class CER(ErrorRate):
 
 
 class MER(ErrorRate):
-    """Match error rate, (S + D + I) / (H + S + D + I): edits over all that was matched or edited.
+    """Match error rate: edits over all that was matched or edited.
+
+    Formula: (S + D + I) / (H + S + D + I)
 
     Parameters are those of `TextMetric`.
 
@@ -132,7 +138,9 @@ class MER(ErrorRate):
 
 
 class WIL(ErrorRate):
-    """Word information lost, 1 - H / (H + S + D) H / (H + S + I).
+    """Word information lost.
+
+    Formula: 1 - (H / (H + S + D)) (H / (H + S + I))
 
     Parameters are those of `TextMetric`.
 
@@ -155,7 +163,9 @@ class WIL(ErrorRate):
 
 
 class EditDistance(ErrorRate):
-    """Number of edits of all rows, S + D + I: it grows with them.
+    """Number of edits of all rows: it grows with them.
+
+    Formula: S + D + I
 
     Args:
         of: Whether ``"characters"`` or ``"words"`` are edited.

@@ -19,9 +19,11 @@ __all__ = ["BLEU", "ChrF"]
 class BLEU(TextMetric):
     """BLEU of a corpus with one reference a row, from 0 to 100, to sacrebleu's last digit.
 
-    100 exp(min(0, 1 - r / c)) times the geometric mean of the precisions of n-grams of 1 to 4
-    tokens, c and r being the tokens of predictions and of references. An order without a match
-    has its precision halved as often as there were such orders (sacrebleu's ``"exp"``).
+    Formula: 100 exp(min(0, 1 - r / c)) (p_1 p_2 p_3 p_4)^(1/4)
+
+    The precision of n-grams of n tokens is p_n, and c and r are the tokens of predictions and of
+    references. An order without a match has its precision halved as often as there were such orders
+    (sacrebleu's ``"exp"``).
 
     Args:
         tokenize: ``"13a"``, mteval's, or ``"none"``: tokens are parted by spaces.
@@ -71,6 +73,8 @@ class BLEU(TextMetric):
 
 class ChrF(TextMetric):
     """Character n-gram F score of a corpus, from 0 to 100, to sacrebleu's last digit.
+
+    Formula: 100 (1 + β²) P R / (β² P + R), with P and R the means over orders.
 
     The F score of the means, over orders 1 to 6, of the precisions and of the recalls of n-grams of
     characters; spaces do not count.

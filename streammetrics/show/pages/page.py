@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.results.table import shown
+from streammetrics.show.formulas import set_formula
 from streammetrics.show.grids import Grid, grids
 from streammetrics.show.machines import as_json
 from streammetrics.show.pages.figures import figures
+from streammetrics.show.reference import formula
 
 if TYPE_CHECKING:
     from streammetrics.show.pages.subjects import Findings
@@ -36,11 +38,14 @@ def as_page(found: Findings, title: str = "") -> str:
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja.StrictUndefined
     )
     environment.filters |= {"cell": shown, "text": _text}
+    markup = jinja.utils.markupsafe.Markup
     template = environment.from_string(Path(__file__).with_name("page.html.j2").read_text("utf-8"))
-    drawn = [(each, jinja.utils.markupsafe.Markup(each.svg)) for each in figures(found)]
+    drawn = [(each, markup(each.svg)) for each in figures(found)]
+    maths = {n: (markup(set_formula(typed)), of) for n, (typed, of) in formulas(found).items()}
     page: str = template.render(
         title=title or _titled(found), made=MADE, version=_version(), found=found,
-        sections=_sections(found), figures=drawn, glossary=glossary(found), notes=_notes(found),
+        sections=_sections(found), figures=drawn, glossary=glossary(found), formulas=maths,
+        notes=_notes(found),
         reports=found.results.models, level=f"{100 * found.confidence:.10g} %",
     )  # fmt: skip
     return page
@@ -55,6 +60,7 @@ def as_document(found: Findings, title: str = "") -> str:
         "confidence": found.confidence,
         **json.loads(as_json(found.results)),
         "glossary": glossary(found),
+        "formulas": {name: ", with ".join(filter(None, f)) for name, f in formulas(found).items()},
         "remarks": list(found.notes),
     }
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
@@ -68,6 +74,13 @@ def glossary(found: Findings) -> dict[str, str]:
             summary = (type(metric).__doc__ or "").strip().partition("\n")[0]
             told[name] = summary.replace("``", "").replace("`", "")
     return {**told, **_WORDS}
+
+
+def formulas(found: Findings) -> dict[str, tuple[str, str]]:
+    """Return the formula of each metric that says one, as typed, and what its letters are."""
+    metrics = {name: metric for each in found.subjects for name, metric in each.metrics.items()}
+    told = {name: formula(type(metric)) for name, metric in metrics.items()}
+    return {name: parts for name, parts in told.items() if parts[0]}
 
 
 _WORDS = {
