@@ -39,6 +39,7 @@ MODULES = (
     "compare",
     "confidence",
     "live",
+    "service",
     "engines",
 )
 ASKED = {"engines", "states of each metric"}  # take minutes, and have their own pages

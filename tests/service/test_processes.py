@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -123,6 +126,58 @@ def test_slow_clients_and_junk_leave_it_answering(config):
             client.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000)
             client.settimeout(30)
             assert b" 400 " in client.recv(100)
+
+
+def test_clients_that_wait_hold_no_place_of_those_who_ask(config):
+    many = 20
+    path = config(server=f'timeout = "60s"\nconnections = {many}')
+    heads = {
+        "says nothing": b"",
+        "half a header": b"POST /events HTTP/1.1\r\nHost: localhost\r\n",
+        "half a body": b"POST /events HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n{",
+        "reads nothing": b"GET /plotly.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    }
+    with Service(path) as service:
+        urllib.request.urlopen(f"{service.url}/plotly.min.js", timeout=60).close()
+        before, held = resident(service.process.pid), []
+        for place, head in enumerate(heads.values()):
+            for _ in range(2 * many):
+                client = socket.create_connection(("127.0.0.1", service.port))
+                client.sendall(head)
+                held.append(client)
+            assert service.post(observed(5)) == {"taken": 5, "observe": 5}
+            until(lambda rows=5 * place + 5: service.get("/api/now")["n_rows"] == rows)
+        assert resident(service.process.pid) - before < 50e6  # of answers that nobody reads
+        for client in held:
+            client.close()
+
+
+def test_who_reads_no_answer_is_closed(config):
+    with Service(config(server='timeout = "2s"')) as service:
+        with socket.create_connection(("127.0.0.1", service.port)) as client:
+            client.sendall(b"GET /plotly.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            time.sleep(4)
+            client.settimeout(30)
+            read = bytearray()
+            with contextlib.suppress(ConnectionResetError):
+                while part := client.recv(1 << 20):
+                    read += part
+        whole = int(re.search(rb"content-length: ([0-9]+)", read)[1])
+        assert 0 < len(read) < whole
+
+
+def resident(pid):
+    """Return the bytes that a process and its workers hold in memory."""
+    found = 0
+    for each in [pid, *children(pid)]:
+        with open(f"/proc/{each}/statm") as file:
+            found += int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return found
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(each) for each in file.read().split()]
 
 
 def test_soak(config):

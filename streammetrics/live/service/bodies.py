@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -100,24 +101,60 @@ def _refuse(why: str, group: Group) -> NoReturn:
 
 
 def _of_lines(body: bytes, kind: str | None) -> list[Group]:
-    groups: dict[str, tuple[list[int], tuple[str, ...], list[Any]]] = {}
-    for row, event in enumerate(_objects(body)):
-        if type(event) is not dict:
-            raise BodyError(f"row {row} is no JSON object", None, row)
-        which = event.pop("kind", kind) if kind is None else kind
-        group = groups.get(which) if type(which) is str else None
-        if group is None:
+    events = _objects(body)
+    if {*map(type, events)} - {dict}:
+        row = next(row for row, event in enumerate(events) if type(event) is not dict)
+        raise BodyError(f"row {row} is no JSON object", None, row)
+    if kind is not None:
+        return [_alike(kind, range(len(events)), events)] if events else []
+    kinds = [event.pop("kind", None) for event in events]
+    found = []
+    for which in _distinct(kinds):
+        rows = [row for row, each in enumerate(kinds) if each == which]
+        found.append(_alike(which, rows, [events[row] for row in rows]))
+    return found
+
+
+def _distinct(kinds: Sequence[Any]) -> Iterable[str]:
+    """Return which kinds there are, in the order in which they come."""
+    try:
+        found = dict.fromkeys(kinds)
+    except TypeError:  # one is a list, or an object
+        found = {}
+    if not found or found.keys() - {*KINDS}:
+        for row, which in enumerate(kinds):
             if which not in KINDS:
                 _no_kind(which, row)
-            group = groups[which] = ([], tuple(event), [])
-        rows, keys, values = group
-        rows.append(row)
-        values += event.values() if tuple(event) == keys else _ordered(event, keys, row, which)
-    found = []
-    for which, (rows, keys, values) in groups.items():
-        columns = {key: values[place :: len(keys)] for place, key in enumerate(keys)}
-        found.append(Group(which, rows, columns))  # type: ignore[arg-type]  # it is one of `KINDS`
     return found
+
+
+def _alike(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Any]]) -> Group:
+    """Return events of a kind as columns."""
+    keys = tuple(events[0])
+    if {*map(len, events)} != {len(keys)}:
+        _differ(kind, rows, events)
+    try:
+        columns = {key: [*map(itemgetter(key), events)] for key in keys}
+    except KeyError:
+        _differ(kind, rows, events)
+    return Group(kind, rows, columns)  # type: ignore[arg-type]  # it is one of `KINDS`
+
+
+def _differ(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Any]]) -> NoReturn:
+    """Raise about the first event that has other keys than the first one."""
+    first = events[0]
+    row, other = next(
+        (row, event)
+        for row, event in zip(rows, events, strict=True)
+        if event.keys() != first.keys()
+    )
+    here, there = ", ".join(other) or "nothing", ", ".join(first) or "nothing"
+    raise BodyError(
+        f"row {row} has {here}, and the first to {kind} {there}: in a request all events of "
+        "a kind have the same keys",
+        None,
+        row,
+    )
 
 
 def _no_kind(which: Any, row: int) -> NoReturn:
@@ -125,39 +162,28 @@ def _no_kind(which: Any, row: int) -> NoReturn:
     raise BodyError(f"row {row} has {shown}: say one of {', '.join(KINDS)} in it", "kind", row)
 
 
-def _ordered(event: Mapping[str, Any], keys: tuple[str, ...], row: int, kind: str) -> list[Any]:
-    if event.keys() != set(keys):
-        here, there = ", ".join(event) or "nothing", ", ".join(keys) or "nothing"
-        raise BodyError(
-            f"row {row} has {here}, and the first to {kind} {there}: in a request all events of "
-            "a kind have the same keys",
-            None,
-            row,
-        )
-    return [event[key] for key in keys]
-
-
-def _objects(body: bytes) -> Iterable[Any]:
+def _objects(body: bytes) -> list[Any]:
     """Return what the lines, or an array, hold."""
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
         row = body.count(b"\n", 0, error.start)
         raise BodyError(f"row {row} is no UTF-8", None, row) from None
-    lines = [line for line in text.split("\n") if line and not line.isspace()]
-    if lines and lines[0].lstrip()[:1] == "[":
-        lines = [text]
+    text = text.strip()
+    listed = text.startswith("[")
     try:
-        found = _DECODER.decode(f"[{','.join(lines)}]")
+        # What breaks a line within a text is no JSON, and stays none.
+        found = _DECODER.decode(text if listed else "[" + text.replace("\n", ",\n") + "]")
     except (ValueError, RecursionError):
-        return _one_by_one(lines)
-    if len(found) == 1 and type(found[0]) is list:
-        return found[0]
-    # Else a line may hold several objects, or a part of one, and rows would be miscounted.
-    return found if len(found) == len(lines) else _one_by_one(lines)
+        return _one_by_one(text, listed=listed)
+    # A line may hold several objects, or a part of one, and rows would be miscounted.
+    is_right = listed or len(found) == (text.count("\n") + 1 if text else 0)
+    return found if is_right else _one_by_one(text, listed=listed)
 
 
-def _one_by_one(lines: Sequence[str]) -> list[Any]:
+def _one_by_one(text: str, *, listed: bool) -> list[Any]:
+    """Return what the lines that are not empty hold, or raise about the first that is no JSON."""
+    lines = [text] if listed else [line for line in text.split("\n") if not line.isspace() and line]
     found = []
     for row, line in enumerate(lines):
         try:

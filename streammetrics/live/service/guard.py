@@ -10,11 +10,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+_PIECE = 1 << 16  # bytes of an answer that are brought on together
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"  # of a style that says nothing
 _HEADERS = {
@@ -60,7 +61,8 @@ class Guard:
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
                 headers.setdefault("cache-control", "no-store")
-            await send(message)
+            for piece in _pieces(message):
+                await send(piece)
 
         refusal = self._refusal(scope)
         await (refusal or self._app)(scope, receive, guarded)
@@ -96,6 +98,15 @@ class Guard:
     def _path(scope: Scope) -> str:
         path: str = scope["path"]
         return path.removeprefix(scope.get("root_path", ""))
+
+
+def _pieces(message: Message) -> Iterator[Message]:
+    """Yield a long body in pieces, of which the server waits for each to be read by the client."""
+    body = message.get("body", b"")
+    last = max(0, len(body) - 1) // _PIECE * _PIECE
+    for place in range(0, last, _PIECE):
+        yield {**message, "body": body[place : place + _PIECE], "more_body": True}
+    yield {**message, "body": body[last:]} if last else message
 
 
 def _name(host: str) -> str:

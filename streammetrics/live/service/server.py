@@ -32,7 +32,7 @@ class Server:
         body: Bytes of a request at most.
         queue: Requests with events that may wait; more are told to come again.
         timeout: Seconds that a request may take to arrive.
-        connections: That may be open.
+        connections: That may be open; of more, those that have waited longest are closed.
     """
 
     host: str = "127.0.0.1"

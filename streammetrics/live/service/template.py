@@ -48,5 +48,5 @@ workers = 1         # processes; several need a store
 # body = "16MB"     # of a request at most
 # queue = 64        # requests with events that wait; more are answered 429
 # timeout = "30s"   # that a request may take to arrive
-# connections = 1000
+# connections = 1000  # more: those that have waited longest for their client are closed
 """
