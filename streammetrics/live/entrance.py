@@ -16,7 +16,7 @@ from streammetrics.live.events import Events
 from streammetrics.live.ids import IDS, keys_of, versions_of
 from streammetrics.live.keys import Keys
 from streammetrics.live.rows import batch_of, columns_of
-from streammetrics.live.time import LATEST, SECOND, instant, instants, shown_time
+from streammetrics.live.time import LATEST, SECOND, instant, instants, nanoseconds, shown_time
 from streammetrics.live.truth import kinds_of, truth_of
 
 if TYPE_CHECKING:
@@ -267,4 +267,4 @@ class Entrance:
 
 
 def _instants(seconds: Sequence[Any]) -> NDArray[np.int64]:
-    return instants(packed(seconds, "d"))
+    return nanoseconds(packed(seconds, "d"))

@@ -83,11 +83,9 @@ def pieces(
         times, sorted_batch = times[order], taken(batch, order)
     else:
         sorted_batch = batch
-    numbers = np.array([tier.numbers(times) for tier in tiers])
-    cuts = np.flatnonzero((numbers[:, 1:] != numbers[:, :-1]).any(axis=0)) + 1
-    bounds = [0, *cuts.tolist(), n]
-    for start, end in pairwise(bounds):
-        panes = tuple(numbers[:, start].tolist())
+    for start, end in pairwise(_cuts(tiers, times)):
+        first_time = int(times[start])
+        panes = tuple([tier.number(first_time) for tier in tiers])
         for first in range(start, end, AT_ONCE):
             last = min(first + AT_ONCE, end)
             part = sorted_batch
@@ -95,6 +93,17 @@ def pieces(
                 part = sorted_batch.slice(first, last)
                 _tell_own_keys(layout, part)
             yield Piece(panes, _read(layout, part, batch), last - first)
+
+
+def _cuts(tiers: Sequence[Tier], times: NDArray[np.int64]) -> list[int]:
+    """Return where the rows of a pane of each tier begin, and the end of the last of them."""
+    n = len(times)
+    first, last = int(times[0]), int(times[-1])
+    if all(tier.number(first) == tier.number(last) for tier in tiers):
+        return [0, n]
+    numbers = np.array([tier.numbers(times) for tier in tiers])
+    cuts = np.flatnonzero((numbers[:, 1:] != numbers[:, :-1]).any(axis=0)) + 1
+    return [0, *cuts.tolist(), n]
 
 
 def _tell_own_keys(layout: Layout, part: Batch) -> None:

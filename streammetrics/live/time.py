@@ -119,6 +119,11 @@ def _of_dates(array: NDArray[Any], name: str) -> NDArray[np.int64]:
 def _of_seconds(array: NDArray[Any], name: str) -> NDArray[np.int64]:
     seconds = array.astype(np.float64)
     _check(name, seconds, array)
+    return nanoseconds(seconds)
+
+
+def nanoseconds(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return POSIX seconds, which are between 1970 and 2200, in nanoseconds."""
     # The whole seconds and the rest are exact, their product would not be.
     whole = np.floor(seconds)
     rest = np.rint((seconds - whole) * SECOND).astype(np.int64)

@@ -33,7 +33,8 @@ class Row:
 
     def put(self, changed: Mapping[int, State]) -> None:
         """Set the states of some panes."""
-        self.states.update(changed)
+        for number, state in changed.items():
+            self.states[number] = state
         self._forget(changed)
 
     def drop(self, numbers: Iterable[int]) -> None:
