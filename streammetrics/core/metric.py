@@ -133,6 +133,13 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         value = self.readout(*statistics)
         return value, self._why_nan(value)
 
+    def _judged_each(self, *forms: Any) -> list[tuple[V_co, str]] | None:  # noqa: ARG002 - for those that can
+        """Return what `_judged` says of many states at once; ``None``: they are read in turn.
+
+        Of each statistic the states are given as a form of all groups holds them.
+        """
+        return None
+
     def _why_nan(self, value: Any) -> str:
         """Return why a value is ``nan``, and nothing where it is not."""
         return "is nan: the rows seen do not define it" if _has_nan(value) else ""

@@ -178,7 +178,7 @@ class Audit:
         each = None if level is None else simultaneous(level, len(every))
         found = [one.measured(metric, read, each) for one in every]
         whole = self._whole(state)
-        rows = Slice((), (), self._suite._n_rows(whole), whole)
+        rows = Slice((), (), self._suite._n_rows(whole), lambda: whole)
         overall = rows.measured(metric, read, each)
         return reading(found, overall, method, level)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.layout import Layout, State
+    from streammetrics.core.metric import Metric
 
     Parts = tuple[Part, ...]
     Places = NDArray[np.intp]
@@ -89,14 +90,38 @@ class Spec:
         coarse, to = np.unique(np.array(texts), return_inverse=True)
         return [parts_of(text) for text in coarse.tolist()], groups.regrouped(to, coarse)
 
-    def states(self, state: State) -> list[tuple[Parts | None, State]]:
-        """Return every slice, sorted by its values: its parts, and its rows' state."""
+    def kept(self, state: State) -> Kept:
+        """Return all slices of this kind."""
         keys, groups = self.groups(state)
-        if not len(keys) and not self.columns:
-            return [((), self.cut.layout.start)]
         turns = sorted(range(len(keys)), key=lambda place: sort_key(keys[place]))
-        every = groups.states()
-        return [(keys[place], every[place]) for place in turns]
+        return Kept(groups, np.array(turns, np.intp), [keys[place] for place in turns])
+
+
+class Kept(NamedTuple):
+    """The slices of one kind, sorted by their values."""
+
+    groups: Groups
+    turns: Places  # of each slice the place among the groups
+    keys: list[Parts | None]  # the parts of each
+
+    @property
+    def n_rows(self) -> list[int]:
+        """Rows of each slice."""
+        rows: list[int] = self.groups.n_rows[self.turns].tolist()
+        return rows
+
+    def state(self, place: int) -> State:
+        """Return the state of the rows of a slice."""
+        return self.groups.state(self.turns[place : place + 1])
+
+    def judged(self, metric: Metric) -> list[tuple[Any, str]]:
+        """Return a metric of each slice, and what there is to warn of: all at once, or in turn."""
+        forms = self.groups.forms(metric)
+        together = None if forms is None else metric._judged_each(*forms)
+        if together is not None:
+            return [together[turn] for turn in self.turns.tolist()]
+        states = map(self.state, range(len(self.keys)))
+        return [metric._judged(*metric._chosen(state)) for state in states]
 
 
 def sort_key(parts: Parts | None) -> tuple[Any, ...]:

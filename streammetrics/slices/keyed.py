@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.layout import Feed, Layout, State
+    from streammetrics.slices.groups import Kept
 
     By = Sequence[Sequence[str | Bins] | str | Bins] | str | Bins
 
@@ -108,14 +110,21 @@ class KeyedSet(MetricSet):
         return [each for spec in self._specs for each in self._of_spec(spec, state)]
 
     def _of_spec(self, spec: Spec, state: State) -> list[Slice]:
+        return self._of_kept(spec, spec.kept(state))
+
+    def _of_kept(self, spec: Spec, kept: Kept) -> list[Slice]:
+        if not kept.keys and not spec.columns:
+            return [Slice((), (), 0, lambda: self._suite._layout.start)]
+        pairs = zip(kept.keys, kept.n_rows, strict=True)
         return [
-            Slice(spec.columns, parts, self._suite._n_rows(inner), inner)
-            for parts, inner in spec.states(state)
+            Slice(spec.columns, parts, n, partial(kept.state, place))
+            for place, (parts, n) in enumerate(pairs)
         ]
 
     def _by_unit(self, spec: Spec, state: State) -> list[tuple[Slice, list[State]]]:
         """Return every slice of a kind, and what it is without each group of its units."""
-        parts = Spec((*spec.columns, hashed(str(self.unit))), self._cuts[0]).states(state)
+        units = Spec((*spec.columns, hashed(str(self.unit))), self._cuts[0]).kept(state)
+        parts = [(key, units.state(place)) for place, key in enumerate(units.keys)]
         pairs = []
         for each in self._of_spec(spec, state):
             own = [s for key, s in parts if key is not None and key[:-1] == each.parts]

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Codes = NDArray[np.intp]
+    Codes = NDArray[Any]  # integers, of any width
 
+_WORTH = 256  # rows for each code, from which on spelling out one more is cheaper than looking
 _KINDS = {str: "text", bool: "true or false", int: "integers", datetime.date: "dates"}
 
 
@@ -40,7 +41,7 @@ class _Part:
     @classmethod
     def of(cls, codes: Codes, values: Sequence[Any], nulls: Any, kind: str | None) -> _Part:
         if nulls is not None:
-            codes = np.where(nulls, len(values), codes)
+            codes = np.where(nulls, len(values), codes.astype(np.intp, copy=False))
 
         def spelt(code: int) -> str:
             return encoded(values[code] if code < len(values) else None)
@@ -78,9 +79,18 @@ def key_column(columns: Mapping[str, Any], by: Sequence[str | Bins]) -> KeyColum
     ]
     vocabulary = np.array(texts) if texts else np.empty(0, "U1")
     order = np.argsort(vocabulary)
-    rank = np.empty(len(texts), np.intp)
+    rank = np.empty(len(texts), np.int16 if len(texts) <= 1 << 15 else np.intp)
     rank[order] = np.arange(len(texts))
-    return KeyColumn(rank[codes], None, True, vocabulary[order], facts)
+    return KeyColumn(_looked_up(rank, codes), None, True, vocabulary[order], facts)
+
+
+def _looked_up(table: NDArray[Any], codes: Codes) -> NDArray[Any]:
+    """Return ``table[codes]``, of codes that are all in it, a block at a time."""
+    found = np.empty(len(codes), table.dtype)
+    for start in range(0, len(codes), tuning.BATCH_ROWS):
+        rows = slice(start, start + tuning.BATCH_ROWS)
+        np.take(table, codes[rows], out=found[rows], mode="clip")  # "raise" would copy
+    return found
 
 
 def read_keys(column: Column, by: Sequence[str | Bins]) -> KeyColumn:
@@ -109,10 +119,16 @@ def _kinds_in(text: str) -> tuple[str | None, ...]:
 
 
 def _crossed(parts: Sequence[_Part]) -> tuple[Codes, NDArray[np.intp]]:
-    """Return for each row the number of its combination, and the codes of each combination."""
-    codes, rows = _distinct(parts[0].codes, parts[0].size)
+    """Return for each row the number of its combination, and the codes of each combination.
+
+    Where rows are many, some combinations may not occur.
+    """
+    first, *others = parts
+    if not others and first.size * _WORTH <= len(first.codes):
+        return first.codes, np.arange(first.size)[:, None]
+    codes, rows = _distinct(first.codes.astype(np.intp, copy=False), first.size)
     combinations = rows[:, None]
-    for part in parts[1:]:
+    for part in others:
         pair = codes * part.size + part.codes
         codes, found = _distinct(pair, len(combinations) * part.size)
         before, code = np.divmod(found, part.size)
@@ -121,14 +137,14 @@ def _crossed(parts: Sequence[_Part]) -> tuple[Codes, NDArray[np.intp]]:
 
 
 def _distinct(codes: Codes, size: int) -> tuple[Codes, NDArray[np.intp]]:
-    """Return codes numbered without gaps, and the code of each number."""
+    """Return codes numbered without gaps, and the code of each number; all of them occur."""
     if size <= max(tuning.DENSE_CELLS, 4 * codes.size):
         found = np.flatnonzero(np.bincount(codes, minlength=size))
         if found.size == size:
             return codes, found
         lookup = np.empty(size, np.intp)
         lookup[found] = np.arange(found.size)
-        return lookup[codes], found
+        return _looked_up(lookup, codes), found
     found, codes = np.unique(codes, return_inverse=True)
     return codes, found
 
@@ -146,11 +162,9 @@ def _part(value: Any, title: str) -> _Part:
     values, nulls = column.values, column.nulls
     if column.vocabulary is not None:
         codes = values if nulls is None else np.where(nulls, 0, values)
-        return _Part.of(codes.astype(np.intp), column.vocabulary.tolist(), nulls, "text")
+        return _Part.of(codes, column.vocabulary.tolist(), nulls, "text")
     if values.dtype.kind == "b":
-        return _Part.of(
-            values.view(np.uint8).astype(np.intp), [False, True], nulls, "true or false"
-        )
+        return _Part.of(values.view(np.uint8), [False, True], nulls, "true or false")
     if values.dtype.kind == "f":
         advice = (
             f"keys are text, integers, booleans or dates; sm.Bins({title!r}, edges) cuts numbers"
@@ -180,7 +194,7 @@ def _places(values: NDArray[Any]) -> tuple[Codes, Sequence[int]]:
     low, high = int(values.min()), int(values.max())
     if high - low < tuning.NEAR_LABELS:
         if low == 0:
-            return values.astype(np.intp, copy=False), range(high + 1)
+            return values, range(high + 1)
         # Subtracting in the values' own type could overflow it.
         return (values.astype(np.int64) - low).astype(np.intp, copy=False), range(low, high + 1)
     found, places = np.unique(values, return_inverse=True)

@@ -31,6 +31,9 @@ from streammetrics.slices.worst import Slice, limits_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.metric import Metric
+    from streammetrics.slices.groups import Kept, Spec
+
 
 class Slices(KeyedSet, Audit):
     """A set of metrics by key: for every country, for every device in every country, for all rows.
@@ -144,10 +147,11 @@ class Slices(KeyedSet, Audit):
     def _read(
         self, state: State, level: float | None, *, anytime: bool, depth: int = 3
     ) -> SliceTable:
-        every = self._slices(state)
+        kinds = [(spec, spec.kept(state)) for spec in self._specs]
+        every = [each for spec, kept in kinds for each in self._of_kept(spec, kept)]
         tables = [self._keys(every)]
         for name, metric in self._metrics.items():
-            judged = [metric._judged(*metric._chosen(each.state)) for each in every]
+            judged = [one for spec, kept in kinds for one in self._judged_of(metric, spec, kept)]
             tables.append(value_columns(name, [value for value, _ in judged]))
             doubtful = [each for each, (_, doubt) in zip(every, judged, strict=True) if doubt]
             if doubtful:
@@ -160,6 +164,11 @@ class Slices(KeyedSet, Audit):
                 nothing = unsure(level, "")
                 tables.append(value_columns(name, [limit or nothing for limit in limits]))
         return merged_tables(tables).told(level, self._better)
+
+    def _judged_of(self, metric: Metric, spec: Spec, kept: Kept) -> list[tuple[Any, str]]:
+        if kept.keys or spec.columns:
+            return kept.judged(metric)
+        return [metric._judged(*metric._chosen(self._suite._layout.start))]
 
     def plot(
         self,

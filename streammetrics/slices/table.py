@@ -154,6 +154,8 @@ def value_columns(name: str, values: Sequence[Any]) -> dict[str, Any]:
         ):
             sides |= {f"{title}_low": lower, f"{title}_high": upper}
         return sides
+    if all(type(value) is float for value in values):
+        return {name: np.array(values, np.float64)}
     rows = [{of: row["value"] for of, row in numbers(value)} for value in values]
     titles = dict.fromkeys(of for row in rows for of in row)
     return {

@@ -13,7 +13,7 @@ from streammetrics.slices.fairness import Measured, adjusted, measured, p_value,
 from streammetrics.slices.table import SliceTable, key_columns, named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.layout import State
@@ -21,12 +21,22 @@ if TYPE_CHECKING:
 
 
 class Slice:
-    """One slice that was read."""
+    """One slice that was read; its state is made where it is asked for."""
 
-    __slots__ = ("columns", "n_rows", "parts", "state")
+    __slots__ = ("_made", "_state", "columns", "n_rows", "parts")
 
-    def __init__(self, columns: tuple[str, ...], parts: Any, n_rows: int, state: State) -> None:
-        self.columns, self.parts, self.n_rows, self.state = columns, parts, n_rows, state
+    def __init__(
+        self, columns: tuple[str, ...], parts: Any, n_rows: int, state: Callable[[], State]
+    ) -> None:
+        self.columns, self.parts, self.n_rows, self._state = columns, parts, n_rows, state
+        self._made: State | None = None
+
+    @property
+    def state(self) -> State:
+        """The state of its rows."""
+        if self._made is None:
+            self._made = self._state()
+        return self._made
 
     @property
     def title(self) -> str:

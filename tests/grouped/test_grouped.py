@@ -156,6 +156,10 @@ def test_forms_hold_what_fresh_statistics_do(metrics, rows, weighted):
     assert metric._at(groups.state(np.arange(1, 6))) == of(metric, taken(table, table[KEY] > 0))
 
 
+def _states(groups):
+    return [groups.state(np.array([place])) for place in range(len(groups))]
+
+
 def test_keys_are_dropped_and_joined():
     rng = np.random.default_rng(3)
     rows = {"y_true": rng.integers(0, 3, 500), "y_pred": rng.integers(0, 3, 500)}
@@ -180,7 +184,7 @@ def test_rows_left_out_are_counted_by_key():
         KEY: np.array([1, 1, 2, 3]),
     }
     groups = Groups.of(metric._layout, fed(metric, rows).flush())
-    states = [metric._at(state) for state in groups.states()]
+    states = [metric._at(state) for state in _states(groups)]
     assert [(state.n_rows, state.n_omitted) for state in states] == [(1, 1), (0, 1), (1, 0)]
     both = metric._at(groups.state(np.array([0, 1])))
     assert (both.n_rows, both.n_omitted) == (1, 2)
@@ -194,7 +198,7 @@ def test_facts_are_those_of_the_rows_of_a_key():
         KEY: np.array(["a", "a", "b"]),
     }
     groups = Groups.of(metric._layout, fed(metric, rows).flush())
-    a, b = groups.states()
+    a, b = _states(groups)
     assert "negative label" in a.feeds[0].facts
     assert "negative label" not in b.feeds[0].facts
 

@@ -26,6 +26,8 @@ def coded_labels(column: Column) -> tuple[NDArray[np.int64], NDArray[Any]]:
     values = column.values
     if column.vocabulary is not None:
         return values.astype(np.int64, copy=False), column.vocabulary
+    if values.dtype == np.int64 and (few := int(values.view(np.uint64).max())) < tuning.FEW_LABELS:
+        return values, np.arange(few + 1)  # negative ones would be large, in one pass less
     low, high = int(values.min()), int(values.max())
     if high - low < tuning.NEAR_LABELS:
         # Subtracting low first in the values' own type could overflow it.

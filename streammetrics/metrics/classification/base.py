@@ -18,7 +18,9 @@ from streammetrics.core.results.values import LabelledArray
 from streammetrics.core.types import Floats, V_co
 from streammetrics.metrics.averages import ZeroDivision, lone_doubt, mean_of_classes
 from streammetrics.metrics.classification.several import LabelCounts, RowCounts
+from streammetrics.metrics.classification.together import Confusions
 from streammetrics.metrics.classification.view import Confusion
+from streammetrics.statistics.grouped.tables import Tables
 from streammetrics.statistics.tables.contingency import ContingencyTable
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 from streammetrics.statistics.tables.threshold import ThresholdTable
@@ -140,6 +142,24 @@ class ContingencyMetric(Metric[V_co]):
         value = self.read(confusion) if confusion.total else self._nothing(confusion)
         return value, confusion.doubt or self._why_nan(value)
 
+    def _judged_each(self, *forms: Any) -> list[tuple[V_co, str]] | None:
+        tables = self._confusions(*forms) if getattr(self.read, "elementwise", False) else None
+        values: Any = None if tables is None else self.read(cast("Confusion", tables))
+        if not isinstance(values, np.ndarray):
+            return None
+        return [(value, self._why_nan(value)) for value in values.tolist()]
+
+    def _confusions(self, form: Any) -> Confusions | None:
+        """Return the tables of all groups that a form holds, where they can be read as one."""
+        if not isinstance(form, Tables) or getattr(form.of, "others", False):
+            return None
+        if isinstance(form.of, ContingencyTable):
+            return Confusions.of_cells(form.value("table"), form.size, self.labels)
+        two = [f"not {self.pos_label}", self.pos_label]
+        labels = two if self.labels is None else list(self.labels)
+        flip = labels.index(self.pos_label) == 0
+        return Confusions.of_amounts(labels, form.value("amount"), flip=flip)
+
     @abstractmethod
     def read(self, table: Confusion) -> V_co:
         """Return the value of a table with rows."""
@@ -148,8 +168,10 @@ class ContingencyMetric(Metric[V_co]):
         """Return the value without rows."""
         return cast("V_co", math.nan)
 
-    def ratio(self, numerator: float, denominator: float) -> float:
+    def ratio(self, numerator: Any, denominator: Any) -> float:
         """Return a quotient of two sums, or what 0/0 gives."""
+        if isinstance(denominator, np.ndarray):  # of many groups
+            return cast("float", self._ratios(numerator, denominator))
         return float(numerator) / float(denominator) if denominator else self._zero_by_zero
 
     @property
@@ -207,6 +229,11 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         """They count as wrong where one of the classes is right, or is predicted."""
         return self.labels is not None and self.average != "binary"
 
+    def _confusions(self, form: Any) -> Confusions | None:
+        """Return the tables of all groups, of metrics of one class or of all together."""
+        one = self.average in {"binary", "micro"} and not self.multilabel
+        return super()._confusions(form) if one else None
+
     def _confusion(self, table: Any) -> Confusion:
         """Return the table as classes in order, or as labels or rows that stand for them."""
         counts: Any
@@ -220,6 +247,9 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
 
     def averaged(self, table: Confusion, numerator: Floats, denominator: Floats) -> float | Floats:
         """Return the quotient, averaged over classes as configured."""
+        several: Any = table
+        if isinstance(several, Confusions):
+            return self._of_groups(several, numerator, denominator)
         numerator, denominator = numerator[: table.kept], denominator[: table.kept]
         if self.average == "micro":
             return self.ratio(numerator.sum(), denominator.sum())
@@ -241,6 +271,21 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
             values, weight, lambda: table.seen[kept], table.labels, self.zero_division
         )
         return mean
+
+    def _of_groups(
+        self, tables: Confusions, numerator: Floats, denominator: Floats
+    ) -> float | Floats:
+        """Return the quotient of the positive class of each group, or of all; a number: not so."""
+        if self.average == "micro":
+            sums = [
+                np.where(tables.there, each, 0.0).sum(axis=0) for each in (numerator, denominator)
+            ]
+            return self._ratios(*sums)
+        has = tables.has(self.pos_label)
+        if has is None or self.pos_label not in tables.labels:
+            return math.nan
+        place = tables.labels.index(self.pos_label)
+        return self._ratios(numerator[place], np.where(has, denominator[place], 0.0))
 
     def _positive(self, table: Confusion) -> int | None:
         """Return the place of the positive class, ``None`` where it has not been seen."""

@@ -14,6 +14,7 @@ from streammetrics.core.configured import require
 from streammetrics.core.constraints import AtLeast, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.classification.base import ContingencyMetric
+from streammetrics.metrics.classification.together import elementwise
 from streammetrics.statistics.tables.topk import TopKHits
 
 if TYPE_CHECKING:
@@ -55,10 +56,12 @@ class Accuracy(ContingencyMetric[float]):
 
     _younger = (*ContingencyMetric._younger, ("normalize", True))
 
+    @elementwise
     def read(self, table: Confusion) -> float:
         """Return the share of the diagonal, or its sum."""
         if not self.normalize:
-            return float(table.unscaled(table.hits))
+            right: float = table.unscaled(table.hits)
+            return right
         return self.ratio(table.hits, table.total)
 
 
@@ -84,10 +87,12 @@ class ZeroOneLoss(ContingencyMetric[float]):
 
     normalize: bool = True
 
+    @elementwise
     def read(self, table: Confusion) -> float:
         """Return the share off the diagonal, or its sum."""
         if not self.normalize:
-            return float(table.unscaled(table.misses))
+            wrong: float = table.unscaled(table.misses)
+            return wrong
         return self.ratio(table.misses, table.total)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.metrics.classification.base import AveragedMetric
+from streammetrics.metrics.classification.together import elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +47,7 @@ class FalseDiscoveryRate(AveragedMetric):
 
     higher_is_better = False
 
+    @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return FP / (FP + TP)."""
         return self.averaged(table, table.fp, table.predicted)
@@ -69,6 +71,7 @@ class FalseOmissionRate(AveragedMetric):
 
     higher_is_better = False
 
+    @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return FN / (FN + TN)."""
         return self.averaged(table, table.fn, table.fn + table.tn)
@@ -92,6 +95,7 @@ class Prevalence(AveragedMetric):
 
     higher_is_better = None
 
+    @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return (TP + FN) / n."""
         return self.averaged(table, table.actual, table.actual + table.fp + table.tn)

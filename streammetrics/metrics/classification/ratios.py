@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from streammetrics.core.constraints import Between
 from streammetrics.metrics.classification.base import AveragedMetric
+from streammetrics.metrics.classification.together import elementwise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,6 +46,7 @@ class Precision(AveragedMetric):
         0.5
     """
 
+    @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return TP / (TP + FP)."""
         return self.averaged(table, table.tp, table.predicted)
@@ -66,6 +68,7 @@ class Recall(AveragedMetric):
         0.6666666666666666
     """
 
+    @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return TP / (TP + FN)."""
         return self.averaged(table, table.tp, table.actual)
@@ -87,6 +90,7 @@ class Specificity(AveragedMetric):
         0.6666666666666666
     """
 
+    @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return TN / (TN + FP)."""
         return self.averaged(table, table.tn, table.tn + table.fp)
@@ -110,6 +114,7 @@ class FalsePositiveRate(AveragedMetric):
 
     higher_is_better = False
 
+    @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return FP / (FP + TN)."""
         return self.averaged(table, table.fp, table.fp + table.tn)
@@ -133,6 +138,7 @@ class FalseNegativeRate(AveragedMetric):
 
     higher_is_better = False
 
+    @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return FN / (FN + TP)."""
         return self.averaged(table, table.fn, table.actual)
@@ -154,6 +160,7 @@ class NegativePredictiveValue(AveragedMetric):
         0.6666666666666666
     """
 
+    @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return TN / (TN + FN)."""
         return self.averaged(table, table.tn, table.tn + table.fn)
@@ -183,6 +190,7 @@ class FBeta(AveragedMetric):
 
     beta: Annotated[float, Between(0, math.inf)] = 1.0
 
+    @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return the weighted harmonic mean."""
         if self.beta > 1:  # as below, over the square of beta, which can overflow
@@ -215,6 +223,7 @@ class F1(AveragedMetric):
         0.8
     """
 
+    @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return 2 TP / (2 TP + FN + FP)."""
         return self.averaged(table, 2 * table.tp, table.actual + table.predicted)
@@ -236,6 +245,7 @@ class Jaccard(AveragedMetric):
         0.5
     """
 
+    @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return TP / (TP + FP + FN)."""
         return self.averaged(table, table.tp, table.actual + table.fp)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOM = 1020  # sums below 2**1020 can be doubled twice
 _SMALLEST = float(np.finfo(np.float64).smallest_normal)
-_WHOLE = 1 << 53  # integers with a sum below are float64 as well, and so are all their sums
+WHOLE = 1 << 53  # integers with a sum below are float64 as well, and so are all their sums
 
 
 class Confusion:
@@ -44,7 +44,7 @@ class Confusion:
     ) -> None:
         self.labels, self.kept, self.size = labels, len(labels), len(labels) + others
         self.rows, self.columns = rows, columns
-        if not isinstance(amount, ExactSum) and amount.sum(dtype=np.float64) >= _WHOLE:
+        if not isinstance(amount, ExactSum) and amount.sum(dtype=np.float64) >= WHOLE:
             amount = ExactSum.counts(amount)
         self.exponent = 0  # of two: every float here is to be scaled by it, which no ratio needs
         if isinstance(amount, ExactSum):
@@ -112,8 +112,11 @@ class Confusion:
 
     def unscaled(self, amount: Any) -> Any:
         """Return a float of this table as it is, infinite where it is too large."""
+        if not self.exponent:
+            return amount
         with np.errstate(over="ignore"):
-            return np.ldexp(amount, self.exponent) if self.exponent else amount
+            scaled = np.ldexp(amount, self.exponent)
+        return scaled if scaled.ndim else float(scaled)
 
     @property
     def counts(self) -> NDArray[np.int64] | None:

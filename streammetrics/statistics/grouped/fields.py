@@ -238,7 +238,10 @@ class GroupedWidth(GroupedField[int]):
 
 
 class GroupedCells(NamedTuple):
-    """Pairs of labels by group: a code is ``(group * rows + row) * columns + column``."""
+    """Pairs of labels by group: a code is ``(group * rows + row) * columns + column``.
+
+    Codes ascend; there may be nothing of some of them.
+    """
 
     row_labels: NDArray[Any]
     column_labels: NDArray[Any]
@@ -264,6 +267,8 @@ class GroupedCells(NamedTuple):
 
 def _united(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> Union:
     """Unite sorted codes, of which those of a batch are mostly among those of all before."""
+    if np.array_equal(mine, theirs):
+        return Union(mine, None, None)
     found = np.minimum(np.searchsorted(mine, theirs), len(mine) - 1)
     if len(theirs) < len(mine) and np.array_equal(mine[found], theirs):
         return Union(mine, None, found)
@@ -307,9 +312,11 @@ class GroupedPairs(GroupedField[GroupedCells]):
         """Return the pairs of one group, and its labels."""
         first = group * value.area
         low, high = np.searchsorted(value.codes, [first, first + value.area]).tolist()
-        part = slice(low, high)
-        amount = value.amount.at(part)
-        return Pairs.of(value.row_labels, value.column_labels, value.codes[part] - first, amount)
+        codes, amount = value.codes[low:high], value.amount.at(slice(low, high))
+        there = amount.signs() > 0
+        if not there.all():
+            codes, amount = codes[there], amount.at(np.flatnonzero(there))
+        return Pairs.of(value.row_labels, value.column_labels, codes - first, amount)
 
     def joined(self, values: Sequence[Pairs], of: Statistic) -> GroupedCells:
         """Return the pairs of all groups."""

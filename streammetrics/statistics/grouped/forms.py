@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.statistic import Statistic
+    from streammetrics.statistics.grouped.grouping import Grouping
 
     Arrays = Mapping[str, NDArray[Any]]
 
@@ -37,8 +38,8 @@ class Form(ABC):
         """Return the states whose `arrays_at` are given, or raise `StateFormatError`."""
 
     @abstractmethod
-    def updated(self, codes: NDArray[np.intp], columns: Sequence[Any], weight: Any) -> Self:
-        """Return the states after rows, each of the group that its code says."""
+    def updated(self, by: Grouping, columns: Sequence[Any], weight: Any) -> Self:
+        """Return the states after rows, each of its group."""
 
     @abstractmethod
     def regrouped(self, places: NDArray[np.intp], size: int) -> Self:

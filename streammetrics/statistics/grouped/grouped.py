@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,12 +18,13 @@ from streammetrics.core.layout import Feed
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.grouped.columns import as_bytes, from_bytes, stacked, unstacked
+from streammetrics.statistics.grouped.grouping import Grouping
 from streammetrics.statistics.grouped.keys import OTHER, lowest, too_many
 from streammetrics.statistics.grouped.registry import form_of
 from streammetrics.statistics.grouped.schema import KEY, GroupedLayout, keyed, leaves_out, told
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -37,6 +38,17 @@ if TYPE_CHECKING:
 __all__ = ["KEY", "Grouped", "grouped", "grouped_layout"]
 
 _NOTHING: Facts = {}
+
+
+class _Places(NamedTuple):
+    """A vocabulary of keys and the place of each among those held; `same` where it is its own."""
+
+    labels: Any
+    places: NDArray[np.intp]
+    same: bool
+
+
+_NO_PLACES = _Places(None, np.empty(0, np.intp), same=False)
 
 
 class Grouped(Statistic):
@@ -86,7 +98,9 @@ class Grouped(Statistic):
             form_of(statistic).empty(statistic) for statistic in kept
         )
         # The last vocabulary of text and the places of its keys; batches come with the same one.
-        self._known: tuple[Any, NDArray[np.intp]] = (None, np.empty(0, np.intp))
+        self._known = _NO_PLACES
+        # The texts of facts to which all keys are party, while `_party` is this one.
+        self._agreed: tuple[Any, frozenset[str]] = (None, frozenset())
 
     @property
     def size(self) -> int:
@@ -114,27 +128,53 @@ class Grouped(Statistic):
 
     def update(self, key: Column, party: Column, *columns: Any, weight: Any) -> None:
         """Take rows with their keys and what each is party to, as `KeyedSchema` has them."""
-        codes, labels = coded_labels(key)
-        texts = party.vocabulary
-        width = 1 if texts is None else len(texts)
-        both = codes if width == 1 else codes * width + party.values
-        counts = np.bincount(both, minlength=len(labels) * width).reshape(-1, width)
-        seen = np.flatnonzero(counts.any(axis=1))
+        labels = key.vocabulary
+        codes, labels = coded_labels(key) if labels is None else (key.values, labels)
+        texts = [told(_NOTHING)] if party.vocabulary is None else party.vocabulary.tolist()
+        groups = self._known_groups(codes, labels, texts)
+        if groups is None:
+            groups = self._met(codes, labels, party.values, texts)
+        by = Grouping(groups, self.size)
+        self.forms = tuple([form.updated(by, columns, weight) for form in self.forms])
+        self.rows = self.rows + by.counts
+
+    def _known_groups(
+        self, codes: NDArray[Any], labels: NDArray[Any], texts: Sequence[str]
+    ) -> NDArray[Any] | None:
+        """Return the place of each row's key, ``None`` where a key or a fact of it may be new."""
+        known, places, same = self._known
+        party, agreed = self._agreed
+        if known is not labels or party is not self._party or not agreed.issuperset(texts):
+            return None
+        if same:
+            return codes
+        groups: NDArray[np.intp] = places.take(codes)
+        return groups if int(groups.min(initial=0)) >= 0 else None
+
+    def _met(
+        self,
+        codes: NDArray[Any],
+        labels: NDArray[Any],
+        which: NDArray[Any],
+        texts: Sequence[str],
+    ) -> NDArray[np.intp]:
+        """Return the place of each row's key, after making it one, party to its facts."""
+        width = len(texts)
+        both = codes if width == 1 else codes.astype(np.intp) * width + which
+        there = np.bincount(both, minlength=len(labels) * width).reshape(-1, width) > 0
+        seen = np.flatnonzero(there.any(axis=1))
         places = self._places(labels, seen)
-        counts = counts[seen]
-        for column in range(width):
-            fact = facts_of(texts[column]) if texts is not None else _NOTHING
-            self._join(places[seen[counts[:, column] > 0]], fact)
-        rows = self.rows.copy()
-        np.add.at(rows, places[seen], counts.sum(axis=1))
-        self.rows = rows
-        if self.forms:
-            groups = places[codes]
-            self.forms = tuple([form.updated(groups, columns, weight) for form in self.forms])
+        for column, text in enumerate(texts):
+            self._join(places[seen[there[seen, column]]], facts_of(text))
+        held = [self.facts[which] for which in np.unique(self._party).tolist()]
+        agreed = [t for t in texts if all(facts_of(t).items() <= fact.items() for fact in held)]
+        self._agreed = self._party, frozenset(agreed)
+        groups: NDArray[np.intp] = places[codes]
+        return groups
 
     def _places(self, labels: NDArray[Any], seen: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the place of each label among the keys, after making room for those seen."""
-        known, places = self._known
+        known, places, _ = self._known
         if known is labels and places[seen].min(initial=0) >= 0:
             return places
         keys, mine, found = Union.of(self.keys, labels[seen])
@@ -151,7 +191,8 @@ class Grouped(Statistic):
         found = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
         places = np.where(keys[found] == labels, found, -1)
         places[seen] = theirs
-        self._known = labels, places
+        same = len(labels) == len(keys) and bool((places == np.arange(len(keys))).all())
+        self._known = _Places(labels, places, same)
         return places
 
     def _cut(self, keys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -168,7 +209,7 @@ class Grouped(Statistic):
 
     def _move(self, keys: NDArray[Any], mine: NDArray[np.intp] | None) -> None:
         """Bring what is held to other keys: each old one's place among them, None for the same."""
-        self._known = None, self._known[1]
+        self._known = _NO_PLACES
         before = self.size
         if mine is None:
             if len(keys) == before:
@@ -279,7 +320,7 @@ class Grouped(Statistic):
             raise StateFormatError("the facts of groups are none")
         self.keys, self.rows = keys, rows
         self.facts, self._party = (_NOTHING, *facts), party + 1
-        self._known = None, self._known[1]
+        self._known = _NO_PLACES
         self.forms = tuple(
             type(form).restored(form.of, unstacked(part(arrays, str(number)), len(keys)))
             for number, form in enumerate(self.forms)

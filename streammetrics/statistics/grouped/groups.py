@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
+    from streammetrics.statistics.grouped.forms import Form
 
     Places = NDArray[np.intp]
 
@@ -112,9 +114,15 @@ class Groups:
             return self._state_at(int(selected[0]))
         return self.regrouped(places, self.keys[:1])._state_at(0)
 
-    def states(self) -> list[State]:
-        """Return the state of each key."""
-        return [self._state_at(place) for place in range(len(self))]
+    def forms(self, metric: Metric) -> tuple[Form, ...] | None:
+        """Return what a metric reads, of all keys; ``None`` where some have none of it."""
+        found = []
+        for place, source in zip(metric._reads, metric._feeds, strict=True):
+            kept = self._parts[source].kept
+            if kept.size != len(self):
+                return None
+            found.append(kept.forms[self.layout.sources[:place].count(source)])
+        return tuple(found)
 
     def _state_at(self, place: int) -> State:
         feeds: list[Feed] = []

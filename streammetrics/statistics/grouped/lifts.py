@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.labels import coded_labels
 from streammetrics.statistics.grouped.fields import GroupedCells
+from streammetrics.statistics.grouped.grouping import Grouping
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.spreads import (
     LossSpread,
@@ -34,36 +36,57 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Codes = NDArray[np.intp]
     Floats = NDArray[np.float64]
 
-Lift = Callable[[Any, Any, int, Any, Any], "dict[str, Any] | None"]
+Lift = Callable[[Any, Grouping, Any, Any], "dict[str, Any] | None"]
+
+
+def _amounts(by: Grouping, weight: Floats | None) -> Amount:
+    """Return how much there is of each group."""
+    if weight is None:
+        return Amount.of_counts(by.counts, by.codes.size)
+    return Amount.at_places(by.codes, by.size, weight, squared=False)
 
 
 def _contingency(
-    _: ContingencyTable, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
+    _: ContingencyTable, by: Grouping, columns: Sequence[Any], weight: Floats | None
 ) -> dict[str, Any]:
     (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
-    pair = rows * len(column_labels)
-    pair += cols
-    area = len(row_labels) * len(column_labels)
-    pair += codes * area
-    found, amount = amounts_of(pair, size * area, weight)
-    return {"table": GroupedCells(row_labels, column_labels, found, amount)}
+    cell = by.cells(len(row_labels))
+    cell += rows
+    cell *= len(column_labels)
+    cell += cols
+    size = by.size * len(row_labels) * len(column_labels)
+    if weight is None and size <= max(tuning.DENSE_CELLS, cell.size):
+        counts = np.bincount(cell, minlength=size)
+        by.tell(counts)
+        amount = Amount.of_counts(counts, cell.size)
+        # Where most cells occur, one that does not costs less than to tell which they are.
+        every = np.arange(size)
+        if 2 * np.count_nonzero(counts) < size:
+            every = np.flatnonzero(counts)
+            amount = amount.at(every)
+    else:
+        every, amount = amounts_of(cell, size, weight)
+    return {"table": GroupedCells(row_labels, column_labels, every, amount)}
 
 
 def _threshold(
-    of: ThresholdTable, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
+    of: ThresholdTable, by: Grouping, columns: Sequence[Any], weight: Floats | None
 ) -> dict[str, Any]:
     positive, score = columns
-    cell = codes * 4
+    cell = by.cells(4)
     cell += positive << 1
     cell += score >= of.threshold
-    return {"amount": Amount.at_places(cell, 4 * size, weight).shaped((size, 4))}
+    amount = Amount.at_places(cell, 4 * by.size, weight).shaped((by.size, 4))
+    if weight is None:
+        by.tell(amount.counts)
+    return {"amount": amount}
 
 
-def _sums(codes: Codes, size: int, terms: Floats, weight: Floats | None) -> ExactSum:
+def _sums(by: Grouping, terms: Floats, weight: Floats | None) -> ExactSum:
     """Return the sums of terms (n,) or (n, d), by group: (size,) or (size, d)."""
+    codes, size = by.codes, by.size
     if terms.ndim == 1:
         return ExactSum.grouped(codes, size, terms, weight)
     width = terms.shape[1]
@@ -74,12 +97,12 @@ def _sums(codes: Codes, size: int, terms: Floats, weight: Floats | None) -> Exac
 
 
 def _probability_loss(
-    of: ProbabilityLossSum, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
+    of: ProbabilityLossSum, by: Grouping, columns: Sequence[Any], weight: Floats | None
 ) -> dict[str, Any]:
     scores = columns[1]
     return {
-        "total": _sums(codes, size, of.losses(*columns), weight),
-        "rows": Amount.at_places(codes, size, weight, squared=False),
+        "total": _sums(by, of.losses(*columns), weight),
+        "rows": _amounts(by, weight),
         "columns": 1 if scores.ndim == 1 else scores.shape[1],
     }
 
@@ -93,7 +116,7 @@ def _single(columns: Sequence[Any]) -> tuple[int, list[Any]] | None:
 
 
 def _loss(
-    of: LossSum, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
+    of: LossSum, by: Grouping, columns: Sequence[Any], weight: Floats | None
 ) -> dict[str, Any] | None:
     single = _single(columns)
     if single is None or of.names != ("loss",):
@@ -106,13 +129,13 @@ def _loss(
         return None
     return {
         "width": width,
-        "weight": Amount.at_places(codes, size, weight, squared=False),
-        "sums": {"loss": _sums(codes, size, terms, weight)},
+        "weight": _amounts(by, weight),
+        "sums": {"loss": _sums(by, terms, weight)},
     }
 
 
 def _moments(
-    of: Moments, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
+    of: Moments, by: Grouping, columns: Sequence[Any], weight: Floats | None
 ) -> dict[str, Any] | None:
     single = None if weight is not None and of.order == "second" else _single(columns)
     if single is None:
@@ -127,22 +150,18 @@ def _moments(
     for name in of.names:
         first, *second = (by_letter[letter] for letter in name)
         # A product is exact as a value times its weight.
-        sums[name] = _sums(codes, size, first, second[0] if second else weight)
-    return {
-        "width": width,
-        "weight": Amount.at_places(codes, size, weight, squared=False),
-        "sums": sums,
-    }
+        sums[name] = _sums(by, first, second[0] if second else weight)
+    return {"width": width, "weight": _amounts(by, weight), "sums": sums}
 
 
 def _spreading(lift: Lift) -> Lift:
     """Return the lift of a statistic that keeps how far the numbers spread that it sums."""
 
     def lifted(
-        of: Spreading, codes: Codes, size: int, columns: Sequence[Any], weight: Floats | None
+        of: Spreading, by: Grouping, columns: Sequence[Any], weight: Floats | None
     ) -> dict[str, Any] | None:
         # Weights are rare, and their squares rarer.
-        values = None if weight is not None else lift(of, codes, size, columns, weight)
+        values = None if weight is not None else lift(of, by, columns, weight)
         if values is None:
             return None
         if "width" in values:
@@ -150,8 +169,8 @@ def _spreading(lift: Lift) -> Lift:
         numbers = of.numbers(*columns)
         powers = {"values": numbers, "squares": squares_of(numbers)}
         return values | {
-            "powers": {name: _sums(codes, size, power, None) for name, power in powers.items()},
-            "squared_weight": Amount.at_places(codes, size, None),
+            "powers": {name: _sums(by, power, None) for name, power in powers.items()},
+            "squared_weight": _amounts(by, None),
         }
 
     return lifted

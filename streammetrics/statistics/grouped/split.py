@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.statistics.grouped.forms import Arrays
+    from streammetrics.statistics.grouped.grouping import Grouping
 
 _ROWS = 1 << 16  # that are worth a call of the statistic of every group
 _EACH = 1024  # rows of a group that are
@@ -67,9 +68,10 @@ class Split(Form):
         """Return the states whose `arrays_at` are given."""
         return cls(of, _Held(tuple([of.restored(arrays) for arrays in every])))
 
-    def updated(self, codes: NDArray[np.intp], columns: Sequence[Any], weight: Any) -> Self:
+    def updated(self, by: Grouping, columns: Sequence[Any], weight: Any) -> Self:
         """Return the states after rows, or with rows that wait."""
         states, waiting = self._held
+        codes = by.codes
         rows = _Waiting(codes, tuple(columns), weight)
         total = codes.size + sum(some.codes.size for some in waiting)
         if self._patient and total < _room(self.size):

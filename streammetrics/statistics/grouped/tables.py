@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.statistics.grouped.fields import GroupedField
     from streammetrics.statistics.grouped.forms import Arrays
+    from streammetrics.statistics.grouped.grouping import Grouping
 
 
 class Tables(Form):
@@ -59,12 +60,12 @@ class Tables(Form):
             },
         )
 
-    def updated(self, codes: NDArray[np.intp], columns: Sequence[Any], weight: Any) -> Self:
+    def updated(self, by: Grouping, columns: Sequence[Any], weight: Any) -> Self:
         """Return the states after rows."""
         lift, _ = LIFTS[type(self.of)]
-        values = lift(self.of, codes, self.size, columns, weight)
+        values = lift(self.of, by, columns, weight)
         if values is None:
-            states = split([self.of] * self.size, codes, columns, weight)
+            states = split([self.of] * self.size, by.codes, columns, weight)
             return self.plus(self._of_states(self.of, states))
         return self.plus(type(self)(self.of, self.size, values))
 
@@ -83,6 +84,10 @@ class Tables(Form):
             for name, field in self._fields.items()
         }
         return type(self)(self.of, self.size, values)
+
+    def value(self, name: str) -> Any:
+        """Return a field of all groups, as `fields` holds it."""
+        return self._values[name]
 
     def arrays_at(self, group: int) -> dict[str, NDArray[Any]]:
         """Return the canonical arrays of the state of a group."""

@@ -1,0 +1,139 @@
+"""Tables of labels of many groups, read as if they were one."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streammetrics.core import tuning
+from streammetrics.core.columns.labels import places_among
+from streammetrics.metrics.classification.view import WHOLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.fields.amounts import Amount
+    from streammetrics.statistics.grouped.fields import GroupedCells
+
+    Floats = NDArray[np.float64]
+
+
+def elementwise(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a `read` that only adds, multiplies and divides what it takes from a table.
+
+    Such a one reads `Confusions` as it reads a `Confusion`.
+    """
+    read.elementwise = True  # type: ignore[attr-defined]  # read where tables are
+    return read
+
+
+class Confusions:
+    """What `Confusion` has of each class, of each of many groups: arrays are (classes, groups).
+
+    Rows are counted, fewer than 2**53 of a group, so that floats hold all sums.
+    """
+
+    def __init__(self, labels: list[Any], counts: NDArray[np.int64], *, known: bool) -> None:
+        """Take counts (groups, true, predicted); `known`: all labels are those of each group."""
+        self.labels, self._counts, self._known = labels, counts.astype(np.float64), known
+
+    @classmethod
+    def of_amounts(cls, labels: list[Any], amount: Amount, *, flip: bool) -> Self | None:
+        """Return tables of two classes (groups, 4), in reverse with `flip`."""
+        if amount.weights is not None or not _fit(amount.counts):
+            return None
+        counts = amount.counts.reshape(-1, 2, 2)
+        return cls(labels, counts[:, ::-1, ::-1] if flip else counts, known=True)
+
+    @classmethod
+    def of_cells(
+        cls, cells: GroupedCells, size: int, labels: tuple[Any, ...] | None
+    ) -> Self | None:
+        """Return tables over the labels given, or over all labels of any group."""
+        sides = (cells.row_labels, cells.column_labels)
+        every = np.unique(np.concatenate(sides)).tolist() if labels is None else list(labels)
+        area = len(every) ** 2
+        if cells.amount.weights is not None or not _fit(cells.amount.counts):
+            return None
+        if size * area > max(tuning.DENSE_CELLS, 4 * cells.codes.size):
+            return None
+        rows, columns = (places_among(side, tuple(every)) for side in sides)
+        own = (rows[:, None] * len(every) + columns).reshape(-1)  # of each cell of a group
+        group, cell = np.divmod(cells.codes, cells.area)
+        counts = np.zeros(size * area, np.int64)
+        counts[group * area + own[cell]] = cells.amount.counts
+        shape = (size, len(every), len(every))
+        return cls(every, counts.reshape(shape), known=labels is not None)
+
+    @cached_property
+    def actual(self) -> Floats:
+        """Rows of each class."""
+        return np.ascontiguousarray(self._counts.sum(axis=2).T)
+
+    @cached_property
+    def predicted(self) -> Floats:
+        """Rows predicted to be of each class."""
+        return np.ascontiguousarray(self._counts.sum(axis=1).T)
+
+    @cached_property
+    def tp(self) -> Floats:
+        """True positives of each class."""
+        return np.ascontiguousarray(self._counts.diagonal(axis1=1, axis2=2).T)
+
+    @property
+    def fp(self) -> Floats:
+        """False positives of each class."""
+        return self.predicted - self.tp
+
+    @property
+    def fn(self) -> Floats:
+        """False negatives of each class."""
+        return self.actual - self.tp
+
+    @property
+    def tn(self) -> Floats:
+        """True negatives of each class."""
+        return self.total - self.actual - self.fp
+
+    @cached_property
+    def total(self) -> Floats:
+        """All rows of each group, (groups,)."""
+        total: Floats = self._counts.sum(axis=(1, 2))
+        return total
+
+    @property
+    def hits(self) -> Floats:
+        """Rows predicted right, (groups,)."""
+        hits: Floats = self.tp.sum(axis=0)
+        return hits
+
+    @property
+    def misses(self) -> Floats:
+        """Rows predicted wrong, (groups,)."""
+        return self.total - self.hits
+
+    def unscaled(self, amount: Any) -> Any:
+        """Return floats of these tables as they are."""
+        return amount
+
+    @cached_property
+    def there(self) -> NDArray[np.bool_]:
+        """Which classes each group has."""
+        there: NDArray[np.bool_] = self.actual + self.predicted > 0
+        return there | self._known
+
+    def has(self, label: Any) -> NDArray[np.bool_] | None:
+        """Return which groups have a class; ``None`` where one has two others."""
+        mine = np.array([own == label for own in self.labels])
+        if (self.there[~mine].sum(axis=0) > 1).any():
+            return None
+        has: NDArray[np.bool_] = np.logical_or.reduce(self.there[mine], axis=0)
+        return has
+
+
+def _fit(counts: NDArray[np.int64]) -> bool:
+    return float(counts.sum(dtype=np.float64)) < WHOLE

@@ -1,0 +1,109 @@
+"""Metrics of all slices are read at once, to the bits of what each slice reads alone."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from streammetrics.core.errors import InvalidBatchError, UndefinedMetricWarning
+
+RATES = (
+    sm.Precision,
+    sm.Recall,
+    sm.Specificity,
+    sm.FalsePositiveRate,
+    sm.FalseNegativeRate,
+    sm.NegativePredictiveValue,
+    sm.F1,
+    sm.Jaccard,
+    sm.FalseDiscoveryRate,
+    sm.FalseOmissionRate,
+    sm.Prevalence,
+)
+
+
+def rows(seed, n=400):
+    """Labels of 14 slices, of which some lack a class or predict none."""
+    rng = np.random.default_rng(seed)
+    by = rng.integers(0, 14, n)
+    y, p = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    y[by < 4], p[(by > 2) & (by < 8)], p[by == 9] = 0, 0, 1
+    return {"y_true": y, "y_pred": p, "k": by}
+
+
+def alone(slices, name):
+    """Read a metric slice by slice."""
+    keys = slices.compute()["k"].tolist()
+    return [slices[{"k": key}][name].compute() for key in keys]
+
+
+def agree(slices):
+    """Check every column of `compute` against the metrics of each slice."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        table = slices.compute()
+        for name in slices:
+            expected = np.array(alone(slices, name), np.float64)
+            assert table[name].tobytes() == expected.tobytes(), name
+    assert table["n_rows"].tolist() == [slices[{"k": key}].n_rows for key in table["k"]]
+
+
+@pytest.mark.parametrize("average", ["binary", "micro"])
+@pytest.mark.parametrize("zero_division", [None, 0.0, math.nan])
+def test_rates_of_labels(average, zero_division):
+    options = {"average": average, "zero_division": zero_division}
+    metrics = {each.__name__: each(**options) for each in RATES}
+    metrics |= {"f3": sm.FBeta(beta=3.0, **options), "half": sm.FBeta(beta=0.5, **options)}
+    agree(sm.Slices(sm.MetricSet(metrics), by="k").update(rows(1)))
+
+
+def test_shares_of_all_rows_and_other_spellings():
+    metrics = {
+        "right": sm.Accuracy(),
+        "wrong": sm.ZeroOneLoss(),
+        "sum": sm.Accuracy(normalize=False),
+        "off": sm.ZeroOneLoss(normalize=False),
+        "negative": sm.Recall(pos_label=0),
+        "given": sm.Specificity(labels=[1, 0]),
+        "three": sm.Precision(labels=[0, 1, 2], average="micro"),
+        "mcc": sm.MatthewsCorrcoef(zero_division=0),
+    }
+    agree(sm.Slices(sm.MetricSet(metrics), by="k").update(rows(2)))
+
+
+@pytest.mark.parametrize("labels", [None, [1, 0], [0, 1]])
+def test_rates_at_a_threshold(labels):
+    cut = {"threshold": 0.5, "labels": labels}
+    metrics = {each.__name__: each(**cut) for each in RATES} | {"right": sm.Accuracy(**cut)}
+    if labels is None:
+        metrics["zero"] = sm.Recall(threshold=0.5, pos_label=0)
+    table = rows(3)
+    table["y_score"] = table.pop("y_pred") * 0.75
+    agree(sm.Slices(sm.MetricSet(metrics), by="k").update(table))
+
+
+def test_words_and_weights():
+    table = rows(4)
+    words = np.array(["no", "yes"])
+    table |= {name: words[table[name]] for name in ("y_true", "y_pred")}
+    suite = sm.MetricSet({"f1": sm.F1(pos_label="yes"), "acc": sm.Accuracy()})
+    agree(sm.Slices(suite, by="k").update(table))
+    agree(sm.Slices(suite, by="k").update(**table, sample_weight=np.full(400, 0.5)))
+
+
+def test_a_slice_with_three_classes_raises_as_alone():
+    suite = sm.MetricSet({"f1": sm.F1()})
+    slices = sm.Slices(suite, by="k")
+    slices.update(y_true=[0, 1, 0, 1, 2], y_pred=[0, 1, 0, 2, 2], k=[1, 1, 2, 2, 2])
+    with pytest.raises(InvalidBatchError, match="needs two classes"):
+        slices.compute()
+
+
+def test_another_two_classes_in_each_slice():
+    """Three classes overall are none too many: no slice has more than two."""
+    suite = sm.MetricSet({"f1": sm.F1()})
+    slices = sm.Slices(suite, by="k")
+    slices.update(y_true=[0, 1, 2, 1], y_pred=[0, 1, 1, 1], k=[1, 1, 2, 2])
+    agree(slices)
