@@ -59,6 +59,9 @@ class Grouped(Statistic):
     histograms where there is such a form, else one statistic for each key. Memory is that of the
     states, and some 50 bytes and the text for a key.
 
+    The state is spelled here and not declared by fields: what it consists of, the fields of other
+    statistics by key, follows from `of`, and keys, rows, facts and forms move together.
+
     Attributes:
         of: The statistics, without rows; all have the same schema.
         name: The canonical name of the column of keys.
@@ -246,7 +249,7 @@ class Grouped(Statistic):
         if not other.size:
             return
         if self.size and self.keys.dtype.kind != other.keys.dtype.kind:
-            raise IncompatibleMetricsError("keys of text and integers cannot be joined_facts")
+            raise IncompatibleMetricsError("keys of text and integers cannot be joined")
         try:
             labels, twin = other.keys, other.fork()
             places = self._places(labels, np.arange(len(labels)))

@@ -42,6 +42,9 @@ class RowSample(JointStatistic):
     the weight. Up to `max_rows` distinct rows it holds all of them; with `by_class` up to so many
     of the negatives and so many of the positives, as long as there is one score a row. Of all rows
     it has the number, the weight and the squared weight. 8 bytes a number, and 16 a row.
+
+    The state is spelled here and not declared by fields: there are one or two strata, with columns
+    of as many numbers as the first rows have, and none of both before.
     """
 
     max_rows: int = 8192
