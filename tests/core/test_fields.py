@@ -208,8 +208,10 @@ def of(statistic, columns, weight=None):
     return seen
 
 
-def told(statistic):
-    return {name: (a.dtype, a.shape, a.tobytes()) for name, a in statistic.arrays().items()}
+def told(arrays):
+    """What arrays say: those of a statistic, or by name."""
+    arrays = arrays if isinstance(arrays, dict) else arrays.arrays()
+    return {name: (a.dtype, a.shape, a.tobytes()) for name, a in arrays.items()}
 
 
 def merged(*statistics):
@@ -402,10 +404,24 @@ def altered(draw, arrays):
                 raw = flat.view(np.uint8)
                 raw[draw(st.integers(0, raw.size - 1))] ^= draw(st.integers(1, 255))
             else:
-                options = [0, 1, 2, 2**31, 255] if held.dtype == np.uint8 else [0, -1, 1, 2**31]
+                large = [2**31, 2**61 + 1, 2**62 + 4, 2**63 - 1]
+                options = [0, 1, 2, 255] if held.dtype == np.uint8 else [0, -1, 1, *large]
                 flat[place] = np.array(draw(st.sampled_from(options))).astype(held.dtype)
             changed[which] = flat.reshape(held.shape)
     return changed
+
+
+@pytest.mark.parametrize(("statistic", "rows"), EVERY, ids=name)
+def test_counts_of_any_size_are_refused_or_said_again(statistic, rows):
+    seen = of(statistic, rows(np.random.default_rng(5), 12)).arrays()
+    for title in (title for title, array in seen.items() if array.dtype == np.int64):
+        for large in (2**61, 2**61 + 1, 2**62 + 4, 2**63 - 1):
+            arrays = seen | {title: seen[title].copy()}
+            arrays[title].reshape(-1)[:1] = large
+            with suppress(StateFormatError):
+                again = statistic.restored(arrays)
+                assert told(again) == told(arrays)
+                again.check()
 
 
 @pytest.mark.parametrize(("statistic", "rows"), EVERY, ids=name)
@@ -418,7 +434,7 @@ def test_no_altered_state_is_believed(statistic, rows, data):
     except StateFormatError:
         return
     # What is taken is a state: it says the same again, and can be used.
-    assert told(again) == {n: (a.dtype, a.shape, a.tobytes()) for n, a in arrays.items()}
+    assert told(again) == told(arrays)
     again.check()
     with suppress(IncompatibleMetricsError, InvalidBatchError):  # of other widths, or contrary
         merged(again, seen).check()

@@ -93,13 +93,14 @@ class Weights(Entries[Amount]):
     def taken(self, name: str, arrays: Mapping[str, NDArray[Any]], size: int) -> Amount:
         """Return amounts, all of them positive."""
         if self._whole:
-            value = Amount.of_counts(take_array(arrays, name, "int64"))
+            counts = take_array(arrays, name, "int64")
+            if not countable(counts):
+                raise StateFormatError(f"{name} are more rows than are counted")
+            value = Amount.of_counts(counts)
         else:
             value = Amount.of_exact(ExactSum.from_arrays((size,), part(arrays, name)))
         if value.counts.shape != (size,) or not (value.signs() > 0).all():
             raise StateFormatError(f"{name} of labels are not positive, one for each")
-        if self._whole and not countable(value.counts):
-            raise StateFormatError(f"{name} are more rows than are counted")
         return value
 
     def at(self, value: Amount, rows: Any) -> Amount:
