@@ -88,13 +88,17 @@ from streammetrics.metrics.forecasting.predictive import *  # noqa: F403
 from streammetrics.metrics.forecasting.scaled import *  # noqa: F403
 from streammetrics.metrics.ranking import base as ranking_base
 from streammetrics.metrics.ranking import binary as ranking_binary
+from streammetrics.metrics.ranking import counted as ranking_counted
 from streammetrics.metrics.ranking import cutoff as ranking_cutoff
 from streammetrics.metrics.ranking import graded as ranking_graded
+from streammetrics.metrics.ranking import inferred as ranking_inferred
 from streammetrics.metrics.ranking import sets as ranking_sets
 from streammetrics.metrics.ranking.base import *  # noqa: F403
 from streammetrics.metrics.ranking.binary import *  # noqa: F403
+from streammetrics.metrics.ranking.counted import *  # noqa: F403
 from streammetrics.metrics.ranking.cutoff import *  # noqa: F403
 from streammetrics.metrics.ranking.graded import *  # noqa: F403
+from streammetrics.metrics.ranking.inferred import *  # noqa: F403
 from streammetrics.metrics.ranking.sets import *  # noqa: F403
 from streammetrics.metrics.recommendation import lists as recommendation_lists
 from streammetrics.metrics.recommendation.lists import *  # noqa: F403
@@ -193,6 +197,8 @@ _MODULES = (
     survival_concordance,
     recommendation_lists,
     ranking_sets,
+    ranking_inferred,
+    ranking_counted,
     agreement_raters,
     agreement_association,
     scores_distributions,

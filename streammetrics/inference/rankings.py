@@ -18,7 +18,7 @@ from streammetrics.core.confidence import (
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.limits import anytime_limits, clopper_pearson
-from streammetrics.metrics.ranking import binary, cutoff, graded, sets
+from streammetrics.metrics.ranking import binary, counted, cutoff, graded, sets
 from streammetrics.metrics.ranking.base import RankingMetric
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ SHARES = (
     binary.RPrecision, binary.RankBiasedPrecision, cutoff.RecallAtK,
     graded.ExpectedReciprocalRank, graded.NDCG, sets.ElevenPointAP, sets.FallOutAtK,
     sets.GroupedROCAUC, sets.InterpolatedPrecision, sets.JudgedAtK, sets.SetF, sets.SetPrecision,
-    sets.SetRecall,
+    sets.SetRecall, counted.SetAP,
 )  # fmt: skip
 
 

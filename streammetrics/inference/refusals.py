@@ -10,6 +10,7 @@ from streammetrics.metrics.agreement import raters
 from streammetrics.metrics.clustering import dispersion, distances, pairs
 from streammetrics.metrics.drift import bins
 from streammetrics.metrics.drift import distances as of_samples
+from streammetrics.metrics.ranking import counted
 from streammetrics.metrics.recommendation import lists
 from streammetrics.metrics.regression import norms, quantiles
 from streammetrics.metrics.regression import shares as targets
@@ -57,6 +58,11 @@ REFUSALS: dict[type[Metric], str] = {
     aggregation.Minimum: _EXTREME.format("smallest", "Quantile(q=0.01)"),
     aggregation.Maximum: _EXTREME.format("largest", "Quantile(q=0.99)"),
     quantiles.MaxError: _EXTREME.format("largest", "AbsoluteErrorQuantile(q=0.99)"),
+    counted.RankingCount: _GROWS.format("a mean over queries, such as HitsAtK,"),
+    counted.RecallAtFixedPrecision: (
+        "its cut-off is the best of these queries only; RecallAtK at that k, on other queries, has "
+        "limits"
+    ),
     calibration.CalibrationError: (
         "chance alone moves every bin off its score, so that it is too large by what is not known; "
         "CalibrationCurve has limits for each bin, and BrierScore has them"

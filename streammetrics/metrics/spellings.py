@@ -10,7 +10,7 @@ from streammetrics.core.catalogue import letters
 # By small letters without underscores; those with a depth have it behind @ or an underscore.
 _WHOLE = {
     "ap": "MAP", "rr": "MRR", "reciprank": "MRR", "rprec": "RPrecision",
-    "setp": "SetPrecision", "setr": "SetRecall", "11ptavg": "ElevenPointAP",
+    "setp": "SetPrecision", "setr": "SetRecall", "11ptavg": "ElevenPointAP", "setmap": "SetAP",
 }  # fmt: skip
 _AT = {
     "ap": "MAP", "map": "MAP", "mapcut": "MAP", "rr": "MRR", "mrr": "MRR",
@@ -20,6 +20,7 @@ _AT = {
     "judged": "JudgedAtK", "err": "ExpectedReciprocalRank", "fallout": "FallOutAtK",
     "iprec": "InterpolatedPrecision", "iprecatrecall": "InterpolatedPrecision",
 }  # fmt: skip
+_COUNTS = {"numq": "queries", "numret": "results", "numrel": "relevant", "numrelret": "hits"}
 _DEPTH = re.compile(r"(.+?)(?:@|_)(\d+)")
 
 
@@ -32,6 +33,8 @@ def spelled(name: str, depth: Any = None) -> tuple[str, dict[str, Any]] | None:
     found = _DEPTH.fullmatch(name)
     if depth is None and found:
         name, depth = found[1], int(found[2])
+    if depth is None and letters(name) in _COUNTS:
+        return "RankingCount", {"of": _COUNTS[letters(name)]}
     metric = (_WHOLE if depth is None else _AT).get(letters(name))
     if metric is None or depth is None:
         return None if metric is None else (metric, {})

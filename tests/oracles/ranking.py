@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from itertools import groupby, permutations, product
 
 import numpy as np
@@ -220,12 +221,12 @@ def err_of_highest(**rows):
 
 
 def bpref(ranking, judgments):
-    n, wrong = sum(flags(judgments)), sum(r < 1 for r in judgments)
+    n, wrong = sum(flags(judgments)), sum(0 <= r < 1 for r in judgments)
     total, above = 0.0, 0
     for r in ranking:
-        if r is not None and r < 1:
+        if r is not None and 0 <= r < 1:
             above += 1
-        elif r is not None:
+        elif r is not None and r >= 1:
             total += 1 - min(above, n) / min(wrong, n) if above else 1.0
     return total / n if n else 0.0
 
@@ -287,20 +288,75 @@ def interpolated(level):
     return value
 
 
+def inferred(ranking, judgments):
+    """Return trec_eval's sum, line by line, over all that are relevant."""
+    relevant = wrong = pooled = total = 0
+    for i, r in enumerate(ranking, 1):
+        if r is None:
+            continue
+        if r < 1:
+            pooled, wrong = pooled + (r < 0), wrong + (r >= 0)
+            continue
+        above = relevant + wrong + pooled
+        total += (1 + above * (relevant + 1e-5) / (relevant + wrong + 2e-5)) / i
+        relevant += 1
+    n = sum(flags(judgments))
+    return total / n if n else 0.0
+
+
+def set_ap(ranking, judgments):
+    return set_ratio(0)(ranking, judgments) * set_ratio(None)(ranking, judgments)
+
+
+def counts(what):
+    """Return the sum over queries."""
+
+    def reference(**rows):
+        of = {
+            "queries": lambda results, judgments: 1,
+            "results": lambda results, judgments: len(results),
+            "relevant": lambda results, judgments: sum(flags(judgments)),
+            "hits": lambda results, judgments: sum(flags([r for _, r, _ in results])),
+        }[what]
+        return float(sum(of(*one) for one in queries(**rows)))
+
+    return reference
+
+
+def best_recall(least, k):
+    def reference(**rows):
+        depths = range(1, k + 1)
+        precise = [depth for depth in depths if mean_of(precision(depth))(**rows) >= least]
+        return max([mean_of(recall(depth))(**rows) for depth in precise], default=0.0)
+
+    return reference
+
+
 def eleven_points(ranking, judgments):
     return np.mean([interpolated(place / 10)(ranking, judgments) for place in range(11)])
 
 
-def grouped_auc(**rows):
+def grouped_auc(unjudged=None, **rows):
     values = []
     for results, _ in queries(**rows):
-        known = [(r >= 1, s) for s, r, _ in results if r is not None]
+        told = [(unjudged if r is None else r, s) for s, r, _ in results]
+        known = [(r >= 1, s) for r, s in told if r is not None]
         if len({label for label, _ in known}) == 2:
             values.append(sk.roc_auc_score(*zip(*known, strict=True)))
     return np.mean(values)
 
 
 ORACLES = [
+    Oracle(sm.InfAP(), in_parts, mean_of(inferred)),
+    Oracle(sm.InfAP(), graded, mean_of(inferred)),
+    Oracle(sm.InfAP(**TREC), words, mean_of(inferred, **DOC, unretrieved="skip")),
+    Oracle(sm.SetAP(), in_parts, mean_of(set_ap)),
+    *(
+        Oracle(sm.RankingCount(of=of), in_parts, counts(of))
+        for of in ("queries", "results", "relevant", "hits")
+    ),
+    Oracle(sm.RecallAtFixedPrecision(precision=0.35, k=4), in_parts, best_recall(0.35, 4)),
+    Oracle(sm.RecallAtFixedPrecision(precision=0.9, k=2), graded, best_recall(0.9, 2)),
     Oracle(sm.SetPrecision(), in_parts, mean_of(set_ratio(0))),
     Oracle(sm.SetRecall(), in_parts, mean_of(set_ratio(None))),
     Oracle(sm.SetF(), in_parts, mean_of(set_ratio(1))),
@@ -315,6 +371,7 @@ ORACLES = [
     Oracle(sm.ElevenPointAP(**DOC), named, mean_of(eleven_points, **DOC)),
     Oracle(sm.GroupedROCAUC(), in_parts, grouped_auc),
     Oracle(sm.GroupedROCAUC(), graded, grouped_auc),
+    Oracle(sm.GroupedROCAUC(unjudged="wrong"), in_parts, partial(grouped_auc, unjudged=0)),
     Oracle(sm.PrecisionAtK(k=3), graded, mean_of(precision(3))),
     Oracle(sm.PrecisionAtK(k=2, relevant_at=2), in_parts, mean_of(precision(2, 2))),
     Oracle(sm.PrecisionAtK(k=2, **SKIP), in_parts, mean_of(precision(2), **SKIP)),

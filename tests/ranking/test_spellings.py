@@ -36,6 +36,8 @@ def test_figures_are_those_of_ir_measures():
         ("P_5,ndcg_cut_20,recip_rank", ["PrecisionAtK(k=5)", "NDCG(k=20)", "MRR"]),
         ("hit_rate@3,precision@2,map", ["HitRateAtK(k=3)", "PrecisionAtK(k=2)", "MAP"]),
         ("IPrec@0.5,set_F,set_P", ["InterpolatedPrecision(recall=0.5)", "SetF", "SetPrecision"]),
+        ("infAP,set_map", ["InfAP", "SetAP"]),
+        ("NumRel,num_ret", ["RankingCount(of='relevant')", "RankingCount(of='results')"]),
         ("precision,f1,ndcg", ["Precision", "F1", "NDCG"]),
     ],
 )

@@ -18,6 +18,7 @@ from streammetrics.metrics.classification.overall import TopKAccuracy
 from streammetrics.metrics.classification.reports import ClassificationReport, ConfusionMatrix
 from streammetrics.metrics.clustering.pairs import PairConfusionMatrix
 from streammetrics.metrics.ranking.base import RankingMetric
+from streammetrics.metrics.ranking.counted import RankingCount, RecallAtFixedPrecision
 from streammetrics.metrics.regression.losses import MeanError, MeanLoss, RootMeanLoss
 from streammetrics.metrics.regression.quantiles import MaxError
 from streammetrics.metrics.scores.areas import ROCAUC, AveragePrecision
@@ -38,7 +39,7 @@ _SEVERAL = (
     ConfusionMatrix, ClassificationReport, PairConfusionMatrix, ROCCurve, PrecisionRecallCurve,
     CalibrationCurve, ConfusionAtThresholds, BestThreshold, CumulativeGains, LiftCurve, DETCurve,
 )  # fmt: skip
-_NOT_MEANS = (Count, Sum, Minimum, Maximum, MaxError)
+_NOT_MEANS = (Count, Sum, Minimum, Maximum, MaxError, RankingCount, RecallAtFixedPrecision)
 _MEANS = (MeanLoss, RootMeanLoss, MeanError, LogLoss, BrierScore, TopKAccuracy, Mean)
 
 

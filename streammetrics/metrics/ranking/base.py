@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class RankingMetric(Metric[float]):
     A query without any judgment is left out, and counted in `n_unjudged`.
     """
 
-    higher_is_better = True
+    higher_is_better: ClassVar[bool | None] = True
 
     ties: Literal["average", "doc"] = "average"
     relevant_at: Annotated[float, Positive] = 1.0

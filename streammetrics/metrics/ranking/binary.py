@@ -8,11 +8,18 @@ import numpy as np
 
 from streammetrics.core.constraints import Between
 from streammetrics.metrics.ranking.base import RankingMetric, UpToK
-from streammetrics.metrics.ranking.view import added, ratio, running_product, running_sum, spread
+from streammetrics.metrics.ranking.view import (
+    added,
+    hypergeometric,
+    ratio,
+    running_product,
+    running_sum,
+    spread,
+)
 from streammetrics.statistics.rankings.combine import nonrelevant_alone
 
 if TYPE_CHECKING:
-    from streammetrics.metrics.ranking.view import Floats, Groups, Ints, Ranking
+    from streammetrics.metrics.ranking.view import Floats, Groups, Ranking
     from streammetrics.statistics.rankings.buffer import RankingBuffer
 
 __all__ = [
@@ -163,7 +170,7 @@ def _over_hits(ranking: Ranking, groups: Groups) -> Floats:
     least = np.maximum(m - (n - r), 0)
     row, more = spread(np.minimum(m, r) - least + 1)
     h = least[row] + more
-    chance = _hypergeometric(h, m[row], r[row], n[row])
+    chance = hypergeometric(h, m[row], r[row], n[row])
     chance /= np.bincount(row, weights=chance)[row]  # rounding aside they sum to 1 already
     group, place, rank = cut.places()
     harmonic = np.bincount(group, weights=1.0 / rank)[row]
@@ -174,19 +181,6 @@ def _over_hits(ranking: Ranking, groups: Groups) -> Floats:
     expected = np.bincount(row, weights=chance * ratio(total, found + h))
     values[cut.query] = expected
     return values
-
-
-def _hypergeometric(h: Ints, m: Ints, r: Ints, n: Ints) -> Floats:
-    """Return the probability of h relevant ones among m drawn from n with r relevant."""
-    logs = np.log(np.arange(1.0, int(n.max()) + 1.0))
-    table = np.concatenate([[0.0], np.cumsum(logs)])
-
-    def choose(a: Ints, b: Ints) -> Floats:
-        result: Floats = table[a] - table[b] - table[a - b]
-        return result
-
-    chance: Floats = np.exp(choose(r, h) + choose(n - r, m - h) - choose(n, m))
-    return chance
 
 
 class RankBiasedPrecision(RankingMetric):
@@ -231,7 +225,8 @@ class BPref(RankingMetric):
     Formula: mean_q Σ_d (1 - min(above_d, R) / min(N, R)) / R, with d the retrieved ones of the
     R relevant documents.
 
-    Above a document d are above_d of the N documents judged not relevant.
+    Above a document d are above_d of the N documents judged not relevant. A document
+    of negative relevance is one that was not judged, as in TREC files.
 
     The parameters are those of every ranking metric, see `RankingMetric`.
 
@@ -249,12 +244,12 @@ class BPref(RankingMetric):
     def read(self, ranking: Ranking) -> Floats:
         """Return the expected preference."""
         table, groups = ranking.table, ranking.groups
-        judged_not = np.append(~ranking.is_relevant[:-1], False)[table.results.grade]
-        wrong = added(judged_not.astype(np.int64), groups.first)
+        judged_not = np.append(~ranking.is_relevant[:-1] & (table.levels >= 0), False)
+        wrong = added(judged_not[table.results.grade].astype(np.int64), groups.first)
         above = running_sum(wrong, groups.query)
         query, grade, times = ranking.given
-        n = ranking.by_query(query, times * ~ranking.is_relevant[grade])
-        n += ranking.by_query(nonrelevant_alone(table), None)
+        n = ranking.by_query(query, times * judged_not[grade])
+        n += ranking.by_query(nonrelevant_alone(table, judged_not), None)
         r = ranking.n_relevant.astype(np.float64)
         most = r[groups.query]
         fewer = np.clip(most - above, 0, wrong + 1)  # of the places among them, those below R

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
@@ -252,14 +252,19 @@ class GroupedROCAUC(RankingMetric):
     Formula: mean_q ((C + T / 2) / (P N)), with C pairs in the right order and T tied ones.
 
     The share of pairs of a relevant and another judged result that are in the right order; ties
-    count half. Queries without both are left out. Results without a judgment do not count.
+    count half. Queries without both are left out.
 
-    The parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Args:
+        unjudged: Whether results without a judgment do not count, ``"skip"``, or count as not
+            relevant, ``"wrong"``.
 
     Memory and cost: all rows are kept.
 
     Reference: Zhu et al., "Optimized Cost per Click in Taobao Display Advertising", KDD 2017;
-    ``torchmetrics.retrieval.RetrievalAUROC``; ``sklearn.metrics.roc_auc_score`` of each query.
+    ``torchmetrics.retrieval.RetrievalAUROC``; ``sklearn.metrics.roc_auc_score`` of each query;
+    ir_measures ``Accuracy`` with ``unjudged="wrong"``.
 
     Example:
         >>> import streammetrics as sm
@@ -267,6 +272,10 @@ class GroupedROCAUC(RankingMetric):
         >>> sm.GroupedROCAUC().update(**rows, score=[0.5, 0.7, 0.1, 0.2, 0.3]).compute()
         0.75
     """
+
+    unjudged: Literal["skip", "wrong"] = "skip"
+
+    _younger = (("unjudged", "skip"),)
 
     def _counted(self, buffer: RankingBuffer) -> tuple[NDArray[np.bool_], Floats]:
         """Return which queries have results of both kinds, and the values of those."""
@@ -278,7 +287,10 @@ class GroupedROCAUC(RankingMetric):
     def read(self, ranking: Ranking) -> Floats:
         """Return the share of pairs, ``nan`` where there are none."""
         groups = ranking.groups
-        others = added(_not_relevant(ranking).astype(np.int64), groups.first)
+        wrong = _not_relevant(ranking)
+        if self.unjudged == "wrong":
+            wrong = ~ranking.is_relevant[ranking.table.results.grade]
+        others = added(wrong.astype(np.int64), groups.first)
         all_others = ranking.by_query(groups.query, others)
         above = running_sum(others, groups.query)
         right = groups.relevant * (all_others[groups.query] - above - others / 2)

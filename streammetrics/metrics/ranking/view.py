@@ -206,3 +206,16 @@ def summed_discounts(first: Ints, last: Ints) -> Floats:
     slopes = np.exp(-low) / low**2 - np.exp(-high) / high**2
     sums: Floats = np.log(2.0) * (integral + (1.0 / low + 1.0 / high) / 2.0 + slopes / 12.0)
     return sums
+
+
+def hypergeometric(h: Ints, m: Ints, r: Ints, n: Ints) -> Floats:
+    """Return the probability of h relevant ones among m drawn from n with r relevant."""
+    logs = np.log(np.arange(1.0, int(n.max()) + 1.0))
+    table = np.concatenate([[0.0], np.cumsum(logs)])
+
+    def choose(a: Ints, b: Ints) -> Floats:
+        result: Floats = table[a] - table[b] - table[a - b]
+        return result
+
+    chance: Floats = np.exp(choose(r, h) + choose(n - r, m - h) - choose(n, m))
+    return chance

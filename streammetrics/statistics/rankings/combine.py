@@ -121,11 +121,17 @@ def _known(table: Table) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     return there, given.grade.take(at, mode="clip")
 
 
-def nonrelevant_alone(table: Table) -> NDArray[Any]:
-    """Return the queries of the results whose grade is held with the result and nowhere else."""
+def nonrelevant_alone(table: Table, among: NDArray[np.bool_] | None = None) -> NDArray[Any]:
+    """Return the queries of the results whose grade is held with the result and nowhere else.
+
+    With `among`, only of those grades for which it says so; its last is of none.
+    """
     results = table.results
     there, _ = _known(table)
-    return results.query[(results.doc >= 0) & (results.grade >= 0) & ~there]
+    alone = (results.doc >= 0) & (results.grade >= 0) & ~there
+    if among is not None:
+        alone &= among[results.grade]
+    return results.query[alone]
 
 
 def _with_known_grades(table: Table) -> Table:

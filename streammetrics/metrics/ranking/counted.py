@@ -1,0 +1,127 @@
+"""Rankings counted: how many results and relevant documents there are, and what follows of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from streammetrics.core.constraints import Share
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.metrics.ranking.base import AtK, RankingMetric
+from streammetrics.metrics.ranking.cutoff import PrecisionAtK, RecallAtK
+from streammetrics.metrics.ranking.view import ratio
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.metrics.ranking.view import Floats, Ranking
+    from streammetrics.statistics.rankings.buffer import RankingBuffer
+
+__all__ = ["RankingCount", "RecallAtFixedPrecision", "SetAP"]
+
+_OWN = ("k", "precision")  # parameters that others lack or have of their own
+
+
+class SetAP(RankingMetric):
+    """Average precision of a set without an order: `SetPrecision` times `SetRecall` of a query.
+
+    Formula: mean_q (h h / (n R)), with h relevant ones among the n results.
+
+    The parameters are those of every ranking metric, see `RankingMetric`.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``set_map``; ir_measures ``SetAP``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.SetAP().update([1] * 4, [0, 1, 1, 1], [0.9, 0.8, 0.1, None]).compute()
+        0.4444444444444444
+    """
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the square of the relevant results over both numbers."""
+        hits = ranking.hits()
+        return ratio(hits, ranking.retrieved) * ratio(hits, ranking.n_relevant)
+
+
+class RankingCount(RankingMetric):
+    """How many queries, results or relevant documents there are, the sum over queries.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Args:
+        of: ``"queries"``, ``"results"``, ``"relevant"`` documents, retrieved or not, or ``"hits"``,
+            which are both.
+
+    Memory and cost: all rows are kept.
+
+    Reference: ir_measures ``NumQ``, ``NumRet``, ``NumRel`` and ``NumRet(rel=1)``; trec_eval
+    ``num_q``, ``num_ret``, ``num_rel`` and ``num_rel_ret``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = {"query": [1, 1, 2], "relevance": [1, 1, 0], "score": [0.9, None, 0.1]}
+        >>> [sm.RankingCount(of=what).update(**rows).compute() for what in ("queries", "relevant")]
+        [2.0, 2.0]
+    """
+
+    higher_is_better = None
+
+    of: Literal["queries", "results", "relevant", "hits"] = "queries"
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the count of each query."""
+        if self.of == "queries":
+            return np.ones(ranking.n_queries)
+        if self.of == "hits":
+            return ranking.hits()
+        counted = ranking.retrieved if self.of == "results" else ranking.n_relevant
+        return counted.astype(np.float64)
+
+    def readout(self, buffer: RankingBuffer) -> float:
+        """Return the sum over the queries that count."""
+        _, values = self._counted(buffer)
+        return float(ExactSum.of(values).fraction()) if len(values) else 0.0
+
+
+class RecallAtFixedPrecision(AtK):
+    """The best mean recall over queries at any cut-off up to k of at least so much mean precision.
+
+    One cut-off is that of all queries; 0 where none has the precision.
+
+    The other parameters are those of every ranking metric, see `RankingMetric`.
+
+    Args:
+        precision: The least mean precision, from 0 to 1.
+        k: The last cut-off.
+
+    Memory and cost: as `PrecisionAtK`, and the same statistic; at `compute` a pass for each
+    cut-off.
+
+    Reference: ``torchmetrics.retrieval.RetrievalRecallAtFixedPrecision``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.RecallAtFixedPrecision(precision=0.6, k=4)
+        >>> metric.update([1] * 4, [1, 0, 1, 1], [0.9, 0.8, 0.7, 0.1]).compute()
+        1.0
+        >>> sm.score(sm.RecallAtFixedPrecision(precision=0.8, k=4), [1, 1], [0, 1], [0.9, 0.8])
+        0.0
+    """
+
+    precision: Share
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the recall of each query at the depth."""
+        return ratio(ranking.hits(), ranking.n_relevant)
+
+    def _counted(self, buffer: RankingBuffer) -> tuple[NDArray[np.bool_], Floats]:
+        """Return which queries count, and their recall at the last cut-off that is precise."""
+        options = {name: value for name, value in self.config.items() if name not in _OWN}
+        for k in range(self.k, 0, -1):  # recall never falls
+            if PrecisionAtK(k=k, **options).readout(buffer) >= self.precision:
+                return RecallAtK(k=k, **options)._counted(buffer)
+        counted, values = super()._counted(buffer)
+        return counted, np.zeros_like(values)
