@@ -102,5 +102,5 @@ class _Ties(NamedTuple):
         rank = groups.before[of] + place[row] + 1
         sampled = (relevant + _EPSILON) / (known + 2 * _EPSILON)
         values = (1 + (known + pooled) * sampled) / rank
-        expected: Floats = np.bincount(row, weights=chance * values)
-        return expected
+        weighted: Floats = chance * values
+        return np.bincount(row, weights=weighted).astype(np.float64, copy=False)
