@@ -86,7 +86,31 @@ FUNCTIONS = (
     (sm.Jaccard, sk.jaccard_score),
 )
 
+def curves_of(curve):
+    """Return the reference of a curve for each label."""
+
+    def reference(y_true, y_score, sample_weight=None):
+        return tuple(
+            curve(y_true[:, k], y_score[:, k], sample_weight=sample_weight) for k in range(3)
+        )
+
+    return reference
+
+
+def roc(y_true, y_score, sample_weight):
+    return sk.roc_curve(y_true, y_score, sample_weight=sample_weight, drop_intermediate=False)
+
+
 ORACLES = [
+    *(
+        Oracle(metric(multilabel=True), rows, curves_of(curve))
+        for metric, curve in (
+            (sm.ROCCurve, roc),
+            (sm.PrecisionRecallCurve, sk.precision_recall_curve),
+            (sm.DETCurve, sk.det_curve),
+        )
+        for rows in (indicator_scores, indicator_scores_weighted)
+    ),
     Oracle(
         sm.ClassificationReport(multilabel=True, zero_division=0),
         indicators_weighted,

@@ -49,6 +49,8 @@ class SetAP(RankingMetric):
 class RankingCount(RankingMetric):
     """How many queries, results or relevant documents there are, the sum over queries.
 
+    Formula: Σ_q n_q, with n_q what is counted of a query.
+
     The other parameters are those of every ranking metric, see `RankingMetric`.
 
     Args:
@@ -88,6 +90,9 @@ class RankingCount(RankingMetric):
 
 class RecallAtFixedPrecision(AtK):
     """The best mean recall over queries at any cut-off up to k of at least so much mean precision.
+
+    Formula: max_(P_i >= p) R_i, with P_i and R_i the means over queries of precision and recall
+    at i, and p the `precision`.
 
     One cut-off is that of all queries; 0 where none has the precision.
 

@@ -103,6 +103,35 @@ class ScoreMetric(ScoredMetric[V_co]):
         return scores.exact
 
 
+class CurveMetric(ScoreMetric[V_co]):
+    """A curve of one class against the rest, or one for each class or label.
+
+    Args:
+        multilabel: Whether rows have several labels, or none, beside scores (n, L), as in
+            `ClassScoreMetric`: a curve for each label. The others: see `ScoreMetric`.
+    """
+
+    multilabel: bool = False
+
+    _younger = (*ScoredMetric._younger, ("multilabel", False))
+
+    def check_parameters(self) -> None:
+        """Check what does not go with several labels a row."""
+        super().check_parameters()
+        fits = not self.multilabel or self.ignore_index is None
+        require(self, "ignore_index", fits, "None with multilabel=True")
+
+    def _histogram(self, max_bins: int) -> ScoreHistogram:
+        if not self.multilabel:
+            return super()._histogram(max_bins)
+        return LabelHistograms(
+            max_bins=max_bins,
+            from_logits=self.from_logits,
+            labels=self.labels,
+            nan_policy=self.nan_policy,
+        )
+
+
 class ClassScoreMetric(ScoredMetric[float | Floats]):
     """A number for one class against the rest, and how those of (n, K) scores are averaged.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.results.curves import Curves, Points
-from streammetrics.metrics.scores.base import ScoreMetric, one_or_all
+from streammetrics.metrics.scores.base import CurveMetric, one_or_all
 from streammetrics.metrics.scores.view import staircases
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class PRPoints(Points, _PR):
     """Precision and recall (m + 1,) where the score is at least each threshold (m,)."""
 
 
-class ROCCurve(ScoreMetric[ROCPoints | Curves]):
+class ROCCurve(CurveMetric[ROCPoints | Curves]):
     """Receiver operating characteristic: the rate of true positives over that of false ones.
 
     Formula: TP / P over FP / N
@@ -52,7 +52,7 @@ class ROCCurve(ScoreMetric[ROCPoints | Curves]):
     `exact` says whether none is left out. Rates are ``nan`` where there is no row of their class.
     (n, K) scores give a tuple of curves, one for each class.
 
-    Parameters are those of `ScoreMetric`.
+    Parameters are those of `CurveMetric` and `ScoreMetric`.
 
     Memory and cost: that of `ScoreHistogram`; the curve takes 24 bytes a point.
 
@@ -72,7 +72,7 @@ class ROCCurve(ScoreMetric[ROCPoints | Curves]):
         return one_or_all([roc_points(stairs) for stairs in staircases(scores)], self.labels)
 
 
-class PrecisionRecallCurve(ScoreMetric[PRPoints | Curves]):
+class PrecisionRecallCurve(CurveMetric[PRPoints | Curves]):
     """Precision over recall, from the lowest threshold up.
 
     Formula: TP / (TP + FP) over TP / P
@@ -82,7 +82,7 @@ class PrecisionRecallCurve(ScoreMetric[PRPoints | Curves]):
     case: `exact` says whether none is left out. Recall is ``nan`` where there is no positive.
     (n, K) scores give a tuple of curves, one for each class.
 
-    Parameters are those of `ScoreMetric`.
+    Parameters are those of `CurveMetric` and `ScoreMetric`.
 
     Memory and cost: that of `ScoreHistogram`; the curve takes 24 bytes a point.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core.results.curves import Curves, Points
-from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all
+from streammetrics.metrics.scores.base import ClassScoreMetric, CurveMetric, one_or_all
 from streammetrics.metrics.scores.view import corners, staircases
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class DETPoints(Points, _DET):
     __slots__ = ()
 
 
-class DETCurve(ScoreMetric[DETPoints | Curves]):
+class DETCurve(CurveMetric[DETPoints | Curves]):
     """Detection error tradeoff: the rate of false negatives over that of false positives.
 
     Formula: FN / P over FP / N
@@ -41,7 +41,7 @@ class DETCurve(ScoreMetric[DETPoints | Curves]):
     lower edge. Each point is exact in either case: `exact` says whether none is left out. Rates
     are ``nan`` where there is no row of their class. (n, K) scores give a tuple of curves.
 
-    Parameters are those of `ScoreMetric`.
+    Parameters are those of `CurveMetric` and `ScoreMetric`.
 
     Memory and cost: that of `ScoreHistogram`; the curve takes 24 bytes a point.
 
