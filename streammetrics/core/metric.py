@@ -275,8 +275,11 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def _configuration(self) -> dict[str, Any]:
         """Return what a file says of the metric before its rows."""
+        young = {name: (type(value) is bool, value) for name, value in self._younger}
         parameters = {
-            name: value for name, value in self.config.items() if (name, value) not in self._younger
+            name: value
+            for name, value in self.config.items()
+            if name not in young or young[name] != (type(value) is bool, value)
         }
         return {"class": registered_name(type(self)), "parameters": parameters}
 

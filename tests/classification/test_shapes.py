@@ -85,7 +85,8 @@ def test_scores_of_classes_at_positions_have_the_class_second(metric):
 
 def test_scores_of_one_class_at_positions():
     y_true, y_score = BINARY.reshape(8, 5), SCORES.reshape(8, 5)
-    assert sm.ROCAUC().update(y_true, y_score) == sm.ROCAUC().update(BINARY, SCORES)
+    padded = sm.ROCAUC(ignore_index=-100)
+    assert padded.copy().update(y_true, y_score) == padded.copy().update(BINARY, SCORES)
     assert sm.ROCAUC().update(y_true, y_score[:, None]) == sm.ROCAUC().update(BINARY, SCORES)
     one_position = sm.Accuracy().update(TOKENS[:, :1], LOGITS[:, :, :1])
     assert one_position == sm.Accuracy().update(TOKENS[:, 0], LOGITS[:, :, 0])
@@ -123,15 +124,36 @@ def test_one_hot_labels_beside_probabilities_are_told_what_to_do(metric, dtype):
         )
 
 
+@pytest.mark.parametrize(
+    "metric",
+    [sm.ROCAUC, sm.LogLoss, lambda: sm.F1(threshold=0.5), lambda: sm.Accuracy(threshold=0)],
+)
+def test_several_labels_a_row_beside_their_scores_are_told_what_to_say(metric):
+    several = ONE_HOT.copy()
+    several[0] = 1
+    told = (
+        r"y_true and y_score both have shape \(3, 3\): several labels .* multilabel=True; .*reshape"
+    )
+    free = PROBABILITIES * 0.5
+    for labels, scores in ((several, PROBABILITIES), (ONE_HOT, free), (several.tolist(), free)):
+        with pytest.raises(sm.InvalidBatchError, match=told):
+            metric().update(labels, scores)
+        with pytest.raises(sm.InvalidBatchError, match=told):
+            sm.MetricSet({"m": metric()}).update(y_true=labels, y_score=scores)
+    assert sm.ROCAUC(multilabel=True).update(several, free).n_rows == 3
+
+
 def test_labels_at_positions_that_are_not_one_hot_are_rows():
     several = ONE_HOT.copy()
     several[0] = 1
     free = PROBABILITIES * 0.5
     for labels, scores in ((several, PROBABILITIES), (ONE_HOT, free), (ONE_HOT * 2, PROBABILITIES)):
-        metric = sm.ROCAUC(pos_label=int(labels.max()))
+        metric = sm.ROCAUC(pos_label=int(labels.max()), ignore_index=-100)
         expected = metric.copy().update(labels.reshape(-1), scores.reshape(-1))
         assert metric.update(labels, scores) == expected
-    weighed = sm.ROCAUC().update(ONE_HOT, free, sample_weight=PROBABILITIES)
+    pixels = (ONE_HOT[..., None].repeat(2, axis=2), free[..., None].repeat(2, axis=2))
+    assert sm.ROCAUC().update(*pixels).n_rows == 18
+    weighed = sm.ROCAUC(ignore_index=-100).update(ONE_HOT, free, sample_weight=PROBABILITIES)
     assert weighed.n_rows == 9
 
 

@@ -86,6 +86,7 @@ FUNCTIONS = (
     (sm.Jaccard, sk.jaccard_score),
 )
 
+
 def curves_of(curve):
     """Return the reference of a curve for each label."""
 

@@ -46,6 +46,7 @@ class Batch:
 
     __slots__ = (
         "_columns",
+        "_grids",
         "_numeric",
         "_positions",
         "_raw",
@@ -60,6 +61,7 @@ class Batch:
         self._raw = raw
         self._renamed = renamed or {}
         self._columns: dict[str, Column] = {}
+        self._grids: dict[str, tuple[int, ...]] = {}  # shapes (n, L) like that of the labels
         self._numeric: dict[str, Numeric] = {}
         self._views: dict[tuple[str, ...], Batch] = {}  # as several models name the columns
 
@@ -90,6 +92,8 @@ class Batch:
             if self._columns and title != self.title(WEIGHT):
                 labels = next(iter(self._columns.values()))  # which `spread` has kept first
                 refuse_one_hot(labels, column, self._positions, title)
+                if column.values.shape == self._positions and column.values.ndim == 2:
+                    self._grids[title] = self._positions
             column = by_row(column, self._positions, title)
         n_rows = len(column.values)
         if n_rows != self.n_rows:
@@ -120,6 +124,10 @@ class Batch:
         if rows is not None:
             self._keep(title, marked(rows, labels, title))
 
+    def grid(self, name: str) -> tuple[int, ...]:
+        """Return the shape (n, L) that a column and the labels came in, empty for any other."""
+        return self._grids.get(self.title(name), ())
+
     def slice(self, start: int, stop: int) -> Batch:
         """Return rows ``start`` to ``stop`` of the columns converted so far."""
         part = Batch(self._raw, self._renamed)
@@ -138,6 +146,7 @@ class Batch:
             titles = {name: self.title(other) for name, other in names.items()}
             view = self._views[key] = Batch(self._raw, {**self._renamed, **titles})
             view._columns, view._positions = self._columns, self._positions
+            view._grids = self._grids
         view.n_rows = self.n_rows
         return view
 

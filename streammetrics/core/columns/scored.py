@@ -101,6 +101,13 @@ class ScoredLabels(Field):
                 f"{batch.title(self.scores.name)} has one number a row; (n, K) scores are needed, "
                 "a column for each class"
             )
+        shape = batch.grid(self.scores.name)
+        if shape and self.ignore_index is None:
+            labels, scores = batch.title(self.truth), batch.title(self.scores.name)
+            raise InvalidBatchError(
+                f"{labels} and {scores} both have shape {shape}: several labels a row take "
+                "multilabel=True; rows of positions come as .reshape(-1), or with ignore_index=..."
+            )
         self.scores.validate(batch, taken[1:], missing)
 
     def finish(
