@@ -275,11 +275,9 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def _configuration(self) -> dict[str, Any]:
         """Return what a file says of the metric before its rows."""
-        young = {name: (type(value) is bool, value) for name, value in self._younger}
+        younger = {(name, repr(value)) for name, value in self._younger}  # 1 is not True
         parameters = {
-            name: value
-            for name, value in self.config.items()
-            if name not in young or young[name] != (type(value) is bool, value)
+            name: value for name, value in self.config.items() if (name, repr(value)) not in younger
         }
         return {"class": registered_name(type(self)), "parameters": parameters}
 
