@@ -9,9 +9,13 @@ import sys
 import numpy as np
 import pytest
 from browser import opened, requested, violations
+from oracles.table import ORACLES
 
 import streammetrics as sm
 from streammetrics.cli import main
+from streammetrics.show.grids import grids
+from streammetrics.show.pages.page import as_page
+from streammetrics.show.pages.subjects import findings
 
 RNG = np.random.default_rng(11)
 N = 4000
@@ -183,3 +187,18 @@ def test_report_without_jinja_names_the_extra(monkeypatch, tmp_path):
     with pytest.raises(ImportError, match=r"pip install 'streammetrics\[report\]'"):
         metrics().report(tmp_path / "x.html")
     assert not list(tmp_path.iterdir())
+
+
+EACH = {type(oracle.metric).__name__: oracle for oracle in reversed(ORACLES)}
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+def test_every_metric_has_its_page():
+    shown = []
+    for name, oracle in EACH.items():
+        metric = oracle.metric.copy().update(*oracle.rows(np.random.default_rng(1), 20))
+        found = findings({"model": metric}, {"model": {}}, confidence=0.95)
+        shown += [grid.lines[0][0] for grid in grids(found.results)][:1]
+        if not isinstance(metric.compute(), int | float):
+            assert name in text_of(as_page(found))
+    assert shown == list(EACH)

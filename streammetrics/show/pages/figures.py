@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
-from streammetrics.core.results.curves import Curves, Points
+from streammetrics.core.results.curves import Curves
+from streammetrics.core.results.pictures import drawn
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import KeyedValues, LabelledArray, Report, Result
 from streammetrics.metrics.distributions import Distribution
@@ -94,20 +95,21 @@ def _only(table: Table, metric: str) -> Table:
 def _metrics(
     subject: Subject, confidence: float, of: str
 ) -> Iterator[Callable[[int], Figure | None]]:
-    drawn: set[Any] = set()
+    done: set[Any] = set()
     for name, metric in sorted(subject.metrics.items(), key=lambda item: _rank(item[1])):
         try:
             value = metric._shape(*metric._read())
         except (TypeError, StreamMetricsError):
             continue
         first = value[0] if isinstance(value, Curves) and value else value
-        if not isinstance(first, Points | LabelledArray | Report | KeyedValues):
-            continue
+        many = isinstance(first, LabelledArray) and first.ndim > 2
+        if many or drawn.dispatch(type(first)) is drawn.dispatch(object):
+            continue  # there is no such picture
         own = isinstance(first, LabelledArray | Report | KeyedValues)
         key = name if own else (type(first), *(s._key for s in metric.statistics()))
-        if key in drawn:  # as it is drawn of another metric that reads the same
+        if key in done:  # as it is drawn of another metric that reads the same
             continue
-        drawn.add(key)
+        done.add(key)
         for kind in _KINDS.get(type(first), (None,)):
             if kind == "thresholds" and isinstance(value, Curves):
                 continue
