@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.columns.conversion import Column
+from streammetrics.core.columns.conversion import Column, concatenate
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.labels import packed_labels, unpacked_labels
 from streammetrics.core.state.arrays import nested, part, take_array
@@ -32,11 +32,39 @@ class Events(NamedTuple):
     keys: NDArray[np.uint64] = _NO_KEYS  # of their ids, except of what is observed
     versions: NDArray[np.int64] = _NO_VERSIONS  # of labels
 
+    @property
+    def form(self) -> tuple[Any, ...]:
+        """What events have in common that can be taken as one: their kind, columns and types."""
+        types = [
+            (name, c.values.dtype, c.values.shape[1:], c.vocabulary is None, c.nulls is None)
+            for name, c in self.columns.items()
+        ]
+        return (self.kind, *types)
+
     def take(self, rows: slice) -> Events:
         """Return some of them."""
         kind, times, columns, keys, versions = self
         some = {name: column[rows] for name, column in columns.items()}
         return Events(kind, times[rows], some, keys[rows], versions[rows])
+
+
+def alike(parts: Sequence[Events]) -> list[list[Events]]:
+    """Return events in groups that can be taken as one."""
+    groups: dict[tuple[Any, ...], list[Events]] = {}
+    for events in parts:
+        groups.setdefault(events.form, []).append(events)
+    return list(groups.values())
+
+
+def joined(group: Sequence[Events]) -> Events:
+    """Return events of one form as one."""
+    if len(group) == 1:
+        return group[0]
+    kinds, times, columns, keys, versions = zip(*group, strict=True)
+    names = columns[0]
+    whole = {name: concatenate([some[name] for some in columns], name) for name in names}
+    rows = map(np.concatenate, (keys, versions))
+    return Events(kinds[0], np.concatenate(times), whole, *rows)
 
 
 def written(parts: Sequence[Events]) -> bytes:

@@ -152,6 +152,7 @@ class Keeper:
             )
         with self._guard._lock:
             self._stop.set()
+            self._store.forget(self.worker)
             self._store.close()
             _KEEPERS.discard(self)
 
@@ -184,10 +185,10 @@ class Keeper:
     def _follow(self, parts: list[Part]) -> None:
         """Bring parts of others to the stream."""
         kept = self._kept()
-        for part in parts:
-            if part.worker != self.worker and kept is not None:
-                kept._apply(read(part.blob))
-            self._seen = part.seq
+        others = [part for part in parts if part.worker != self.worker]
+        if others and kept is not None:
+            kept._apply([events for part in others for events in read(part.blob)])
+        self._seen = parts[-1].seq if parts else self._seen
 
     def _load(self) -> None:
         """Put what the file says in the place of the stream, and what is not in it yet."""

@@ -13,7 +13,7 @@ import json
 import os
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
@@ -25,6 +25,8 @@ FORMAT = 1
 _APPLICATION = 0x736D4C76  # by which SQLite files of ours are known
 _CHUNK = 64 << 20  # bytes of a row, of which SQLite takes no more than 10^9
 _LEAST = 1 << 20  # bytes of the journal that are worth a fold
+_PART = 1 << 13  # bytes that a part counts as beside its own, as each takes its time to be read
+_LOG = 4 << 20  # bytes that stay with the log in which SQLite writes ahead
 _PAUSE = 0.01  # seconds between attempts to prepare a file
 _GONE = 86_400 * 2  # seconds without a sign after which a worker is forgotten
 _SCHEMA = """
@@ -123,6 +125,7 @@ class Store:
         if tables and application != _APPLICATION:
             raise StateFormatError(f"{self.path} is a database, but no store of streammetrics")
         db.execute("pragma journal_mode=wal")
+        db.execute(f"pragma journal_size_limit={_LOG}")
         db.execute(f"pragma synchronous={'full' if durable else 'normal'}")
         with self.writing():
             (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
@@ -190,10 +193,10 @@ class Store:
     def due(self) -> bool:
         """Whether the journal is long enough to be folded, and nobody is about to."""
         query = """
-            select coalesce(sum(length(blob)), 0) from journal
+            select coalesce(sum(length(blob) + ?), 0) from journal
             where seq > (select through from base)
         """
-        (waiting,) = self._db.execute(query).fetchone()
+        (waiting,) = self._db.execute(query, (_PART,)).fetchone()
         (size,) = self._db.execute("select coalesce(sum(length(blob)), 0) from parts").fetchone()
         (claimed,) = self._db.execute("select claimed from base").fetchone()
         # Whoever has claimed it may be gone: then it is another's turn when there is more to do.
@@ -222,6 +225,11 @@ class Store:
         )
         db.execute("delete from journal where seq <= ?", (before,))
         db.execute("delete from workers where seen < ?", (time.time() - _GONE,))
+
+    def forget(self, worker: str) -> None:
+        """Forget a worker that writes no more; where that fails, it is forgotten in time."""
+        with suppress(sqlite3.Error), self.writing():
+            self._db.execute("delete from workers where worker = ?", (worker,))
 
     def close(self) -> None:
         """Close the file."""

@@ -12,6 +12,7 @@ from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchErro
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import Coverage, coverage_of, share_of
+from streammetrics.live.events import alike, joined
 from streammetrics.live.join import Join
 from streammetrics.live.keys import Keys
 from streammetrics.live.newest import Newest, Some, kept_rows
@@ -82,6 +83,15 @@ class Stream:
             self._predict(events)
         else:
             self._label(events)
+
+    def take_parts(self, parts: Sequence[Events]) -> None:
+        """Take events of any number of parts, many at once, as `take_good`."""
+        for group in alike(parts):
+            try:
+                self.take(joined(group))
+            except InvalidBatchError:
+                for events in group:
+                    self.take_good(events)
 
     def take_good(self, events: Events) -> None:
         """Take those events that go with all that came before, and count the others.

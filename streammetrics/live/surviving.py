@@ -73,8 +73,7 @@ class Surviving:
 
     def _apply(self, events: list[Events]) -> None:
         with self._guard._lock:
-            for part in events:
-                self._stream.take_good(part)
+            self._stream.take_parts(events)
             self._stream.tidy()
 
     def _restore(self, blob: bytes, counters: Mapping[str, int], events: list[Events]) -> None:

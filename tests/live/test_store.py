@@ -11,6 +11,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from benchmarks import replay_live
 from live.events import START, joined, live
@@ -102,6 +103,41 @@ def test_folding_changes_nothing_and_bounds_the_file(path, often):
         joined(store=path).close()
     with joined(store=path) as service:
         assert service.to_bytes() == first(601).to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("workers", "least"), [(16, 1 << 14), pytest.param(1000, 1 << 20, marks=pytest.mark.long)]
+)
+def test_workers_that_come_and_go_leave_nothing(path, workers, least, monkeypatch):
+    monkeypatch.setattr(store_module, "_LEAST", least)
+    sizes = []
+    for number in range(workers):
+        with sm.Live(sm.Mean(), store=path) as one:
+            one.observe(time=START, values=number % 4)
+        sizes.append(path.stat().st_size)
+    assert max(sizes[workers // 2 :]) <= max(sizes[: workers // 2])
+    with sqlite3.connect(path) as db:
+        assert db.execute("select count(*) from workers").fetchone() == (0,)
+        assert db.execute("select count(*) from journal").fetchone()[0] < workers // 2
+    with sm.Live(sm.Mean(), store=path) as whole:
+        assert whole.n_rows == workers
+
+
+def test_parts_are_taken_together_and_give_the_bytes_of_one(path):
+    columns = [
+        {"y_true": True, "y_score": 0.25},
+        {"y_true": 1, "y_score": 1},
+        {"y_true": [0, 1.0], "y_score": np.array([0.1, 0.7], np.float32)},
+    ]
+    whole = live()
+    for place in range(9):
+        some = columns[place % 3]
+        times = [START + place] * 2 if place % 3 == 2 else START + place
+        with live(store=path) as one:
+            one.observe(time=times, **some)
+        whole.observe(time=times, **some)
+    with live(store=path) as read:
+        assert read.to_bytes() == whole.to_bytes()
 
 
 def test_what_is_counted_beside_the_state_survives_too(path, often):
