@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from fuzz import ledgers, states
 
 MEMORY = 2 << 30  # bytes that a few kilobytes may take, beside what the libraries map
-PATIENCE = 20  # seconds for everything that is done with one state
+PATIENCE = 20  # seconds of a processor for everything that is done with one state
+IDLE = 300  # and by the clock, for one that waits for ever
 
 
 class TooLong(Exception):
@@ -47,9 +48,16 @@ def limited() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
     def over(*_: Any) -> None:
-        raise TooLong(f"more than {PATIENCE} s")
+        raise TooLong(f"more than {PATIENCE} s of a processor, or {IDLE} s")
 
+    signal.signal(signal.SIGPROF, over)
     signal.signal(signal.SIGALRM, over)
+
+
+def be_patient(seconds: int = PATIENCE, idle: int = IDLE) -> None:
+    """Let what follows take so long; 0 is for ever."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.alarm(idle)
 
 
 def main() -> int:
@@ -68,13 +76,13 @@ def main() -> int:
     case = told.case or 0
     while time.monotonic() < end:
         for kind in [told.kind] if told.kind else ["states"] * 9 + ["ledgers"]:
-            signal.alarm(PATIENCE)
+            be_patient()
             try:
                 counts[f"{kind} {one(kind, seed, case, grown)}"] += 1
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt):
                     raise
-                signal.alarm(0)
+                be_patient(0, 0)
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 text = f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}"
                 if not failures[text]:
@@ -82,7 +90,7 @@ def main() -> int:
                     again = f"--seed {seed} --kind {kind} --case {case}"
                     print(f"FAILED: python tests/fuzz/run.py {again}", flush=True)
                 failures[text] += 1
-            signal.alarm(0)
+            be_patient(0, 0)
             if told.case is not None:
                 end = 0
                 break
