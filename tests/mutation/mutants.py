@@ -77,8 +77,12 @@ def sample(seed: int, part: str = "") -> Iterator[Mutant]:
 
 def equivalents() -> dict[tuple[str, str, str], str]:
     """Return the mutants that compute the same, and why, as `equivalent.toml` lists them."""
-    listed = tomllib.loads((Path(__file__).parent / "equivalent.toml").read_text())
-    return {(e["module"], e["before"], e["after"]): e["why"] for e in listed["mutants"]}
+    listed = tomllib.loads((Path(__file__).parent / "equivalent.toml").read_text())["mutants"]
+    for entry in listed:
+        path = ROOT.joinpath(*entry["module"].split(".")).with_suffix(".py")
+        if entry["before"] not in " ".join(path.read_text().split()):
+            raise ValueError(f"equivalent.toml lists what is no more: {entry}")
+    return {(entry["module"], entry["before"], entry["after"]): entry["why"] for entry in listed}
 
 
 def _operator(name: str) -> Operator:
@@ -142,6 +146,16 @@ def inner(code: CodeType) -> Iterator[CodeType]:
 def _is_function(code: CodeType) -> bool:
     """Whether code runs when it is called: no body of a class, no comprehension where it stands."""
     return bool(code.co_flags & inspect.CO_NEWLOCALS) and not code.co_name.startswith("<")
+
+
+def parts_of(code: CodeType) -> Hashable:
+    """Return what a function does, but for the functions in it."""
+    constants = tuple(
+        parts_of(constant) if isinstance(constant, CodeType) else repr(constant)
+        for constant in code.co_consts
+        if not (isinstance(constant, CodeType) and _is_function(constant))
+    )
+    return code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants
 
 
 def _at_import(code: str) -> list[Hashable]:

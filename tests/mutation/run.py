@@ -1,13 +1,15 @@
 """Changes lines of the core and the statistics, and asks whether the tests notice.
 
-    python tests/mutation/run.py --seconds 300 --seed 1
+    python tests/mutation/run.py --seed 1 --most 60
 
-All tests are collected once. Each mutant is put in place of the functions that it changes, in a
-process forked from there, and runs the tests of its room, then those of states, kinds and oracles;
-other tests may notice more. The seed draws the places. A mutant that no test notices is listed;
-`equivalent.toml` has those that compute the same, each with its reason. A control without a change
-has to pass; a mutant that takes four times the processor's time that it took counts as noticed,
-and how many did is told. Fails where fewer than 95 % die.
+All tests are collected once. Which functions each test calls, and how long it takes, is measured
+by running all of them, and kept in pytest's cache; `--measure` does it anew. Each mutant is put in
+place of the functions that it changes, in a process forked from there, and runs the default tests
+that call one of them, fastest first, up to the first that fails. The seed draws the places.
+A mutant that no test notices is listed; `equivalent.toml` has those that compute the same, each
+with its reason. As a control every test that noticed something has to pass in the same order
+without a change. A mutant that makes a test take eight times the processor's time that it took
+counts as noticed, and how many did is told. Fails where fewer than 95 % die.
 """
 
 from __future__ import annotations
@@ -18,63 +20,36 @@ import os
 import resource
 import signal
 import sys
-import tempfile
 import time
 import traceback
 from itertools import islice
 from pathlib import Path
-from types import FunctionType
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from mutants import ROOT, Mutant, equivalents, inner, sample
+from mutants import ROOT, Mutant, equivalents, inner, parts_of, sample
+from reach import Reach, Warm, key_of, measured, run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from types import CodeType
 
 WORKERS = 2
-PATIENCE = 4  # times as long as the control: a mutant that loops for ever is noticed as well
-IDLE = 8  # the same by the clock, which goes faster where others compute as well
+PATIENCE = 8  # times as long as it took: a test that loops for ever has noticed as well
+IDLE = 40  # the same by the clock, which goes faster where others compute as well
 MEMORY = 12 << 30
 GOAL = 0.95
 BROKEN = 3
-SUMS = ("regression", "test_extreme_weights.py", "test_doubling.py")
-NEAR = {
-    "core.columns": (
-        "core/test_bad_input.py", "core/test_arrays.py", "core/test_reading.py",
-        "core/test_no_warnings.py", "core/test_long_numbers.py", "classification",
-    ),
-    "core.exact": ("core/test_exact.py", *SUMS),
-    "core.fields": ("core/test_fields.py", "core/test_state.py", *SUMS),
-    "core.histograms": ("core/test_histogram.py", "probability", "correlation", *SUMS),
-    "core.results": ("test_results.py",),
-    "core.state": ("core/test_state.py", "core/test_container.py", "core/test_files.py"),
-    "core": (
-        "core/test_metric.py", "core/test_state.py", "core/test_batch.py",
-        "core/test_bad_input.py", "core/test_constraints.py", "core/test_reading.py",
-        "core/test_container.py", "core/test_ledger.py", "core/test_threads.py", "test_results.py",
-        "test_law_kit.py", "classification/test_messages.py",
-    ),
-    "statistics.tables": ("classification", "clustering", *SUMS),
-    "statistics.scores": ("probability", *SUMS),
-    "statistics.sums": ("core/test_long_numbers.py", *SUMS),
-    "statistics.rankings": ("ranking", *SUMS),
-    "statistics.pairs": ("correlation", *SUMS),
-    "statistics.clusters": ("clustering", *SUMS),
-    "statistics.grouped": ("grouped", "slices"),
-    "statistics": ("inference", *SUMS),
-}  # fmt: skip
-EVERYWHERE = ("test_golden.py", "test_oracles.py", "kinds")
+# What is tested in other processes or above the statistics, or is no test.
+ASIDE = (
+    "benchmarks", "cli", "engines", "exporting", "fuzz", "live", "mutation", "peers", "pictures",
+    "readers", "service", "states", "typing", "test_docs.py", "test_examples.py",
+    "test_migrating.py", "test_reference.py", "test_rooms.py",
+)  # fmt: skip
 
 
-def nearby(module: str) -> tuple[str, ...]:
-    """Return paths of tests, in the order in which they are likely to notice a module's change."""
-    room = module.removeprefix("streammetrics.")
-    return (*next(NEAR[n] for n in sorted(NEAR, reverse=True) if room.startswith(n)), *EVERYWHERE)
-
-
-def put_in_place(mutant: Mutant) -> None:
-    """Let the functions of a module do what the mutant's do."""
+def changes(mutant: Mutant) -> list[tuple[CodeType, CodeType]]:
+    """Return the functions of a mutant's module, before and after, in one order."""
     path = str(ROOT.joinpath(*mutant.module.split(".")).with_suffix(".py"))
     if not os.path.exists(path):
         path = str(ROOT.joinpath(*mutant.module.split("."), "__init__.py"))
@@ -82,20 +57,25 @@ def put_in_place(mutant: Mutant) -> None:
     before, after = (
         inner(compile(source, path, "exec")) for source in (Path(path).read_text(), mutant.code)
     )
+    return list(zip(before, after, strict=True))
+
+
+def changed(mutant: Mutant) -> list[str]:
+    """Return the functions that a mutant changes."""
+    return [key_of(old) for old, new in changes(mutant) if parts_of(old) != parts_of(new)]
+
+
+def put_in_place(mutant: Mutant, warm: Warm) -> None:
+    """Let the functions of a module do what the mutant's do."""
     places = {
-        (old.co_qualname, old.co_firstlineno): new for old, new in zip(before, after, strict=True)
+        (old.co_filename, old.co_qualname, old.co_firstlineno): new for old, new in changes(mutant)
     }
-    for function in [thing for thing in gc.get_objects() if isinstance(thing, FunctionType)]:
-        code = function.__code__
-        if code.co_filename == path and not code.co_name.startswith("<"):
-            function.__code__ = places[code.co_qualname, code.co_firstlineno]
-
-
-class Cost(NamedTuple):
-    """Seconds of a processor, and by the clock."""
-
-    cpu: float
-    clock: float
+    for path in {path for path, *_ in places}:
+        for function in warm.functions.get(path, ()):
+            code = function.__code__
+            if not code.co_name.startswith("<"):
+                function.__code__ = places[path, code.co_qualname, code.co_firstlineno]
+    warm.forget()
 
 
 class Tried(NamedTuple):
@@ -104,6 +84,7 @@ class Tried(NamedTuple):
     lived: int
     late: int  # were stopped by a limit
     all: int
+    killers: dict[str, int]  # how many each test noticed
 
 
 class Trial:
@@ -115,118 +96,141 @@ class Trial:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try a sample of mutants."""
-        self.session = session
-        took = self.control()
-        if took is None:
-            print("the tests fail as they are, so they can tell nothing about mutants")
-            return True
-        print(f"the control took {took.cpu:.0f} s of a processor, {took.clock:.0f} s", flush=True)
+        self.items, self.warm = session.items, Warm()
+        gc.collect()
+        gc.freeze()  # processes that are forked share what there is
+        self.reach = self.measured(session.config.cache)
         known = equivalents()
         drawn = (
             mutant
-            for mutant in sample(self.options.seed, self.options.part)
+            for mutant in islice(sample(self.options.seed, self.options.part), self.options.most)
             if (mutant.module, mutant.before, mutant.after) not in known
+            and any(text in str(mutant) for text in self.options.only)
         )
-        limit = Cost(PATIENCE * took.cpu, IDLE * took.clock)
-        found = self.tried(islice(drawn, self.options.most), limit)
-        share = 1 - found.lived / max(found.all, 1)
+        found = self.tried(drawn)
+        wrong = self.control(found)
+        lived = found.lived + sum(found.killers[name] for name in wrong)
+        share = 1 - lived / max(found.all, 1)
         print(
-            f"{found.all - found.lived} of {found.all} mutants died: {share:.1%}, {found.late} of "
-            f"them stopped after {PATIENCE} times the control's time; {len(known)} known as "
-            "equivalent were not tried"
+            f"{found.all - lived} of {found.all} mutants died: {share:.1%}, {found.late} of them "
+            f"as a test took {PATIENCE} times as long; {len(known)} known as equivalent were not "
+            "tried"
         )
-        self.code = int(found.all == 0 or share < GOAL)
+        self.code = int(found.all == 0 or share < self.options.goal)
         return True
 
-    def tests(self, module: str) -> list[pytest.Item]:
-        """Return the tests that a change of a module has to pass, in order."""
-        places = [ROOT / "tests" / name for name in nearby(module)]
-        return [i for place in places for i in self.session.items if i.path.is_relative_to(place)]
+    def measured(self, cache: pytest.Cache) -> Reach:
+        """Return what tests reach, from the cache if it is there."""
+        held = None if self.options.measure else cache.get("mutation/reach", None)
+        if held is None:
+            start = time.monotonic()
+            held = measured(self.items, self.warm, WORKERS)
+            cache.set("mutation/reach", held)
+            total = sum(held.seconds.values())
+            print(f"measured in {time.monotonic() - start:.0f} s, {total:.0f} s of a processor")
+        reach = Reach(*held)
+        print(f"{len(reach.seconds)} tests; failed, and asked nothing: {reach.failed}", flush=True)
+        return reach
 
-    def fork(self, mutant: Mutant, limit: Cost, output: str = os.devnull) -> int:
-        """Run the tests against a mutant in a process of its own; return its id."""
+    def fork(self, mutant: Mutant | None, tests: Sequence[pytest.Item]) -> tuple[int, int]:
+        """Run tests against a mutant in a process of its own; return its id and what it tells."""
+        told, telling = os.pipe()
         pid = os.fork()
         if pid:
-            return pid
+            os.close(telling)
+            return pid, told
         code = BROKEN
         failures = os.fdopen(os.dup(2), "w")
         try:
-            signal.alarm(round(limit.clock))
-            seconds = round(limit.cpu)
-            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-            told = os.open(output, os.O_RDWR)
+            quiet = os.open(os.devnull, os.O_RDWR)
             for stream in range(3):
-                os.dup2(told, stream)
-            put_in_place(mutant)
+                os.dup2(quiet, stream)
+            if mutant is not None:
+                put_in_place(mutant, self.warm)
             code = 1  # whatever is raised from here on, the mutant did it
-            code = self.noticed(mutant.module)
+            code = self.noticed(tests, telling, keep_on=mutant is None)
         finally:
             if code == BROKEN:
                 traceback.print_exc(file=failures)
                 failures.flush()
             os._exit(code)
 
-    def noticed(self, module: str) -> int:
-        """Return whether a test of a module fails, and stop there."""
-        tests = self.tests(module)
+    def noticed(self, tests: Sequence[pytest.Item], telling: int, *, keep_on: bool) -> int:
+        """Return whether a test fails, and stop there unless told to go on; tell which."""
+        code = 0
         for item, following in zip(tests, [*tests[1:], None], strict=True):
-            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-            if self.session.testsfailed:
-                print(f"failed: {item.nodeid}", flush=True)
-                return 1
-        return 0
+            took = self.reach.seconds.get(item.nodeid, 1.0)
+            signal.setitimer(signal.ITIMER_PROF, 2 + PATIENCE * took)
+            signal.alarm(300 + round(IDLE * took))
+            if not run(item, following):
+                os.write(telling, f"{item.nodeid}\n".encode())
+                code = 1
+                if not keep_on:
+                    break
+        return code
 
-    def control(self) -> Cost | None:
-        """Run the tests against a change of nothing; return what it took, unless they fail."""
-        path = ROOT / "streammetrics" / "core" / "errors.py"
-        nothing = Mutant("streammetrics.core.errors", path.read_text(), "nothing", "nothing")
-        start = time.monotonic()
-        with tempfile.NamedTemporaryFile() as output:
-            _, status, used = os.wait4(self.fork(nothing, Cost(3600, 3600), output.name), 0)
-            if status:
-                print(Path(output.name).read_text()[-4000:])
-                return None
-        return Cost(used.ru_utime + used.ru_stime, time.monotonic() - start)
+    def control(self, found: Tried) -> list[str]:
+        """Return which of the tests that noticed something fail without a change as well."""
+        tests = [item for item in self.items if item.nodeid in found.killers]
+        tests.sort(key=lambda item: self.reach.seconds.get(item.nodeid, 0.0))
+        pid, told = self.fork(None, tests)
+        os.waitpid(pid, 0)
+        wrong = _told(told)
+        print(f"control: {len(wrong)} of the {len(tests)} tests that failed fail anyway: {wrong}")
+        return wrong
 
-    def tried(self, mutants: Iterator[Mutant], limit: Cost) -> Tried:
+    def tried(self, mutants: Iterator[Mutant]) -> Tried:
         """Try mutants for some time."""
-        running = dict[int, Mutant]()
+        running = dict[int, tuple[Mutant, int]]()
         lived, late, done, end = 0, 0, 0, time.monotonic() + self.options.seconds
+        killers: dict[str, int] = {}
         while True:
             while len(running) < WORKERS and time.monotonic() < end:
                 if (mutant := next(mutants, None)) is None:
                     break
-                running[self.fork(mutant, limit)] = mutant
+                pid, told = self.fork(mutant, self.reach.tests(self.items, changed(mutant)))
+                running[pid] = mutant, told
             if not running:
-                return Tried(lived, late, done)
+                return Tried(lived, late, done, killers)
             pid, status, used = os.wait4(-1, 0)
-            mutant, done = running.pop(pid), done + 1
+            (mutant, told), done = running.pop(pid), done + 1
+            by = _told(told)
+            for name in by:
+                killers[name] = killers.get(name, 0) + 1
             code = os.waitstatus_to_exitcode(status)
             if code == BROKEN:
                 raise RuntimeError(f"cannot be put in place: {mutant}")
-            is_late = code in {-signal.SIGALRM, -signal.SIGXCPU, -signal.SIGKILL}
+            is_late = code in {-signal.SIGALRM, -signal.SIGPROF, -signal.SIGKILL}
             late, lived = late + is_late, lived + (code == 0)
             fate = "lived" if code == 0 else "stopped" if is_late else "died"
-            print(f"{fate} in {used.ru_utime + used.ru_stime:.1f} s: {mutant}", flush=True)
+            seconds = used.ru_utime + used.ru_stime
+            print(f"{fate} in {seconds:.1f} s: {mutant}\n    {' '.join(by)}", flush=True)
+
+
+def _told(pipe: int) -> list[str]:
+    """Return the lines that a process which has ended wrote."""
+    with os.fdopen(pipe) as lines:
+        return lines.read().split("\n")[:-1]
 
 
 def main() -> int:
     """Try a sample of mutants; return 1 where too many live."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=300, help="when to start no more")
+    parser.add_argument("--seconds", type=float, default=3600, help="when to start no more")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the sample")
-    parser.add_argument("--most", type=int, help="when to start no more, by their number")
+    parser.add_argument("--most", type=int, default=60, help="how many are drawn")
     parser.add_argument("--part", default="", help="only modules with this in their path")
+    parser.add_argument("--only", nargs="+", default=[""], help="of those drawn, with this in them")
+    parser.add_argument("--goal", type=float, default=GOAL, help="fail where a smaller share dies")
+    parser.add_argument("--measure", action="store_true", help="measure anew what tests call")
     trial = Trial(parser.parse_args())
     print(f"seed {trial.options.seed}", flush=True)
     os.chdir(ROOT)
     os.environ["CI"] = "true"  # the same examples every time
-    paths = sorted(
-        {str(ROOT / "tests" / n) for names in (*NEAR.values(), EVERYWHERE) for n in names}
-    )
-    quick = ("-q", "-s", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist")
-    code = pytest.main([*quick, "--hypothesis-profile=mutants", *paths], plugins=[trial])
+    aside = [f"--ignore={ROOT / 'tests' / name}" for name in ASIDE]
+    quick = ("-q", "-s", "--tb=no", "-p", "no:xdist", "--hypothesis-profile=mutants")
+    code = pytest.main([*quick, *aside, str(ROOT / "tests")], plugins=[trial])
     return trial.code if code in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED} else 2
 
 
