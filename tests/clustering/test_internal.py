@@ -316,7 +316,8 @@ def test_bad_centroids_are_refused(metric, centroids):
 def test_configurations_of_centroids():
     plain = sm.DaviesBouldin(centroids=[[0, 0], [5, 1]])
     array = sm.DaviesBouldin(centroids=np.array([[0.0, -0.0], [5.0, 1.0]], np.float32))
-    assert plain._key == array._key
+    assert plain == array
+    assert plain.config == array.config
     with pytest.raises(sm.IncompatibleMetricsError, match="centroids is"):
         plain.merge(sm.DaviesBouldin(centroids=[[0, 0], [5, 2]]))
     with pytest.raises(ValueError, match="at least two"):

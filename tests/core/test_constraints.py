@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from streammetrics.core.configured import Configured
+from streammetrics.core.configured import Configured, differing
 from streammetrics.core.constraints import Above, AtLeast, Between, OrNan, Outside, Satisfies
 
 
@@ -61,10 +61,9 @@ def test_values_and_defaults_are_brought_to_one_type():
     }  # fmt: skip
     assert math.isnan(made.filler)
     assert [type(value) for value in (made.share, made.k, made.size)] == [float, int, float]
-    assert (
-        made._key
-        == Example(share=1, k=3, filler=float("nan"), anything=((1, (2,)))).__dict__["_key"]
-    )
+    again = Example(share=1, k=3, filler=float("nan"), anything=((1, (2,))))
+    assert differing(made, again) == ""
+    assert differing(made, Example(share=1, k=4)).startswith("k is 4 there and 3 here")
     with pytest.raises(AttributeError, match="k is fixed at construction: make another Example"):
         made.k = 5
 

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 from fuzz.forging import forged, joined, split
+from kinds.rows import statistics_of
 from oracles.table import ORACLES, thinned
 
 import streammetrics as sm
@@ -166,7 +167,7 @@ def test_a_ledger_holds_no_ledger_and_no_other_metric(inside):
 @pytest.mark.parametrize("oracle", thinned(ORACLES))
 def test_no_array_of_any_metric_can_be_lost_or_spoiled(oracle):
     metric = oracle.metric.copy().update(**oracle.rows(np.random.default_rng(0), 50))
-    statistics = metric._alone().flush().statistics
+    statistics = statistics_of(metric)
     for statistic in statistics:
         arrays = statistic.arrays()
         for name in arrays:
@@ -212,7 +213,7 @@ def test_a_class_defined_anew_is_the_one_that_is_read():
         for metric in (Mine().update([1], [1]), suite):
             blobs.append(metric.to_bytes())
             back = sm.from_bytes(blobs[-1])
-            assert Mine in {type(back), *back._types}
+            assert type(back if isinstance(back, Mine) else back["a"]) is Mine
             assert back.to_bytes() == blobs[-1]
     assert blobs[:2] == blobs[2:]
     del state.REGISTRY[state.registered_name(classes[1])]

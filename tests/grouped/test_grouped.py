@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from kinds.rows import layout_of, state_of
 from oracles.table import ORACLES, thinned
 
 import streammetrics as sm
@@ -18,14 +19,18 @@ from streammetrics.testing import split_rows
 
 def fed(metric, *batches):
     """Return the accumulator of a metric's statistics by key."""
-    accumulator = Accumulator(grouped_layout(metric._layout))
+    accumulator = Accumulator(grouped_layout(layout_of(metric)))
     for batch in batches:
         accumulator.update(Batch(batch))
     return accumulator
 
 
 def blob(accumulator):
-    rows, arrays = described(accumulator.flush())
+    return bytes_of(accumulator.flush())
+
+
+def bytes_of(state):
+    rows, arrays = described(state)
     return packed({"rows": rows}, arrays, "")
 
 
@@ -39,8 +44,9 @@ def keyed(rows, rng, keys):
 
 
 def of(metric, rows):
-    """Return a fresh metric that has seen rows, whose keys it does not know."""
-    return metric.copy().feed({name: column for name, column in rows.items() if name != KEY})
+    """Return the bytes of a fresh state that has seen rows, whose keys it does not know."""
+    columns = {name: column for name, column in rows.items() if name != KEY}
+    return bytes_of(state_of(layout_of(metric), columns))
 
 
 KEYS = {"integers": np.array([-(2**62), -3, 0, 7]), "text": np.array(["", "a", "\udcff", "é" * 9])}
@@ -53,14 +59,15 @@ def test_a_key_holds_what_a_fresh_metric_of_its_rows_does(oracle):
     metric = oracle.metric.copy().reset()
     rows = keyed(oracle.rows(rng, min(oracle.n, 80)), rng, KEYS[rng.choice(list(KEYS))])
     whole = fed(metric, rows)
-    groups = Groups.of(metric._layout, whole.flush())
+    groups = Groups.of(layout_of(metric), whole.flush())
     for place, key in enumerate(groups.keys):
-        fresh = of(metric, taken(rows, rows[KEY] == key))
-        assert metric._at(groups.state(np.array([place]))) == fresh
-        assert groups.n_rows[place] == fresh.n_rows
+        mine = taken(rows, rows[KEY] == key)
+        assert bytes_of(groups.state(np.array([place]))) == of(metric, mine)
+        own = {name: column for name, column in mine.items() if name != KEY}
+        assert groups.n_rows[place] == metric.copy().feed(own).n_rows
     some = np.arange(1, len(groups))
-    assert metric._at(groups.state(some)) == of(metric, taken(rows, rows[KEY] != groups.keys[0]))
-    assert metric._at(groups.state(np.arange(len(groups)))) == of(metric, rows)
+    assert bytes_of(groups.state(some)) == of(metric, taken(rows, rows[KEY] != groups.keys[0]))
+    assert bytes_of(groups.state(np.arange(len(groups)))) == of(metric, rows)
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
@@ -149,11 +156,11 @@ def test_forms_hold_what_fresh_statistics_do(metrics, rows, weighted):
     parts = fed(metric, *split_rows(table, rng))
     parts.merge([fed(metric, batch) for batch in split_rows(table, rng)])
     assert blob(parts) == blob(fed(metric, table, table))
-    groups = Groups.of(metric._layout, whole.flush())
+    groups = Groups.of(layout_of(metric), whole.flush())
     for place, key in enumerate(groups.keys):
         fresh = of(metric, taken(table, table[KEY] == key))
-        assert metric._at(groups.state(np.array([place]))) == fresh
-    assert metric._at(groups.state(np.arange(1, 6))) == of(metric, taken(table, table[KEY] > 0))
+        assert bytes_of(groups.state(np.array([place]))) == fresh
+    assert bytes_of(groups.state(np.arange(1, 6))) == of(metric, taken(table, table[KEY] > 0))
 
 
 def _states(groups):
@@ -183,10 +190,10 @@ def test_rows_left_out_are_counted_by_key():
         "y_pred": [1.0, 1.0, 1.0, 5.0],
         KEY: np.array([1, 1, 2, 3]),
     }
-    groups = Groups.of(metric._layout, fed(metric, rows).flush())
-    states = [metric._at(state) for state in _states(groups)]
-    assert [(state.n_rows, state.n_omitted) for state in states] == [(1, 1), (0, 1), (1, 0)]
-    both = metric._at(groups.state(np.array([0, 1])))
+    groups = Groups.of(layout_of(metric), fed(metric, rows).flush())
+    feeds = [state.feeds[0] for state in _states(groups)]
+    assert [(feed.n_rows, feed.n_omitted) for feed in feeds] == [(1, 1), (0, 1), (1, 0)]
+    both = groups.state(np.array([0, 1])).feeds[0]
     assert (both.n_rows, both.n_omitted) == (1, 2)
 
 
@@ -197,7 +204,7 @@ def test_facts_are_those_of_the_rows_of_a_key():
         "y_score": np.array([0.9, 0.1, 0.5]),
         KEY: np.array(["a", "a", "b"]),
     }
-    groups = Groups.of(metric._layout, fed(metric, rows).flush())
+    groups = Groups.of(layout_of(metric), fed(metric, rows).flush())
     a, b = _states(groups)
     assert "negative label" in a.feeds[0].facts
     assert "negative label" not in b.feeds[0].facts

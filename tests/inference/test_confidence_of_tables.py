@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from kinds.rows import statistics_of
 
 import streammetrics as sm
 from streammetrics.inference.trials import trials_of
@@ -232,5 +233,5 @@ def test_trials_are_those_of_the_value():
         sm.Precision(), sm.Recall(average="micro"), sm.FalseDiscoveryRate(), sm.Prevalence(),
         sm.FBeta(beta=0.0), sm.FBeta(beta=math.inf),
     ):  # fmt: skip
-        came, of = trials_of(metric.update(true, pred), *metric._read())
+        came, of = trials_of(metric, *statistics_of(metric.update(true, pred)))
         assert came / of == pytest.approx(metric.compute(), rel=1e-12)

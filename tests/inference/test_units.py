@@ -108,7 +108,9 @@ def test_mistakes():
     with pytest.raises(ValueError, match="no units are kept"):
         plain.confidence(unit="user")
     with pytest.raises(ValueError, match="overflow='raise'"):
-        sm.Slices(plain._suite, by=[["country"]], unit="user", overflow="other")
+        sm.Slices(
+            sm.MetricSet({"acc": sm.Accuracy()}), by=[["country"]], unit="user", overflow="other"
+        )
     with pytest.raises(sm.IncompatibleMetricsError, match="unit is"):
         sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by=[["country"]], unit="user").merge(plain)
     with pytest.raises(ValueError, match="names no column"):

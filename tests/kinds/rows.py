@@ -6,6 +6,9 @@ import numpy as np
 from oracles.table import ORACLES
 
 import streammetrics as sm
+from streammetrics.core.accumulator import Accumulator
+from streammetrics.core.columns.batch import Batch
+from streammetrics.core.layout import Layout
 
 FIRST = list({type(oracle.metric): oracle for oracle in reversed(ORACLES)}.values())[::-1]
 
@@ -37,6 +40,20 @@ def statistics_of(metric):
     twin = metric.copy()
     twin.interval = lambda *statistics: statistics
     return twin.bounds()
+
+
+def layout_of(metric):
+    """Return the layout of the statistics that a metric reads, or those of a set."""
+    metrics = metric.values() if isinstance(metric, sm.MetricSet) else [metric]
+    return Layout(statistic for one in metrics for statistic in one.statistics())
+
+
+def state_of(layout, *batches):
+    """Return the state of rows in a layout."""
+    accumulator = Accumulator(layout)
+    for batch in batches:
+        accumulator.update(Batch(batch))
+    return accumulator.flush()
 
 
 def repeated(metric, times):

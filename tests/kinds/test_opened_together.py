@@ -7,7 +7,7 @@ import pytest
 from oracles.table import thinned
 
 import streammetrics as sm
-from kinds.rows import FIRST, plain_rows, taken
+from kinds.rows import FIRST, layout_of, plain_rows, state_of, taken
 from streammetrics.core.mergeable import described, each_filled, filled
 from streammetrics.core.state.arrays import same
 
@@ -15,13 +15,10 @@ N = 6
 ODD = (0, 1, -1, 2, 3, 32, 1 << 31, 1 << 40, -(1 << 62))
 
 
-def stacked(metric, rows, size):
+def stacked(layout, rows, size):
     """Return states of parts of rows, and those arrays of one of them in which all are alike."""
-    states = []
-    for part in range(N):
-        few = taken(rows, np.arange(part * size, (part + 1) * size))
-        twin = metric.copy().reset().feed(few)
-        states.append(twin._accumulator.part(twin._layout))
+    parts = (np.arange(part * size, (part + 1) * size) for part in range(N))
+    states = [state_of(layout, taken(rows, part)) for part in parts]
     told = [described(state) for state in states]
     shapes = [
         [(name, a.dtype, a.shape) for name, a in sorted(arrays.items())] for _, arrays in told
@@ -86,26 +83,26 @@ def sample(oracle, size=8):
     """Return states of an oracle's metric, of so many rows each."""
     rows = plain_rows(oracle, N * size)
     n = next(map(len, rows.values()))
-    return stacked(oracle.metric, taken(rows, np.arange(N * size) % n), size)
+    return stacked(layout_of(oracle.metric), taken(rows, np.arange(N * size) % n), size)
 
 
 @pytest.mark.parametrize("oracle", thinned(FIRST))
 def test_states_opened_together_are_those_opened_alone(oracle):
-    assert not agree(oracle.metric._layout, *sample(oracle))
+    assert not agree(layout_of(oracle.metric), *sample(oracle))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("oracle", thinned(FIRST))
 def test_what_is_refused_alone_is_refused_together(oracle):
     rng = np.random.default_rng(5)
-    feeds, stacks = sample(oracle)
-    assert sum(agree(oracle.metric._layout, feeds, changed(stacks, rng)) for _ in range(24))
+    layout, (feeds, stacks) = layout_of(oracle.metric), sample(oracle)
+    assert sum(agree(layout, feeds, changed(stacks, rng)) for _ in range(24))
 
 
 @pytest.mark.parametrize("labels", [["a", "b"], ["a", "c"], ["a,", "b"]])
 def test_states_of_texts_and_of_weights_are_opened_together(labels):
     metrics = [sm.Accuracy(), sm.ROCAUC(pos_label=labels[0]), sm.LogLoss(pos_label=labels[0])]
-    metric = sm.MetricSet({type(metric).__name__: metric for metric in metrics})
+    layout = layout_of(sm.MetricSet({type(metric).__name__: metric for metric in metrics}))
     rng = np.random.default_rng(6)
     rows = {
         "y_true": np.array([labels[0], labels[-1]])[rng.integers(0, 2, N * 8)],
@@ -113,20 +110,20 @@ def test_states_of_texts_and_of_weights_are_opened_together(labels):
         "y_score": rng.random(N * 8),
         "sample_weight": rng.random(N * 8).round(2) + 0.01,
     }
-    feeds, stacks = stacked(metric, rows, 8)
-    assert not agree(metric._layout, feeds, stacks)
-    assert sum(agree(metric._layout, feeds, changed(stacks, rng)) for _ in range(24))
+    feeds, stacks = stacked(layout, rows, 8)
+    assert not agree(layout, feeds, stacks)
+    assert sum(agree(layout, feeds, changed(stacks, rng)) for _ in range(24))
 
 
 def test_texts_of_one_length_are_told_apart_and_spelled_as_they_are_written():
-    metric = sm.Accuracy()
-    states = [metric.copy().update([a, b], [a, b]) for a, b in ["ab", "cd", "ac"]]
-    parts = [twin._accumulator.part(twin._layout) for twin in states]
-    told = [described(state)[1] for state in parts]
-    feeds = [state.feeds for state in parts]
+    layout = layout_of(sm.Accuracy())
+    columns = [{"y_true": list(pair), "y_pred": list(pair)} for pair in ("ab", "cd", "ac")]
+    states = [state_of(layout, rows) for rows in columns]
+    told = [described(state)[1] for state in states]
+    feeds = [state.feeds for state in states]
     stacks = {name: np.stack([arrays[name] for arrays in told]) for name in told[0]}
-    assert not agree(metric._layout, feeds, stacks)
+    assert not agree(layout, feeds, stacks)
     name = "0/row_labels"
     for text in ('["a" ]   ', '[ "a","b"]', '["b","a"] '):
         raw = np.frombuffer(text[: stacks[name].shape[1]].encode(), np.uint8)
-        assert agree(metric._layout, feeds, stacks | {name: np.tile(raw, (3, 1))})
+        assert agree(layout, feeds, stacks | {name: np.tile(raw, (3, 1))})

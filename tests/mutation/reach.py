@@ -60,8 +60,9 @@ class Warm:
             elif isinstance(thing, _lru_cache_wrapper) and _is_ours(thing):
                 self.caches.append(thing.cache_clear)
         for name, module in list(sys.modules.items()):
-            if name.startswith("streammetrics.") and "_KNOWN" in vars(module):
-                self.caches.append(vars(module)["_KNOWN"].clear)
+            known = vars(module).get("_KNOWN") if name.startswith("streammetrics.") else None
+            if isinstance(known, dict):
+                self.caches.append(known.clear)
 
     def forget(self) -> None:
         """Empty the caches, so that a test calls what it calls when it runs alone."""
