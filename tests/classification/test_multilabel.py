@@ -212,3 +212,18 @@ def test_a_mean_over_labels_says_why_it_has_no_limits():
 )
 def test_the_kit_finds_nothing(metric):
     check_metric(metric, {"y_true": TRUTH, "y_pred": CALLED})
+
+
+@pytest.mark.parametrize(
+    ("metric", "reference"),
+    [
+        (sm.CoverageError, sk.coverage_error),
+        (sm.LabelRankingAveragePrecision, sk.label_ranking_average_precision_score),
+        (sm.LabelRankingLoss, sk.label_ranking_loss),
+    ],
+)
+@pytest.mark.parametrize("width", [2, 3, 6])
+def test_labels_that_tie_rank_together(metric, reference, width):
+    rng = np.random.default_rng(width)
+    truth, scores = rng.integers(0, 2, (60, width)), rng.integers(0, 3, (60, width)) / 4
+    assert metric().update(truth, scores).compute() == pytest.approx(reference(truth, scores))

@@ -60,6 +60,8 @@ def test_differences_that_are_not_finite_are_told_in_words():
         "auc", "a", "b", 0.5, math.nan, math.inf, -math.inf, 1.0, 0.5, 0.5, "no evidence", "t"
     )
     text = repr(Differences([line], 0.95))
+    for p, told in ((0.5, " 0.5000 "), (1e-4, " 0.0001 "), (9e-5, " 9.0e-05 "), (0.0, "< 1e-300")):
+        assert told in repr(Differences([line._replace(p=p, p_adjusted=0.75)], 0.95))
     assert "undefined" in text
     assert " inf" in text
     assert "-inf" in text

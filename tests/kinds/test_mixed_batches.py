@@ -16,7 +16,8 @@ import streammetrics as sm
 from kinds.rows import FIRST, plain_rows, taken, with_parameters
 
 FORMS = ("plain", "ones", "weighted", "some of weight 0", "all of weight 0", "one missing",
-         "all missing", "weighted, one missing", "empty", "batch", "merged")  # fmt: skip
+         "all missing", "weighted, one missing", "some of weight 0, one missing",
+         "weighted, one weight missing", "empty", "batch", "merged")  # fmt: skip
 FLAT = [oracle for oracle in FIRST if "query" not in oracle.metric.inputs]
 N = 6
 
@@ -46,14 +47,19 @@ def takes_weights(metric, rows):
 
 def fed(metric, form, rows, rng):
     """Feed the rows in a form; return which count, their weights, and how many were left out."""
-    every, ones = np.arange(N), np.ones(N)
-    if "missing" in form:
-        where = every if form.startswith("all") else rng.integers(0, N, 1)
-        rows, every = spoilt(rows, where), np.setdiff1d(every, where)
-    weight = rng.integers(1, 9, N) / 2 if "weighted" in form else ones
+    every, where, weight = np.arange(N), [], np.ones(N)
+    if "weighted" in form:
+        weight = rng.integers(1, 9, N) / 2
     if "weight 0" in form:
         weight = np.where(rng.random(N) < (0.5 if "some" in form else 2), 0.0, weight)
-        every = every[weight > 0]
+    if "missing" in form:
+        where = every if form.startswith("all") else rng.integers(0, N, 1)
+        if "weight missing" in form:
+            weight[where] = np.nan
+        else:
+            rows = spoilt(rows, where)
+        every = np.setdiff1d(every, where)
+    every = every[weight[every] > 0]
     if form in {"plain", "one missing", "all missing"}:
         metric.update(**rows)
     elif form == "merged":
@@ -65,7 +71,7 @@ def fed(metric, form, rows, rng):
         every = every[:0]
     else:
         metric.update(**rows, sample_weight=weight)
-    return every, weight[every], N - every.size if "missing" in form else 0
+    return every, weight[every], len(where)
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")

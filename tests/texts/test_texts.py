@@ -37,6 +37,7 @@ def test_odd_texts_are_scored_as_by_sacrebleu(reference, prediction):
         assert (
             metric.update(reference, prediction).compute() == corpus(prediction, [reference]).score
         )
+        assert sm.from_bytes(metric.to_bytes()) == metric
 
 
 @pytest.mark.parametrize(

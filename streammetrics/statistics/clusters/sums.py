@@ -56,8 +56,9 @@ class ClusterSums(Statistic):
         """Check that points are as wide as they are said to be, and squares not negative."""
         if self.sums.shape[1] != self.width or (self.width > 0) != (len(self.labels) > 0):
             raise StateFormatError("the sums of clusters do not say how wide points are")
-        if self.squares.integers()[0] < 0:
-            raise StateFormatError("a sum of squares is negative")
+        square = self.squares.integers()[0]
+        if square < 0 or (self.sums.digits.any() and not square) or (square and not self.width):
+            raise StateFormatError("the sum of squares is not that of any points")
 
     @property
     def labels(self) -> NDArray[Any]:

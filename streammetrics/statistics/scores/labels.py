@@ -9,6 +9,7 @@ import numpy as np
 from streammetrics.core.columns.indicators import Indicators
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.sums import Sum
@@ -53,6 +54,11 @@ class LabelRankingSum(Statistic):
         self.total += total
         self.rows += Amount.of_rows(n, weight)
 
+    def check_fields(self) -> None:
+        """Check that there is no sum without rows, nor below 0."""
+        if self.total.fraction() < 0 or (self.total.fraction() and not self.rows):
+            raise StateFormatError("the sum is not that of any rows")
+
     def of_each(self, truth: NDArray[np.uint8], scores: Floats) -> Floats:
         """Return what each row has."""
         marks = truth.view(np.bool_)
@@ -86,6 +92,12 @@ def _ranked(marks: NDArray[np.bool_], scores: Floats) -> tuple[Any, Any, NDArray
 
 class LabelRankingSpread(Spreading, LabelRankingSum):
     """The sum of what each row has, and of its square."""
+
+    def check_fields(self) -> None:
+        """Check that there are rows of squares."""
+        super().check_fields()
+        if bool(self.rows) != bool(self.squared_weight):
+            raise StateFormatError("the squares are not those of the rows")
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add what the rows have, and the squares."""

@@ -1,0 +1,55 @@
+"""Fields that do not fit each other are no state, each of them being one of some rows."""
+
+from __future__ import annotations
+
+import pytest
+
+import streammetrics as sm
+from kinds.rows import FIRST, layout_of, plain_rows, state_of
+from streammetrics.core.fields.field import parted
+from streammetrics.core.state.arrays import same
+from streammetrics.statistics.pairs.survival import SurvivalPairs
+from streammetrics.statistics.tables.topk import TopKHits
+
+
+def statistics():
+    """Return a statistic of every class with several fields, of some rows and of none."""
+    found = {}
+    for oracle in FIRST:
+        layout = layout_of(oracle.metric)
+        full = state_of(layout, plain_rows(oracle, 12)).statistics
+        for statistic, empty in zip(full, layout.start.statistics, strict=True):
+            if len(statistic.fields) > 1:
+                found.setdefault(type(statistic).__name__, (statistic, empty))
+    return list(found.values())
+
+
+def with_field(statistic, other, name):
+    """Return the arrays of a statistic but for a field, which is another's."""
+    parts = {n: parted(s.fields, s.arrays()) for n, s in (("mine", statistic), ("other", other))}
+    arrays = {}
+    for each, field in statistic.fields.items():
+        for key, array in parts["other" if each == name else "mine"][each].items():
+            arrays[key if field.inline else f"{each}/{key}" if key else each] = array
+    return arrays
+
+
+def is_legal(statistic, kind, name):
+    """Whether there are rows of which a state is so."""
+    if isinstance(statistic, TopKHits):
+        return (kind, name) in {("full", "hits"), ("empty", "total")}
+    if isinstance(statistic, SurvivalPairs):  # pairs of events, and of events with censored times
+        return name in {"events", "censored"}
+    return (kind, name) == ("full", "total")  # a sum may be 0
+
+
+@pytest.mark.parametrize("statistic", statistics(), ids=lambda pair: type(pair[0]).__name__)
+def test_a_field_of_other_rows_is_refused(statistic):
+    for kind, (mine, other) in (("full", statistic), ("empty", statistic[::-1])):
+        for name in mine.fields:
+            arrays = with_field(mine, other, name)
+            if same(arrays, mine.arrays()) or is_legal(mine, kind, name):
+                mine.restored(arrays).check()
+                continue
+            with pytest.raises(sm.StateFormatError, match="rows|sums|total|weight|points|fit|has"):
+                mine.restored(arrays)
