@@ -50,6 +50,8 @@ class Accumulator(Locked):
         layout = self.layout
         layout.prepare(batch)
         n = len(batch.column(layout.required[0]).values)
+        if layout.nested:
+            n = batch.bulk
         if n > tuning.BATCH_ROWS:
             for name in (*layout.required, *layout.optional):
                 if name in layout.required or batch.has(name):

@@ -76,6 +76,7 @@ class Layout:
         "_sets",
         "can_refuse",
         "leader",
+        "nested",
         "optional",
         "places",
         "required",
@@ -110,6 +111,7 @@ class Layout:
         self.leader = next(filter(None, leaders), "")
         fields = [field for schema in self.schemas for field in schema.fields]
         self._sets = {name: field.labels for field in fields for name in field.sets}
+        self.nested = dict.fromkeys(column for field in fields for column in field.nested)
         self.start = State(tuple(Feed({}, 0, 0) for _ in self.schemas), tuple(distinct.values()))
         # Asking is cheap, but not next to a batch of 64 rows.
         self.can_refuse = any(s.can_refuse for s in self.start.statistics)
@@ -137,11 +139,13 @@ class Layout:
         return Reading(schemas)
 
     def prepare(self, batch: Batch) -> None:
-        """Bring to rows what columns hold of several: labels at positions, sets of labels."""
+        """Bring to rows what columns hold of several: labels at positions, sets, lists."""
         if self.leader:
             batch.spread(self.leader)
         for name, labels in self._sets.items():
             batch.mark(name, labels)
+        for name, each in self.nested:
+            batch.nest(name, each)
 
     def read(self, batch: Batch) -> tuple[Rows, ...]:
         """Return the rows of a batch, once for each reading."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core import tuning
-from streammetrics.core.columns.conversion import Column, concatenate
-from streammetrics.core.columns.long import joined_numbers
+from streammetrics.core.columns.nested import joined
 from streammetrics.core.columns.schema import NO_ROWS, Rows
 
 if TYPE_CHECKING:
@@ -59,12 +58,7 @@ def _concatenated(batches: Sequence[Rows]) -> Rows:
     parts = [rows for rows in batches if rows.n]
     if len(parts) <= 1:
         return (parts[0] if parts else NO_ROWS)._replace(omitted=omitted)
-    columns = tuple(
-        [
-            concatenate(group) if isinstance(group[0], Column) else joined_numbers(group)
-            for group in zip(*[rows.columns for rows in parts], strict=True)
-        ]
-    )
+    columns = tuple(map(joined, zip(*[rows.columns for rows in parts], strict=True)))
     weight: Any = None
     if any(rows.weight is not None for rows in parts):
         weight = np.concatenate([np.ones(r.n) if r.weight is None else r.weight for r in parts])

@@ -11,6 +11,7 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
+from streammetrics.core.columns.nested import Nested, as_nested
 from streammetrics.core.columns.positions import by_row, refuse_one_hot
 from streammetrics.core.columns.sets import as_sets, marked
 from streammetrics.core.errors import InvalidBatchError
@@ -127,6 +128,19 @@ class Batch:
     def grid(self, name: str) -> tuple[int, ...]:
         """Return the shape (n, L) that a column and the labels came in, empty for any other."""
         return self._grids.get(self.title(name), ())
+
+    def nest(self, name: str, each: str) -> None:
+        """Read a column whose rows hold several values, of which each row is a list."""
+        title = self._renamed.get(name, name)
+        value = self._raw.get(title)
+        if value is not None and title not in self._columns:
+            self._keep(title, as_nested(value, title, each))
+
+    @property
+    def bulk(self) -> int:
+        """How many rows there are, or where these hold several values how many of those."""
+        held = [c.flat for c in self._columns.values() if isinstance(c, Nested)]
+        return max([self.n_rows, *map(len, held)])
 
     def slice(self, start: int, stop: int) -> Batch:
         """Return rows ``start`` to ``stop`` of the columns converted so far."""

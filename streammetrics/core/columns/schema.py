@@ -47,6 +47,7 @@ class Field(ABC):
     leader: str = ""  # labels whose shape (B, T...) the columns beside them follow
     sets: tuple[str, ...] = ()  # those of the names whose rows may be sets of `labels`
     labels: tuple[Any, ...] | None = None
+    nested: tuple[tuple[str, str], ...] = ()  # names of columns of lists, and what a list is
 
     @property
     def kinds(self) -> dict[str, Kind]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from streammetrics.core.columns.conversion import Column, concatenate
-from streammetrics.core.columns.long import joined_numbers
+from streammetrics.core.columns.conversion import Column
+from streammetrics.core.columns.nested import Nested, joined
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.grouped.forms import Form
 from streammetrics.statistics.scores.histogram import ScoreHistogram
@@ -138,6 +138,8 @@ def _room(size: int) -> int:
 
 
 def _size(column: Any) -> int:
+    if isinstance(column, Nested):
+        return column.values.nbytes + column.flat.values.nbytes
     if isinstance(column, Column):
         return column.values.nbytes
     return 8 * int(column.size)
@@ -147,10 +149,7 @@ def _fed(held: _Held) -> _Held:
     """Return the states after the rows that waited."""
     states, waiting = held
     codes = np.concatenate([rows.codes for rows in waiting])
-    columns = [
-        concatenate(group) if isinstance(group[0], Column) else joined_numbers(group)
-        for group in zip(*(rows.columns for rows in waiting), strict=True)
-    ]
+    columns = list(map(joined, zip(*(rows.columns for rows in waiting), strict=True)))
     weight: Any = None
     if any(rows.weight is not None for rows in waiting):
         ones = [np.ones(r.codes.size) if r.weight is None else r.weight for r in waiting]

@@ -51,6 +51,11 @@ class Own(Field):
         return frozenset(alias(name, self.model) for name in self.of.optional)
 
     @property
+    def nested(self) -> tuple[tuple[str, str], ...]:  # type: ignore[override]
+        """Those whose rows hold several values."""
+        return tuple((alias(name, self.model), each) for name, each in self.of.nested)
+
+    @property
     def leader(self) -> str:  # type: ignore[override]
         """The labels whose shape the columns beside them follow: they are of the rows."""
         return self.of.leader
