@@ -29,8 +29,8 @@ POWERS = {
 # What counts in 64 bits stops before 2**61 rows of a clustering, 2**52 of a rank correlation, and
 # 2**62 words, characters and their runs.
 LIMITED = (
-    sm.BLEU, sm.CER, sm.ChrF, sm.ConcordanceIndex, sm.EditDistance, sm.KendallTau, sm.MER,
-    sm.SpearmanRho, sm.WER, sm.WIL,
+    sm.BLEU, sm.BoxAveragePrecision, sm.BoxAverageRecall, sm.CER, sm.ChrF, sm.ConcordanceIndex,
+    sm.EditDistance, sm.KendallTau, sm.MER, sm.SpearmanRho, sm.WER, sm.WIL,
 )  # fmt: skip
 DISTINCT = [
     oracle

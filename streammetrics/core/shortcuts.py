@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 _AVERAGES = ("micro", "macro", "weighted", "samples")
 
-# Where a scorer is called otherwise than the metric, in letters of any case, and `_score`.
+# Where a metric is called otherwise elsewhere, as a scorer of scikit-learn mostly, in letters of
+# any case, and `_score`.
 _SCORERS: dict[str, tuple[str, dict[str, Any]]] = {
     "adjusted_rand_score": ("AdjustedRandIndex", {}),
     "mean_absolute_error": ("MAE", {}),
@@ -33,6 +34,15 @@ _SCORERS: dict[str, tuple[str, dict[str, Any]]] = {
     "roc_auc_ovr_weighted": ("ROCAUC", {"average": "weighted"}),
     "root_mean_squared_error": ("RMSE", {}),
     "root_mean_squared_log_error": ("RMSLE", {}),
+    # What COCO's numbers of boxes are called.
+    "map_50": ("BoxAveragePrecision", {"iou": 0.5}),
+    "map_75": ("BoxAveragePrecision", {"iou": 0.75}),
+    **{
+        f"{name}_{area}": (metric, {"area": area})
+        for name, metric in (("map", "BoxAveragePrecision"), ("mar", "BoxAverageRecall"))
+        for area in ("small", "medium", "large")
+    },
+    **{f"mar_{n}": ("BoxAverageRecall", {"max_detections": n}) for n in (1, 10, 100)},
     **{
         f"{name}_{average}": (metric, {"average": average})
         for name, metric in (

@@ -52,3 +52,6 @@ ALONE_PRODUCTS = 1 << 18  # up to which BLAS starts no threads, which wait for e
 THIN_ROWS = 8  # below which such a small product is slow
 MEAN_DISTANCES = 1 << 23  # of the table of them held at a time
 HASHED_COORDINATES = 1 << 15  # at a time, so that they stay in the cache
+
+# Boxes.
+OVERLAPS = 1 << 17  # computed at a time, so that they stay near the cache

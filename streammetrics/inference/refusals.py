@@ -8,6 +8,7 @@ from streammetrics.core.confidence import Asked, confidence_of, without
 from streammetrics.metrics import aggregation
 from streammetrics.metrics.agreement import raters
 from streammetrics.metrics.clustering import dispersion, distances, pairs
+from streammetrics.metrics.detection import boxes, masks
 from streammetrics.metrics.drift import bins
 from streammetrics.metrics.drift import distances as of_samples
 from streammetrics.metrics.ranking import counted
@@ -40,6 +41,16 @@ _LISTS = (
 _CORPUS = (
     "it is of the corpus, and how much its texts differ is not kept; slices over a hash of the "
     "texts tell it by how much it differs among them"
+)
+
+_IMAGES = (
+    "how much images differ is not kept; slices over a hash of the images tell it by how much it "
+    "differs among them"
+)
+
+_PIXELS = (
+    "pixels of an image hang together, so rows are no sample; slices over a hash of the images "
+    "tell how much it differs among them"
 )
 
 _ITEMS = (
@@ -86,6 +97,10 @@ REFUSALS: dict[type[Metric], str] = {
     recognition.WIL: _CORPUS,
     translation.BLEU: _CORPUS,
     translation.ChrF: _CORPUS,
+    boxes.BoxAveragePrecision: _IMAGES,
+    boxes.BoxAverageRecall: _IMAGES,
+    masks.Dice: _PIXELS,
+    masks.MeanIoU: _PIXELS,
     raters.FleissKappa: _ITEMS,
     raters.GwetAC1: _ITEMS,
     raters.KrippendorffAlpha: _ITEMS,

@@ -11,7 +11,7 @@ from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.field import StateField, not_among
 from streammetrics.core.fields.labels import each_unpacked, packed_labels, used_labels
 from streammetrics.core.fields.unions import Union, moved
-from streammetrics.core.fields.weights import check_rows, countable
+from streammetrics.core.fields.weights import MOST, check_rows, countable
 from streammetrics.core.state.arrays import nested, part, take_array
 
 if TYPE_CHECKING:
@@ -99,12 +99,20 @@ class PairTable(StateField[Pairs]):
 
     Memory grows with the pairs that occur.
 
-    With `whole` rows have no weights, and there are at most 2**61 of them.
+    With `whole` rows have no weights, and there are at most `most` of them, which are `of`
+    something.
     """
 
-    def __init__(self, *, whole: bool = False, inline: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        whole: bool = False,
+        most: int = MOST,
+        of: str = "a clustering",
+        inline: bool = False,
+    ) -> None:
         super().__init__(inline=inline)
-        self._whole = whole
+        self._whole, self._most, self._of = whole, most, of
 
     def empty(self, of: Configured) -> Pairs:  # noqa: ARG002 - nothing depends on it
         """Return no pairs."""
@@ -113,7 +121,7 @@ class PairTable(StateField[Pairs]):
     def plus(self, mine: Pairs, other: Pairs) -> Pairs:
         """Return the pairs of both."""
         if self._whole:
-            check_rows(mine.amount.counts, other.amount.counts)
+            check_rows(mine.amount.counts, other.amount.counts, most=self._most, of=self._of)
         return mine.plus(other)
 
     def arrays(self, value: Pairs) -> dict[str, NDArray[Any]]:

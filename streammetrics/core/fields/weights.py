@@ -142,10 +142,11 @@ def countable(counts: NDArray[np.int64]) -> bool:
     return float(counts.sum(dtype=np.float64)) < MANY
 
 
-def check_rows(*counts: NDArray[np.int64]) -> None:
-    """Raise where there are more rows together than is safe to count in 64 bits."""
+def check_rows(*counts: NDArray[np.int64], most: int = MOST, of: str = "a clustering") -> None:
+    """Raise where there are more rows together than is safe to count in 64 bits, or than `most`."""
     rows = sum(int(count.sum()) for count in counts)
-    if rows > MOST:
+    if rows > most:
         raise IncompatibleMetricsError(
-            f"the states hold {rows} rows together; at most 2**61 of a clustering are counted"
+            f"the states hold {rows} rows together; "
+            f"at most 2**{most.bit_length() - 1} of {of} are counted"
         )

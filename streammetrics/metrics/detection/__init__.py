@@ -1,0 +1,1 @@
+"""Objects found in images."""

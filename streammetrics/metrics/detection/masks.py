@@ -1,0 +1,130 @@
+"""Masks of images, a class at every pixel: how far the classes of two maps overlap."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from streammetrics.core.columns.labels import Label, one_kind
+from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.types import Floats
+from streammetrics.metrics.classification.view import Confusion
+from streammetrics.statistics.tables.contingency import ContingencyTable
+
+if TYPE_CHECKING:
+    from streammetrics.core.statistic import Statistic
+
+__all__ = ["Dice", "MeanIoU"]
+
+
+class MaskMetric(Metric[float | Floats]):
+    """An overlap of the pixels of each class, over all images together.
+
+    Args:
+        average: ``"macro"``: the mean of the classes that have pixels, true or predicted.
+            ``"weighted"``: the mean weighted by true pixels. ``"micro"``: the pixels of all classes
+            are added first. ``None``: an array of the classes, ``nan`` where one has no pixels.
+        labels: The classes and their order; another raises. ``None``: those seen, sorted.
+        background: A class that does not count among the others.
+        ignore_index: Pixels of this true class are left out.
+        nan_policy: ``"raise"``, or ``"omit"``: pixels with a missing value are left out.
+
+    Memory and cost: 16 bytes for each pair of classes that occurs; some nanoseconds a pixel.
+    """
+
+    higher_is_better = True
+
+    average: Literal["macro", "weighted", "micro"] | None = "macro"
+    labels: Any = None
+    background: Label | None = None
+    ignore_index: int | None = None
+    nan_policy: NanPolicy = "raise"
+
+    def check_parameters(self) -> None:
+        """Bring the labels to one kind."""
+        if self.labels is not None:
+            self.labels = one_kind(self.labels, self.ignore_index)
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the table of classes."""
+        rows: dict[str, Any] = {"nan_policy": self.nan_policy, "ignore_index": self.ignore_index}
+        return (ContingencyTable(labels=self.labels, **rows),)
+
+    def update(self, y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> Self:
+        """Take maps of labels of any shape, (n, H, W) say: every pixel is a row.
+
+        `y_pred` may be scores (n, K, H, W) of K classes, of which the first largest wins, and
+        `sample_weight` has the shape of `y_true`.
+
+        Raises:
+            InvalidBatchError: The shapes do not fit, or there is an unknown label.
+        """
+        return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
+
+    def readout(self, table: ContingencyTable) -> float | Floats:
+        """Return the overlap as configured."""
+        confusion = Confusion.of_labels(table.cells(), self.labels)
+        kept = np.array([label != self.background for label in confusion.labels], np.bool_)
+        both, whole = self._parts(confusion.tp, confusion.actual, confusion.predicted)
+        both, whole, weight = both[kept], whole[kept], confusion.actual[kept]
+        if self.average == "micro":
+            return float(both.sum() / whole.sum()) if whole.any() else math.nan
+        shares = np.divide(both, whole, out=np.full(whole.shape, math.nan), where=whole > 0)
+        if self.average is None:
+            names = [name for name, keep in zip(confusion.labels, kept, strict=True) if keep]
+            return LabelledArray.of(shares, names)
+        some = whole > 0
+        weight = weight[some] if self.average == "weighted" else np.ones(int(some.sum()))
+        return float((shares[some] * weight).sum() / weight.sum()) if weight.any() else math.nan
+
+    @abstractmethod
+    def _parts(self, both: Floats, true: Floats, pred: Floats) -> tuple[Floats, Floats]:
+        """Return the pixels that agree, and all of them, of each class."""
+
+
+class MeanIoU(MaskMetric):
+    """Mean intersection over union of the classes of masks, TP / (TP + FP + FN).
+
+    Pixels of all images are counted together, as the benchmarks of VOC and Cityscapes do; a mean
+    over images is that of `Slices` by image.
+
+    Parameters are those of `MaskMetric`.
+
+    Reference: Everingham et al., "The Pascal visual object classes challenge", IJCV 88 (2010);
+    ``sklearn.metrics.jaccard_score``; ``torchmetrics.segmentation.MeanIoU``, the mean over images.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.MeanIoU().update([[0, 0], [1, 1]], [[0, 1], [1, 1]]).compute()
+        0.5833333333333333
+    """
+
+    def _parts(self, both: Floats, true: Floats, pred: Floats) -> tuple[Floats, Floats]:
+        """Return intersections and unions."""
+        return both, true + pred - both
+
+
+class Dice(MaskMetric):
+    """Dice's coefficient of the classes of masks, 2 TP / (2 TP + FP + FN).
+
+    Pixels of all images are counted together; a mean over images is that of `Slices` by image.
+
+    Parameters are those of `MaskMetric`.
+
+    Reference: Dice, Ecology 26 (1945); ``sklearn.metrics.f1_score``;
+    ``torchmetrics.segmentation.DiceScore(aggregation_level="global")``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Dice(background=0).update([[0, 0], [1, 1]], [[0, 1], [1, 1]]).compute()
+        0.8
+    """
+
+    def _parts(self, both: Floats, true: Floats, pred: Floats) -> tuple[Floats, Floats]:
+        """Return twice the intersections, and the sums of both sizes."""
+        return 2 * both, true + pred

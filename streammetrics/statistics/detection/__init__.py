@@ -1,0 +1,1 @@
+"""Objects found in images: what of boxes is remembered."""

@@ -1,0 +1,164 @@
+"""Boxes against pycocotools, masks against scikit-learn."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+
+import numpy as np
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
+from sklearn.metrics import f1_score, jaccard_score
+
+import streammetrics as sm
+from oracles.base import Oracle
+
+SIDE = 200.0
+CLASSES = 2
+
+
+def lists(rows):
+    """Return lists as a column, one of them a row."""
+    column = np.empty(len(rows), object)
+    column[:] = rows
+    return column
+
+
+def sized(rng, n):
+    sides = np.exp(rng.uniform(np.log(6), np.log(SIDE), (n, 2)))
+    return np.hstack([rng.uniform(0, SIDE, (n, 2)), sides])
+
+
+def image(rng):
+    """Return true boxes, and predicted ones, of which some are near them."""
+    true = sized(rng, rng.integers(0, 6))
+    labels = rng.integers(0, CLASSES, len(true))
+    places = np.repeat(np.arange(len(true)), rng.integers(0, 4, len(true)))
+    near = true[places] + true[places][:, [2, 3, 2, 3]] * rng.normal(0, 0.12, (len(places), 4))
+    pred = np.vstack([near, sized(rng, rng.integers(0, 4))])
+    pred[:, 2:] = np.abs(pred[:, 2:]) + 1
+    names = np.concatenate([labels[places], rng.integers(0, CLASSES, len(pred) - len(places))])
+    crowd = (rng.random(len(true)) < 0.15).astype(np.int64)
+    areas = true[:, 2] * true[:, 3] * rng.uniform(0.5, 1, len(true))
+    return true, labels, crowd, areas, pred, names, rng.random(len(pred))
+
+
+def images(rng, n):
+    columns = ("true_boxes", "true_labels", "true_crowd", "true_areas")
+    columns += ("pred_boxes", "pred_labels", "pred_scores")
+    held = zip(*[image(rng) for _ in range(n)], strict=True) if n else [()] * len(columns)
+    return {name: lists(rows) for name, rows in zip(columns, map(list, held), strict=True)}
+
+
+def plain_images(rng, n):
+    rows = images(rng, n)
+    return {name: rows[name] for name in rows if name not in {"true_crowd", "true_areas"}}
+
+
+def evaluated(rows, ious=None):
+    """Return what COCOeval makes of images: all boxes are left, top, width and height."""
+    truths, found = [], []
+    for number, row in enumerate(zip(*rows.values(), strict=True), 1):
+        each = dict(zip(rows, row, strict=True))
+        sizes = each["true_boxes"][:, 2] * each["true_boxes"][:, 3]
+        crowd = each.get("true_crowd", np.zeros(len(sizes)))
+        of_truths = (each["true_boxes"], each["true_labels"], crowd, each.get("true_areas", sizes))
+        for box, label, of_crowd, area in zip(*of_truths, strict=True):
+            more = {"id": len(truths) + 1, "area": float(area), "iscrowd": int(of_crowd)}
+            truths.append(
+                {"image_id": number, "category_id": int(label), "bbox": box.tolist(), **more}
+            )
+        of_found = (each["pred_boxes"], each["pred_labels"], each["pred_scores"])
+        found += [
+            {"image_id": number, "category_id": int(label), "bbox": box.tolist(), "score": score}
+            for box, label, score in zip(*of_found, strict=True)
+        ]
+    with contextlib.redirect_stdout(io.StringIO()):
+        data = COCO()
+        data.dataset = {
+            "images": [{"id": number + 1} for number in range(len(rows["true_boxes"]))],
+            "annotations": truths,
+            "categories": [{"id": label} for label in range(CLASSES)],
+        }
+        data.createIndex()
+        if not found:
+            return None
+        evaluation = COCOeval(data, data.loadRes(found), "bbox")
+        if ious is not None:
+            evaluation.params.iouThrs = np.array(ious)
+        evaluation.evaluate()
+        evaluation.accumulate()
+        if ious is None:
+            evaluation.summarize()
+    return evaluation
+
+
+def summary(place):
+    """Return one of the twelve numbers that COCO has."""
+    return lambda **rows: evaluated(rows).stats[place]
+
+
+def mean_at(what, *ious):
+    """Return the mean over thresholds and classes, of all areas and 100 boxes."""
+
+    def value(**rows):
+        found = evaluated(rows, ious).eval[what][..., 0, 2]
+        return found[found > -1].mean()
+
+    return value
+
+
+def of_classes(iou):
+    """Return the average precision of each class at one of the thresholds."""
+    return lambda **rows: evaluated(rows).eval["precision"][iou, :, :, 0, 2].mean(axis=0)
+
+
+def precision(**options):
+    return sm.BoxAveragePrecision(box_format="xywh", **options)
+
+
+def recall(**options):
+    return sm.BoxAverageRecall(box_format="xywh", **options)
+
+
+def pixels(rng, n):
+    true = rng.integers(0, 4, n)
+    return {"y_true": true, "y_pred": np.where(rng.random(n) < 0.7, true, rng.integers(0, 4, n))}
+
+
+def weighted_pixels(rng, n):
+    return {**pixels(rng, n), "sample_weight": rng.integers(0, 4, n) / 2}
+
+
+def averaged(score, average, **options):
+    """Return scikit-learn's value of columns."""
+    return lambda y_true, y_pred, **weight: score(
+        y_true, y_pred, average=average, **options, **weight
+    )
+
+
+# The first of each is what all laws are tried with: few thresholds have few outcomes.
+ORACLES = [
+    Oracle(precision(iou=(0.45, 0.8)), images, mean_at("precision", 0.45, 0.8), n=12),
+    Oracle(recall(iou=(0.45, 0.8)), images, mean_at("recall", 0.45, 0.8), n=12),
+    Oracle(precision(), images, summary(0), n=12),
+    Oracle(precision(iou=0.75), images, summary(2), n=12),
+    Oracle(precision(area="medium"), images, summary(4), n=12),
+    Oracle(precision(iou=0.5, average=None), images, of_classes(0), n=12),
+    Oracle(recall(), images, summary(8), n=12),
+    Oracle(recall(max_detections=1), images, summary(6), n=12),
+    Oracle(recall(area="large"), images, summary(11), n=12),
+    Oracle(sm.MeanIoU(), pixels, averaged(jaccard_score, "macro")),
+    Oracle(sm.MeanIoU(average="weighted"), weighted_pixels, averaged(jaccard_score, "weighted")),
+    Oracle(
+        sm.MeanIoU(average=None, background=0),
+        pixels,
+        averaged(jaccard_score, None, labels=[1, 2, 3]),
+    ),
+    Oracle(
+        sm.Dice(average="micro", background=0),
+        pixels,
+        averaged(f1_score, "micro", labels=[1, 2, 3]),
+    ),
+    Oracle(sm.Dice(labels=[3, 1, 0, 2]), weighted_pixels, averaged(f1_score, "macro")),
+]
