@@ -31,6 +31,9 @@ _ROOM = 2.0**-40  # relative: more than means of 101 numbers are rounded by
 class BoxAveragePrecision(BoxMetric):
     """Average precision of boxes: the mean of the best precisions at recalls of 0, 0.01, ... 1.
 
+    Formula: 1 / 101 Σ_r max_{R(s) >= r} P(s), with R(s) and P(s) the recall and precision of boxes
+    scored s or more, and r from 0 to 1 by 0.01.
+
     The best precision at a recall r is the largest of hits / (hits + misses) over all thresholds
     of the score at which at least r of the true boxes are hits, 0 where there is none; it is
     COCO's mAP by default, and ``iou=0.5`` Pascal VOC's AP50. Which boxes are hits, see `BoxMetric`.
@@ -150,6 +153,8 @@ def _mean_best(hits: Ints, misses: Ints, at: Ints) -> Floats:
 
 class BoxAverageRecall(BoxMetric):
     """Average recall of boxes: hits over true boxes, the mean over thresholds and classes.
+
+    Formula: mean_kt (h_kt / g_k), with h_kt the hits of class k at threshold t, g_k true boxes.
 
     Which boxes are hits, see `BoxMetric`. COCO has it for 1, 10 and 100 `max_detections`.
 

@@ -88,7 +88,9 @@ class MaskMetric(Metric[float | Floats]):
 
 
 class MeanIoU(MaskMetric):
-    """Mean intersection over union of the classes of masks, TP / (TP + FP + FN).
+    """Mean intersection over union of the classes of masks.
+
+    Formula: mean_k (TP_k / (TP_k + FP_k + FN_k)), with k the classes that have pixels.
 
     Pixels of all images are counted together, as the benchmarks of VOC and Cityscapes do; a mean
     over images is that of `Slices` by image.
@@ -110,7 +112,9 @@ class MeanIoU(MaskMetric):
 
 
 class Dice(MaskMetric):
-    """Dice's coefficient of the classes of masks, 2 TP / (2 TP + FP + FN).
+    """Dice's coefficient of the classes of masks.
+
+    Formula: mean_k (2 TP_k / (2 TP_k + FP_k + FN_k)), with k the classes that have pixels.
 
     Pixels of all images are counted together; a mean over images is that of `Slices` by image.
 
