@@ -143,7 +143,7 @@ def narrow_ids(ids: NDArray[Any], level: int) -> NDArray[Any]:
 def narrow_counts(counts: NDArray[np.int64]) -> NDArray[Any] | ExactSum:
     """Counts in half the memory where they fit, or exact sums past what int64 is safe for."""
     dtype = count_dtype(counts)
-    return ExactSum.counts(counts) if dtype is None else counts.astype(dtype)
+    return ExactSum.counts(counts) if dtype is None else counts.astype(dtype, order="C")
 
 
 def count_dtype(*masses: NDArray[Any] | ExactSum, more: int = 0) -> type[np.integer[Any]] | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.histograms.cells import Cells, narrow_counts, narrow_ids, runs_of
+from streammetrics.core.histograms.cells import CellBlock, Cells, narrow_counts, narrow_ids, runs_of
 from streammetrics.core.histograms.keys import cell_edges, cell_ids
 
 if TYPE_CHECKING:
@@ -19,20 +19,28 @@ if TYPE_CHECKING:
     from streammetrics.core.histograms.keys import ScoredRows
 
 
-def counted_parts(rows: ScoredRows, level: int, classes: int) -> Iterator[Cells]:
-    """Ascending parts of the cells of rows that ``sorted_rows`` has sorted.
+def run_blocks(rows: ScoredRows, classes: int) -> Iterator[CellBlock]:
+    """Cells of rows of weight one, one for each score, in ascending blocks."""
+    for part in _parts(rows, 0):
+        scores = low = part.scores
+        starts = None
+        if not (scores[1:] != scores[:-1]).all():  # mostly they all differ
+            starts, low, _ = runs_of(scores, scores)
+        counts = _by_class(part, starts, classes)
+        yield CellBlock(low, low, np.ones(low.size, np.bool_), counts)
 
-    The temporaries of a part stay in the cache.
-    """
+
+def _parts(rows: ScoredRows, level: int) -> Iterator[ScoredRows]:
+    """Ascending parts of sorted rows that cut through no cell: temporaries stay in the cache."""
     start, size = 0, rows.scores.size
     while start < size:
         stop = start + tuning.CELLS_READ
-        if stop < size:  # do not cut through a cell
+        if stop < size:
             edge = rows.scores[stop - 1 : stop]
             if level:
                 edge = cell_edges(cell_ids(edge, level), level)[1]
             stop = int(np.searchsorted(rows.scores, edge[0], side="right"))
-        yield _counted(rows.part(slice(start, stop)), level, classes)
+        yield rows.part(slice(start, stop))
         start = stop
 
 
@@ -40,36 +48,47 @@ def counted(rows: ScoredRows, level: int, classes: int) -> Cells:
     """Cells of rows that :func:`~streammetrics.core.histograms.keys.sorted_rows` has sorted."""
     if rows.weight is not None:
         return _counted(rows, level, classes)
-    _, ids, scores, masses, _ = zip(*counted_parts(rows, level, classes), strict=True)
+    parts = [_counted(part, level, classes) for part in _parts(rows, level)]
+    _, ids, scores, masses, _ = zip(*parts, strict=True)
     single = np.concatenate(scores)
     first = np.concatenate(ids) if level else single
     return Cells(level, first, single, np.concatenate(masses), classes)
 
 
 def _counted(rows: ScoredRows, level: int, classes: int) -> Cells:
-    scores, size = rows.scores, rows.scores.size
+    scores = rows.scores
     ids = narrow_ids(cell_ids(scores, level), level) if level else scores
     starts, first, single = runs_of(ids, scores)
-    runs = np.empty_like(starts)
-    np.subtract(starts[1:], starts[:-1], out=runs[:-1])
-    runs[-1:] = size - starts[-1:]
     mass: NDArray[Any] | ExactSum
-    if rows.weight is not None:
-        entry = np.repeat(np.arange(starts.size) * classes, runs)
+    if rows.weight is None:
+        mass = narrow_counts(_by_class(rows, starts, classes).T)
+    else:
+        entry = np.repeat(np.arange(starts.size) * classes, _lengths(starts, scores.size))
         if rows.codes is not None:
             entry += rows.codes
         flat = ExactSum.grouped(entry, starts.size * classes, rows.weight)
         mass = flat.reshaped((starts.size, classes))
-    elif rows.codes is None:
-        mass = narrow_counts(runs[:, None])
-    else:
-        counts = np.empty((starts.size, classes), np.int64)
-        if starts.size == size:
-            counts[:, 1] = rows.codes
-        else:
-            ones = np.cumsum(rows.codes, dtype=np.int64)[starts + runs - 1]
-            counts[:, 1] = ones
-            counts[1:, 1] -= ones[:-1]
-        np.subtract(runs, counts[:, 1], out=counts[:, 0])
-        mass = narrow_counts(counts)
     return Cells(level, first, single, mass, classes)
+
+
+def _by_class(rows: ScoredRows, starts: NDArray[np.intp] | None, classes: int) -> NDArray[np.int64]:
+    """How many rows of each class are in the runs that begin at `starts`, or in runs of one."""
+    size = rows.scores.size
+    counts = np.empty((classes, size if starts is None else starts.size), np.int64)
+    counts[0] = 1 if starts is None else _lengths(starts, size)
+    if rows.codes is not None:
+        if counts.shape[1] == size:
+            counts[1] = rows.codes
+        else:
+            ones = np.cumsum(rows.codes, dtype=np.int64)[starts + counts[0] - 1]
+            counts[1] = ones
+            counts[1, 1:] -= ones[:-1]
+        counts[0] -= counts[1]
+    return counts
+
+
+def _lengths(starts: NDArray[np.intp], size: int) -> NDArray[np.intp]:
+    lengths = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+    lengths[-1:] = size - starts[-1:]
+    return lengths

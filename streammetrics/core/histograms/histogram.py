@@ -10,7 +10,7 @@ from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.histograms.cells import CellBlock, Cells, exact_mass, normal_mass
-from streammetrics.core.histograms.counting import counted, counted_parts
+from streammetrics.core.histograms.counting import counted, run_blocks
 from streammetrics.core.histograms.forms import (
     Form,
     Limits,
@@ -28,7 +28,7 @@ from streammetrics.core.histograms.restoring import plain_cells, read_cells
 from streammetrics.core.state.arrays import same
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -255,13 +255,9 @@ class DyadicHistogram:
         otherwise float64, correctly rounded, in units of ``2**unit``.
         """
         form = self._read().form
-        parts: Iterable[Cells]
         if isinstance(form, Run):
-            parts = counted_parts(form.rows, 0, self.classes)
-        else:
-            parts = [self._whole(form.cells)[0]]
-        for cells in parts:
-            yield from cells.blocks()
+            return run_blocks(form.rows, self.classes)
+        return self._whole(form.cells)[0].blocks()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Canonical state: ``level`` (1,), ``cells``, ``scores`` and ``counts`` or ``mass.*``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
+from operator import add
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -51,19 +52,19 @@ class UncertainBins(NamedTuple):
 def read(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> Bins:
     """Return the sums of each of so many bins."""
     bounds = edges_of(stairs, size, strategy)
-    sums = [ExactSum.zero((size,))] * 3
+    found: Bins | None = None
     for steps in stairs.steps():
         middle = _middle(stairs, steps)
         at, rows = _bins(middle, bounds.middle), steps.p + steps.n
         # Mostly every score is of one row, and its product with a weight is not needed.
         weight = None if (rows == 1).all() else rows.astype(np.float64)
-        parts = (
+        parts = Bins(
             _grouped(at, size, steps.p),
             _grouped(at, size, rows),
             ExactSum.grouped(at, size, middle, weight),
         )
-        sums = [total + part for total, part in zip(sums, parts, strict=True)]
-    return Bins(*sums)
+        found = parts if found is None else Bins(*map(add, found, parts))
+    return found or Bins(*[ExactSum.zero((size,))] * 3)
 
 
 def bins_of_cells(stairs: Staircase, size: int, strategy: Strategy) -> NDArray[np.intp]:
@@ -140,10 +141,17 @@ def _equal_widths(size: int) -> Bounds:
 
 def _bins(scores: Floats, bounds: Floats) -> NDArray[np.intp]:
     """Return the bins of ascending scores, between bounds of which the outer ones are 0 and 1."""
-    ends = scores.searchsorted(bounds[1:-1], side="right")
-    at = np.zeros(scores.size, np.intp)
-    np.add.at(at, ends[ends < scores.size], 1)
-    return np.cumsum(at, out=at)
+    ends = scores.searchsorted(bounds[1:], side="right")
+    ends[-1] = scores.size
+    ends[1:] -= ends[:-1]
+    return np.repeat(_places(ends.size), ends)
+
+
+@lru_cache(maxsize=16)
+def _places(size: int) -> NDArray[np.intp]:
+    places = np.arange(size)
+    places.flags.writeable = False
+    return places
 
 
 def _grouped(at: NDArray[np.intp], size: int, amount: NDArray[Any]) -> ExactSum:

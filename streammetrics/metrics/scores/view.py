@@ -80,7 +80,7 @@ def _counted_down(sums: NDArray[Any] | int, counts: NDArray[Any]) -> NDArray[Any
         return sums
     down = np.empty(counts.size + 1, np.int64)
     down[0] = sums
-    np.cumsum(counts, out=down[1:])
+    counts.cumsum(out=down[1:])
     np.subtract(sums, down[1:], out=down[1:])
     return down
 
