@@ -71,6 +71,7 @@ class Layout:
 
     __slots__ = (
         "_firsts",
+        "_peers",
         "_readers",
         "_readings",
         "_sets",
@@ -113,6 +114,10 @@ class Layout:
         self._sets = {name: field.labels for field in fields for name in field.sets}
         self.nested = dict.fromkeys(column for field in fields for column in field.nested)
         self.start = State(tuple(Feed({}, 0, 0) for _ in self.schemas), tuple(distinct.values()))
+        self._peers = tuple(
+            tuple(s for s, of in zip(distinct.values(), self.sources, strict=True) if of == source)
+            for source in range(len(self.schemas))
+        )
         # Asking is cheap, but not next to a batch of 64 rows.
         self.can_refuse = any(s.can_refuse for s in self.start.statistics)
 
@@ -216,11 +221,13 @@ class Layout:
             schema.present(mine.columns) if mine.n else ()
             for schema, mine in zip(self.schemas, read, strict=True)
         ]
+        found: list[dict[Any, Any]] = [{} for _ in read]  # what statistics leave to their peers
         updated = []
         for statistic, source in zip(statistics, self.sources, strict=True):
             if read[source].n:
                 statistic = statistic.fork()  # noqa: PLW2901 - the loop's own copy from here on
-                statistic.update(*shown[source], weight=read[source].weight)
+                weight, peers = read[source].weight, self._peers[source]
+                statistic.update_among(peers, found[source], shown[source], weight)
             updated.append(statistic)
         return tuple(updated)
 

@@ -54,6 +54,8 @@ class Statistic(Configured, ABC):
         super().__init_subclass__(**kwargs)
         cls.fields = declared(cls)
         cls._spelled = cls.merge is not Statistic.merge
+        if "update" in vars(cls) and "update_among" not in vars(cls):
+            cls.update_among = Statistic.update_among  # type: ignore[method-assign]  # not a base's
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,6 +95,19 @@ class Statistic(Configured, ABC):
         """Set the state of no rows."""
         for name, field in self.fields.items():
             self.__dict__[name] = field.empty(self)
+
+    def update_among(
+        self,
+        peers: Sequence[Statistic],  # noqa: ARG002 - for those that have something in common
+        found: dict[Any, Any],  # noqa: ARG002
+        columns: tuple[Any, ...],
+        weight: NDArray[Any] | None,
+    ) -> None:
+        """Add rows as `update` does, which `peers` take as well, this statistic among them.
+
+        What it works out of the rows that peers need too it may leave to them in `found`.
+        """
+        self.update(*columns, weight=weight)
 
     def merge(self, other: Self) -> None:
         """Take what another statistic of the same configuration has seen; it is untouched."""

@@ -20,6 +20,7 @@ from streammetrics.core.confidence import (
     unsure,
     without,
 )
+from streammetrics.core.exact.reductions import LARGEST
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.limits import anytime_limits, limits, share_limits
@@ -28,7 +29,6 @@ from streammetrics.metrics.forecasting import scaled
 from streammetrics.metrics.regression import losses, relative
 from streammetrics.metrics.scores import labels
 from streammetrics.metrics.scores import losses as scored
-from streammetrics.statistics.spreads import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

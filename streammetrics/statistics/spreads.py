@@ -9,6 +9,7 @@ import numpy as np
 
 from streammetrics.core.columns.long import nearest
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.reductions import LARGEST
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
@@ -18,11 +19,9 @@ from streammetrics.statistics.sums.losses import LossSum, squared_losses
 from streammetrics.statistics.sums.moments import Moments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from streammetrics.core.types import Floats
-
-LARGEST = 2.0**1023  # what a square is at most
 
 Powers = dict[str, ExactSum]
 
@@ -63,16 +62,25 @@ class Spreading(ABC):
 class LossSpread(Spreading, LossSum):
     """The sum of a loss, and of its squares."""
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
-        """Add the losses of the rows, and their squares, in one pass where none has a weight."""
+    @property
+    def exponents(self) -> tuple[int, ...]:
+        """Those of the losses, and of their squares."""
+        (power,) = super().exponents
+        return power, 2 * power
+
+    def add_powers(self, columns: tuple[Any, ...], sums: Mapping[int, ExactSum]) -> None:
+        """Add rows, of which these are the sums of powers."""
+        super().add_powers(columns, sums)
+        values, squares = (sums[power] for power in self.exponents)
+        self.spread_by({"values": values, "squares": squares}, len(columns[0]), None)
+
+    def add_whole(self, columns: tuple[Any, ...], weight: Floats | None) -> None:
+        """Add rows that have weights, or squares beyond the normal floats."""
+        super().add_whole(columns, weight)
         try:
             powers = powers_of(self.numbers, columns, weight)
-            whole = weight is not None
-        except FloatingPointError:  # of a square beyond the normal floats
+        except FloatingPointError:  # of a square
             powers = powers_of(self._clipped, columns, weight)
-            whole = True
-        sums = self.lift(columns, weight) if whole else {"loss": powers["values"]}
-        self.add(columns, weight, sums)
         self.spread_by(powers, len(columns[0]), weight)
 
     def numbers(self, *columns: Any) -> Floats:
@@ -116,12 +124,17 @@ def powers_of(
 ) -> Powers:
     """Return Σ w² x² and Σ w² x of ``terms(*columns)``, (n,) or (n, d), each of its own row."""
     if weight is None:
-        sums = ExactSum.of_each(lambda *rows: _powers(terms(*rows)), columns, 2)
+        found, _, _ = ExactSum.of_powers(terms, columns, (1, 2))
+        sums = [found[1], found[2]]
     else:
-        powers = _powers(terms(*columns))
-        wide = powers[0].ndim > 1
-        each = np.repeat(weight[:, None], powers[0].shape[1], axis=1) if wide else weight
-        sums = [ExactSum.product(power, each, weight) for power in powers]
+        numbers = terms(*columns)
+        numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
+        wide = numbers.ndim > 1
+        each = np.repeat(weight[:, None], numbers.shape[1], axis=1) if wide else weight
+        sums = [
+            ExactSum.product(power, each, weight)
+            for power in (numbers, squares_of(nearest(numbers)))
+        ]
     return dict(zip(("values", "squares"), sums, strict=True))
 
 
@@ -134,13 +147,6 @@ def sums_of(
         return powers["values"], powers
     numbers = terms(*columns)
     return ExactSum.of(numbers, weight), powers_of(lambda: numbers, (), weight)
-
-
-def _powers(numbers: Any) -> tuple[Any, Floats]:
-    """Return numbers, and their squares as float64."""
-    numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
-    rounded = nearest(numbers)
-    return numbers, squares_of(rounded)
 
 
 def squares_of(numbers: Floats) -> Floats:

@@ -243,3 +243,51 @@ def test_losses_that_agree_share_their_state():
     assert len(layout.schemas) == 1
     rows = np.random.default_rng(0).normal(size=(2, 999))
     assert suite.update(y_true=rows[0], y_pred=rows[1]).nbytes < 2000
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.0, 1e-160, 1e160, 1e-250])
+@pytest.mark.parametrize(
+    ("n", "weighted"), [(3, False), (128, False), (200, True), (33_000, False)]
+)
+def test_losses_that_are_summed_in_one_pass_are_those_summed_alone(n, scale, weighted):
+    rng = np.random.default_rng(n)
+    y, p = rng.normal(size=(2, n)) * scale
+    p[::3] = y[::3]
+    named = {"y_true": y, "y_pred": p, "sample_weight": rng.random(n) if weighted else None}
+    before = {name: None if column is None else column.copy() for name, column in named.items()}
+    made = {
+        "r2": sm.R2(), "mae": sm.MAE(), "mse": sm.MSE(), "least": sm.MAE(spread=False),
+        "huber": sm.HuberLoss(), "near": sm.HuberLoss(delta=0.5),
+    }  # fmt: skip
+    alone = {name: metric.copy().feed(named).to_bytes() for name, metric in made.items()}
+    for names in ([*made], ["mse", "least"]):
+        suite = sm.MetricSet({name: made[name].copy() for name in names}).update(**named)
+        assert {name: suite[name].to_bytes() for name in names} == {n: alone[n] for n in names}
+    for name, column in named.items():
+        np.testing.assert_array_equal(column, before[name])
+
+
+def test_columns_that_are_summed_as_they_are_stay_so():
+    values = np.arange(40_000.0)
+    sm.MetricSet({"mean": sm.Mean()}).update(values=values)
+    np.testing.assert_array_equal(values, np.arange(40_000.0))
+
+
+class Shifted(LossSum):
+    """The loss of predictions that are all one higher."""
+
+    def update(self, *columns, weight):
+        super().update(columns[0], columns[1] + 1.0, weight=weight)
+
+
+class ShiftedMAE(sm.MAE):
+    """The mean of such losses."""
+
+    def statistics(self):
+        return (Shifted(loss="absolute"),)
+
+
+def test_a_statistic_with_an_update_of_its_own_is_fed_by_it_beside_its_base():
+    suite = sm.MetricSet({"mae": sm.MAE(), "shifted": ShiftedMAE(), "mse": sm.MSE()})
+    suite.update(y_true=[1.0, 2.0], y_pred=[1.5, 3.0])
+    assert suite.compute() == {"mae": 0.75, "shifted": 1.75, "mse": 0.625}

@@ -128,10 +128,10 @@ def _bands(x: Floats) -> Iterator[tuple[Floats, int]]:
         yield np.ldexp(np.where(band == number, x, 0.0), -_BAND * number), _BAND * number
 
 
-def exponents(x: Floats, scratch: Floats) -> tuple[int, int]:
-    """Exponents ``e`` and ``lowest``: ``|x| < 2**e``, and every element a multiple of 2**lowest.
+def extremes(x: Floats, scratch: Floats) -> tuple[float, float]:
+    """Smallest ``|x|`` but 0, and the largest; both 0 where all elements are.
 
-    Both are 0 where all elements are; raises where one is not finite.
+    Raises where one is not finite.
     """
     least, most, x = np.minimum.reduce, np.maximum.reduce, x.reshape(-1)
     scratch = scratch.reshape(-1)
@@ -146,12 +146,25 @@ def exponents(x: Floats, scratch: Floats) -> tuple[int, int]:
         x = scratch
     if not math.isfinite(high):
         raise InvalidBatchError("values to be summed must be finite")
-    if high == 0.0:
-        return 0, 0
-    if low == 0.0:  # as integers, floats keep their order, and 0 less 1 is the largest of all
+    if (
+        low == 0.0 < high
+    ):  # as integers, floats keep their order, and 0 less 1 is the largest of all
         shifted = np.subtract(x.view(np.uint64), 1, out=scratch.view(np.uint64))
         low = float((least(shifted) + np.uint64(1)).view(np.float64))
-    return _exponent(high), _exponent(low) - 53
+    return low, high
+
+
+def exponents(x: Floats, scratch: Floats) -> tuple[int, int]:
+    """Exponents ``e`` and ``lowest``: ``|x| < 2**e``, and every element a multiple of 2**lowest.
+
+    Both are 0 where all elements are; raises where one is not finite.
+    """
+    return exponents_of(*extremes(x, scratch))
+
+
+def exponents_of(low: float, high: float) -> tuple[int, int]:
+    """The same of the extremes."""
+    return (_exponent(high), _exponent(low) - 53) if high else (0, 0)
 
 
 def any_left(rest: Floats) -> bool:
@@ -159,14 +172,16 @@ def any_left(rest: Floats) -> bool:
     return bool(rest[0] or rest[rest.size // 2] or rest[-1] or rest.any())
 
 
-def sums(x: Floats, work: Workspace) -> Iterator[tuple[int, int]]:
+def sums(
+    x: Floats, work: Workspace, limits: tuple[int, int] | None = None
+) -> Iterator[tuple[int, int]]:
     """Integers and exponents, whose sum ``integer * 2**exponent`` is that of a column.
 
     Above sigma, floats and the integers with the same bits grow alike. Summed as integers, folds
-    may be longer by the 9 or 10 bits that floats lack.
+    may be longer by the 9 or 10 bits that floats lack. The `limits` are its `exponents`.
     """
     rest, scratch = x, work.take(x.shape)
-    e, lowest = exponents(x, scratch)
+    e, lowest = exponents(x, scratch) if limits is None else limits
     bits = min(50, 62 - (x.size - 1).bit_length())
     if e == lowest == 0:
         return

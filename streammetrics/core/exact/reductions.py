@@ -20,6 +20,8 @@ from streammetrics.core.exact.folds import (
     SHORT,
     Fold,
     Workspace,
+    exponents_of,
+    extremes,
     folds,
     short_weight,
     spread,
@@ -27,6 +29,10 @@ from streammetrics.core.exact.folds import (
     terms,
 )
 from streammetrics.core.exact.products import PIECE, STACKED_BLOCK, Layout, Products, Stack
+
+LARGEST = 2.0**1023  # what a square is at most
+_SMALLEST = 5e-324
+_TAME = 2.0**500  # squares of what is below, and above its inverse, are far from both ends
 
 _ONES = np.ones(BLOCK)
 _ONES.flags.writeable = False
@@ -106,17 +112,48 @@ def add_sums(totals: Totals, values: NDArray[Any], weight: NDArray[Any] | None) 
             totals.add(_column_sums(fold.values), fold.unit, fold.shift)
 
 
-def add_terms(
-    totals: Sequence[Totals],
-    terms: Callable[..., Sequence[Floats]],
+def add_powers(
+    totals: Mapping[int, Totals],
+    terms: Callable[..., Floats],
     columns: Sequence[NDArray[Any]],
-) -> None:
-    """Add the sum of each of the terms of rows, which are taken of a block of them at a time."""
-    for rows, _, work in _blocks((len(columns[0]),), BLOCK):
-        each = terms(*[column[rows] for column in columns])
-        for total, values in zip(totals, each, strict=True):
-            for whole, unit in sums(values, work):
-                total.add_integer(whole, unit)
+) -> tuple[float, float]:
+    """Add the sums of powers of terms, by their exponents: 1, 2, 4, ... are `squares` of another.
+
+    Terms are new arrays, or views, taken of a block of rows at a time. Returns their extremes,
+    which those of the squares follow from.
+    """
+    lowest, highest, end = math.inf, 0.0, max(totals)
+    for rows, shape, work in _blocks((len(columns[0]),), BLOCK):
+        values = terms(*[column[rows] for column in columns])
+        low, high = extremes(values, work.take(shape))
+        lowest, highest = min(lowest, low or math.inf), max(highest, high)
+        power = 1
+        while power <= end:
+            if power > 1:
+                ours = values if values.flags.owndata else None  # and no view of a column
+                values, low, high = squares(values, low, high, out=ours)
+            if power in totals:
+                for whole, unit in sums(values, work, exponents_of(low, high)):
+                    totals[power].add_integer(whole, unit)
+            power *= 2
+    return (lowest if highest else 0.0), highest
+
+
+def squares(
+    values: Floats, low: float, high: float, out: Floats | None = None
+) -> tuple[Floats, float, float]:
+    """Squares as float64, none of them beyond `LARGEST`, and their extremes, of the numbers'.
+
+    A square that underflows is the float nearest to it, which may be 0: the lower of the extremes
+    is then what all floats are multiples of.
+    """
+    if low > 1 / _TAME and high < _TAME:
+        return np.multiply(values, values, out=out), low * low, high * high
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.multiply(values, values, out=out)
+    np.minimum(found, LARGEST, out=found)
+    high = min(high * high, LARGEST)
+    return found, min(low * low or _SMALLEST, high), high
 
 
 def add_groups(

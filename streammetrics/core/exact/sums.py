@@ -7,7 +7,7 @@ function of the value alone. :mod:`~streammetrics.core.exact.digits` has the int
 :mod:`~streammetrics.core.exact.reductions` the fast way to them from rows.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,16 +15,18 @@ from numpy.typing import NDArray
 
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import extent
-from streammetrics.core.columns.long import LongNumbers, halves
+from streammetrics.core.columns.long import LongNumbers, halves, nearest
 from streammetrics.core.exact.digits import Floats, Totals, are_in_range, canonical, frozen
 from streammetrics.core.exact.few import MANY, DigitColumn, few_groups, few_sum
+from streammetrics.core.exact.folds import extremes
 from streammetrics.core.exact.numbers import SMALL, ExactNumbers
 from streammetrics.core.exact.reductions import (
     add_groups,
     add_moments,
+    add_powers,
     add_sums,
-    add_terms,
     add_wide_moments,
+    squares,
     tables,
 )
 
@@ -87,26 +89,40 @@ class ExactSum(ExactNumbers):
         """
         if weight is not None:
             return cls.of(terms(*columns), weight)
-        return cls.of_each(lambda *rows: (terms(*rows),), columns, 1)[0]
+        return cls.of_powers(terms, columns, (1,))[0][1]
 
     @classmethod
-    def of_each(
-        cls, terms: Callable[..., Sequence[Floats]], columns: Sequence[Any], number: int
-    ) -> list[Self]:
-        """Sums of each of so many new arrays ``terms(*columns)``, computed in the cache.
+    def of_powers(
+        cls, terms: Callable[..., Any], columns: Sequence[Any], powers: Collection[int]
+    ) -> tuple[dict[int, Self], float, float]:
+        """Sums of powers of ``terms(*columns)``, new arrays, and the extremes of the terms.
 
-        >>> def powers(x):
-        ...     return x, x * x
-        >>> [total.to_float() for total in ExactSum.of_each(powers, [np.array([1.0, 2.0])], 2)]
-        [3.0, 5.0]
+        The exponents are 1, 2, 4, ...: every power but the first is that of `squares` of the one
+        before. The extremes are the smallest magnitude but 0 and the largest, 0 where all are.
+
+        >>> sums, least, most = ExactSum.of_powers(np.negative, [np.array([1.0, 3.0])], (1, 2, 4))
+        >>> {power: total.to_float() for power, total in sums.items()}, least, most
+        ({1: -4.0, 2: 10.0, 4: 82.0}, 1.0, 3.0)
         """
-        if len(columns[0]) <= tuning.FEW_ROWS or any(
+        if len(columns[0]) > tuning.FEW_ROWS and not any(
             column.ndim > 1 or isinstance(column, LongNumbers) for column in columns
         ):
-            return [cls.of(values) for values in terms(*columns)]
-        totals = [Totals(()) for _ in range(number)]
-        add_terms(totals, terms, columns)
-        return [cls._from_totals(total) for total in totals]
+            totals = {power: Totals(()) for power in powers}
+            low, high = add_powers(totals, terms, columns)
+            return {power: cls._from_totals(total) for power, total in totals.items()}, low, high
+        values = terms(*columns)
+        if values.shape[1:] == (1,):
+            values = values[:, 0]
+        near = nearest(values)
+        low, high = extremes(near, np.empty_like(near))
+        sums = {1: cls.of(values)} if 1 in powers else {}
+        power, end, least, most = 2, max(powers), low, high
+        while power <= end:
+            near, least, most = squares(near, least, most)
+            if power in powers:
+                sums[power] = cls.of(near)
+            power *= 2
+        return sums, low, high
 
     @classmethod
     def product(cls, x: NDArray[Any], y: NDArray[Any], weight: NDArray[Any] | None = None) -> Self:

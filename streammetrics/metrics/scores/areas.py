@@ -106,7 +106,7 @@ class ROCAUC(ClassScoreMetric):
         whole = 2 * _product(stairs)
         areas = _roc_areas(side, rate)
         if rate < 1:  # else this changes nothing
-            chance = rate * rate / 2
+            chance = Fraction(rate) * rate / 2
             shares = [Fraction(twice) / whole for twice in areas]
             areas = [(1 + (share - chance) / (rate - chance)) / 2 for share in shares]
             whole = 1

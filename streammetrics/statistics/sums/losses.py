@@ -11,7 +11,7 @@ depend on how rows arrive.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,11 +24,12 @@ from streammetrics.statistics.sums.moments import ExactSums
 from streammetrics.statistics.sums.targets import PRED, TRUE, FiniteTerms, regression_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.schema import Schema
+    from streammetrics.core.statistic import Statistic
     from streammetrics.statistics.sums.targets import Extent
 
     Floats = NDArray[np.float64]
@@ -54,6 +55,7 @@ _SMALLEST = 5e-324
 _NORMAL = float(np.finfo(np.float64).tiny)
 _TAME = 2.0**500  # squares of what is below are far from overflow
 _FAR = 20.0  # log cosh d is d - log 2 from here on, to the last bit
+_ROOT = 2.0**511  # squares of what is below, and above its inverse, are normal floats
 _ROOM = 1024.0  # corners of an extent are moved outwards by this when overflow is looked for
 
 
@@ -65,6 +67,7 @@ class Loss(NamedTuple):
 
     terms: Callable[[Floats, Floats, float], Floats]
     bounded: bool = True  # finite wherever the difference of target and prediction is
+    root: Callable[[Floats, Floats, float], Floats] | None = None  # what the terms are squares of
 
 
 def _absolute(y: Floats, p: Floats, _: float) -> Floats:
@@ -122,6 +125,11 @@ def _symmetric_percentage(y: Floats, p: Floats, _: float) -> Floats:
 
 def _squared_log(y: Floats, p: Floats, _: float) -> Floats:
     return _square(_log_difference(y, p))
+
+
+def _absolute_log(y: Floats, p: Floats, _: float) -> Floats:
+    d = _log_difference(y, p)
+    return np.abs(d, out=d)
 
 
 @_quiet
@@ -197,12 +205,12 @@ def _power(y: Floats, p: Floats, order: float) -> Floats:
 
 LOSSES: dict[str, Loss] = {
     "absolute": Loss(_absolute),
-    "squared": Loss(_squared),
+    "squared": Loss(_squared, root=_absolute),
     "magnitude": Loss(_magnitude),
     "absolute_and_magnitude": Loss(_absolute_and_magnitude, bounded=False),
     "percentage": Loss(_percentage, bounded=False),
     "symmetric_percentage": Loss(_symmetric_percentage),
-    "squared_log": Loss(_squared_log),
+    "squared_log": Loss(_squared_log, root=_absolute_log),
     "pinball": Loss(_pinball),
     "huber": Loss(_huber, bounded=False),
     "log_cosh": Loss(_log_cosh),
@@ -277,6 +285,42 @@ class LossSum(ExactSums):
         """Return the loss of each row."""
         return LOSSES[self.loss].terms(y, p, self.parameter)
 
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Add the losses of the rows."""
+        LossSum.update_among(self, (self,), {}, columns, weight)
+
+    def update_among(
+        self,
+        peers: Sequence[Statistic],
+        found: dict[Any, Any],
+        columns: tuple[Any, ...],
+        weight: Floats | None,
+    ) -> None:
+        """Add the losses of the rows, of which peers mostly read powers of the same terms."""
+        loss = LOSSES[self.loss]
+        of = loss.root or loss.terms, self.parameter
+        if weight is None:
+            if of not in found:
+                found[of] = _powers_of(of, peers, columns)
+            sums, low, high = found[of]
+            if not loss.root or not high or (low > 1 / _ROOT and high < _ROOT):
+                self.add_powers(columns, sums)
+                return
+        self.add_whole(columns, weight)
+
+    @property
+    def exponents(self) -> tuple[int, ...]:
+        """Which powers are summed of the terms, or of those that these are the squares of."""
+        return (2,) if LOSSES[self.loss].root else (1,)
+
+    def add_powers(self, columns: tuple[Any, ...], sums: Mapping[int, ExactSum]) -> None:
+        """Add rows, of which these are the sums of powers."""
+        self.add(columns, None, {"loss": sums[self.exponents[0]]})
+
+    def add_whole(self, columns: tuple[Any, ...], weight: Floats | None) -> None:
+        """Add rows that have weights, or squares beyond the normal floats."""
+        self.add(columns, weight, self.lift(columns, weight))
+
     def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
         """Return the sum of the losses of rows."""
         try:
@@ -284,6 +328,20 @@ class LossSum(ExactSums):
         except FloatingPointError:  # of a square
             y, p = columns
             return {"loss": _whole_squares(_squared_of(self.loss, y, p), weight)}
+
+
+def _powers_of(
+    of: tuple[Callable[..., Floats], float], peers: Sequence[Statistic], columns: tuple[Any, ...]
+) -> tuple[dict[int, ExactSum], float, float]:
+    """Return the sums of all powers that peers read of some terms, in one pass, and extremes."""
+    terms, parameter = of
+    powers: set[int] = set()
+    for peer in peers:
+        if isinstance(peer, LossSum) and peer.parameter == parameter:
+            loss = LOSSES[peer.loss]
+            if terms is (loss.root or loss.terms):
+                powers.update(peer.exponents)
+    return ExactSum.of_powers(lambda y, p: terms(y, p, parameter), columns, powers)
 
 
 def squared_losses(loss: str, y: Floats, p: Floats) -> Floats:
