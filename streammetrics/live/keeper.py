@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 1.0  # seconds to wait for another who writes
 PATIENCE = 30.0  # the same at the end, when what waits would be lost
+_BUSY = 5.0  # seconds for which others may have the file before it is told: it is theirs, too
 _PAUSE = 0.05
 
 
@@ -74,7 +75,8 @@ class Keeper:
         self._guard, self._every = Locked(), every
         self.failures = 0  # attempts to read or write that failed
         self._trouble, self._told = "", False
-        self.down = ""  # why the last attempt failed, where it did
+        self.down = ""  # why the last attempt failed, where it did and not only others were first
+        self._busy = 0.0  # since when others were first
         self._start()
         self._load()
         _KEEPERS.add(self)
@@ -127,7 +129,7 @@ class Keeper:
             except (sqlite3.Error, StreamMetricsError) as error:
                 self._failed(error)
                 return False
-            self.down = ""
+            self.down, self._busy = "", 0.0
             return True
 
     @property
@@ -241,6 +243,11 @@ class Keeper:
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1
+        now = time.monotonic()
+        self._busy = self._busy or now
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # of which there are finer kinds
+        if code == sqlite3.SQLITE_BUSY and now - self._busy < _BUSY:
+            return
         self.down = str(error)
         self._trouble = self._trouble or str(error)
 

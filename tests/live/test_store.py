@@ -195,8 +195,24 @@ def test_workers_of_one_file_give_the_bytes_of_one(path, n, often):
         assert reader.to_bytes() == first(n).to_bytes()
 
 
+def test_a_file_that_others_have_for_a_moment_is_tried_again_and_nobody_is_told(path, monkeypatch):
+    monkeypatch.setattr(keeper_module, "_TIMEOUT", 0.05)
+    with joined(store=path) as service:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("begin immediate")
+        send(service.flush(), 0)
+        keeper = service.flush()._keeper
+        assert keeper.failures
+        assert (keeper.down, keeper.waiting) == ("", 1)
+        other.execute("rollback")
+        other.close()
+        service.flush()
+        assert keeper.waiting == 0
+
+
 def test_a_locked_file_keeps_events_in_memory_until_it_is_free(path, monkeypatch):
     monkeypatch.setattr(keeper_module, "PATIENCE", 0.0)
+    monkeypatch.setattr(keeper_module, "_BUSY", 0.0)
     with joined(store=path) as service:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("begin immediate")
