@@ -74,3 +74,17 @@ def until(is_so, process=None, seconds=PATIENCE):
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as found:
         return found.getsockname()[1]
+
+
+def resident(pid):
+    """Return the bytes that a process and its workers hold in memory."""
+    found = 0
+    for each in [pid, *children(pid)]:
+        with open(f"/proc/{each}/statm") as file:
+            found += int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return found
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(each) for each in file.read().split()]

@@ -1,10 +1,9 @@
-"""Real processes: ended, killed, several on one store, beside slow clients and junk; and a soak."""
+"""Real processes: ended, killed, several on one store, beside slow clients and junk."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
-import os
 import random
 import re
 import signal
@@ -16,13 +15,11 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from service.serving import Service, until
+from service.serving import Service, resident, until
 
 from streammetrics.live.service.config import settings
 
 pytestmark = pytest.mark.long
-
-SECONDS = float(os.environ.get("STREAMMETRICS_SOAK", "30"))  # 20 minutes by hand: 1200
 
 
 def observed(n, at=None):
@@ -164,54 +161,3 @@ def test_who_reads_no_answer_is_closed(config):
                     read += part
         whole = int(re.search(rb"content-length: ([0-9]+)", read)[1])
         assert 0 < len(read) < whole
-
-
-def resident(pid):
-    """Return the bytes that a process and its workers hold in memory."""
-    found = 0
-    for each in [pid, *children(pid)]:
-        with open(f"/proc/{each}/statm") as file:
-            found += int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return found
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(each) for each in file.read().split()]
-
-
-def test_soak(config):
-    """5,000 events a second with labels, kills, restarts and reads: counts right, memory flat."""
-    path = config(live='store = "live.db"\ndurable = true\ntiers = [["1min", "3h"]]')
-    sent, memory, number, start = 0, [], 0, time.time()
-    kill_after = max(SECONDS / 4, 5)
-    with Service(path) as service:
-        killed = time.monotonic()
-        end = killed + SECONDS
-        while time.monotonic() < end:
-            tick = time.monotonic()
-            events = []
-            for place in range(number, number + 500):
-                head = {"id": f"r{place}", "time": start + place / 5000}
-                events += [
-                    {"kind": "predict", **head, "score": place % 10 / 10},
-                    {"kind": "label", **head, "label": place // 10 % 2},
-                ]
-            service.post(events)  # which are on the disk when it answers
-            sent, number = sent + 500, number + 500
-            if number % 2500 == 0:
-                assert service.get("/api/now?window=1h") is not None
-                with open(f"/proc/{service.process.pid}/statm") as file:
-                    memory.append(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
-            if tick - killed > kill_after:
-                service.end(signal.SIGKILL)
-                service.start()
-                killed = time.monotonic()
-                memory.clear()
-            time.sleep(max(0.0, 0.2 - (time.monotonic() - tick)))
-        counts = service.get("/api/coverage?window=3h")
-        assert (counts["predicted"], counts["labelled"]) == (sent, sent)
-        service.end()
-    print(f"{sent * 2:,} events in {SECONDS:g} s, memory of the last worker {memory}")
-    with settings(path).live() as live:
-        assert live.coverage("3h").labelled == sent
