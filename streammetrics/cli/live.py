@@ -13,15 +13,27 @@ from streammetrics.cli.errors import CommandError
 from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.outputs import Output, check_outputs, write
 from streammetrics.cli.replaying import OUT, replayed
-from streammetrics.cli.standing import standing
+from streammetrics.cli.standing import firing, standing
 from streammetrics.live.exporting import files
 from streammetrics.live.service.config import settings
+from streammetrics.live.service.rules import judging
 from streammetrics.live.service.template import TEMPLATE
 
 live = typer.Typer(help="Metrics of a service over time.", rich_markup_mode=None)
 
 Config = Annotated[
     str, typer.Argument(metavar="CONFIG.toml", help="What `streammetrics live init` writes.")
+]
+
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="URL|CONFIG.toml", help="A service that runs, or a configuration with a store."
+    ),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The variable with the token that the service asks for."),
 ]
 
 
@@ -45,7 +57,8 @@ def _is_untouched(path: str) -> bool:
 def check(config: Config) -> Outcome:
     """Check a configuration, all of it, without starting anything."""
     found = settings(config)
-    return Outcome(f"{config} is good: {repr(found.suite).rpartition(' <')[0]}\n")
+    text = f"{config} is good: {repr(found.suite).rpartition(' <')[0]}\n"
+    return Outcome(text + "".join(f"{line}\n" for line in judging(found)))
 
 
 @live.command(cls=typed.Once)
@@ -104,20 +117,17 @@ def replay(
 
 
 @live.command(cls=typed.Once)
-def status(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="URL|CONFIG.toml", help="A service that runs, or a configuration with a store."
-        ),
-    ],
-    token_env: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The variable with the token that the service asks for."),
-    ] = None,
-) -> Outcome:
+def status(target: Target, token_env: Token = None) -> Outcome:
     """Print the metrics now, what became of labels, and the alerts."""
     return standing(target, token_env)
+
+
+@live.command(cls=typed.Once)
+def alerts(
+    target: Target, token_env: Token = None, json: typed.Json = None, force: typed.Force = False
+) -> Outcome:
+    """Print how every rule stands; the exit code is 1 where one fires."""
+    return firing(target, token_env, json, force=force)
 
 
 @live.command(cls=typed.Once)

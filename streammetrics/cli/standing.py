@@ -1,4 +1,4 @@
-"""What `live status` prints: one screen of a service that runs, or of what a store holds."""
+"""What `live status` and `live alerts` print, of a service that runs, or of what a store holds."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import os
 import time
 import urllib.error
 import urllib.request
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.outcome import Outcome
+from streammetrics.cli.outputs import Output, check_outputs, write
 from streammetrics.live.service import answers
 from streammetrics.live.service.config import settings
 from streammetrics.show.grids import Grid
@@ -18,30 +21,68 @@ from streammetrics.show.report import number
 from streammetrics.show.terminal import drawn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+FIRING = 1  # the exit code where an alert fires
 _PATIENCE = 60.0  # seconds; a long history takes some at first
 _COUNTS = ("predicted", "labelled", "pending", "expired", "displaced", "late", "conflicting")
 
 
 def standing(target: str, token_env: str | None) -> Outcome:
     """Return the newest window of a service or a store: its metrics, coverage and alerts."""
-    if not target.startswith(("http://", "https://")):
-        now, alerts = _read(target)
-    else:
-        token = os.environ.get(token_env, "") if token_env else ""
-        if token_env and not token:
-            raise CommandError(f"the environment has no {token_env}, or an empty one: export it")
-        base = target.rstrip("/")
-        now, alerts = (_asked(f"{base}/api/{name}", token) for name in ("now", "alerts"))
-    try:
+    now, alerts = _told(target, token_env, "now", "alerts")
+    with _expecting(target):
         grids = [_metrics(now), *_coverage(now["coverage"]), *_alerts(alerts["alerts"])]
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise CommandError(f"{target} answers, but not as a live service does") from error
     return Outcome(drawn(grids))
 
 
-def _read(config: str) -> tuple[Any, Any]:
+def firing(target: str, token_env: str | None, out: str | None, *, force: bool) -> Outcome:
+    """Return how the rules of a service or a store stand; the exit code is 1 where one fires."""
+    outputs = [] if out is None else [Output("--json", out, _is_alerts)]
+    check_outputs(outputs, [target], force=force)
+    (told,) = _told(target, token_env, "alerts")
+    with _expecting(target):
+        grids = _alerts(told["alerts"])
+        code = FIRING if any(each["state"] == "firing" for each in told["alerts"]) else 0
+    text = drawn(grids) if grids else f"{target} has no rules: [alerts] holds them\n"
+    if out is not None:
+        whole = json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+        if outputs[0].is_stdout:
+            return Outcome(whole, code)
+        write(out, whole.encode())
+    return Outcome(text, code)
+
+
+def _is_alerts(path: str) -> bool:
+    with open(path, "rb") as file:
+        try:
+            found = json.load(file)
+        except (ValueError, RecursionError):
+            return False
+    return isinstance(found, dict) and {*found} == {"alerts"}
+
+
+@contextmanager
+def _expecting(target: str) -> Iterator[None]:
+    """Raise about the address where an answer is of another form."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CommandError(f"{target} answers, but not as a live service does") from error
+
+
+def _told(target: str, token_env: str | None, *names: str) -> list[Any]:
+    """Return what a service, or the store of a configuration, answers to some questions."""
+    if not target.startswith(("http://", "https://")):
+        return _read(target, names)
+    token = os.environ.get(token_env, "") if token_env else ""
+    if token_env and not token:
+        raise CommandError(f"the environment has no {token_env}, or an empty one: export it")
+    base = target.rstrip("/")
+    return [_asked(f"{base}/api/{name}", token) for name in names]
+
+
+def _read(config: str, names: Sequence[str]) -> list[Any]:
     found = settings(config)
     store = found.options["store"]
     if store is None or not os.path.exists(store):
@@ -50,7 +91,11 @@ def _read(config: str) -> tuple[Any, Any]:
     with found.live() as live:
         if found.server.clock == "wall":
             live.now(time.time())
-        return answers.now(live, found.view), answers.alerts(live, found.rules)
+        every = {
+            "now": partial(answers.now, live, found.view),
+            "alerts": partial(answers.alerts, live, found.rules),
+        }
+        return [every[name]() for name in names]
 
 
 def _asked(url: str, token: str) -> Any:

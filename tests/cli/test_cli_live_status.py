@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from streammetrics.cli import main
@@ -61,3 +63,40 @@ def test_what_cannot_be_asked_is_said(config, capsys):
     assert "http://127.0.0.1:9/api/now does not answer" in capsys.readouterr().err
     assert main(["live", "status", "http://127.0.0.1:9", "--token-env", "NO_SUCH_TOKEN"]) == 2
     assert "the environment has no NO_SUCH_TOKEN" in capsys.readouterr().err
+
+
+def test_alerts_are_told_and_one_that_fires_is_the_exit_code(config, capsys, tmp_path):
+    with settings(config).live() as live:
+        live.observe(time=[START, START + 300], score=[0.75, 0.75], label=[1, 1])
+    assert main(["live", "alerts", str(config)]) == 0
+    name, state, *_ = capsys.readouterr().out.splitlines()[2].split()
+    assert (name, state) == ("is_low", "ok")
+    with settings(config).live() as live:
+        live.observe(time=[START + 310, START + 900], score=[0.75, 0.75], label=[0, 0])
+    out = tmp_path / "alerts.json"
+    assert main(["live", "alerts", str(config), "--json", str(out)]) == 1
+    assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["is_low", "firing"]
+    (told,) = json.loads(out.read_text())["alerts"]
+    assert (told["state"], told["rows"]) == ("firing", 3)
+    assert main(["live", "alerts", str(config), "--json", "-"]) == 1
+    assert capsys.readouterr().out == out.read_text()
+    assert main(["live", "alerts", str(config), "--json", str(config)]) == 2
+    assert "live.toml" in capsys.readouterr().err
+    config.write_text(CONFIG.replace("is_low", "# is_low"))
+    assert main(["live", "alerts", str(config)]) == 0
+    assert "has no rules" in capsys.readouterr().out
+
+
+def test_check_says_how_old_what_a_rule_judges_is(config, capsys):
+    rules = (
+        "[alerts]\nlate = 'Below(\"accuracy\", 0.9)'\nquiet = 'Silence(\"10min\")'\n"
+        "moved = 'Change(\"accuracy\", 0.9, after=\"2h\")'"
+    )
+    config.write_text(CONFIG.replace("[alerts]", rules))
+    assert main(["live", "check", str(config)]) == 0
+    late, quiet, moved, low = capsys.readouterr().out.splitlines()[1:]
+    assert late.startswith("late: judges panes 2d old where labels come later")
+    assert late.endswith("and 1min old where none do")
+    assert quiet == "quiet: fires as soon as nothing has come for 10min"
+    assert moved == "moved: judges panes 2h old, by what is there then"
+    assert low == "is_low: judges panes 1min old, by what is there then"

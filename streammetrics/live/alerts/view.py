@@ -18,12 +18,26 @@ if TYPE_CHECKING:
     from streammetrics.core.layout import State
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.alerts.rule import Moment, Rule, WindowRule
+    from streammetrics.live.config import Config
     from streammetrics.live.stream import Stream
     from streammetrics.live.tiers import Tier
 
 Parts = tuple["State", ...]  # states that together have seen the rows of a window
 
 _RULES = 1024  # of which it is remembered what they found
+
+
+def delay_of(config: Config, after: str | None, *, waits: bool) -> int:
+    """Return how long after its end a pane is judged.
+
+    Args:
+        config: The tiers, and how long labels may take.
+        after: What the rule says of it, if it does.
+        waits: Whether predictions wait for their labels.
+    """
+    if after is not None:
+        return duration(after, "after")
+    return config.horizon if waits else config.tiers[0].length
 
 
 class Found(NamedTuple):
@@ -66,10 +80,7 @@ class View:
         return self.clock - self._delay(after)
 
     def _delay(self, after: str | None) -> int:
-        if after is not None:
-            return duration(after, "after")
-        waits = bool(self._stream.join.names)
-        return self._stream.config.horizon if waits else self.tiers[0].length
+        return delay_of(self._stream.config, after, waits=bool(self._stream.join.names))
 
     def judged(self, rule: WindowRule) -> list[Moment]:
         """Return what a rule finds in the windows that end with each pane that is over."""
