@@ -90,7 +90,7 @@ def test_alerts_are_told_and_one_that_fires_is_the_exit_code(config, capsys, tmp
 def test_check_says_how_old_what_a_rule_judges_is(config, capsys):
     rules = (
         "[alerts]\nlate = 'Below(\"accuracy\", 0.9)'\nquiet = 'Silence(\"10min\")'\n"
-        "moved = 'Change(\"accuracy\", 0.9, after=\"2h\")'"
+        'moved = \'Change("accuracy", 0.9, after="2h")\''
     )
     config.write_text(CONFIG.replace("[alerts]", rules))
     assert main(["live", "check", str(config)]) == 0
