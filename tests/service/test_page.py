@@ -75,6 +75,7 @@ def test_it_shows_what_the_service_answers(service, page):
     assert text(page, ".value") == f"{now['metrics'][EVIL]['value']:.3f}"
     assert f"{now['n_rows']} rows" in text(page, "#about")
     assert "accuracy_is_low" in text(page, "#alerts .firing")
+    assert text(page, "#spoken") == "firing: accuracy_is_low"
     assert "66." in text(page, "#share")
 
 
@@ -151,3 +152,6 @@ def test_a_token_is_asked_for_once(config, driver, monkeypatch):
         until(lambda: is_drawn(driver))
         driver.refresh()
         until(lambda: is_drawn(driver))
+        # Nothing has come, and nothing is shown of what there is none of.
+        for part in ("ask", "alerts", "coverage", "slices"):
+            assert not driver.find_element("id", part).is_displayed()

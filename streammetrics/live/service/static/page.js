@@ -130,9 +130,8 @@ function showLine() {
 function showAlerts(found) {
   const box = at("alerts");
   box.hidden = !found.alerts.length;
-  const said = JSON.stringify(found.alerts);
-  if (box.dataset.said === said) return; // nothing is read out twice
-  box.dataset.said = said;
+  // Reasons change each second: what is read out is in which state which alert is.
+  put(at("spoken"), found.alerts.map((alert) => `${alert.state}: ${alert.name}`).join("; "));
   box.replaceChildren(...found.alerts.map((alert) => {
     const row = document.createElement("div");
     row.className = `alert ${{ firing: "firing", ok: "ok" }[alert.state] ?? "none"}`;
@@ -148,8 +147,9 @@ function showAlerts(found) {
 }
 
 function showSlices(found) {
-  at("slices").hidden = !found.slices.length;
-  at("slice-tables").replaceChildren(...found.slices.map((part) => {
+  const some = found.slices.filter((part) => part.rows.length);
+  at("slices").hidden = !some.length;
+  at("slice-tables").replaceChildren(...some.map((part) => {
     const box = document.createElement("div");
     box.className = "scroll";
     box.tabIndex = 0;
