@@ -19,7 +19,7 @@ from streammetrics.cli.outputs import Output, check_outputs, check_places, is_li
 from streammetrics.cli.reporting import ReportAsked, reported_in_one
 from streammetrics.cli.running import finish, outputs_of, state_of
 from streammetrics.cli.slicing import MOST, slices_of
-from streammetrics.cli.specs import character, depths, literal, literals, parse
+from streammetrics.cli.specs import character, depths, literal, literals, parse, shares
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.inference.comparing.comparison import Comparison
@@ -73,6 +73,23 @@ def evaluate(
     labels_pred: typed.LabelsPred = None,
     features: typed.Features = None,
     labels: typed.Labels = None,
+    scale: typed.Scale = None,
+    y_low: typed.YLow = None,
+    y_high: typed.YHigh = None,
+    y_mean: typed.YMean = None,
+    y_std: typed.YStd = None,
+    y_ensemble: typed.YEnsemble = None,
+    y_quantiles: typed.YQuantiles = None,
+    levels: typed.Levels = None,
+    pit: typed.Pit = None,
+    ratings: typed.Ratings = None,
+    item: typed.Item = None,
+    category: typed.Category = None,
+    popularity: typed.Popularity = None,
+    time: typed.Time = None,
+    event: typed.Event = None,
+    reference: typed.Reference = None,
+    prediction: typed.Prediction = None,
     metrics: typed.Metrics = None,
     threshold: typed.Threshold = None,
     max_bins: typed.MaxBins = None,
@@ -110,6 +127,10 @@ def evaluate(
         "y_true": y_true, "y_score": y_score, "y_pred": y_pred, "values": values,
         "sample_weight": weight, "query": query, "relevance": relevance, "score": score,
         "doc": doc, "labels_true": labels_true, "labels_pred": labels_pred, "X": features,
+        "scale": scale, "y_low": y_low, "y_high": y_high, "y_mean": y_mean, "y_std": y_std,
+        "y_ensemble": y_ensemble, "y_quantiles": y_quantiles, "pit": pit, "ratings": ratings,
+        "item": item, "category": category, "popularity": popularity, "time": time,
+        "event": event, "reference": reference, "prediction": prediction,
     }  # fmt: skip
     options: dict[str, Any] = {
         "threshold": threshold,
@@ -125,6 +146,7 @@ def evaluate(
         "relevant_at": relevant_at,
         "no_relevant": no_relevant,
         "unretrieved": unretrieved,
+        "levels": None if levels is None else shares(levels),
     }
     if task in TASKS and "labels" in TASKS[task].inputs:
         columns["labels"] = labels

@@ -112,15 +112,51 @@ YPred = Annotated[
     list[str] | None,
     _option("The column of predicted labels or values. Given again: another model."),
 ]
+Scale = Annotated[
+    str | None, _option("forecasting: the column of what errors of the series are relative to.")
+]
+YLow = Annotated[str | None, _option("forecasting: the column of the intervals' lower ends.")]
+YHigh = Annotated[str | None, _option("forecasting: the column of their upper ends.")]
+YMean = Annotated[str | None, _option("forecasting: the column of means of normal forecasts.")]
+YStd = Annotated[str | None, _option("forecasting: the column of their standard deviations.")]
+YEnsemble = Annotated[
+    str | None, _option("forecasting: the columns of an ensemble's members, a list or a glob.")
+]
+YQuantiles = Annotated[
+    str | None, _option("forecasting: the columns of quantiles, in the order of --levels.")
+]
+Pit = Annotated[str | None, _option("forecasting: the column of probability integral transforms.")]
+Levels = Annotated[str | None, _option("forecasting: the levels of --y-quantiles, as 0.1,0.5,0.9.")]
+Ratings = Annotated[
+    str | None,
+    _option("agreement: how many raters chose each category, a column each: a list or a glob."),
+]
+Item = Annotated[str | None, _option("recommendation: the column of items, one a recommendation.")]
+Category = Annotated[str | None, _option("recommendation: the column of the items' categories.")]
+Popularity = Annotated[
+    str | None, _option("recommendation: the column of the share of users who know the item.")
+]
+Time = Annotated[str | None, _option("survival: the column of times.")]
+Event = Annotated[str | None, _option("survival: whether the time is of an event, or censored.")]
+Reference = Annotated[str | None, _option("text: the column of texts as they should be.")]
+Prediction = Annotated[
+    list[str] | None,
+    _option("text: the column of texts as they are said. Given again: another model."),
+]
 Values = Annotated[str | None, _option("aggregation: the column of values.")]
 Weight = Annotated[str | None, _option("The column of row weights.")]
-Query = Annotated[str | None, _option("ranking: the column of query ids.")]
+Query = Annotated[
+    str | None, _option("ranking: the column of query ids; recommendation: of lists.")
+]
 Relevance = Annotated[
     str | None, _option("ranking: the column of relevances; null where not judged.")
 ]
 Score = Annotated[
     list[str] | None,
-    _option("ranking: the column of scores; null where not retrieved. Given again: another model."),
+    _option(
+        "ranking: the column of scores, null where not retrieved; survival: that of risks. Given "
+        "again: another model."
+    ),
 ]
 Doc = Annotated[str | None, _option("ranking: the column of document ids.")]
 Qrels = Annotated[
@@ -133,10 +169,15 @@ Run = Annotated[
         metavar="FILE",
     ),
 ]
-LabelsTrue = Annotated[str | None, _option("clustering: the column of true labels.")]
+LabelsTrue = Annotated[
+    str | None, _option("clustering: the column of true labels; agreement: of one labeling.")
+]
 LabelsPred = Annotated[
     list[str] | None,
-    _option("clustering: the column of predicted clusters. Given again: another model."),
+    _option(
+        "clustering: the column of predicted clusters; agreement: of the other labeling. Given "
+        "again: another model."
+    ),
 ]
 Features = Annotated[
     str | None, _option("clustering: the columns of coordinates, a list or a glob 'x*'.")
@@ -144,7 +185,7 @@ Features = Annotated[
 Labels = Annotated[
     str | None,
     _option(
-        "The classes, as 0,1,2 or cat,dog: any other label is a mistake; clustering: the "
+        "The classes, as 0,1,2 or cat,dog, or for averages over classes some of them; clustering: the "
         "column of the clusters of --features."
     ),
 ]

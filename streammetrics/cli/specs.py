@@ -62,6 +62,14 @@ def literals(text: str) -> tuple[Any, ...]:
     return values
 
 
+def shares(text: str) -> tuple[float, ...]:
+    """Read numbers with commas between them, 0.1,0.5,0.9."""
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError:
+        raise CommandError(f"--levels {text}: expected numbers, such as 0.1,0.5,0.9") from None
+
+
 def at_each(specs: Sequence[Spec], depths: Sequence[Any], *, strict: bool) -> list[Spec]:
     """Return the metrics with one for each of `depths` where it takes `k` and does not say it.
 

@@ -136,10 +136,58 @@ TASKS = {
         },
         options=frozenset({"nan_policy"}),
     ),
+    "agreement": Task(
+        either=(("ratings",), ("labels_true", "labels_pred")),
+        extra=(),
+        defaults={
+            "ratings": ("FleissKappa", "GwetAC1", "KrippendorffAlpha"),
+            "labels_true": (
+                "CramersV", "TschuprowsT", "PearsonsContingencyCoefficient", "TheilsU"
+            ),
+        },
+        options=frozenset({"nan_policy"}),
+    ),
+    "forecasting": Task(
+        either=(
+            ("y_pred", "scale"), ("y_low", "y_high"), ("y_mean", "y_std"), ("y_ensemble",),
+            ("y_quantiles",), ("pit",),
+        ),
+        extra=("y_true", WEIGHT),
+        defaults={
+            "scale": ("MASE", "RMSSE"),
+            "y_low": ("IntervalCoverage", "IntervalWidth", "WinklerScore"),
+            "y_mean": ("CRPSGaussian",),
+            "y_ensemble": ("CRPSEnsemble",),
+            "y_quantiles": ("CRPSQuantiles",),
+            "pit": ("PITHistogram",),
+        },
+        options=frozenset({"nan_policy", "levels"}),
+    ),
+    "recommendation": Task(
+        either=(("item",), ("category",), ("popularity",)),
+        extra=("query", WEIGHT),
+        defaults={
+            "item": ("ExposureGini",),
+            "category": ("IntraListDiversity",),
+            "popularity": ("Novelty", "PopularityBias"),
+        },
+        options=frozenset({"nan_policy"}),
+    ),
+    "survival": Task(
+        either=(("time", "event", "score"),),
+        extra=(),
+        defaults={"time": ("ConcordanceIndex",)},
+        options=frozenset({"nan_policy"}),
+    ),
+    "text": Task(
+        either=(("reference", "prediction"),),
+        defaults={"reference": ("ExactMatch", "TokenF1", "RougeL", "BLEU", "ChrF")},
+        options=frozenset({"nan_policy"}),
+    ),
 }  # fmt: skip
 
 # Inputs that a model gives: several columns for one of them, or several runs, are several models.
-OF_MODELS = ("y_score", "y_pred", "score", "labels_pred")
+OF_MODELS = ("y_score", "y_pred", "score", "labels_pred", "prediction")
 
 # Metrics of whole rankings, which a TREC file, small enough to be text, has by default besides.
 OF_TREC_FILES = ("MAP", "MRR", "NDCG", "RPrecision", "BPref")

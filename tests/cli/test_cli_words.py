@@ -79,7 +79,7 @@ def test_the_version(command):
 def test_words_are_completed():
     assert [word for word, _ in complete_metrics("F1,rocc")] == ["F1,roccurve"]
     assert [word for word, _ in complete_metrics("ROCA")] == ["ROCAUC"]
-    assert complete_task("re") == ["regression"]
+    assert complete_task("reg") == ["regression"]
 
 
 def test_the_shell_gets_the_completion(command, monkeypatch):

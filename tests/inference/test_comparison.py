@@ -487,6 +487,13 @@ def test_files_are_read_by_several_processes(tmp_path):
             r"'roc', ROCCurve\(\), cannot be compared",
         ),
         ({"f": sm.F1(average=None)}, {"a": "x", "b": "y"}, {}, "several numbers"),
+        ({"n": sm.MASE()}, {"a": "x", "b": "y"}, {}, "'n', .* nothing is known of how it varies"),
+        (
+            {"n": sm.ConcordanceIndex()},
+            {"a": "x", "b": "y"},
+            {},
+            "'n', .* nothing is known of how it varies",
+        ),
         ({"n": sm.Count()}, {"a": "x", "b": "y"}, {}, "'n', .* cannot be compared"),
         ({"max": sm.MaxError()}, {"a": "x", "b": "y"}, {}, "how sure"),
         ({"k": sm.Purity()}, {"a": "x", "b": "y"}, {}, "nothing is known of how it varies"),

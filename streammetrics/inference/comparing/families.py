@@ -88,6 +88,7 @@ def refused(metric: Metric) -> str:
         return f"it reads nothing that is a model's own ({', '.join(OF_MODELS)})"
     fields = [field for schema in metric._layout.schemas for field in schema.fields]
     plain = all(isinstance(field, ScoredLabels | Numbers) or not field.names for field in fields)
+    plain = plain and len(metric.inputs) <= 2  # rows of a truth and what is judged are sampled
     if not plain and not isinstance(metric, RankingMetric | ContingencyMetric):
         return "nothing is known of how it varies with its rows"
     return ""
