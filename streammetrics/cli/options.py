@@ -185,7 +185,7 @@ Features = Annotated[
 Labels = Annotated[
     str | None,
     _option(
-        "The classes, as 0,1,2 or cat,dog, or for averages over classes some of them; clustering: the "
+        "The classes, as 0,1,2 or cat,dog, for averages over classes also some; clustering: the "
         "column of the clusters of --features."
     ),
 ]
