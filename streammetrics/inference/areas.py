@@ -7,11 +7,16 @@ variance of the area.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.exact.folds import dot
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from streammetrics.core.histograms.histogram import DyadicHistogram
@@ -46,7 +51,7 @@ class Ladder(NamedTuple):
         """Return the cells, of so many rows, or of that weight; `squares` are those of weights."""
         steps = [(s.p, s.n, s.tp_above, s.fp_above, s.low) for s in stairs.steps()]
         scale = positives / stairs.positives if positives else 1.0  # of large or weighted amounts
-        *sides, low = map(np.concatenate, zip(*steps, strict=True)) if steps else [np.zeros(0)] * 5
+        *sides, low = _joined(steps) if steps else [np.zeros(0)] * 5
         p, n, p_above, n_above = (
             column.astype(np.float64) if scale == 1 else column * scale for column in sides
         )
@@ -67,6 +72,11 @@ class Ladder(NamedTuple):
         sides = (self.n, self.p, n_below, p_below, self.n_square, self.p_square)
         n, p, n_below, p_below, n_square, p_square = (side[::-1] for side in sides)
         return Ladder(n, p, n_below, p_below, self.negatives, self.positives, n_square, p_square)
+
+
+def _joined(parts: Sequence[tuple[NDArray[Any], ...]]) -> list[NDArray[Any]]:
+    """Return each column of all parts; where there is one part only, as it is."""
+    return list(parts[0]) if len(parts) == 1 else list(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _shared(squares: DyadicHistogram, low: Floats, p: Floats, n: Floats) -> tuple[Floats, Floats]:
@@ -94,8 +104,8 @@ class Influences(NamedTuple):
 
     def error(self, cells: Ladder) -> float:
         """Return the standard error."""
-        variance = cells.p_square @ self.positive**2 + cells.n_square @ self.negative**2
-        return float(np.sqrt(variance))
+        positive = dot(cells.p_square, self.positive**2)
+        return math.sqrt(positive + dot(cells.n_square, self.negative**2))
 
 
 def structural_components(cells: Ladder) -> tuple[Floats, Floats]:
@@ -153,10 +163,9 @@ def precision_influences(cells: Ladder, area: float, *, trapezoid: bool) -> Infl
     if trapezoid:
         height = (precision + np.append(precision[1:], 1.0)) / 2
         counts = (cells.p + np.append(0.0, cells.p[:-1])) / 2
-    up, down = counts * fp / called**2, counts * tp / called**2
-    return Influences(
-        (height + np.cumsum(up) - area) / cells.positives, -np.cumsum(down) / cells.positives
-    )
+    each = counts / (called * called)
+    up, down = np.cumsum(each * fp), np.cumsum(each * tp)
+    return Influences((height + (up - area)) / cells.positives, down / -cells.positives)
 
 
 def distance_influences(cells: Ladder) -> Influences:

@@ -86,6 +86,9 @@ class Cells(NamedTuple):
         """What each class weighs: integers where the mass is in integers."""
         if isinstance(self.mass, ExactSum):
             return tuple(np.atleast_1d(self.mass.sum(0).to_float()).tolist())
+        if self.mass.dtype == np.int32 and self.classes == 2:
+            (both,) = columns_of(self.mass, np.int32)
+            return tuple(both.sum(keepdims=True).view(np.int32).tolist())
         return tuple(self.mass.sum(axis=0, dtype=np.int64).tolist())
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -102,9 +102,7 @@ class Staircase:
         negatives, positives = histogram.totals()
         blocks = histogram.cells()
         first = next(blocks, None)
-        # Counting rows that wait takes longer than reading the cells of a few: if there is one
-        # block, it is kept.
-        self._only = [first] if first is not None and next(blocks, None) is None else None
+        only = first is not None and next(blocks, None) is None
         integers = first is None or first.counts.dtype == np.int64
         if not integers or positives * negatives > _COUNTABLE:
             self._weighed, self._unit = _weighed(histogram)
@@ -112,6 +110,11 @@ class Staircase:
             negatives = float(self._weighed.fp[0])
             self.least, self.one = 0.0, positives / total if total else 1.0
         self.positives, self.negatives = positives, negatives
+        # Counting rows that wait takes longer than reading the cells of a few: if there is one
+        # block, it is kept.
+        self._only = self._weighed
+        if self._weighed is None and first is not None and only:
+            self._only = Steps(*first[:3], *first.counts[::-1], int(positives), int(negatives))
 
     @property
     def exact(self) -> bool:
@@ -165,14 +168,13 @@ class Staircase:
 
     def steps(self) -> Iterator[Steps]:
         """Yield the cells in ascending order, in blocks."""
-        if self._weighed is not None:
-            yield self._weighed
+        if self._only is not None:
+            yield self._only
             return
         tp, fp = int(self.positives), int(self.negatives)
-        for low, high, single, (n, p) in self._only or self._histogram.cells():
+        for low, high, single, (n, p) in self._histogram.cells():
             yield Steps(low, high, single, p, n, tp, fp)
-            if not self._only:
-                tp, fp = tp - int(p.sum()), fp - int(n.sum())
+            tp, fp = tp - int(p.sum()), fp - int(n.sum())
 
 
 class _Mirror(Staircase):
