@@ -76,7 +76,9 @@ class Ladder(NamedTuple):
 
 def _joined(parts: Sequence[tuple[NDArray[Any], ...]]) -> list[NDArray[Any]]:
     """Return each column of all parts; where there is one part only, as it is."""
-    return list(parts[0]) if len(parts) == 1 else list(map(np.concatenate, zip(*parts, strict=True)))
+    return (
+        list(parts[0]) if len(parts) == 1 else list(map(np.concatenate, zip(*parts, strict=True)))
+    )
 
 
 def _shared(squares: DyadicHistogram, low: Floats, p: Floats, n: Floats) -> tuple[Floats, Floats]:

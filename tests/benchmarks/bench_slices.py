@@ -77,12 +77,13 @@ def five(scale):
 
     def ours():
         slices = sm.Slices(suite, by="group").update(y_true=y, y_score=score, group=group)
-        return slices.n_rows, slices.nbytes
+        return slices.n_rows
 
     def whole():
         return suite.copy().update(y_true=y, y_score=score).n_rows
 
-    size = ours()[1] / 1e6
+    slices = sm.Slices(suite, by="group").update(y_true=y, y_score=score, group=group)
+    written, held = len(slices.to_bytes()) / 1e6, slices.nbytes / 1e6
     case = Case(
         f"5 metrics with ROC AUC by {SLICES:,} slices, {n:,} rows",
         ours,
@@ -90,7 +91,11 @@ def five(scale):
         {"ours without slices": 0.2},
         (y, score),
     )
-    return [case, Figure("  their state", f"{size:.1f} MB", "20 MB", size <= 20)]
+    return [
+        case,
+        Figure("  their state, once read", f"{held:.1f} MB", "20 MB", held <= 20),
+        Figure("  their state as bytes", f"{written:.1f} MB", "20 MB", written <= 20),
+    ]
 
 
 BENCHMARKS = {"F1 and accuracy by slices": counts, "5 metrics by slices": five}

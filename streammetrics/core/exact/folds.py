@@ -277,11 +277,12 @@ def spread(
             return
         above -= sigma
         rest = np.subtract(rest, above, out=above)
-        left = np.flatnonzero(rest)
-        if 4 * left.size < rest.size:
-            part, rest = left if part is None else part[left], rest[left]
-        if not left.size:
+        some = int(np.count_nonzero(rest))
+        if not some:
             return
+        if 4 * some < rest.size:
+            left = np.flatnonzero(rest)
+            part, rest = left if part is None else part[left], rest[left]
         place, e = place - 1, DIGIT * place
     for inner, shift in _bands(rest):
         for some, digits, position, bits in spread(inner, work):

@@ -1,4 +1,7 @@
-"""The arrays of many states of one kind, laid end to end: a file holds few arrays."""
+"""The arrays of many states of one kind, laid end to end: a file holds few arrays.
+
+Integers are written as narrow as they are: the counts of slices are mostly small.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def stacked(every: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
         result |= nested(
             str(number),
             {
-                "values": np.concatenate([part.reshape(-1) for part in parts]),
+                "values": _narrowed(np.concatenate([part.reshape(-1) for part in parts])),
                 "places": np.array(places, np.int64),
                 "shapes": np.array([part.shape for part in parts], np.int64).reshape(
                     len(parts), entry[2]
@@ -59,7 +62,7 @@ def unstacked(arrays: Arrays, size: int) -> list[dict[str, NDArray[Any]]]:
         name, _, ndim = entry
         part = parts.get(str(number), {})
         places, shapes = take_array(part, "places", "int64"), take_array(part, "shapes", "int64", 2)
-        values = part.get("values")
+        values = _widened(part.get("values"), entry[1])
         if values is None or shapes.shape != (places.size, ndim) or shapes.min(initial=0) < 0:
             raise StateFormatError(f"the arrays {name!r} of groups have no shapes")
         if places.size and not 0 <= places.min() <= places.max() < size:
@@ -76,6 +79,27 @@ def unstacked(arrays: Arrays, size: int) -> list[dict[str, NDArray[Any]]]:
         if start != values.size:
             raise StateFormatError(f"there are values that belong to no array {name!r} of a group")
     return every
+
+
+_NARROW = (np.int8, np.int16, np.int32)
+
+
+def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
+    """Return integers of 64 bits in the fewest that hold them all."""
+    if values.dtype != np.int64 or not values.size:
+        return values
+    low, high = values.min(), values.max()
+    for narrow in _NARROW:
+        limits = np.iinfo(narrow)
+        if limits.min <= low and high <= limits.max:
+            return values.astype(narrow)
+    return values
+
+
+def _widened(values: NDArray[Any] | None, dtype: str) -> NDArray[Any] | None:
+    """Return what `_narrowed` was given, of a type."""
+    narrow = values is not None and values.dtype in _NARROW and dtype == np.dtype(np.int64).str
+    return values.astype(np.int64) if values is not None and narrow else values
 
 
 def as_bytes(value: Any) -> NDArray[np.uint8]:

@@ -7,7 +7,7 @@ A lift returns a value for every field that it is listed with, as `fields` holds
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -96,15 +96,25 @@ def _sums(by: Grouping, terms: Floats, weight: Floats | None) -> ExactSum:
     return ExactSum((size, width), sums.digits, sums.exponent)
 
 
+class _Summed(NamedTuple):
+    """What a lift of sums has found, and what it takes to see how far rows spread."""
+
+    fields: dict[str, Any]
+    numbers: Callable[[], Floats]  # of the rows, whose mean it is
+    total: ExactSum | None = None  # of the numbers, where it is known
+
+
+Summing = Callable[[Any, Grouping, Any, Any], _Summed | None]
+
+
 def _probability_loss(
     of: ProbabilityLossSum, by: Grouping, columns: Sequence[Any], weight: Floats | None
-) -> dict[str, Any]:
-    scores = columns[1]
-    return {
-        "total": _sums(by, of.losses(*columns), weight),
-        "rows": _amounts(by, weight),
-        "columns": 1 if scores.ndim == 1 else scores.shape[1],
-    }
+) -> _Summed:
+    scores, losses = columns[1], of.losses(*columns)
+    total = _sums(by, losses, weight)
+    width = 1 if scores.ndim == 1 else scores.shape[1]
+    fields = {"total": total, "rows": _amounts(by, weight), "columns": width}
+    return _Summed(fields, lambda: losses, total)
 
 
 def _single(columns: Sequence[Any]) -> tuple[int, list[Any]] | None:
@@ -117,7 +127,7 @@ def _single(columns: Sequence[Any]) -> tuple[int, list[Any]] | None:
 
 def _loss(
     of: LossSum, by: Grouping, columns: Sequence[Any], weight: Floats | None
-) -> dict[str, Any] | None:
+) -> _Summed | None:
     single = _single(columns)
     if single is None or of.names != ("loss",):
         return None
@@ -127,16 +137,14 @@ def _loss(
             terms = of.terms(*columns)
     except FloatingPointError:  # of a square
         return None
-    return {
-        "width": width,
-        "weight": _amounts(by, weight),
-        "sums": {"loss": _sums(by, terms, weight)},
-    }
+    total = _sums(by, terms, weight)
+    fields = {"width": width, "weight": _amounts(by, weight), "sums": {"loss": total}}
+    return _Summed(fields, lambda: terms, total)
 
 
 def _moments(
     of: Moments, by: Grouping, columns: Sequence[Any], weight: Floats | None
-) -> dict[str, Any] | None:
+) -> _Summed | None:
     single = None if weight is not None and of.order == "second" else _single(columns)
     if single is None:
         return None
@@ -151,25 +159,37 @@ def _moments(
         first, *second = (by_letter[letter] for letter in name)
         # A product is exact as a value times its weight.
         sums[name] = _sums(by, first, second[0] if second else weight)
-    return {"width": width, "weight": _amounts(by, weight), "sums": sums}
+    fields = {"width": width, "weight": _amounts(by, weight), "sums": sums}
+    return _Summed(fields, lambda: of.numbers(*columns))  # type: ignore[attr-defined]  # of those that spread
 
 
-def _spreading(lift: Lift) -> Lift:
+def _plain(lift: Summing) -> Lift:
+    """Return the lift of a statistic that keeps sums alone."""
+
+    def lifted(
+        of: Any, by: Grouping, columns: Sequence[Any], weight: Floats | None
+    ) -> dict[str, Any] | None:
+        found = lift(of, by, columns, weight)
+        return None if found is None else found.fields
+
+    return lifted
+
+
+def _spreading(lift: Summing) -> Lift:
     """Return the lift of a statistic that keeps how far the numbers spread that it sums."""
 
     def lifted(
         of: Spreading, by: Grouping, columns: Sequence[Any], weight: Floats | None
     ) -> dict[str, Any] | None:
         # Weights are rare, and their squares rarer.
-        values = None if weight is not None else lift(of, by, columns, weight)
-        if values is None:
+        found = None if weight is not None else lift(of, by, columns, weight)
+        if found is None:
             return None
-        if "width" in values:
-            _, columns = _single(columns) or (0, columns)
-        numbers = of.numbers(*columns)
-        powers = {"values": numbers, "squares": squares_of(numbers)}
-        return values | {
-            "powers": {name: _sums(by, power, None) for name, power in powers.items()},
+        fields, numbers, total = found.fields, found.numbers(), found.total
+        values = _sums(by, numbers, None) if total is None else total
+        squares = _sums(by, squares_of(numbers), None)
+        return fields | {
+            "powers": {"values": values, "squares": squares},
             "squared_weight": _amounts(by, None),
         }
 
@@ -181,14 +201,11 @@ LIFTS: dict[type[Any], tuple[Lift, tuple[str, ...]]] = {
     ContingencyTable: (_contingency, ("table",)),
     LabelPairs: (_contingency, ("table",)),
     ThresholdTable: (_threshold, ("amount",)),
-    ProbabilityLossSum: (_probability_loss, ("total", "rows", "columns")),
-    LossSum: (_loss, ("width", "weight", "sums")),
-    Moments: (_moments, ("width", "weight", "sums")),
 }
-for _spread, _sum in (
-    (ProbabilityLossSpread, ProbabilityLossSum),
-    (LossSpread, LossSum),
-    (MomentSpread, Moments),
+for _sum, _spread, _summing, _fields in (
+    (ProbabilityLossSum, ProbabilityLossSpread, _probability_loss, ("total", "rows", "columns")),
+    (LossSum, LossSpread, _loss, ("width", "weight", "sums")),
+    (Moments, MomentSpread, _moments, ("width", "weight", "sums")),
 ):
-    _lift, _fields = LIFTS[_sum]
-    LIFTS[_spread] = _spreading(_lift), (*_fields, "powers", "squared_weight")
+    LIFTS[_sum] = _plain(_summing), _fields
+    LIFTS[_spread] = _spreading(_summing), (*_fields, "powers", "squared_weight")
