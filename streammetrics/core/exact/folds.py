@@ -277,10 +277,10 @@ def spread(
             return
         above -= sigma
         rest = np.subtract(rest, above, out=above)
-        some = int(np.count_nonzero(rest))
-        if not some:
+        size = int(np.count_nonzero(rest))
+        if not size:
             return
-        if 4 * some < rest.size:
+        if 4 * size < rest.size:
             left = np.flatnonzero(rest)
             part, rest = left if part is None else part[left], rest[left]
         place, e = place - 1, DIGIT * place

@@ -114,7 +114,8 @@ class Staircase:
         # block, it is kept.
         self._only = self._weighed
         if self._weighed is None and first is not None and only:
-            self._only = Steps(*first[:3], *first.counts[::-1], int(positives), int(negatives))
+            low, high, single, (n, p) = first
+            self._only = Steps(low, high, single, p, n, int(positives), int(negatives))
 
     @property
     def exact(self) -> bool:
