@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import sklearn.metrics as sk
+from thinning import some
 
 import streammetrics as sm
 
@@ -50,7 +51,7 @@ def fewer_labels(seed):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
+@pytest.mark.parametrize("average", some(["macro", "weighted", "micro"]))
 @pytest.mark.parametrize(
     ("metric", "reference", "given"),
     [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from kinds.rows import layout_of, state_of
 from oracles.table import ORACLES, thinned
+from thinning import some
 
 import streammetrics as sm
 from streammetrics.core.accumulator import Accumulator
@@ -105,7 +106,7 @@ def hostile(rng, n):
     return np.where(rng.random(n) < 0.3, rng.choice(HOSTILE[3:], n), rng.normal(size=n))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", some([True, False], every=2))
 @pytest.mark.parametrize(
     ("metrics", "rows"),
     [

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from oracles.base import assert_close
 from oracles.table import thinned
+from thinning import some
 
 import streammetrics as sm
 from kinds.rows import FIRST, plain_rows, repeated, with_parameters
@@ -90,7 +91,7 @@ COUNTED = [
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
 @pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
-@pytest.mark.parametrize(("n", "edge"), [(8, 1 << 31), (8, 1 << 53), (1, 1 << 31)])
+@pytest.mark.parametrize(("n", "edge"), some([(8, 1 << 53), (8, 1 << 31), (1, 1 << 31)]))
 @pytest.mark.parametrize("oracle", thinned(COUNTED))
 def test_counts_pass_the_edges_of_integers(oracle, n, edge):
     metric, values = oracle.metric.copy().update(**plain_rows(oracle, n)), []
@@ -143,7 +144,7 @@ ROW = {
 }
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", some(MADE, every=2))
 def test_memory_of_many_single_rows_is_bounded(name):
     metric, row = MADE[name](), ROW[name]
     metric.update(**row).to_bytes()
