@@ -150,9 +150,11 @@ from streammetrics.metrics.survival import concordance as survival_concordance
 from streammetrics.metrics.survival.concordance import *  # noqa: F403
 from streammetrics.metrics.text import answers as text_answers
 from streammetrics.metrics.text import recognition as text_recognition
+from streammetrics.metrics.text import spans as text_spans
 from streammetrics.metrics.text import translation as text_translation
 from streammetrics.metrics.text.answers import *  # noqa: F403
 from streammetrics.metrics.text.recognition import *  # noqa: F403
+from streammetrics.metrics.text.spans import *  # noqa: F403
 from streammetrics.metrics.text.translation import *  # noqa: F403
 from streammetrics.show.cards import model_index
 from streammetrics.show.pages import written as pages  # noqa: F401 - registers how reports are written
@@ -196,6 +198,7 @@ __all__ = [
 ]
 _MODULES = (
     text_answers,
+    text_spans,
     text_translation,
     text_recognition,
     survival_concordance,

@@ -30,7 +30,8 @@ POWERS = {
 # 2**62 words, characters and their runs.
 LIMITED = (
     sm.BLEU, sm.BoxAveragePrecision, sm.BoxAverageRecall, sm.CER, sm.ChrF, sm.ConcordanceIndex,
-    sm.EditDistance, sm.KendallTau, sm.MER, sm.SpearmanRho, sm.WER, sm.WIL,
+    sm.EditDistance, sm.KendallTau, sm.MER, sm.SpanF1,
+    sm.SpanPrecision, sm.SpanRecall, sm.SpearmanRho, sm.WER, sm.WIL,
 )  # fmt: skip
 DISTINCT = [
     oracle

@@ -17,7 +17,7 @@ from streammetrics.metrics.regression import norms, quantiles
 from streammetrics.metrics.regression import shares as targets
 from streammetrics.metrics.scores import calibration, decisions, gains, reliability, shares
 from streammetrics.metrics.survival import concordance
-from streammetrics.metrics.text import recognition, translation
+from streammetrics.metrics.text import recognition, spans, translation
 
 if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
@@ -95,6 +95,9 @@ REFUSALS: dict[type[Metric], str] = {
     recognition.MER: _CORPUS,
     recognition.WER: _CORPUS,
     recognition.WIL: _CORPUS,
+    spans.SpanF1: _CORPUS,
+    spans.SpanPrecision: _CORPUS,
+    spans.SpanRecall: _CORPUS,
     translation.BLEU: _CORPUS,
     translation.ChrF: _CORPUS,
     boxes.BoxAveragePrecision: _IMAGES,
