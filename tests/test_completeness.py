@@ -77,7 +77,7 @@ FAMILIES = {
     "classification": {"averaged", "classes", "ratio", "read"},
     "scores": {"certain", "read"},
     "ranking": {"n_queries", "n_unjudged", "per_query", "read"},
-    "clustering": {"certain", "per_cluster", "read", "read_information", "read_pairs"},
+    "clustering": {"certain", "per_cluster", "per_point", "read", "read_information", "read_pairs"},
     "correlation": {"certain"},
     "drift": {"certain", "terms", "total"},
 }

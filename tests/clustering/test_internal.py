@@ -143,7 +143,7 @@ def test_silhouettes_in_blocks_are_the_plain_ones(monkeypatch, clusters, width):
     copies = rng.integers(1, 4, len(codes))
     cloud = Cloud.of(points, codes, copies)
     found = np.empty(len(codes))
-    found[cloud.order] = silhouettes(cloud, clusters, squared=False)
+    found[cloud.order] = silhouettes(cloud, clusters, "euclidean")
     np.testing.assert_allclose(found, plain_silhouettes(points, codes, copies), atol=1e-11)
 
 

@@ -180,6 +180,15 @@ INTERNAL = [
     ),
     (sm.DunnIndex(), dunn),
 ]
+DISTANCES = [
+    (
+        sm.Silhouette(metric=metric),
+        lambda X, labels, metric=metric: sk.silhouette_score(X, labels, metric=metric),  # noqa: N803
+    )
+    for metric in (
+        "cosine", "correlation", "manhattan", "chebyshev", "canberra", "braycurtis", "hamming"
+    )
+]  # fmt: skip
 WHY = "both are differences of sums of logarithms"
 
 ORACLES = [
@@ -198,6 +207,12 @@ ORACLES = [
         Oracle(metric, rows, reference)
         for metric, reference in INTERNAL
         for rows in (points, points_with_copies)
+    ),
+    *(Oracle(metric, points, reference) for metric, reference in DISTANCES),
+    *(
+        Oracle(metric, points_with_copies, reference)
+        for metric, reference in DISTANCES
+        if metric.metric in {"manhattan", "chebyshev", "canberra", "hamming"}
     ),
     # scikit-learn puts a single point 1e-8 away from itself as its centroid.
     *(

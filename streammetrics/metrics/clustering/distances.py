@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from streammetrics.statistics.clusters.distances import (
     silhouettes,
 )
 from streammetrics.statistics.clusters.rows import by_content
+from streammetrics.statistics.clusters.tiles import directions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +44,9 @@ class Silhouette(SampledMetric):
     to the points of another cluster; 0 for the only point of a cluster. ``nan`` with fewer than
     two clusters, or where every point is one.
 
+    The same by sample_size of another tool is `max_points`, drawn by `seed`. A matrix of distances
+    of all points to all cannot come in batches of rows, so there is no ``"precomputed"``.
+
     With `centroids`, (K, d), labels are the numbers of their rows, a is the distance to the own
     centroid and b that to the closest other one: the *simplified* silhouette, another quantity
     than the above, exact in one pass without keeping points.
@@ -51,7 +55,10 @@ class Silhouette(SampledMetric):
     that the only points of their clusters have 0.
 
     Args:
-        metric: ``"euclidean"``, or ``"sqeuclidean"`` for squared distances.
+        metric: The distance: ``"euclidean"``, ``"sqeuclidean"``, ``"cosine"``, ``"correlation"``,
+            ``"manhattan"``, ``"chebyshev"``, ``"canberra"``, ``"braycurtis"`` or ``"hamming"``,
+            as SciPy has them; a point without a direction is 1 from all others by cosine and
+            correlation. With `centroids` one of the first two.
         centroids: Of a fitted model, coordinates up to 1e150; then nothing is sampled.
         max_points: see `SampledMetric`, as `seed` and `nan_policy`.
 
@@ -74,7 +81,10 @@ class Silhouette(SampledMetric):
         True
     """
 
-    metric: Literal["euclidean", "sqeuclidean"] = "euclidean"
+    metric: Literal[
+        "euclidean", "sqeuclidean", "cosine", "correlation", "manhattan", "chebyshev", "canberra",
+        "braycurtis", "hamming",
+    ] = "euclidean"  # fmt: skip
     centroids: Any = None
 
     def check_parameters(self) -> None:
@@ -82,6 +92,9 @@ class Silhouette(SampledMetric):
         self.centroids = as_centroids(self.centroids)
         several = self.centroids is None or len(self.centroids) > 1
         require(self, "centroids", several, "at least two rows, as a silhouette compares them")
+        euclidean = self.metric in {"euclidean", "sqeuclidean"}
+        fits = self.centroids is None or euclidean
+        require(self, "metric", fits, "'euclidean' or 'sqeuclidean' with centroids")
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return sums by centroid, or a sample of points."""
@@ -90,7 +103,7 @@ class Silhouette(SampledMetric):
         sums = CentroidSums(
             centroids=self.centroids,
             value="silhouette",
-            metric=self.metric,
+            metric=cast("Any", self.metric),
             nan_policy=self.nan_policy,
         )
         return (sums,)
@@ -109,6 +122,47 @@ class Silhouette(SampledMetric):
         labels, means, _ = self._by_cluster(*self._read())
         return KeyedValues(dict(zip(labels.tolist(), means.tolist(), strict=True)), "cluster")
 
+    def per_point(self, X: Any, labels: Any) -> Floats:  # noqa: N803 - the field's name for points
+        """Return the silhouette of each of some rows (n,) among those that were taken.
+
+        It is ``nan`` for a row that is not among them, or past `max_points` not kept of them.
+        """
+        (held,) = self._read()
+        if self.centroids is not None:
+            raise ValueError(
+                "per_point() takes the points that are kept, and with centroids none is"
+            )
+        kept: Any = held
+        points = np.asarray(X, np.float64)
+        points = points[:, None] if points.ndim == 1 else points
+        asked, names = np.asarray(labels), kept.labels
+        places = np.minimum(np.searchsorted(names, asked), max(len(names) - 1, 0))
+        known = names[places] == asked if len(names) else np.zeros(len(asked), np.bool_)
+        rows, size = kept.rows, len(np.unique(kept.rows.codes))
+        if not 2 <= size < rows.copies.sum() or points.shape[1] != rows.points.shape[1]:
+            return np.full(len(points), math.nan)
+        cloud = self._cloud(rows.points, np.unique(rows.codes, return_inverse=True)[1], rows.copies)
+        values = np.empty(len(rows.codes))
+        values[cloud.order] = silhouettes(cloud, size, self._by)
+        both = np.concatenate(
+            [np.column_stack(side) for side in ((rows.codes, rows.points), (places, points + 0.0))]
+        )
+        groups = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
+        found = np.full(groups.max() + 1, math.nan)
+        found[groups[: len(values)]] = values
+        return np.where(known, found[groups[len(values) :]], math.nan)
+
+    @property
+    def _by(self) -> str:
+        """The distance of a cloud."""
+        return "sqeuclidean" if self.metric in {"cosine", "correlation"} else self.metric
+
+    def _cloud(self, points: Floats, codes: NDArray[np.intp], copies: NDArray[np.int64]) -> Cloud:
+        """Return the points as they are compared."""
+        if self.metric in {"cosine", "correlation"}:
+            points = directions(points, centred=self.metric == "correlation")
+        return Cloud.of(points, codes, copies)
+
     def _by_cluster(self, held: Any) -> tuple[NDArray[Any], Floats, NDArray[np.int64]]:
         """Return the labels of the clusters, the mean of each, and how many points it is of."""
         if isinstance(held, CentroidSums):
@@ -119,11 +173,11 @@ class Silhouette(SampledMetric):
             present, codes = np.unique(held.rows.codes, return_inverse=True)
             labels = held.labels[present]
             rows, places = by_content(held.rows._replace(codes=codes), len(labels))
-            cloud = Cloud.of(rows.points, places[rows.codes], rows.copies)
+            cloud = self._cloud(rows.points, places[rows.codes], rows.copies)
             amounts = np.bincount(cloud.codes, cloud.copies, len(labels))
             counts = amounts.astype(np.int64)[places]
             if 2 <= len(labels) < counts.sum():
-                values = silhouettes(cloud, len(labels), squared=self.metric == "sqeuclidean")
+                values = silhouettes(cloud, len(labels), self._by)
                 added = np.bincount(cloud.codes, cloud.copies * values, len(labels))
                 means = (added / amounts)[places]
         if not 2 <= len(labels) < counts.sum():

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.statistics.clusters.tiles import TILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    from streammetrics.statistics.clusters.tiles import Tile
 
     Floats = NDArray[np.float64]
     Codes = NDArray[np.intp]
@@ -87,6 +90,13 @@ class _Block:
             np.fill_diagonal(tile, 0.0)
         return tile
 
+    def apart(self, other: _Block, out: Floats, by: Tile) -> Floats:
+        """Return the distances from these points to those of another block, by coordinates."""
+        size = (len(self.points), len(other.points))
+        tile = out[: size[0] * size[1]].reshape(size)
+        by(self.points.T[:, :, None], other.points.T[:, None, :], tile)
+        return tile
+
     def _refine(self, tile: Floats, other: _Block, norms: Floats) -> None:
         rows, places = np.nonzero(tile < np.add.outer(_LOST * self._norms, _LOST * norms))
         step = max(1, tile.size // self.points.shape[1])
@@ -127,9 +137,10 @@ class _Members(_Block):
         return np.add.reduceat(distances, self._starts, axis=1)
 
 
-def silhouettes(cloud: Cloud, size: int, *, squared: bool) -> Floats:
+def silhouettes(cloud: Cloud, size: int, metric: str) -> Floats:
     """Return the silhouette of each point of the cloud, 0 for the only one of its cluster.
 
+    `metric` is ``"euclidean"``, ``"sqeuclidean"`` or one of `TILES`.
     ``(b - a) / max(a, b)``, with a the mean distance to the others of its cluster (a copy of the
     point is one of them) and b the smallest of the mean distances to another of the `size`
     clusters, all of which have points. The table of means by point and cluster is made for so
@@ -144,15 +155,13 @@ def silhouettes(cloud: Cloud, size: int, *, squared: bool) -> Floats:
     at_once = max(1, tuning.MEAN_DISTANCES // (size * tuning.DISTANCE_ROWS))
     values = []
     for first in range(0, len(blocks), at_once):
-        sums = _distance_sums(
-            blocks, range(first, min(first + at_once, len(blocks))), size, squared
-        )
+        sums = _distance_sums(blocks, range(first, min(first + at_once, len(blocks))), size, metric)
         start = blocks[first].rows.start
         values.append(_silhouettes(sums, cloud.codes[start : start + len(sums)], amounts))
     return np.concatenate(values)
 
 
-def _distance_sums(blocks: list[_Members], chosen: range, size: int, squared: bool) -> Floats:
+def _distance_sums(blocks: list[_Members], chosen: range, size: int, metric: str) -> Floats:
     """Return the sums of distances from the points of the chosen blocks to each cluster."""
     base = blocks[chosen.start].rows.start
     sums = np.zeros((blocks[chosen.stop - 1].rows.stop - base, size))
@@ -164,8 +173,11 @@ def _distance_sums(blocks: list[_Members], chosen: range, size: int, squared: bo
             both = index in chosen  # then one tile serves the points on both its sides
             if both and index < place:
                 continue
-            tile = block.squared(other, buffer)
-            if not squared:
+            if metric in TILES:
+                tile = block.apart(other, buffer, TILES[metric])
+            else:
+                tile = block.squared(other, buffer)
+            if metric == "euclidean":
                 np.sqrt(tile, out=tile)
             mine[:, other.clusters] += other.added(tile)
             if both and index > place:
