@@ -191,6 +191,8 @@ def _places(values: NDArray[Any]) -> tuple[Codes, Sequence[int]]:
     """Return the place of each integer among sorted ones, of which some may not occur."""
     if not values.size:
         return np.empty(0, np.intp), []
+    if values.dtype == np.int64 and (top := int(values.view(np.uint64).max())) < tuning.NEAR_LABELS:
+        return values, range(top + 1)  # negative ones would be large, in one pass less
     low, high = int(values.min()), int(values.max())
     if high - low < tuning.NEAR_LABELS:
         if low == 0:

@@ -206,6 +206,8 @@ class ExactNumbers:
 
     def __getitem__(self, index: Any) -> Self:
         """Index the array of sums as NumPy would: ``sums[2]``, ``sums[order]``, ``sums[i, j]``."""
+        if type(index) is int and len(self.shape) == 1:  # as they are asked for one by one
+            return self.single(to_integer(self.digits[index]), self.exponent)
         entries = index if isinstance(index, tuple) else (index,)
         return self._like(self._table()[(*entries, slice(None))])
 
