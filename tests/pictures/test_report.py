@@ -196,7 +196,9 @@ EACH = {type(oracle.metric).__name__: oracle for oracle in reversed(ORACLES)}
 def test_every_metric_has_its_page():
     shown = []
     for name, oracle in EACH.items():
-        metric = oracle.metric.copy().update(*oracle.rows(np.random.default_rng(1), 20))
+        rows = oracle.rows(np.random.default_rng(1), 20)
+        metric = oracle.metric.copy()
+        metric = metric.update(**rows) if isinstance(rows, dict) else metric.update(*rows)
         found = findings({"model": metric}, {"model": {}}, confidence=0.95)
         shown += [grid.lines[0][0] for grid in grids(found.results)][:1]
         if not isinstance(metric.compute(), int | float):
