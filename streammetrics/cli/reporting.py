@@ -11,16 +11,21 @@ from streammetrics.cli.errors import CommandError
 from streammetrics.cli.merging import in_one
 from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.outputs import Output, check_outputs, write
+from streammetrics.cli.standing import of_store
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.ledger.ledger import Ledger
+from streammetrics.live.live import Live
+from streammetrics.live.service.config import settings as settings_of
 from streammetrics.readers.paths import matching
 from streammetrics.show.pages.page import MADE, as_document, as_page
 from streammetrics.show.pages.subjects import findings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from streammetrics.live.service.config import Settings
 
 NO_ROWS = 1
 _KNOWN = 1 << 24  # bytes of a file that are looked at to know whether it is an earlier report
@@ -48,12 +53,19 @@ def reported_in_one(asked: ReportAsked) -> Outcome:
         outputs.append(Output("--json", asked.json, _is_twin))
     every = [path for paths in files.values() for path in paths]
     check_outputs(outputs, every, force=asked.force, asked=asked.states)
-    states = {name: _read(paths) for name, paths in files.items()}
+    states, rules, title = {}, {}, asked.title
+    for name, paths in files.items():
+        settings = _settings(paths)
+        states[name] = _read(paths) if settings is None else _stored(settings)
+        rules[name] = settings.rules if settings is not None else ()
+        title = title or (settings.view.title if settings is not None and len(files) == 1 else "")
     about = {name: _about(paths) for name, paths in files.items()}
-    found = findings(states, about, confidence=asked.confidence, min_rows=asked.min_rows)
-    texts = [as_page(found, asked.title)]
+    found = findings(
+        states, about, confidence=asked.confidence, min_rows=asked.min_rows, rules=rules
+    )
+    texts = [as_page(found, title)]
     if asked.json is not None:
-        texts.append(as_document(found, asked.title))
+        texts.append(as_document(found, title))
     printed = ""
     for output, text in zip(outputs, texts, strict=True):
         if output.is_stdout:
@@ -83,11 +95,22 @@ def _models(asked: ReportAsked) -> dict[str, list[str]]:
     return found
 
 
+def _settings(paths: Sequence[str]) -> Settings | None:
+    """Return the settings of a live service, where its configuration is what was named."""
+    alone = len(paths) == 1 and paths[0].endswith(".toml")
+    return settings_of(paths[0]) if alone else None
+
+
+def _stored(settings: Settings) -> Live:
+    with of_store(settings) as live:
+        return live.copy()
+
+
 def _read(paths: Sequence[str]) -> Any:
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise CommandError("a state is named twice, and its rows would count twice: name it once")
     state = in_one(paths)
-    if not isinstance(state, Metric | MetricSet | Ledger):
+    if not isinstance(state, Metric | MetricSet | Ledger | Live):
         raise StateFormatError(f"{paths[0]}: there is no report of a {type(state).__name__}")
     if isinstance(state, Ledger) and not state.ids:
         raise CommandError(f"{paths[0]}: a ledger without any shard")

@@ -23,6 +23,9 @@ from streammetrics.show.terminal import drawn
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from streammetrics.live.live import Live
+    from streammetrics.live.service.config import Settings
+
 FIRING = 1  # the exit code where an alert fires
 _PATIENCE = 60.0  # seconds; a long history takes some at first
 _COUNTS = ("predicted", "labelled", "pending", "expired", "displaced", "late", "conflicting")
@@ -82,15 +85,26 @@ def _told(target: str, token_env: str | None, *names: str) -> list[Any]:
     return [_asked(f"{base}/api/{name}", token) for name in names]
 
 
-def _read(config: str, names: Sequence[str]) -> list[Any]:
-    found = settings(config)
+@contextmanager
+def of_store(found: Settings) -> Iterator[Live]:
+    """Open the live state that settings have a store for.
+
+    Raises:
+        CommandError: There is no store.
+    """
     store = found.options["store"]
     if store is None or not os.path.exists(store):
         lack = "has no store" if store is None else f"has a store, {store}, which is not there yet"
-        raise CommandError(f"{config} {lack}: give the address of the service, http://...")
+        raise CommandError(f"{found.path} {lack}: give the address of the service, http://...")
     with found.live() as live:
         if found.server.clock == "wall":
             live.now(time.time())
+        yield live
+
+
+def _read(config: str, names: Sequence[str]) -> list[Any]:
+    found = settings(config)
+    with of_store(found) as live:
         every = {
             "now": partial(answers.now, live, found.view),
             "alerts": partial(answers.alerts, live, found.rules),

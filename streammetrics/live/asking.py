@@ -253,9 +253,23 @@ class Asking:
     def _reach(self) -> Any:
         """Return the rows of all panes of the coarsest tier."""
         with self._at_rest():
-            place, tier = len(self._config.tiers) - 1, self._config.tiers[-1]
-            last = tier.number(self._clock)
-            return self._over(Span(place, last - tier.count + 1, last))
+            return self._over(self._longest())
+
+    def _whole(self) -> Any:
+        """Return a set, or metric, or slices where there are some, of all that is kept."""
+        with self._at_rest() as stream:
+            return self._suite._at(stream.over(self._longest(), self._clock))
+
+    def _longest(self) -> Span:
+        """Return all panes of the coarsest tier."""
+        place, tier = len(self._config.tiers) - 1, self._config.tiers[-1]
+        last = tier.number(self._clock)
+        return Span(place, last - tier.count + 1, last)
+
+    def _since(self) -> tuple[int, int]:
+        """Return when the oldest pane begins that has rows, and the time of reading."""
+        with self._at_rest() as stream:
+            return min(stream.oldest(), self._clock), self._clock
 
     @property
     def nbytes(self) -> int:

@@ -12,6 +12,7 @@ from streammetrics.core.errors import (
 )
 from streammetrics.core.locks import Locked
 from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.results.reports import reported
 from streammetrics.core.stateful import Stateful
 from streammetrics.live import form
 from streammetrics.live.alerts.view import Watch
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.events import Events
     from streammetrics.slices.keyed import By
 
@@ -174,6 +176,28 @@ class Live(Stateful, Entrance, Surviving, Asking):
 
         server = Server(host="127.0.0.1" if local else "", token=token)
         return application(self, view=View(title, window, every), server=server)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "",
+        confidence: float = 0.95,
+        rules: Sequence[Rule] = (),
+    ) -> None:
+        """Write a report for people, as `MetricSet.report` does: of all rows, and over time.
+
+        Args:
+            path: Where to; an earlier file is replaced.
+            title: What stands above it.
+            confidence: The level of the confidence limits.
+            rules: Of alerts, which are told with how they stand.
+
+        Raises:
+            ImportError: Matplotlib or Jinja is not installed.
+            OSError: The file cannot be written.
+        """
+        reported(self, path, title=title, confidence=confidence, rules=rules)
 
     # --- states ------------------------------------------------------------------------------
 

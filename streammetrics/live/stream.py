@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _PARTS = 16  # of the time that rows wait, after which those that are over leave
 
+_BEYOND = np.iinfo(np.int64).max  # any time
+
 
 class Refused(NamedTuple):
     """Events that came too late to count, or contradict others; of no state: it is by arrival."""
@@ -224,6 +226,17 @@ class Stream:
         for rows in newest.rows(n):
             state = layout.with_slices(state, batch_of(self.suite, rows.named))
         return state
+
+    def oldest(self) -> int:
+        """Return the time from which on there are rows; of no rows one beyond all."""
+        kept = [
+            tier.start(row.states.keys()[0])
+            for panes in (self.panes, self.counted)
+            for tier, row in zip(panes.tiers, panes.rows, strict=True)
+            if row.states
+        ]
+        waiting = self.join.table.times.values
+        return min([*kept, int(waiting.min(initial=_BEYOND))])
 
     def coverage(self, span: Span, clock: int) -> Coverage:
         """Return what became of the predictions of some panes."""

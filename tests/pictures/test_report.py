@@ -189,6 +189,93 @@ def test_report_without_jinja_names_the_extra(monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.fixture(scope="module")
+def service():
+    live = sm.Live(
+        sm.MetricSet({"accuracy": sm.Accuracy(threshold=0.5), "auc": sm.ROCAUC()}),
+        tiers=[("1min", "3h"), ("1h", "5d")], label_ttl="1h", label_lateness="1h", by=[["tree"]],
+    )  # fmt: skip
+    times = 1_700_000_000 + 8 * np.arange(N)
+    known = RNG.random(N) < 0.9
+    for some in np.array_split(np.arange(N), 40):
+        ids = [f"r{k}" for k in some]
+        live.predict(id=ids, time=times[some], y_score=S[some], tree=TREES[some])
+        told = some[known[some]]
+        live.label(id=[f"r{k}" for k in told], time=times[told] + 60, y_true=Y[told])
+    return live
+
+
+RULE = sm.Below("auc", 0.99, window="1h", after="1h", name="auc is low")
+
+
+def test_live_state_is_told_over_time(service, tmp_path):
+    page = tmp_path / "live.html"
+    service.report(page, title="The service", rules=[RULE])
+    text = text_of(page.read_text())
+    for said in (
+        "Over time", "Newest windows", "Labels of predictions", "once all labels are there",
+        "auc over time, 1h each", "auc is low", "firing", "Worst by accuracy",
+    ):  # fmt: skip
+        assert said in text, said
+    with opened(page) as driver:
+        assert violations(driver) == []
+
+
+def test_saved_live_state_and_its_twin_say_the_same(service, tmp_path):
+    service.save(tmp_path / "live.state")
+    command = ["report", str(tmp_path / "live.state"), "-o", str(tmp_path / "live.html")]
+    assert main([*command, "--json", str(tmp_path / "live.json")]) == 0
+    twin = json.loads((tmp_path / "live.json").read_text())
+    told = twin["over_time"]["live"]
+    assert list(told["windows"]) == ["1h", "1d"]
+    hour = told["windows"]["1h"]
+    assert hour["metrics"]["auc"]["value"] == service.window("1h")["auc"].compute()
+    assert hour["coverage"]["labelled"] == service.coverage("1h").labelled
+    assert hour["metrics"]["accuracy"]["possible"] == service.possible("1h")["accuracy"].to_dict()
+    assert sum(told["series"]["n_rows"]) == twin["n_rows"] == service.n_rows
+    assert len(told["series"]["time"]) <= 61
+    assert told["alerts"] == []
+    assert set(twin["slices"]["tree"]) == set(TREES)
+
+
+CONFIG = """
+title = "A service"
+[metrics]
+auc = "ROCAUC"
+[live]
+store = "live.db"
+tiers = [["1min", "3h"], ["1h", "5d"]]
+[alerts]
+low = 'Below("auc", 2.0, window="1h", after="1min")'
+[server]
+clock = "events"
+"""
+
+
+def test_configuration_of_a_service_reports_its_store(tmp_path, capsys):
+    config = tmp_path / "live.toml"
+    config.write_text(CONFIG)
+    out = tmp_path / "live.html"
+    assert main(["report", str(config), "-o", str(out)]) == 2
+    assert "which is not there yet" in capsys.readouterr().err
+    with sm.Live(
+        sm.MetricSet({"auc": sm.ROCAUC()}), tiers=[("1min", "3h"), ("1h", "5d")],
+        store=tmp_path / "live.db",
+    ) as live:  # fmt: skip
+        live.observe(time=1_700_000_000 + np.arange(N), y_true=Y, y_score=S)
+    assert main(["report", str(config), "-o", str(out)]) == 0
+    page = out.read_text()
+    assert "<h1>A service</h1>" in page
+    assert "firing" in text_of(page)
+
+
+def test_empty_live_state_has_a_page(tmp_path):
+    sm.Live(sm.MetricSet({"mean": sm.Mean()})).report(tmp_path / "empty.html")
+    text = text_of((tmp_path / "empty.html").read_text())
+    assert "0 rows" in text
+    assert "no window has a value" in text
+
+
 EACH = {type(oracle.metric).__name__: oracle for oracle in reversed(ORACLES)}
 
 

@@ -15,6 +15,7 @@ from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import KeyedValues, LabelledArray, Report, Result
 from streammetrics.metrics.distributions import Distribution
 from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
+from streammetrics.show.pictures import series as courses
 from streammetrics.show.pictures.canvas import COLOURS, GREY, Sheet, library
 from streammetrics.show.pictures.forests import metrics_of
 
@@ -28,7 +29,7 @@ _INK, _LINE = "#1a2b3c", "#a1b2c3"  # stand-ins, each for a colour of the page
 _ROWS = 24  # of the table beside a curve
 _LARGE = 60_000  # characters of a picture
 _MOST = 16  # pictures
-_SLICED = 4  # metrics whose slices are drawn
+_SLICED = 4  # metrics whose slices, or whose course over time, are drawn
 _KINDS: dict[type, tuple[str | None, ...]] = {ROCPoints: ("roc",), PRPoints: ("pr", "thresholds")}
 _STYLE = {
     "svg.fonttype": "none", "svg.hashsalt": "streammetrics", "text.color": _INK,
@@ -68,8 +69,21 @@ def _drawings(found: Findings) -> Iterator[Callable[[int], Figure | None]]:
         yield lambda at: _figure("Differences of models", differences, differences._table(), at)
     for subject in found.subjects:
         of = f", {subject.name}" if several else ""
+        yield from _course(subject, found, of)
         yield from _slices(subject, found, of)
         yield from _metrics(subject, found.confidence, of)
+
+
+def _course(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[int], Figure | None]]:
+    course = found.courses.get(subject.name)
+    if course is None:
+        return
+    for metric in courses.metrics_of(course.series)[:_SLICED]:
+        title = f"{metric} over time, {course.every} each{of}"
+        table = _only(course.series._table(), metric, "time", "coverage")
+        yield lambda at, t=title, told=table, m=metric: _figure(  # type: ignore[misc]  # they are bound at once
+            t, course.series, told, at, metric=m
+        )
 
 
 def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[int], Figure | None]]:
@@ -86,9 +100,9 @@ def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[in
         )
 
 
-def _only(table: Table, metric: str) -> Table:
-    """Return the rows of all slices with what is known of one metric."""
-    told = {"n_rows", metric, f"{metric}_low", f"{metric}_high"}
+def _only(table: Table, metric: str, *beside: str) -> Table:
+    """Return all rows with what is known of one metric."""
+    told = {"n_rows", metric, f"{metric}_low", f"{metric}_high", *beside}
     return Table(table.index, {name: c for name, c in table.columns.items() if name in told})
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.core.results.table import shown
 from streammetrics.show.formulas import set_formula
 from streammetrics.show.grids import Grid, grids
-from streammetrics.show.machines import as_json
+from streammetrics.show.machines import as_json, plain
 from streammetrics.show.pages.figures import figures
 from streammetrics.show.reference import formula
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MADE = "streammetrics report"  # by which a report is known again
 _DUEL = "Which is better"  # as the terminal calls it
-_ORDER = ("How good, and how sure", _DUEL, "For whom", "In detail")
+_ORDER = ("How good, and how sure", "Over time", _DUEL, "For whom", "In detail")
 
 
 def as_page(found: Findings, title: str = "") -> str:
@@ -53,12 +53,14 @@ def as_page(found: Findings, title: str = "") -> str:
 
 def as_document(found: Findings, title: str = "") -> str:
     """Return the same content as JSON: every value, limit, slice and difference, in full."""
+    over_time = {name: plain(course.document()) for name, course in found.courses.items()}
     document = {
         "made_by": MADE,
         "version": _version(),
         "title": title or _titled(found),
         "confidence": found.confidence,
         **json.loads(as_json(found.results)),
+        **({"over_time": over_time} if over_time else {}),
         "glossary": glossary(found),
         "formulas": {name: ", with ".join(filter(None, f)) for name, f in formulas(found).items()},
         "remarks": list(found.notes),
@@ -106,6 +108,9 @@ def _sections(found: Findings) -> dict[str, list[Grid]]:
     """Return the tables of the terminal under the questions that they answer."""
     first, *rest = map(_narrow, grids(found.results))
     sections: dict[str, list[Grid]] = {"How good, and how sure": [first]}
+    for name, course in found.courses.items():
+        of = f" of {name}" if len(found.subjects) > 1 else ""
+        sections.setdefault("Over time", []).extend(course.grids(of))
     for grid in rest:
         of_slices = grid.title.startswith(("Slices", "Worst by"))
         question = "For whom" if of_slices else grid.title if grid.title == _DUEL else "In detail"

@@ -12,6 +12,9 @@ from streammetrics.core.metric import Metric
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.inference.comparing.states import compare
 from streammetrics.ledger.ledger import Ledger
+from streammetrics.live.live import Live
+from streammetrics.live.time import shown_time
+from streammetrics.show.pages.courses import course_of
 from streammetrics.show.report import Results, report
 from streammetrics.show.sliced import Sliced
 from streammetrics.slices.slices import Slices
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.results.differences import Differences
+    from streammetrics.live.alerts.rule import Rule
+    from streammetrics.show.pages.courses import Course
     from streammetrics.show.report import Report
 
 UNPAIRED = "The models were measured on different rows, which is the weaker test."
@@ -51,6 +56,7 @@ class Findings:
     results: Results
     confidence: float
     notes: Sequence[str]
+    courses: Mapping[str, Course] = field(default_factory=dict)  # of live states
 
     @property
     def differences(self) -> Differences | None:
@@ -64,6 +70,10 @@ def subjects_of(name: str, state: Any, about: Mapping[str, Any]) -> list[Subject
     if isinstance(state, Ledger):
         told["shards"] = len(state.ids)
         state = state.merged()
+    if isinstance(state, Live):
+        begin, end = state._since()
+        told["from"], told["until"] = shown_time(begin), shown_time(end)
+        state = state._whole()
     told["checksum"] = f"sha256:{hashlib.sha256(state.to_bytes()).hexdigest()}"
     if not isinstance(state, Metric):
         told["columns"] = dict(state.columns)
@@ -80,8 +90,16 @@ def findings(
     *,
     confidence: float,
     min_rows: int = 0,
+    rules: Mapping[str, Sequence[Rule]] | None = None,
 ) -> Findings:
     """Read every state, and compare them where there are several.
+
+    Args:
+        states: What is reported, by name.
+        about: What is known of each besides, by name.
+        confidence: The level of the limits.
+        min_rows: Slices of fewer rows are left out.
+        rules: Of alerts of live states, by name.
 
     Raises:
         StreamMetricsError: A metric cannot be read from the rows seen.
@@ -90,7 +108,12 @@ def findings(
     notes: list[str] = []
     reports = {each.name: _report(each, confidence, min_rows) for each in subjects}
     differences = _differences(states, subjects, confidence, notes)
-    return Findings(subjects, Results(reports, differences), confidence, notes)
+    courses = {
+        name: course_of(state, (rules or {}).get(name, ()))
+        for name, state in states.items()
+        if isinstance(state, Live)
+    }
+    return Findings(subjects, Results(reports, differences), confidence, notes, courses)
 
 
 def _report(subject: Subject, confidence: float, min_rows: int) -> Report:

@@ -55,11 +55,17 @@ def axes(ax: Any, size: tuple[float, float] = SIZE) -> Any:
     """Return the axes that were given, or those of a new figure, without a box around them."""
     if ax is None:
         ax = library().subplots(figsize=size, layout="constrained")[1]
-        ax.figure.get_layout_engine().set(h_pad=0.1, w_pad=0.1)
+        _apart(ax)
     elif isinstance(ax, Sheet):
         ax = ax.opened(size)
+        _apart(ax)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def _apart(ax: Any) -> None:
+    """Leave room at the edges: axes within axes are not seen by the layout."""
+    ax.figure.get_layout_engine().set(h_pad=0.1, w_pad=0.1)
 
 
 def titled(ax: Any, left: str, right: str = "", *, stacked: bool = False) -> None:

@@ -28,7 +28,7 @@ _SHARED = {"time", "n_rows", "coverage"}
 def draw_series(series: Series, ax: Any, drawing: Drawing) -> Any:
     """Draw one metric of a series, with the share of rows whose label is known beneath."""
     chosen(drawing, "a series", ("series",))
-    name = column(drawing, _metrics_of(series))
+    name = column(drawing, metrics_of(series))
     ax = axes(ax, _WIDE)
     ax.set_ylabel(name)
     times = series["time"].astype("datetime64[ms]")
@@ -64,7 +64,8 @@ def draw_series(series: Series, ax: Any, drawing: Drawing) -> Any:
     return ax
 
 
-def _metrics_of(series: Series) -> list[str]:
+def metrics_of(series: Series) -> list[str]:
+    """Return the columns that are values of metrics."""
     titles = set(series)
     return [
         title
