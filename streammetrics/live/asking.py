@@ -237,8 +237,19 @@ class Asking:
         with self._at_rest() as stream:
             newest = stream.panes.newest
             spans = spans_of(self._config.tiers, window, every, newest, self._clock)
-            states = [self._over(span, by) for span in spans]
-            covered = [stream.share(span, self._clock) for span in spans]
+            return self._series(stream, spans, by)
+
+    def _course(self, place: int, panes: int, since: int) -> Series:
+        """Return the metrics over runs of panes of one tier, one after the other since a time."""
+        tier = self._config.tiers[place]
+        with self._at_rest() as stream:
+            lasts = range(tier.number(self._clock), tier.number(since) - 1, -panes)
+            spans = [Span(place, last - panes + 1, last) for last in reversed(lasts)]
+            return self._series(stream, spans, None)
+
+    def _series(self, stream: Stream, spans: Sequence[Span], by: By) -> Series:
+        states = [self._over(span, by) for span in spans]
+        covered = [stream.share(span, self._clock) for span in spans]
         ends = [self._config.tiers[span.place].start(span.last + 1) for span in spans]
         times = np.array(ends, np.int64).view("datetime64[ns]")
         if by is not None:

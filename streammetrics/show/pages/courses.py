@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from streammetrics.live.reading import numbers_of
 from streammetrics.live.time import duration, shown_duration
 from streammetrics.show.grids import Grid
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from streammetrics.live.coverage import Coverage
     from streammetrics.live.live import Live
     from streammetrics.live.reading import Series
+    from streammetrics.live.tiers import Tier
 
 _WINDOWS = ("1h", "1d", "7d", "28d")  # that are told of, where they are kept
 _STEPS = ("1min", "5min", "15min", "1h", "3h", "6h", "12h", "1d", "7d", "28d")
@@ -122,12 +121,10 @@ class Course:
 def course_of(live: Live, rules: Sequence[Rule]) -> Course:
     """Read the windows of a live state, and how its rules stand."""
     begin, end = live._since()
-    every = _step(live, begin, end)
-    series = live.series(every, every=every)
-    seen = np.flatnonzero((series["n_rows"] > 0) | np.isfinite(series["coverage"]))
-    first = int(seen[0]) if len(seen) else len(series["time"])
-    kept = type(series)({name: column[first:] for name, column in series.items()})
-    return Course(every, kept, dict(_windows(live, end - begin)), live.alerts(rules))
+    place, panes = _step(live._config.tiers, begin, end)
+    every = shown_duration(panes * live._config.tiers[place].length)
+    series = live._course(place, panes, begin)
+    return Course(every, series, dict(_windows(live, end - begin)), live.alerts(rules))
 
 
 def _windows(live: Live, lasted: int) -> Iterator[tuple[str, Window]]:
@@ -146,15 +143,15 @@ def _windows(live: Live, lasted: int) -> Iterator[tuple[str, Window]]:
             return
 
 
-def _step(live: Live, begin: int, end: int) -> str:
-    """Return how long the windows of a series are, so that it has few enough points."""
-    tiers = live._config.tiers
-    lengths = {duration(step, "every") for step in _STEPS} | {tier.length for tier in tiers}
-    for length in sorted(lengths):
-        reach = [t.start(t.oldest(end)) for t in tiers if length % t.length == 0]
-        if reach and min(reach) <= begin and (end - begin) <= _POINTS * length:
-            return shown_duration(length)
-    return shown_duration(tiers[-1].length)
+def _step(tiers: Sequence[Tier], begin: int, end: int) -> tuple[int, int]:
+    """Return the tier of a series and how many panes a window is, so that its points are few."""
+    reaching = [at for at, tier in enumerate(tiers) if tier.start(tier.oldest(end)) <= begin]
+    place = min(reaching, default=len(tiers) - 1)
+    length = tiers[place].length
+    steps = sorted({length, *(duration(step, "every") for step in _STEPS)})
+    fitting = [step for step in steps if step % length == 0]
+    few = [step for step in fitting if end - begin <= _POINTS * step]
+    return place, (few or fitting[-1:])[0] // length
 
 
 def _moment(time: datetime | None) -> str:
