@@ -61,11 +61,13 @@ from streammetrics.metrics.classification import overall as classification_overa
 from streammetrics.metrics.classification import rates as classification_rates
 from streammetrics.metrics.classification import ratios as classification_ratios
 from streammetrics.metrics.classification import reports as classification_reports
+from streammetrics.metrics.classification import topk as classification_topk
 from streammetrics.metrics.classification.multilabel import *  # noqa: F403
 from streammetrics.metrics.classification.overall import *  # noqa: F403
 from streammetrics.metrics.classification.rates import *  # noqa: F403
 from streammetrics.metrics.classification.ratios import *  # noqa: F403
 from streammetrics.metrics.classification.reports import *  # noqa: F403
+from streammetrics.metrics.classification.topk import *  # noqa: F403
 from streammetrics.metrics.clustering import dispersion as clustering_dispersion
 from streammetrics.metrics.clustering import distances as clustering_distances
 from streammetrics.metrics.clustering import entropy as clustering_entropy
@@ -220,6 +222,7 @@ _MODULES = (
     classification_rates,
     classification_ratios,
     classification_reports,
+    classification_topk,
     clustering_entropy,
     clustering_dispersion,
     clustering_distances,

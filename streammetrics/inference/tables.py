@@ -21,7 +21,7 @@ from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.influence import influence, standard_error
 from streammetrics.inference.limits import clopper_pearson, limits, share_limits
-from streammetrics.metrics.classification import overall, rates, ratios, reports
+from streammetrics.metrics.classification import overall, rates, ratios, reports, topk
 from streammetrics.metrics.classification.base import AveragedMetric, ContingencyMetric
 
 if TYPE_CHECKING:
@@ -271,8 +271,8 @@ def of_accuracy(metric: Any, asked: Asked, table: Any) -> ConfidenceInterval:
     return share(metric, asked, sides[0], sides[1])
 
 
-@confidence_of.register(overall.TopKAccuracy)
-def of_top_k(metric: overall.TopKAccuracy, asked: Asked, counts: TopKHits) -> ConfidenceInterval:
+@confidence_of.register(topk.TopKAccuracy)
+def of_top_k(metric: topk.TopKAccuracy, asked: Asked, counts: TopKHits) -> ConfidenceInterval:
     """The share of rows whose class is among the first k."""
     if not metric.normalize:
         raise without(metric, "a sum grows with the rows; normalize=True has the share of them")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streammetrics.inference.tables import parts_of, shares_of
-from streammetrics.metrics.classification import overall
+from streammetrics.metrics.classification import overall, topk
 from streammetrics.metrics.classification.base import AveragedMetric
 from streammetrics.metrics.scores import losses
 
@@ -36,8 +36,8 @@ def _of_accuracy(metric: overall.Accuracy, table: Any) -> tuple[float, float]:
     return float(cells.hits), float(cells.total)
 
 
-@trials_of.register(overall.TopKAccuracy)
-def _of_top_k(metric: overall.TopKAccuracy, counts: Any) -> tuple[float, float]:  # noqa: ARG001 - as others
+@trials_of.register(topk.TopKAccuracy)
+def _of_top_k(metric: topk.TopKAccuracy, counts: Any) -> tuple[float, float]:  # noqa: ARG001 - as others
     return float(counts.hits.fraction()), float(counts.total.fraction())
 
 

@@ -14,8 +14,8 @@ from streammetrics.inference.comparing.sampled import Sampled
 from streammetrics.metrics.aggregation import Count, Maximum, Mean, Minimum, Sum
 from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.metrics.classification.multilabel import MultilabelMetric
-from streammetrics.metrics.classification.overall import TopKAccuracy
 from streammetrics.metrics.classification.reports import ClassificationReport, ConfusionMatrix
+from streammetrics.metrics.classification.topk import TopKAccuracy
 from streammetrics.metrics.clustering.pairs import PairConfusionMatrix
 from streammetrics.metrics.ranking.base import RankingMetric
 from streammetrics.metrics.ranking.counted import RankingCount, RecallAtFixedPrecision

@@ -10,7 +10,7 @@ from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.exact.rounding import nearest
 from streammetrics.inference.comparing.base import LEAST, Estimate, Family, Joint, estimated
 from streammetrics.inference.comparing.counts import Discordant
-from streammetrics.metrics.classification.overall import TopKAccuracy
+from streammetrics.metrics.classification.topk import TopKAccuracy
 from streammetrics.metrics.regression.losses import RootMeanLoss
 from streammetrics.metrics.scores.losses import BrierScore
 from streammetrics.statistics.joint.moments import JointMoments, terms_of
