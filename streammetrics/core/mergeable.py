@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.state.arrays import Stack
+
 S = TypeVar("S", bound="Merging")
 
 
@@ -219,6 +221,18 @@ def described(state: State) -> tuple[list[Any], dict[str, NDArray[Any]]]:
         arrays |= nested(str(index), statistic.arrays())
     rows = [[dict(sorted(facts.items())), n, omitted] for facts, n, omitted in state.feeds]
     return rows, arrays
+
+
+def each_described(states: Sequence[State]) -> dict[str, Stack] | None:
+    """Return the arrays of states of one layout, or ``None`` where each is to be described."""
+    stacks: dict[str, Stack] = {}
+    every = zip(*[state.statistics for state in states], strict=True)
+    for index, statistics in enumerate(every):
+        mine = statistics[0].each_arrays(statistics)
+        if mine is None:
+            return None
+        stacks |= {f"{index}/{key}": stack for key, stack in mine.items()}
+    return stacks
 
 
 def filled(layout: Layout, told: Any, arrays: Mapping[str, NDArray[Any]]) -> State:

@@ -13,7 +13,14 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     StateFormatError,
 )
-from streammetrics.core.fields.field import StateField, declared, named, not_among, parted
+from streammetrics.core.fields.field import (
+    StateField,
+    declared,
+    each_named,
+    named,
+    not_among,
+    parted,
+)
 from streammetrics.core.state.arrays import same
 
 if TYPE_CHECKING:
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.schema import Rows, Schema
+    from streammetrics.core.state.arrays import Stack
 
 
 class Statistic(Configured, ABC):
@@ -129,6 +137,13 @@ class Statistic(Configured, ABC):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the canonical state: equal multisets of rows give equal bytes."""
         return named(self.fields, self.__dict__)
+
+    @classmethod
+    def each_arrays(cls, every: Sequence[Self]) -> dict[str, Stack] | None:
+        """Return the arrays of many, or ``None`` where they are to be asked one by one."""
+        if cls.arrays is not Statistic.arrays:
+            return None
+        return each_named(cls.fields, [statistic.__dict__ for statistic in every])
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set the state from `arrays`, which may come from anyone.

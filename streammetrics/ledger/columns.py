@@ -13,7 +13,7 @@ import numpy as np
 
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.layout import Feed
-from streammetrics.core.mergeable import described, each_filled, filled
+from streammetrics.core.mergeable import described, each_described, each_filled, filled
 from streammetrics.core.state.arrays import part, same, take_array
 
 if TYPE_CHECKING:
@@ -183,8 +183,39 @@ def alike(one: State | Row, other: State | Row) -> bool:
 # --- written -------------------------------------------------------------------------------------
 
 
-def kinds_of(states: Iterable[State | Row]) -> tuple[list[Kind], NDArray[np.int64]]:
+def kinds_of(states: Sequence[State | Row]) -> tuple[list[Kind], NDArray[np.int64]]:
     """Return the kinds of states in the order of their first, and the kind of each state."""
+    return _kinds_together(states) or _kinds_one_by_one(states)
+
+
+def _kinds_together(
+    states: Sequence[State | Row],
+) -> tuple[list[Kind], NDArray[np.int64]] | None:
+    """The same of states that are described many at a time, ``None`` where some are not."""
+    groups: dict[Hashable, tuple[int, list[State]]] = {}
+    index = []
+    for state in states:
+        if isinstance(state, Row):
+            return None
+        facts, seen = _facts(state.feeds), any(feed.n_rows for feed in state.feeds)
+        place, mine = groups.setdefault((facts, seen), (len(groups), []))
+        mine.append(state)
+        index.append(place)
+    kinds = []
+    for _, mine in groups.values():
+        stacks = each_described(mine)
+        if stacks is None:
+            return None
+        columns = {name: StateColumn.shaped(*stack) for name, stack in sorted(stacks.items())}
+        kinds.append(_of_columns([state.feeds for state in mine], columns))
+    if len({kind.key for kind in kinds}) < len(kinds):
+        return None
+    return kinds, np.array(index, np.int64)
+
+
+def _kinds_one_by_one(
+    states: Iterable[State | Row],
+) -> tuple[list[Kind], NDArray[np.int64]]:
     places: dict[Hashable, int] = {}
     groups: list[list[Row | Told]] = []
     index = []
@@ -204,10 +235,15 @@ def _kind(group: list[Row | Told]) -> Kind:
     if _of_one_file(group):
         return group[0].kind.take(np.array([row.place for row in group]))
     every = [member.told if isinstance(member, Row) else member for member in group]
-    feeds, arrays = every[0]
-    said = tuple((dict(sorted(facts.items())), _far(n), _far(out)) for facts, n, out in feeds)
-    counts = [[[_near(n), _near(out)] for _, n, out in feeds] for feeds, _ in every]
-    columns = {name: StateColumn.of([mine[name] for _, mine in every]) for name in sorted(arrays)}
+    names = sorted(every[0][1])
+    columns = {name: StateColumn.of([mine[name] for _, mine in every]) for name in names}
+    return _of_columns([feeds for feeds, _ in every], columns)
+
+
+def _of_columns(every: Sequence[tuple[Feed, ...]], columns: dict[str, StateColumn]) -> Kind:
+    """Return the kind of states of which all feeds are said to be the same."""
+    said = tuple((dict(sorted(facts.items())), _far(n), _far(out)) for facts, n, out in every[0])
+    counts = [[[_near(n), _near(out)] for _, n, out in feeds] for feeds in every]
     return Kind(said, np.array(counts, np.int64).reshape(len(every), len(said), 2), columns)
 
 
@@ -219,9 +255,14 @@ def _of_one_file(group: list[Any]) -> TypeGuard[list[Row]]:
     )
 
 
+def _facts(feeds: tuple[Feed, ...]) -> Hashable:
+    return tuple([(_typed(facts), _far(n), _far(out)) for facts, n, out in feeds])
+
+
 def _key(feeds: tuple[Feed, ...], arrays: Arrays) -> Hashable:
-    facts = tuple([(_typed(facts), _far(n), _far(out)) for facts, n, out in feeds])
-    return facts, tuple([_form(name, array, array.ndim) for name, array in sorted(arrays.items())])
+    return _facts(feeds), tuple(
+        [_form(name, array, array.ndim) for name, array in sorted(arrays.items())]
+    )
 
 
 def _typed(facts: Mapping[str, Any]) -> Hashable:

@@ -55,7 +55,7 @@ class Spreading(ABC):
         seen = bool(self.squared_weight)
         if seen != bool(shapes) or (seen and shapes != {() if width == 1 else (width,)}):
             raise StateFormatError(f"there are no sums of squares of {width} outputs")
-        if seen and (np.asarray(self.powers["squares"].to_float()) < 0).any():
+        if seen and self.powers["squares"].any_negative:
             raise StateFormatError("sums of squares are negative")
 
 

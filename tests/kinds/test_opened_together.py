@@ -1,4 +1,4 @@
-"""States of one shape that a file holds in columns: opened together they are what each is alone."""
+"""States that a file holds in columns: opened or written together they are what each is alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from oracles.table import thinned
 
 import streammetrics as sm
 from kinds.rows import FIRST, layout_of, plain_rows, state_of, taken
-from streammetrics.core.mergeable import described, each_filled, filled
+from streammetrics.core.mergeable import described, each_described, each_filled, filled
 from streammetrics.core.state.arrays import same
 
 N = 6
@@ -89,6 +89,56 @@ def sample(oracle, size=8):
 @pytest.mark.parametrize("oracle", thinned(FIRST))
 def test_states_opened_together_are_those_opened_alone(oracle):
     assert not agree(layout_of(oracle.metric), *sample(oracle))
+
+
+def unstacked(stacks, n):
+    """Return the arrays of each of n states."""
+    found = [{} for _ in range(n)]
+    for name, (data, shapes) in stacks.items():
+        ends = np.cumsum(shapes.prod(axis=1, dtype=int))[:-1]
+        for mine, part, shape in zip(found, np.split(data, ends), shapes.tolist(), strict=True):
+            mine[name] = part.reshape(shape)
+    return found
+
+
+@pytest.mark.parametrize("oracle", thinned(FIRST))
+def test_states_described_together_are_those_described_alone(oracle):
+    layout, rows = layout_of(oracle.metric), plain_rows(oracle, N * 4)
+    n = next(map(len, rows.values()))
+    states = [state_of(layout, taken(rows, np.arange(2 * k + 1) % n)) for k in range(N)]
+    stacks = each_described(states)
+    assert stacks is None or all(
+        map(same, unstacked(stacks, N), [described(state)[1] for state in states])
+    )
+
+
+VARIED = {
+    "mean": (sm.Mean(), lambda r, k: {
+        "values": r.normal(size=k % 5) * 10.0 ** r.integers(-99, 99),
+    }),
+    "weighted": (sm.Mean(), lambda r, k: {
+        "values": r.normal(size=4), "sample_weight": r.random(4) if k % 3 else None,
+    }),
+    "F1": (sm.F1(threshold=0.5), lambda r, k: {
+        "y_true": r.integers(0, 2, k % 3), "y_score": r.random(k % 3),
+    }),
+    "set": (sm.MetricSet({"mae": sm.MAE(), "r2": sm.R2()}), lambda r, _: {
+        "y_true": r.random(3), "y_pred": r.random(3),
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_a_ledger_of_states_written_together_is_that_of_states_written_one_by_one(name):
+    metric, rows = VARIED[name]
+    rng, whole = np.random.default_rng(7), sm.Ledger(metric.copy())
+    parts = [sm.Ledger(metric.copy()), sm.Ledger(metric.copy())]
+    for shard in range(520):
+        state = metric.copy().feed({k: v for k, v in rows(rng, shard).items() if v is not None})
+        whole.add(shard, state)
+        parts[shard % 2].add(shard, state)
+    read = [sm.from_bytes(part.to_bytes()) for part in parts]  # whose states are written alone
+    assert sm.merge(read).to_bytes() == whole.to_bytes()
 
 
 @pytest.mark.long

@@ -142,6 +142,30 @@ def from_integer(value: int, exponent: int) -> tuple[Digits, int]:
     return frozen(digits.reshape(1, width)), exponent
 
 
+def each_from_integer(
+    values: Sequence[int], exponents: Sequence[int]
+) -> tuple[Digits, list[int], list[int]]:
+    """The same of many: digits one after the other, how many each has, and their exponents."""
+    parts, widths, lowest = [], [], []
+    for value, exponent in zip(values, exponents, strict=True):
+        if not value:
+            widths.append(0)
+            lowest.append(0)
+            continue
+        shift = exponent % 32
+        value <<= shift  # noqa: PLW2901 - the loop's own
+        zeros = ((value & -value).bit_length() - 1) // 32
+        value >>= 32 * zeros  # noqa: PLW2901
+        width = (value if value >= 0 else ~value).bit_length() // 32 + 1
+        parts.append(value.to_bytes(4 * width, "little", signed=True))
+        widths.append(width)
+        lowest.append(exponent - shift + 32 * zeros)
+    digits = np.frombuffer(b"".join(parts), "<u4").astype(np.int64)
+    highest = np.cumsum([width for width in widths if width], dtype=np.intp) - 1
+    digits[highest] -= (digits[highest] >> 31) << 32
+    return digits, widths, lowest
+
+
 def from_integers(values: Sequence[int], exponent: int) -> tuple[Digits, int]:
     """Canonical digits ``(m, D)`` of ``value * 2**exponent`` of each value."""
     if len(values) == 1:

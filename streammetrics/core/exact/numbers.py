@@ -18,6 +18,7 @@ from streammetrics.core.exact.digits import (
     are_in_range,
     are_shortest,
     canonical,
+    each_from_integer,
     each_shortest,
     from_integer,
     from_integers,
@@ -26,6 +27,7 @@ from streammetrics.core.exact.digits import (
     small_integers,
     to_integer,
 )
+from streammetrics.core.state.arrays import Stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -252,6 +254,13 @@ class ExactNumbers:
         (integers,) = small_integers(self.digits[None])
         return np.array(integers, object).reshape(self.shape), self.exponent
 
+    @property
+    def any_negative(self) -> bool:
+        """Whether a number is negative."""
+        if self.shape == ():
+            return bool(self.integers()[0] < 0)
+        return bool((self.digits[:, -1:] < 0).any())  # the highest digit has the sign
+
     def fraction(self) -> Fraction:
         """The exact value of a single sum."""
         if self.shape != ():
@@ -267,6 +276,19 @@ class ExactNumbers:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The canonical arrays: equal sums, and only they, have equal ones."""
         return {"digits": self.digits, "exponent": np.array(self.exponent, np.int64)}
+
+    @staticmethod
+    def each_arrays(every: Sequence[ExactNumbers]) -> dict[str, Stack] | None:
+        """The arrays of many single sums, or ``None`` where there are others among them."""
+        if any(numbers.shape != () for numbers in every):
+            return None
+        counted = [numbers._counted() for numbers in every]
+        values, units = [value for (value,), _ in counted], [unit for _, unit in counted]
+        digits, widths, exponents = each_from_integer(values, units)
+        return {
+            "digits": Stack(digits, np.array([(1, width) for width in widths], np.int64)),
+            "exponent": Stack.equal(np.array(exponents, np.int64), ()),
+        }
 
     @classmethod
     def from_arrays(cls, shape: tuple[int, ...], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -302,6 +324,16 @@ class ExactNumbers:
 
         As :meth:`from_arrays` of each, but all are checked at once.
         """
+        digits, units = cls.each_checked(shape, stacks, n)
+        if digits.shape[1] > SMALL:
+            return [cls(shape, mine, unit) for mine, unit in zip(digits, units, strict=True)]
+        return list(map(cls.few, [shape] * n, small_integers(digits), units))
+
+    @staticmethod
+    def each_checked(
+        shape: tuple[int, ...], stacks: Mapping[str, NDArray[Any]], n: int
+    ) -> tuple[Digits, list[int]]:
+        """The digits ``(n, m, D)`` and the exponents of each of `n` states, which are canonical."""
         if set(stacks) != {"digits", "exponent"}:
             raise StateFormatError(f"exact sums need digits and exponent, not {sorted(stacks)}")
         digits, exponents = stacks["digits"], stacks["exponent"]
@@ -320,13 +352,4 @@ class ExactNumbers:
             raise StateFormatError("digits of exact sums are out of range")
         if not each_shortest(digits) or (not width and (low or high)):
             raise StateFormatError("digits of exact sums are not in canonical form")
-        digits = frozen(digits.copy())
-        units = exponents.tolist()
-        if size > SMALL:
-            return [cls(shape, mine, unit) for mine, unit in zip(digits, units, strict=True)]
-        found = []
-        for mine, unit, few in zip(digits, units, small_integers(digits), strict=True):
-            numbers = cls(shape, mine, unit)
-            numbers._few = few, unit
-            found.append(numbers)
-        return found
+        return frozen(digits.copy()), exponents.tolist()

@@ -15,10 +15,10 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.field import not_among
-from streammetrics.core.state.arrays import nested, part
+from streammetrics.core.state.arrays import Stack, nested, part
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -101,8 +101,6 @@ class Amount:
         Squares, where given, tell of rows that do not all weigh one; whole amounts without are
         taken for counts.
         """
-        if squares is None and amount.exponent >= 0:
-            squares = amount
         if squares is not None and squares != amount:
             return cls.of_weights(amount, squares)
         if amount.shape == ():
@@ -111,6 +109,8 @@ class Amount:
                 return cls(value << unit)
             whole = value >> -unit
             return cls(whole) if whole << -unit == value else cls(0, amount, squares=squares)
+        if squares is None and amount.exponent >= 0:
+            squares = amount
         if amount.exponent == 0 and amount.digits.shape[1] == 1:
             return cls.of_counts(amount.digits.reshape(amount.shape))
         floats = np.abs(np.asarray(amount.to_float()))
@@ -206,6 +206,22 @@ class Amount:
             return exact.arrays()
         return exact.arrays() | nested("squares", squares.arrays())
 
+    @staticmethod
+    def each_arrays(every: Sequence[Amount]) -> dict[str, Stack] | None:
+        """The arrays of many amounts, or ``None`` unless all are counts that are digits as such."""
+        if any(amount.weights is not None for amount in every):
+            return None
+        shape = np.shape(every[0].counts)
+        if not shape:
+            return ExactSum.each_arrays([ExactSum.single(amount.counts) for amount in every])
+        counts = np.array([amount.counts for amount in every]).reshape(len(every), -1)
+        if counts.max(initial=0) >= _DIGIT or not counts.any(axis=1).all():
+            return None
+        return {
+            "digits": Stack.equal(counts, (counts.shape[1], 1)),
+            "exponent": Stack.equal(np.zeros(len(every), np.int64), ()),
+        }
+
     def plain(self) -> NDArray[np.int64] | ExactSum:
         """The counts, or exact sums where rows have weights."""
         return self.counts if self.weights is None else self.exact()
@@ -252,6 +268,12 @@ class Amount:
     ) -> list[Self]:
         """The amounts of each of `n` states, of which arrays are ``(n, ...)``: all are checked."""
         own, squares = split_squares(stacks)
+        if not squares:
+            digits, units = ExactSum.each_checked(shape, own, n)
+            if shape and digits.shape[2] == 1 and not any(units):  # digits are the counts
+                counts = digits.reshape(n, *shape)
+                most = digits.max(axis=(1, 2), initial=0).tolist()
+                return list(map(cls.of_counts, counts, most))
         sums = ExactSum.each_of_arrays(shape, own, n)
         if not squares:
             return [cls.of_exact(total) for total in sums]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.configured import Configured
+    from streammetrics.core.state.arrays import Stack
 
 V = TypeVar("V")
 
@@ -78,6 +79,13 @@ class StateField(ABC, Generic[V]):
     @abstractmethod
     def arrays(self, value: V) -> dict[str, NDArray[Any]]:
         """Return the canonical arrays: equal values, and only they, have equal ones."""
+
+    def each_arrays(self, values: Sequence[V]) -> dict[str, Stack] | None:  # noqa: ARG002 - for those that can
+        """Return the arrays of many values, which all have the same ones, of whatever shapes.
+
+        ``None`` where that is not so, or making them together is no cheaper than one by one.
+        """
+        return None
 
     @abstractmethod
     def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> V:
@@ -153,8 +161,25 @@ def named(fields: Mapping[str, StateField[Any]], values: Mapping[str, Any]) -> d
     arrays: dict[str, NDArray[Any]] = {}
     for name, field in fields.items():
         for key, array in field.arrays(values[name]).items():
-            arrays[key if field.inline else f"{name}/{key}" if key else name] = array
+            arrays[_named(name, field, key)] = array
     return arrays
+
+
+def each_named(
+    fields: Mapping[str, StateField[Any]], every: Sequence[Mapping[str, Any]]
+) -> dict[str, Stack] | None:
+    """Return the arrays of many statistics, or ``None`` where a field has none of many."""
+    stacks: dict[str, Stack] = {}
+    for name, field in fields.items():
+        mine = field.each_arrays([values[name] for values in every])
+        if mine is None:
+            return None
+        stacks |= {_named(name, field, key): stack for key, stack in mine.items()}
+    return stacks
+
+
+def _named(name: str, field: StateField[Any], key: str) -> str:
+    return key if field.inline else f"{name}/{key}" if key else name
 
 
 def parted(

@@ -8,9 +8,10 @@ import numpy as np
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.fields.field import StateField
+from streammetrics.core.state.arrays import Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,6 +43,10 @@ class Width(StateField[int]):
     def arrays(self, value: int) -> dict[str, NDArray[Any]]:
         """Return the number."""
         return {"": np.array([value], np.int64)}
+
+    def each_arrays(self, values: Sequence[int]) -> dict[str, Stack]:
+        """Return the numbers."""
+        return {"": Stack.equal(np.array(values, np.int64), (1,))}
 
     def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> int:  # noqa: ARG002 - nothing depends on it
         """Return a number that is not negative, nor too large."""

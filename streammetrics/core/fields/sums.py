@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.configured import Configured
     from streammetrics.core.fields.weights import Shape
+    from streammetrics.core.state.arrays import Stack
 
 
 class Sum(StateField[ExactSum]):
@@ -43,6 +44,10 @@ class Sum(StateField[ExactSum]):
     def arrays(self, value: ExactSum) -> dict[str, NDArray[Any]]:
         """Return digits and exponent."""
         return value.arrays()
+
+    def each_arrays(self, values: Sequence[ExactSum]) -> dict[str, Stack] | None:
+        """Return those of single sums."""
+        return ExactSum.each_arrays(values)
 
     def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> ExactSum:
         """Return the sums, which are canonical."""
@@ -107,6 +112,19 @@ class NamedSums(StateField[dict[str, ExactSum]]):
         for name, total in value.items():
             arrays |= nested(name, total.arrays())
         return arrays
+
+    def each_arrays(self, values: Sequence[dict[str, ExactSum]]) -> dict[str, Stack] | None:
+        """Return those of single sums, of states that all have seen rows."""
+        names = values[0].keys()
+        if not names or any(value.keys() != names for value in values):
+            return None
+        stacks: dict[str, Stack] = {}
+        for name in names:
+            mine = ExactSum.each_arrays([value[name] for value in values])
+            if mine is None:
+                return None
+            stacks |= {f"{name}/{key}": stack for key, stack in mine.items()}
+        return stacks
 
     def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> dict[str, ExactSum]:
         """Return the sums: all names or none, of one width."""

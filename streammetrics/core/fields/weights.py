@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.configured import Configured
+    from streammetrics.core.state.arrays import Stack
 
     Shape = tuple[int, ...] | Callable[[Any], tuple[int, ...]]
 
@@ -44,6 +45,10 @@ class Weight(StateField[Amount]):
     def arrays(self, value: Amount) -> dict[str, NDArray[Any]]:
         """Return those of exact sums, whether rows have weights or not."""
         return value.arrays()
+
+    def each_arrays(self, values: Sequence[Amount]) -> dict[str, Stack] | None:
+        """Return those of counts."""
+        return Amount.each_arrays(values)
 
     def merged(self, mine: Amount, others: Sequence[Amount]) -> Amount:
         """Return what there is of each together: amounts of one thing are added up at once."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
 
 from streammetrics.core.errors import StateFormatError
 
@@ -10,6 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+
+class Stack(NamedTuple):
+    """The same array of many states: what each holds, one after the other, and its shape."""
+
+    data: NDArray[Any]  # flat
+    shapes: NDArray[np.int64]  # (n, d)
+
+    @classmethod
+    def equal(cls, data: NDArray[Any], shape: tuple[int, ...]) -> Self:
+        """Return the stack of arrays ``(n, ...)`` that all have a shape."""
+        shapes = np.empty((len(data), len(shape)), np.int64)
+        shapes[:] = shape
+        return cls(data.reshape(-1), shapes)
 
 
 def take_array(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from streammetrics.core.columns.numbers import Numbers
@@ -126,9 +127,7 @@ class Moments(ExactSums):
     @property
     def names(self) -> tuple[str, ...]:
         """The letters of the columns, then those of the products: ``y p yy yp pp``."""
-        letters = self.letters
-        products = [a + b for i, a in enumerate(letters) for b in letters[i:]]
-        return {"count": (), "first": (*letters,), "second": (*letters, *products)}[self.order]
+        return _names(self.letters, self.order)
 
     def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
         """Return the sums of columns and products."""
@@ -168,3 +167,9 @@ class Moments(ExactSums):
             Fraction((left * product - right * x * y) * above, below)
             for product, x, y in zip(products, xs, ys, strict=True)
         ]
+
+
+@cache
+def _names(letters: str, order: str) -> tuple[str, ...]:
+    products = [a + b for i, a in enumerate(letters) for b in letters[i:]]
+    return {"count": (), "first": (*letters,), "second": (*letters, *products)}[order]
