@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from streammetrics.core.layout import Layout, State
 
 
-_BITS = 3  # of a place: eight nodes are one of the next level
+_BITS = 4  # of a place: sixteen nodes are one of the next level
 
 
 class Row:
     """States by number, and what any run of them comes to.
 
-    The node of level l and place k is what the panes k·8^l to (k+1)·8^l - 1 come to, merged in one
-    go, as many states together cost less than two at a time. A run of n panes is at most
-    14 log8(n) nodes; a pane that changes forgets the log8(n) nodes above it.
+    The node of level l and place k is what the panes k·16^l to (k+1)·16^l - 1 come to, merged in
+    one go, as many states together cost less than two at a time. A run of n panes is at most
+    30 log16(n) nodes; a pane that changes forgets the log16(n) nodes above it.
     """
 
     def __init__(self, layout: Layout, most: int) -> None:

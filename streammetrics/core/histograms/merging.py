@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,8 +36,9 @@ def merged(cells: Cells, others: Sequence[Cells], max_cells: int) -> Cells:
         dtype = count_dtype(cells.mass, *(c.mass for c in plain)) if worthwhile else None
         index = CellIndex.of(cells) if dtype else None
         if index is None:
-            cells = united([cells, *rest[: tuning.UNITED_HISTOGRAMS]], max_cells)
-            start += tuning.UNITED_HISTOGRAMS
+            some = rest[: _together(cells, rest)]
+            cells = united([cells, *some], max_cells)
+            start += len(some)
         else:
             found = _Lookups(cells, index, plain, dtype)
             start += found.taken
@@ -48,20 +49,29 @@ def merged(cells: Cells, others: Sequence[Cells], max_cells: int) -> Cells:
 # --- by sorting ----------------------------------------------------------------------------------
 
 
+def _together(cells: Cells, others: Sequence[Cells]) -> int:
+    """How many others are sorted with some cells: as many as are short, and a few at least."""
+    sizes = accumulate((other.ids.size for other in others), initial=cells.ids.size)
+    short = sum(size <= tuning.KEY_ROWS for size in sizes) - 1
+    return max(short, tuning.UNITED_HISTOGRAMS)
+
+
 def united(every: Sequence[Cells], max_cells: int) -> Cells:
     """The rows of all, sorted together."""
     some = [cells for cells in every if cells.ids.size]
     if len(some) < 2 and (not some or some[0].ids.size <= max_cells):
         return some[0] if some else every[0]
     level = max(cells.level for cells in some)
-    if sum(cells.ids.size for cells in some) > max_cells:
+    dtype, n = count_dtype(*(cells.mass for cells in some)), sum(cells.ids.size for cells in some)
+    if dtype and n <= tuning.KEY_ROWS:
+        some = [_chained(some, level, dtype)]
+    if n > max_cells:
         # Found from the ids alone, so that more cells than the budget are never made.
         ids = np.concatenate([cells.ids_at(level) for cells in some])
         ids.sort()
         level = fitting_level(ids, level, max_cells)
         del ids
     same = [cells.raised(level) for cells in some]
-    dtype = count_dtype(*(cells.mass for cells in some))
     if dtype:
         return _joined(same, dtype)
     # Digits are integers as well: a cell has so many for each class, small enough to be added.
@@ -70,6 +80,18 @@ def united(every: Sequence[Cells], max_cells: int) -> Cells:
     united = _joined(wide, np.int64)
     digits = np.asarray(united.mass).reshape(united.ids.size, united.classes, -1)
     return united._replace(mass=ExactSum.of_digits(digits, exponent))
+
+
+def _chained(every: Sequence[Cells], level: int, dtype: type[np.integer[Any]]) -> Cells:
+    """All cells one after the other, in no order, at a level that none is above."""
+    same = [cells.raised(level) for cells in every]
+    return Cells(
+        level,
+        np.concatenate([cells.ids for cells in same]),
+        np.concatenate([cells.scores for cells in same]),
+        np.concatenate([np.asarray(cells.mass) for cells in same], dtype=dtype),
+        same[0].classes,
+    )
 
 
 def _flat(digits: NDArray[Any]) -> NDArray[Any]:
