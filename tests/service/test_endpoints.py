@@ -96,6 +96,9 @@ def test_a_kind_for_all_and_keys_in_any_order():
     done = client(live).post("/events?kind=predict", content=ipc(table), headers=ARROW)
     assert done.json() == {"taken": 1, "predict": 1}
     assert client(live).post("/events", content=b"").json() == {"taken": 0}
+    late = {"kind": "label", "id": "a", "time": NOW, "label": 1}
+    told = client(live).post("/events?kind=observe", content=lines(late, body[0], body[1]))
+    assert told.json() == {"taken": 3, "label": 1, "observe": 2}
 
 
 def test_columns_are_called_as_the_configuration_says():

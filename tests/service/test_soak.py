@@ -81,7 +81,7 @@ def send(service, events):
 def trouble(service):
     """End the service and start it again, now and then, whatever it is doing."""
     for number in KILLS:
-        time.sleep(SECONDS / 2 / (len(KILLS) + 1))
+        time.sleep(SECONDS / 2 / len(KILLS))
         service.end(number)
         service.start()
 

@@ -46,7 +46,7 @@ def take(live: Entrance, names: Names, body: bytes, form: str, kind: str | None)
         names: What their columns are called.
         body: The request's.
         form: Its type, one of those above.
-        kind: That of all rows; ``None``: each row says its own, in `kind`.
+        kind: That of rows which do not say their own, in `kind`.
 
     Raises:
         BodyError: A row is refused, or what there is are no rows; nothing has changed.
@@ -105,9 +105,7 @@ def _of_lines(body: bytes, kind: str | None) -> list[Group]:
     if {*map(type, events)} - {dict}:
         row = next(row for row, event in enumerate(events) if type(event) is not dict)
         raise BodyError(f"row {row} is no JSON object", None, row)
-    if kind is not None:
-        return [_alike(kind, range(len(events)), events)] if events else []
-    kinds = [event.pop("kind", None) for event in events]
+    kinds = [event.pop("kind", kind) for event in events]
     found = []
     for which in _distinct(kinds):
         rows = [row for row, each in enumerate(kinds) if each == which]
@@ -216,7 +214,7 @@ def _of_arrow(body: bytes, kind: str | None) -> list[Group]:
     names = table.column_names
     if len({*names}) < len(names):
         raise BodyError(f"the table has two columns of one name: {', '.join(names)}")
-    if kind is not None:
+    if "kind" not in names and kind is not None:
         return [_group(kind, range(table.num_rows), table)] if table.num_rows else []
     if "kind" not in names:
         raise BodyError(f"the table has no column 'kind': add it, or ?kind={'|'.join(KINDS)}")

@@ -96,7 +96,7 @@ def _events(live: Any, names: Names) -> dict[str, Any]:
             {
                 "name": "kind",
                 "in": "query",
-                "description": "That of all events; else each says its own.",
+                "description": "That of events which do not say their own.",
                 "schema": {"enum": list(KINDS)},
             }
         ],
@@ -119,7 +119,7 @@ def _event(kind: str, columns: dict[str, Any], required: list[str]) -> dict[str,
     return {
         "type": "object",
         "properties": {"kind": {"const": kind}, **columns},
-        "required": required,
+        "required": ["kind", *required],
     }
 
 
