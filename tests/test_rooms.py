@@ -69,17 +69,21 @@ def imported(node):
     return {name for name in named if name.partition(".")[0] == "streammetrics"}
 
 
-def imports_of(module):
+def imports_of(node, *, inside=False):
     """Return pairs of a module that is imported and whether that happens inside a function."""
-    tree = ast.parse(MODULES[module].read_text())
-    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    inner = {id(n) for function in functions for n in ast.walk(function)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from ((name, id(node) in inner) for name in imported(node))
+    inside |= isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield from ((name, inside) for name in imported(child))
+        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield from imports_of(child, inside=inside)
 
 
-IMPORTS = {module: sorted(imports_of(module)) for module in MODULES}
+@pytest.fixture(scope="module")
+def imports():
+    return {
+        module: sorted(imports_of(ast.parse(path.read_text()))) for module, path in MODULES.items()
+    }
 
 
 def test_every_room_has_its_floor():
@@ -87,21 +91,21 @@ def test_every_room_has_its_floor():
     assert rooms <= set().union(*FLOORS)
 
 
-def test_imports_run_down():
+def test_imports_run_down(imports):
     up = [
         (module, name)
-        for module, found in IMPORTS.items()
+        for module, found in imports.items()
         for name, _ in found
         if floor_of(name) > floor_of(module)
     ]
     assert not up
 
 
-def test_there_is_no_circle():
+def test_there_is_no_circle(imports):
     # A package is its modules' roof: importing one of them runs its `__init__` first.
     graph = {
         module: {name for name, _ in found if name != module and not module.startswith(f"{name}.")}
-        for module, found in IMPORTS.items()
+        for module, found in imports.items()
     }
     try:
         TopologicalSorter(graph).prepare()
@@ -109,10 +113,10 @@ def test_there_is_no_circle():
         pytest.fail(f"imports in a circle: {' -> '.join(error.args[1])}")
 
 
-def test_no_other_import_waits_inside_a_function():
+def test_no_other_import_waits_inside_a_function(imports):
     late = {
         module: {name for name, inner in found if inner}
-        for module, found in IMPORTS.items()
+        for module, found in imports.items()
         if any(inner for _, inner in found)
     }
     assert late == LATE
