@@ -16,7 +16,7 @@ from streammetrics.cli.replaying import OUT, replayed
 from streammetrics.cli.standing import firing, standing
 from streammetrics.live.exporting import files
 from streammetrics.live.service.config import settings
-from streammetrics.live.service.rules import judging
+from streammetrics.live.service.judging import judging
 from streammetrics.live.service.template import TEMPLATE
 
 live = typer.Typer(help="Metrics of a service over time.", rich_markup_mode=None)

@@ -13,16 +13,10 @@ from streammetrics.live.alerts.change import Change
 from streammetrics.live.alerts.drift import Drift
 from streammetrics.live.alerts.missing import Coverage, Silence
 from streammetrics.live.alerts.thresholds import Above, Below, BurnRate
-from streammetrics.live.alerts.view import delay_of
-from streammetrics.live.time import shown_duration
-from streammetrics.live.truth import truth_of
 from streammetrics.metrics.specs import SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from streammetrics.live.alerts.rule import Rule
-    from streammetrics.live.service.config import Settings
 
 RULES: dict[str, type[Rule]] = {
     rule.__name__: rule for rule in (Above, Below, BurnRate, Change, Coverage, Drift, Silence)
@@ -57,24 +51,3 @@ def rule_of(text: str, name: str, folder: str) -> Rule:
         return cls(*bound.args[1:], **bound.kwargs)
     except (TypeError, ValueError, OSError, StreamMetricsError) as error:
         raise SpecError(f"{title}: {error}") from error
-
-
-def judging(found: Settings) -> Iterator[str]:
-    """Yield for each rule of a configuration a line that says how old what it judges is."""
-    with found.live(store=False) as live:
-        config = live._config
-    waiting, alone = (shown_duration(delay_of(config, None, waits=w)) for w in (True, False))
-    for rule in found.rules:
-        after = getattr(rule, "after", None)
-        if isinstance(rule, Silence):
-            told = f"fires as soon as nothing has come for {rule.length}"
-        elif after is not None:
-            told = f"judges panes {after} old, by what is there then"
-        elif not truth_of(found.suite):
-            told = f"judges panes {alone} old"
-        else:
-            told = (
-                f"judges panes {waiting} old where labels come later (label_ttl + label_lateness; "
-                f'after="1h" in the rule judges those an hour old), and {alone} old where none do'
-            )
-        yield f"{rule.title}: {told}"

@@ -77,6 +77,23 @@ class ScoredMetric(Metric[V_co]):
         )
 
 
+def _check_several(metric: Any) -> None:
+    """Check what does not go with several labels a row."""
+    fits = not metric.multilabel or metric.ignore_index is None
+    require(metric, "ignore_index", fits, "None with multilabel=True")
+
+
+def _label_histograms(metric: Any, max_bins: int, *, joined: bool = False) -> LabelHistograms:
+    """Return the histograms of a metric's labels, of which a row has several."""
+    return LabelHistograms(
+        max_bins=max_bins,
+        joined=joined,
+        from_logits=metric.from_logits,
+        labels=metric.labels,
+        nan_policy=metric.nan_policy,
+    )
+
+
 def schema_options(metric: Any) -> dict[str, Any]:
     """Return the parameters of a metric that say how labels are read."""
     names = ("pos_label", "labels", "nan_policy", "ignore_index")
@@ -103,14 +120,16 @@ class ScoreMetric(ScoredMetric[V_co]):
         return scores.exact
 
 
-class CurveMetric(ScoreMetric[V_co]):
+class CurveMetric(ScoredMetric[V_co]):
     """A curve of one class against the rest, or one for each class or label.
 
     Args:
+        max_bins: How many distinct scores are told apart, as in `ScoreMetric`.
         multilabel: Whether rows have several labels, or none, beside scores (n, L), as in
-            `ClassScoreMetric`: a curve for each label. The others: see `ScoreMetric`.
+            `ClassScoreMetric`: a curve for each label. The others: see `ScoredMetric`.
     """
 
+    max_bins: Bins = MAX_BINS
     multilabel: bool = False
 
     _younger = (*ScoredMetric._younger, ("multilabel", False))
@@ -118,18 +137,16 @@ class CurveMetric(ScoreMetric[V_co]):
     def check_parameters(self) -> None:
         """Check what does not go with several labels a row."""
         super().check_parameters()
-        fits = not self.multilabel or self.ignore_index is None
-        require(self, "ignore_index", fits, "None with multilabel=True")
+        _check_several(self)
 
-    def _histogram(self, max_bins: int) -> ScoreHistogram:
-        if not self.multilabel:
-            return super()._histogram(max_bins)
-        return LabelHistograms(
-            max_bins=max_bins,
-            from_logits=self.from_logits,
-            labels=self.labels,
-            nan_policy=self.nan_policy,
-        )
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the score histogram."""
+        several = self.multilabel
+        return ((_label_histograms if several else type(self)._histogram)(self, self.max_bins),)
+
+    def is_exact(self, scores: ScoreHistogram, *_: Any) -> bool:
+        """Whether every cell holds a single score."""
+        return scores.exact
 
 
 class ClassScoreMetric(ScoredMetric[float | Floats]):
@@ -160,8 +177,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
     def check_parameters(self) -> None:
         """Check what does not go with several labels a row."""
         super().check_parameters()
-        fits = not self.multilabel or self.ignore_index is None
-        require(self, "ignore_index", fits, "None with multilabel=True")
+        _check_several(self)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram."""
@@ -169,12 +185,12 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
 
     def _histogram(self, max_bins: int) -> ScoreHistogram:
         joined = self.average == "micro"
-        common: dict[str, Any] = {"max_bins": max_bins, "from_logits": self.from_logits}
         if self.multilabel:
-            rows = {"labels": self.labels, "nan_policy": self.nan_policy}
-            return LabelHistograms(joined=joined, **common, **rows)
+            return _label_histograms(self, max_bins, joined=joined)
         if joined:
-            return JoinedHistogram(**common, **self._schema_options)
+            return JoinedHistogram(
+                max_bins=max_bins, from_logits=self.from_logits, **self._schema_options
+            )
         return super()._histogram(max_bins)
 
     def is_exact(self, scores: ScoreHistogram, *_: Any) -> bool:

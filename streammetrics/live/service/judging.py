@@ -1,0 +1,36 @@
+"""How old what each rule of a configuration judges is, for those who write one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streammetrics.live.alerts.missing import Silence
+from streammetrics.live.alerts.view import delay_of
+from streammetrics.live.time import shown_duration
+from streammetrics.live.truth import truth_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streammetrics.live.service.config import Settings
+
+
+def judging(found: Settings) -> Iterator[str]:
+    """Yield for each rule of a configuration a line that says how old what it judges is."""
+    with found.live(store=False) as live:
+        config = live._config
+    waiting, alone = (shown_duration(delay_of(config, None, waits=w)) for w in (True, False))
+    for rule in found.rules:
+        after = getattr(rule, "after", None)
+        if isinstance(rule, Silence):
+            told = f"fires as soon as nothing has come for {rule.length}"
+        elif after is not None:
+            told = f"judges panes {after} old, by what is there then"
+        elif not truth_of(found.suite):
+            told = f"judges panes {alone} old"
+        else:
+            told = (
+                f"judges panes {waiting} old where labels come later (label_ttl + label_lateness; "
+                f'after="1h" in the rule judges those an hour old), and {alone} old where none do'
+            )
+        yield f"{rule.title}: {told}"
