@@ -48,6 +48,7 @@ WITHOUT = {
     "NRMSE": "of the same rows",
     "AdjustedR2": r"R2\(spread=True\) has limits",
     "MinkowskiDistance": "grows with the rows",
+    "RankingCount": "grows with the rows",
     "D2LogLoss": "of the same rows",
     "D2Brier": "of the same rows",
     "Variance": "fourth moments",
