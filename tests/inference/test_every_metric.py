@@ -49,6 +49,7 @@ WITHOUT = {
     "AdjustedR2": r"R2\(spread=True\) has limits",
     "MinkowskiDistance": "grows with the rows",
     "RankingCount": "grows with the rows",
+    "RecallAtFixedPrecision": "of these queries only",
     "D2LogLoss": "of the same rows",
     "D2Brier": "of the same rows",
     "Variance": "fourth moments",
