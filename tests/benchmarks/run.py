@@ -30,6 +30,8 @@ MODULES = (
     "regression",
     "ranking",
     "clustering",
+    "detection",
+    "texts",
     "memory",
     "files",
     "states",
