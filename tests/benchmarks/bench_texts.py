@@ -56,7 +56,7 @@ def spans(scale):
         f"F1 of spans, {n:,} sentences",
         lambda: sm.SpanF1().update(true, pred).compute(),
         {"seqeval": lambda: seqeval.f1_score(true, pred)},
-        {"seqeval": 5},
+        {"seqeval": 3},
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.statistics.sums.rowwise import RowSum
 from streammetrics.statistics.texts.base import Texts, distinct_pairs, text_schema
-from streammetrics.statistics.texts.ngrams import grams
+from streammetrics.statistics.texts.ngrams import common, grams
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Schema
@@ -60,7 +60,7 @@ class AnswerAgreement(TextAgreement):
         true, pred = _answer(reference), _answer(prediction)
         if self.of == "whole" or not true or not pred:
             return float(true == pred)
-        return _f1(sum((Counter(true) & Counter(pred)).values()), len(true), len(pred))
+        return _f1(common(Counter(true), Counter(pred)), len(true), len(pred))
 
 
 def _answer(text: str) -> list[str]:
@@ -78,7 +78,7 @@ class RougeAgreement(TextAgreement):
         if not self.n:
             return _f1(_common(true, pred), len(true), len(pred))
         first, second = (grams(words, self.n) for words in (true, pred))
-        both = sum((first & second).values())
+        both = common(first, second)
         return _f1(both, sum(first.values()), sum(second.values()))
 
 

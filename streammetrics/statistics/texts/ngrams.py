@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 from operator import le
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from streammetrics.statistics.texts.base import TextCounts
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 # mteval-v13a: what is marked is a token of its own, periods and commas but between digits.
 _ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
+_APART = str.maketrans({mark: f" {mark} " for mark in ' !"#$%&()*+/:;<=>?@[\\]^_`{|}~'})
 _MARKS = (
-    (re.compile(r"([\{-\~\[-\` -\&\(-\+\:-\@\/])"), r" \1 "),
     (re.compile(r"([^0-9])([\.,])"), r"\1 \2 "),
     (re.compile(r"([\.,])([^0-9])"), r" \1 \2"),
     (re.compile(r"([0-9])(-)"), r"\1 \2 "),
@@ -49,7 +49,7 @@ class BleuCounts(TextCounts):
         matches, totals = [], []
         for n in range(1, self.order + 1):
             mine, others = grams(pred, n), grams(true, n)
-            matches.append(sum((mine & others).values()))
+            matches.append(common(mine, others))
             totals.append(max(len(pred) - n + 1, 0))
         return [len(pred), len(true), *matches, *totals]
 
@@ -62,9 +62,10 @@ def _marked(text: str) -> list[str]:
     text = text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
     for entity, character in _ENTITIES:
         text = text.replace(entity, character)
-    text = f" {text} "
-    for mark, apart in _MARKS:
-        text = mark.sub(apart, text)
+    text = f" {text} ".translate(_APART)
+    if "." in text or "," in text or "-" in text:
+        for mark, apart in _MARKS:
+            text = mark.sub(apart, text)
     return text.split()
 
 
@@ -72,7 +73,12 @@ def grams(items: Sequence[str], n: int) -> Counter[tuple[str, ...] | str]:
     """Return how often each run of n words, or of n characters, occurs."""
     if isinstance(items, str):
         return Counter(items[at : at + n] for at in range(len(items) - n + 1))
-    return Counter(tuple(items[at : at + n]) for at in range(len(items) - n + 1))
+    return Counter(zip(*[items[at:] for at in range(n)], strict=False))
+
+
+def common(one: Counter[Any], other: Counter[Any]) -> int:
+    """Return how many items both have, each as often as the one that has fewer of them."""
+    return sum([min(one[item], other[item]) for item in one.keys() & other.keys()])
 
 
 class ChrfCounts(TextCounts):
@@ -97,5 +103,5 @@ class ChrfCounts(TextCounts):
         for n in range(1, self.order + 1):
             mine, others = grams(pred, n), grams(true, n)
             total = sum(mine.values()) if others else 0
-            found += [total, sum(others.values()), sum((mine & others).values())]
+            found += [total, sum(others.values()), common(mine, others)]
         return found

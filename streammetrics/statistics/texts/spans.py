@@ -37,12 +37,16 @@ class SpanCounts(Statistic):
     def update(self, *columns: Any, weight: Any) -> None:  # noqa: ARG002 - the schema refuses weights
         """Count the spans of sentences."""
         true, pred, names = spans_of((columns[0], columns[1]), self.scheme, suffix=self.suffix)
-        first, second = (
-            np.stack([spans.starts, spans.ends, spans.types], axis=1) for spans in (true, pred)
+        # No two spans of a side have one end.
+        _, first, second = np.intersect1d(
+            true.ends, pred.ends, assume_unique=True, return_indices=True
         )
-        every, times = np.unique(np.concatenate([first, second]), axis=0, return_counts=True)
-        types = np.concatenate([true.types, pred.types, every[times > 1, 2]])
-        kinds = np.repeat(np.arange(_KINDS), [len(first), len(second), int((times > 1).sum())])
+        both = (true.starts[first] == pred.starts[second]) & (
+            true.types[first] == pred.types[second]
+        )
+        types = np.concatenate([true.types, pred.types, true.types[first[both]]])
+        sizes = [true.types.size, pred.types.size, int(both.sum())]
+        kinds = np.repeat(np.arange(_KINDS), sizes)
         counts = np.bincount(types * _KINDS + kinds)
         found = np.flatnonzero(counts)
         pairs = Pairs.of(np.array(names), np.arange(_KINDS), found, Amount.of_counts(counts[found]))
