@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from functools import _lru_cache_wrapper
+from functools import _lru_cache_wrapper, reduce
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,22 +30,24 @@ def key_of(code: CodeType) -> str:
 
 
 class Reach(NamedTuple):
-    """What was measured: seconds of tests that passed, those that failed, and who calls what."""
+    """What was measured: seconds of tests that passed, and which of them call each function."""
 
     seconds: dict[str, float]
-    failed: list[str]
     callers: dict[str, list[str]]
 
+    def plus(self, other: Reach) -> Reach:
+        """Return what was measured together."""
+        callers = {
+            function: [*self.callers.get(function, ()), *other.callers.get(function, ())]
+            for function in self.callers.keys() | other.callers.keys()
+        }
+        return Reach({**self.seconds, **other.seconds}, callers)
+
     def tests(self, items: Sequence[pytest.Item], functions: Iterable[str]) -> list[pytest.Item]:
-        """Return the tests that call a function, fastest first, after those never measured."""
+        """Return the tests that call one of the functions, fastest first."""
         calling = {name for function in functions for name in self.callers.get(function, ())}
-        chosen = [
-            item
-            for item in items
-            if item.nodeid in calling
-            or not (item.nodeid in self.seconds or item.nodeid in self.failed)
-        ]
-        return sorted(chosen, key=lambda item: self.seconds.get(item.nodeid, 0.0))
+        chosen = [item for item in items if item.nodeid in calling]
+        return sorted(chosen, key=lambda item: self.seconds[item.nodeid])
 
 
 class Warm:
@@ -97,12 +99,7 @@ def measured(items: Sequence[pytest.Item], warm: Warm, processes: int) -> Reach:
             if status:
                 raise RuntimeError(f"measuring ended with {os.waitstatus_to_exitcode(status)}")
         parts = [Reach(*json.loads(path.read_text())) for path in sorted(Path(folder).iterdir())]
-    callers: dict[str, list[str]] = {}
-    for part in parts:
-        for function, names in part.callers.items():
-            callers.setdefault(function, []).extend(names)
-    seconds = {name: took for part in parts for name, took in part.seconds.items()}
-    return Reach(seconds, [name for part in parts for name in part.failed], callers)
+    return reduce(Reach.plus, parts)
 
 
 def _measure(items: Sequence[pytest.Item], warm: Warm, path: Path) -> None:
@@ -112,7 +109,7 @@ def _measure(items: Sequence[pytest.Item], warm: Warm, path: Path) -> None:
         quiet = os.open(os.devnull, os.O_RDWR)
         for stream in range(2):
             os.dup2(quiet, stream)
-        found = Reach({}, [], {})
+        found = Reach({}, {})
         reached: dict[int, CodeType] = {}
 
         def called(frame: Any, event: str, argument: Any) -> None:
@@ -129,7 +126,6 @@ def _measure(items: Sequence[pytest.Item], warm: Warm, path: Path) -> None:
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]  # as the documentation has it
             if not passed:
-                found.failed.append(item.nodeid)
                 continue
             found.seconds[item.nodeid] = round(took, 4)
             functions = {key_of(c) for c in reached.values() if c.co_filename.startswith(PACKAGE)}

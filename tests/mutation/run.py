@@ -3,7 +3,8 @@
     python tests/mutation/run.py --seed 1 --most 60
 
 All tests are collected once. Which functions each test calls, and how long it takes, is measured
-by running all of them, and kept in pytest's cache; `--measure` does it anew. Each mutant is put in
+by running all of them, and kept in pytest's cache; later only new ones are, `--measure` does it
+anew for all. Each mutant is put in
 place of the functions that it changes, in a process forked from there, and runs the default tests
 that call one of them, fastest first, up to the first that fails. The seed draws the places.
 A mutant that no test notices is listed; `equivalent.toml` has those that compute the same, each
@@ -121,15 +122,15 @@ class Trial:
 
     def measured(self, cache: pytest.Cache) -> Reach:
         """Return what tests reach, from the cache if it is there."""
-        held = None if self.options.measure else cache.get("mutation/reach", None)
-        if held is None:
-            start = time.monotonic()
-            held = measured(self.items, self.warm, WORKERS)
-            cache.set("mutation/reach", held)
-            total = sum(held.seconds.values())
-            print(f"measured in {time.monotonic() - start:.0f} s, {total:.0f} s of a processor")
-        reach = Reach(*held)
-        print(f"{len(reach.seconds)} tests; failed, and asked nothing: {reach.failed}", flush=True)
+        nothing = Reach({}, {})
+        reach = nothing if self.options.measure else Reach(*cache.get("mutation/reach", nothing))
+        new = [item for item in self.items if item.nodeid not in reach.seconds]
+        if new:
+            reach = reach.plus(measured(new, self.warm, WORKERS))
+            cache.set("mutation/reach", reach)
+        failed = [item.nodeid for item in new if item.nodeid not in reach.seconds]
+        took = sum(reach.seconds.values())
+        print(f"{len(new)} tests measured, in all {took:.0f} s; left out, as they fail: {failed}")
         return reach
 
     def fork(self, mutant: Mutant | None, tests: Sequence[pytest.Item]) -> tuple[int, int]:
@@ -160,7 +161,7 @@ class Trial:
         """Return whether a test fails, and stop there unless told to go on; tell which."""
         code = 0
         for item, following in zip(tests, [*tests[1:], None], strict=True):
-            took = self.reach.seconds.get(item.nodeid, 1.0)
+            took = self.reach.seconds[item.nodeid]
             signal.setitimer(signal.ITIMER_PROF, 2 + PATIENCE * took)
             signal.alarm(300 + round(IDLE * took))
             if not run(item, following):
@@ -173,7 +174,7 @@ class Trial:
     def control(self, found: Tried) -> list[str]:
         """Return which of the tests that noticed something fail without a change as well."""
         tests = [item for item in self.items if item.nodeid in found.killers]
-        tests.sort(key=lambda item: self.reach.seconds.get(item.nodeid, 0.0))
+        tests.sort(key=lambda item: self.reach.seconds[item.nodeid])
         pid, told = self.fork(None, tests)
         os.waitpid(pid, 0)
         wrong = _told(told)
