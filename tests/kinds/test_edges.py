@@ -79,3 +79,9 @@ def test_a_contradiction_raises_at_the_update_that_brings_it(k):
 def test_a_loss_that_overflows_between_the_ends_of_the_targets_is_refused():
     with pytest.raises(sm.InvalidBatchError, match="loss beyond float64 in 1 row, first in row 1"):
         sm.MAPE().update([-0.5, 0.0, 0.5], [0.0, 1e300, 0.0])
+
+
+@pytest.mark.parametrize("n_items", [2**31, 2**62, 2**63 - 1])
+def test_items_that_never_were_shown_may_be_of_any_number(n_items):
+    metric = sm.ExposureGini(n_items=n_items).update(["u", "u", "v", "w"], ["a", "b", "a", "a"])
+    assert metric.compute() == pytest.approx(1 - 1.5 / n_items, rel=1e-15)

@@ -79,7 +79,7 @@ def test_nan_is_no_value_of_a_parameter_but_of_zero_division(oracle):
 
 BEYOND = 10**400
 LARGE = (BEYOND, -BEYOND, (BEYOND,), (0, BEYOND), ((0, BEYOND), (1, 0)), ((0, 1), (BEYOND, 0)),
-         (0, 10**308), 1e200, 1e308, 1e-200, 5e-324)  # fmt: skip
+         (0, 10**308), (1 << 63) - 1, 1e200, 1e308, 1e-200, 5e-324)  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")

@@ -109,9 +109,10 @@ class ExposureGini(Metric[float]):
         if not len(table.counts):
             return math.nan
         counts = np.sort(Overlap.of(table).pred_sizes)
-        n = max(counts.size, self.n_items or 0)
-        places = 2 * np.arange(n - counts.size + 1, n + 1) - n - 1
-        return exact_dot(places, counts) / (n * int(counts.sum()))
+        n, shown, total = max(counts.size, self.n_items or 0), counts.size, int(counts.sum())
+        # Σ (2 i - n - 1) c_i over the last of n places, i = n - shown + j, in integers of any size.
+        places = 2 * exact_dot(np.arange(1, shown + 1), counts)
+        return (places + (n - 2 * shown - 1) * total) / (n * total)
 
 
 class IntraListDiversity(Metric[float]):
