@@ -12,6 +12,7 @@ from streammetrics.inference import (
     refusals,
     scores,
     tables,
+    texts,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "refusals",
     "scores",
     "tables",
+    "texts",
 ]

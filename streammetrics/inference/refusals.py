@@ -17,7 +17,7 @@ from streammetrics.metrics.regression import norms, quantiles
 from streammetrics.metrics.regression import shares as targets
 from streammetrics.metrics.scores import calibration, decisions, gains, reliability, shares
 from streammetrics.metrics.survival import concordance
-from streammetrics.metrics.text import recognition, spans, translation
+from streammetrics.metrics.text import recognition, spans
 
 if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
@@ -90,16 +90,10 @@ REFUSALS: dict[type[Metric], str] = {
         "pairs share their rows, and how many of its pairs each row has right is not kept; slices "
         "over a hash of the rows' unit tell it by how much it differs among them"
     ),
-    recognition.CER: _CORPUS,
-    recognition.EditDistance: _CORPUS,
-    recognition.MER: _CORPUS,
-    recognition.WER: _CORPUS,
-    recognition.WIL: _CORPUS,
+    recognition.EditDistance: _GROWS.format("a rate, such as CER,"),
     spans.SpanF1: _CORPUS,
     spans.SpanPrecision: _CORPUS,
     spans.SpanRecall: _CORPUS,
-    translation.BLEU: _CORPUS,
-    translation.ChrF: _CORPUS,
     boxes.BoxAveragePrecision: _IMAGES,
     boxes.BoxAverageRecall: _IMAGES,
     masks.Dice: _PIXELS,

@@ -53,6 +53,20 @@ def users(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return told | {"user": np.arange(y.size) // 10}
 
 
+def texts(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Sentences of two to fifteen words, of which more are wrong in some."""
+    words = np.array([f"w{k}" for k in range(200)])
+    lengths = rng.integers(2, 16, n)
+    row = np.repeat(np.arange(n), lengths)
+    true = rng.choice(words, row.size)
+    said = np.where(
+        rng.random(row.size) < rng.beta(1, 5, n)[row], rng.choice(words, row.size), true
+    )
+    cuts = np.cumsum(lengths)[:-1]
+    sides = ([" ".join(part) for part in np.split(side, cuts)] for side in (true, said))
+    return dict(zip(("reference", "prediction"), sides, strict=True))
+
+
 def scores(share: float, apart: float, places: int | None = None) -> Draw:
     """Normal scores of two classes, rounded where they are to be tied."""
 
@@ -184,6 +198,10 @@ LINES = (
     Line(sm.VMeasure(), labelings),
     Line(sm.PairPrecision(), labelings, (200, 1000)),
     Line(sm.KendallTau(), pairs, (50, 200, 1000), large=200_000),
+    *(
+        Line(metric, texts, (50, 200), large=100_000)
+        for metric in (sm.WER(), sm.MER(), sm.WIL(), sm.CER(), sm.BLEU(), sm.ChrF())
+    ),
     Line(sm.SpearmanRho(), pairs, (50, 200, 1000), large=200_000),
     Line(sm.R2(spread=True), targets(0.3), (200, 1000, 10_000)),
     Line(sm.ExplainedVariance(spread=True), targets(0.3), (200, 1000)),

@@ -7,6 +7,7 @@ import pytest
 import sacrebleu
 
 import streammetrics as sm
+from streammetrics.core.exact.sums import ExactSum
 from streammetrics.statistics.texts.edits import EditCounts
 from streammetrics.statistics.texts.ngrams import BleuCounts, ChrfCounts
 
@@ -52,8 +53,57 @@ def test_odd_texts_are_scored_as_by_sacrebleu(reference, prediction):
     ids=repr,
 )  # fmt: skip
 def test_counts_that_no_texts_have_are_no_state(statistic, counts):
+    products = {k: v for k, v in statistic.arrays().items() if k.startswith("products")}
     with pytest.raises(sm.StateFormatError, match="are not the counts of"):
-        statistic.restored({"counts": np.array(counts)})
+        statistic.restored({"counts": np.array(counts), **products})
+
+
+def test_products_that_no_counts_have_are_no_state():
+    metric = sm.WER().update(["a b", "c"], ["a", "c d"])
+    (held,) = metric._read()
+    for wrong in (0.0, 1.5, -1.0):
+        arrays = held.arrays()
+        doubled = ExactSum.of(np.full((1, 10), wrong))
+        arrays |= {f"products/{k}": v for k, v in doubled.arrays().items()}
+        with pytest.raises(sm.StateFormatError, match="the products of .* are not those of 2 rows"):
+            held.restored(arrays)
+
+
+def corpus(rng, n):
+    """Return references, and predictions of which words are wrong, more in some rows."""
+    words = np.array(["the", "a", "cat", "dog", "sat", "ran", "home", "out", "to", "bed"])
+    rows = [rng.choice(words, rng.integers(2, 9)) for _ in range(n)]
+    wrong = rng.beta(1, 4, n)
+    said = [
+        np.where(rng.random(len(row)) < share, rng.choice(words, len(row)), row)
+        for row, share in zip(rows, wrong, strict=True)
+    ]
+    return [" ".join(row) for row in rows], [" ".join(row) for row in said]
+
+
+@pytest.mark.parametrize("name", ["WER", "CER", "MER", "WIL", "BLEU", "ChrF"])
+def test_limits_are_near_those_of_the_bootstrap(name):
+    rng = np.random.default_rng(2)
+    true, said = corpus(rng, 300)
+    metric = getattr(sm, name)()
+    low, high = metric.copy().update(true, said).confidence()
+    values = []
+    for _ in range(60):
+        rows = rng.integers(0, 300, 300)
+        value = metric.copy().update([true[r] for r in rows], [said[r] for r in rows]).compute()
+        values.append(value)
+    spread = np.std(values, ddof=1) * 1.96
+    assert (high - low) / 2 == pytest.approx(spread, rel=0.25)
+
+
+def test_limits_of_rows_that_do_not_differ_say_nothing():
+    metric = sm.WER().update(["a b", "c d"], ["a x", "c y"])
+    alone = sm.BLEU().update(["a b c d e"], ["a b c d"])
+    for one in (metric, alone):
+        with pytest.warns(sm.UndefinedMetricWarning, match="its rows do not tell how it varies"):
+            assert np.isnan(one.confidence().low)
+    with pytest.raises(sm.NoConfidenceError, match="anytime=True is for rates"):
+        sm.WER().update(["a b", "c"], ["a", "c"]).confidence(anytime=True)
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
+
+if TYPE_CHECKING:
+    from streammetrics.statistics.texts.base import TextCounts
 
 
 class TextMetric(Metric[float]):
@@ -16,6 +21,15 @@ class TextMetric(Metric[float]):
     """
 
     nan_policy: NanPolicy = "raise"
+
+    def readout(self, held: TextCounts) -> float:
+        """Return the value, ``nan`` without rows."""
+        rows, *counts = held.counts.tolist()
+        return self.of_counts(counts) if rows else math.nan
+
+    @abstractmethod
+    def of_counts(self, counts: list[Any]) -> float:
+        """Return the value of what was counted in some rows."""
 
     def update(self, reference: Any, prediction: Any) -> Self:
         """Take rows: the true texts and the predicted ones, each (n,) strings.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from streammetrics.metrics.text.base import TextMetric
 from streammetrics.statistics.texts.edits import EditCounts
@@ -44,7 +43,7 @@ class ErrorRate(TextMetric):
 
     Edits are found by rapidfuzz, the extra `text`.
 
-    Memory and cost: 32 bytes; some microseconds a row.
+    Memory and cost: 120 bytes; about 10 microseconds a row of 20 words.
     """
 
     higher_is_better = False
@@ -53,10 +52,9 @@ class ErrorRate(TextMetric):
         """Return the edits of words."""
         return (EditCounts(of="words", nan_policy=self.nan_policy),)
 
-    def readout(self, edits: EditCounts) -> float:
-        """Return the rate, ``nan`` where it is undefined."""
-        rows, *counts = edits.counts.tolist()
-        return self._rate(Edits(*counts)) if rows else math.nan
+    def of_counts(self, counts: list[Any]) -> float:
+        """Return the rate."""
+        return self._rate(Edits(*counts))
 
     @abstractmethod
     def _rate(self, edits: Edits) -> float:

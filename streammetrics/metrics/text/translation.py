@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from streammetrics.core.constraints import Between, Positive
 from streammetrics.metrics.averages import beta_weights
@@ -30,7 +30,7 @@ class BLEU(TextMetric):
         lowercase: Whether case does not matter.
         nan_policy: See `TextMetric`.
 
-    Memory and cost: 80 bytes; some 20 microseconds a row of 20 words.
+    Memory and cost: some 530 bytes; about 0.1 ms a row of 20 words.
 
     Reference: Papineni et al., ACL 2002; ``sacrebleu.corpus_bleu``.
 
@@ -54,12 +54,11 @@ class BLEU(TextMetric):
         )
         return (counts,)
 
-    def readout(self, held: BleuCounts) -> float:
+    def of_counts(self, counts: list[Any]) -> float:
         """Return the score."""
-        rows, predicted, referred, *grams = held.counts.tolist()
-        if not rows:
-            return math.nan
-        matches, totals = grams[: held.order], grams[held.order :]
+        predicted, referred, *grams = counts
+        order = len(grams) // 2
+        matches, totals = grams[:order], grams[order:]
         if not any(matches) or not all(totals):
             return 0.0
         halved, logs = 1.0, []
@@ -68,7 +67,7 @@ class BLEU(TextMetric):
                 halved *= 2
             logs.append(math.log(100.0 * match / total if match else 100.0 / (halved * total)))
         short = math.exp(1 - referred / predicted) if predicted < referred else 1.0
-        return short * math.exp(sum(logs) / held.order)
+        return short * math.exp(sum(logs) / order)
 
 
 class ChrF(TextMetric):
@@ -84,7 +83,7 @@ class ChrF(TextMetric):
         order: The longest n-grams, of how many characters.
         nan_policy: See `TextMetric`.
 
-    Memory and cost: 144 bytes; some 100 microseconds a row of 100 characters.
+    Memory and cost: some 1,500 bytes; about 0.2 ms a row of 100 characters.
 
     Reference: Popović, WMT 2015; ``sacrebleu.corpus_chrf``.
 
@@ -103,12 +102,10 @@ class ChrF(TextMetric):
         """Return the counts of n-grams."""
         return (ChrfCounts(order=self.order, nan_policy=self.nan_policy),)
 
-    def readout(self, held: ChrfCounts) -> float:
+    def of_counts(self, counts: list[Any]) -> float:
         """Return the score."""
-        if not held.counts[0]:
-            return math.nan
-        counts = held.counts[1:].reshape(-1, 3).tolist()
-        known = [each for each in counts if each[0] and each[1]]
+        orders = zip(counts[::3], counts[1::3], counts[2::3], strict=True)
+        known = [each for each in orders if each[0] and each[1]]
         precision = recall = 0.0
         for predicted, referred, match in known:
             precision += match / predicted

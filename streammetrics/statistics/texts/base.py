@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.labels import coded_labels
+from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Counts
 from streammetrics.core.statistic import Statistic
 
@@ -58,13 +61,14 @@ def distinct_pairs(columns: Any) -> tuple[list[tuple[str, str]], NDArray[np.intp
 
 
 class TextCounts(Statistic):
-    """Sums of a few integers of every row of two texts."""
+    """Sums of a few integers of every row of two texts, and of products of every two of them."""
 
     nan_policy: NanPolicy = "raise"
 
     _filled = False
 
     counts = Counts(lambda of: (1 + of.size,))  # the rows, and what is counted in them
+    products = Sum(lambda of: (of.size * (of.size + 1) // 2,))  # of pairs, as `numpy.triu_indices`
 
     @property
     def schema(self) -> Schema:
@@ -82,6 +86,14 @@ class TextCounts(Statistic):
         rows, *counts = self.counts.tolist()
         if not (self.countable(rows, *counts) if rows else not any(counts)):
             raise StateFormatError(f"{counts} are not the counts of {rows} rows")
+        products = self.moments()
+        # No square of a count is below it, and no mean of squares below the square of the mean.
+        squares = [products[i][i] for i in range(self.size)]
+        fits = all(s >= n and rows * s >= n * n for s, n in zip(squares, counts, strict=True))
+        if not fits or any(p < 0 or p.denominator > 1 for row in products for p in row):
+            raise StateFormatError(f"the products of {counts} are not those of {rows} rows")
+        if not rows and any(squares):
+            raise StateFormatError("there are products of no rows")
 
     @abstractmethod
     def countable(self, rows: int, *counts: int) -> bool:
@@ -93,8 +105,19 @@ class TextCounts(Statistic):
 
     def update(self, *columns: Any, weight: Any) -> None:  # noqa: ARG002 - the schema refuses weights
         """Add the integers of rows."""
-        total = np.zeros(1 + self.size, np.int64)
         pairs, places = distinct_pairs(columns)
-        for pair, times in zip(pairs, np.bincount(places).tolist(), strict=True):
-            total += times * np.array([1, *self.counted(*pair)], np.int64)
+        times = np.bincount(places, minlength=len(pairs)).astype(np.int64)
+        each = np.array([self.counted(*pair) for pair in pairs], np.int64)
+        each = each.reshape(len(pairs), self.size)
+        total = np.append(times.sum(), times @ each)
         self.counts = type(self).counts.plus(self.counts, total)
+        products = (each * times[:, None]).T @ each
+        self.products += ExactSum.counts(products[np.triu_indices(self.size)])
+
+    def moments(self) -> list[list[Fraction]]:
+        """Return the sums of the products of every two counts of a row."""
+        table = [[Fraction(0)] * self.size for _ in range(self.size)]
+        places = zip(*(side.tolist() for side in np.triu_indices(self.size)), strict=True)
+        for at, (i, j) in enumerate(places):
+            table[i][j] = table[j][i] = self.products[at].fraction()
+        return table
