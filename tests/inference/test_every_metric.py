@@ -18,8 +18,6 @@ WITHOUT = {
     "Minimum": "smallest value",
     "Maximum": "largest value",
     "MaxError": "largest value",
-    "RankingCount": "grows with the rows",
-    "RecallAtFixedPrecision": "the best of these queries only",
     "CalibrationError": "chance alone moves every bin",
     "BrierDecomposition": "chance alone moves every bin",
     "FleissKappa": "single items",
