@@ -61,6 +61,16 @@ def point_errors(metric: Any, cells: Ladder) -> float:
     return float(np.std(values)) if values else 0.0
 
 
+def top_rise(cells: Ladder) -> float:
+    """Return by how much the largest distance of redraws is larger, on average, than their own."""
+    values = []
+    for p, n in ((cells.p, cells.n), *_redrawn(cells)):
+        above, below = np.cumsum(_grouped(p, cells)), np.cumsum(_grouped(n, cells))
+        if above[-1] and below[-1]:
+            values.append(float(np.abs(above / above[-1] - below / below[-1]).max()))
+    return max(float(np.mean(values[1:])) - values[0], 0.0) if len(values) > 1 else 0.0
+
+
 def _redrawn(cells: Ladder) -> Iterator[tuple[Any, Any]]:
     """Yield redraws of the positives and the negatives in ascending cells.
 

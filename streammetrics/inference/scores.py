@@ -22,7 +22,7 @@ from streammetrics.inference.areas import (
     precision_influences,
     roc_influences,
 )
-from streammetrics.inference.bootstrap import best_errors, point_errors
+from streammetrics.inference.bootstrap import best_errors, point_errors, top_rise
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import clopper_pearson, limits
 from streammetrics.inference.tables import no_squares
@@ -88,7 +88,17 @@ def _precision(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:
 
 
 def _distance(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
-    return distance_influences(cells).error(cells), "binomial at the largest distance"
+    method = "binomial at the largest distance, the lower limit less what a maximum is too high"
+    return distance_influences(cells).error(cells), method
+
+
+def _lowered(low: float, cells: Ladder) -> float:
+    """Return the largest distance less what it is too large as a maximum, still above 0.
+
+    Redraws start from a maximum that is too high already, and rise above it by less than it did
+    above that of the population: twice their rise makes up for both.
+    """
+    return max(low - 2 * top_rise(cells), low / 1024)
 
 
 def _threshold(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
@@ -135,8 +145,11 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
     found = ladders(metric, asked, scores)
     for stairs, cells in found:
         value = metric.read(stairs)
-        spans.append((value, value) if stairs.exact else metric._sides(stairs))
+        low, high = (value, value) if stairs.exact else metric._sides(stairs)
         error, method = (math.nan, "") if value != value else error_of(metric, cells, value)  # noqa: PLR0124 - the test for nan
+        if isinstance(metric, thresholds.KolmogorovSmirnov) and error > 0:
+            low = _lowered(low, cells)
+        spans.append((low, high))
         values.append(value)
         errors.append(error)
         methods.append(method)

@@ -41,7 +41,7 @@ def test_any_sharding_gives_the_same_limits_to_the_bit(metric):
     assert whole.low < merged.compute() < whole.high
 
 
-@pytest.mark.parametrize("metric", METRICS[:5], ids=named)
+@pytest.mark.parametrize("metric", METRICS[:4], ids=named)
 def test_errors_are_those_of_leaving_rows_out(metric):
     y, s = rows(300, places=2)
     values = [
@@ -58,7 +58,9 @@ def test_past_the_budget_limits_are_widened_by_what_is_certain(metric):
     rough = type(metric)(**{**metric.config, "max_bins": 32}).update(y, s)
     exact, wide = metric.copy().update(y, s).confidence(), rough.confidence()
     certain = rough.bounds()
-    assert wide.low < min(exact.low, certain.low)
+    # The largest of few distances is too large by less: its lower limit may be the higher one.
+    floors = [certain.low] if isinstance(metric, sm.KolmogorovSmirnov) else [exact.low, certain.low]
+    assert wide.low < min(floors)
     assert wide.high > max(exact.high, certain.high)
 
 
@@ -71,6 +73,26 @@ def test_a_perfect_order_falls_back_to_the_smaller_class_and_says_so():
     assert tuple(below) == pytest.approx((0.0, 1 - 0.025 ** (1 / 12)))
     for metric in (sm.AveragePrecision(), sm.KolmogorovSmirnov()):
         assert metric.update(y, y.astype(float)).confidence().low < 0.9
+
+
+def test_the_largest_distance_is_lowered_by_what_it_is_too_large_as_a_maximum():
+    """Of labels and scores that have nothing to do with each other there is one by chance."""
+    rng = np.random.default_rng(3)
+    y, s = rng.integers(0, 2, 200), rng.random(200)
+    metric = sm.KolmogorovSmirnov().update(y, s)
+    value, (low, _) = metric.compute(), metric.confidence()
+    assert value > 0.08
+    assert 0 <= low < value / 10
+
+
+def test_limits_of_the_largest_distance_hold_its_population():
+    """Those of a normal score, 1 apart, hold 0.383 of 40 samples but for a few."""
+    rng, held = np.random.default_rng(8), 0
+    for _ in range(40):
+        y = rng.integers(0, 2, 100)
+        low, high = sm.KolmogorovSmirnov().update(y, y + rng.standard_normal(100)).confidence()
+        held += low <= 0.38292 <= high
+    assert held >= 36
 
 
 def test_one_positive_is_told_by_exact_limits():
