@@ -145,11 +145,11 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
     found = ladders(metric, asked, scores)
     for stairs, cells in found:
         value = metric.read(stairs)
-        low, high = (value, value) if stairs.exact else metric._sides(stairs)
+        below, above = (value, value) if stairs.exact else metric._sides(stairs)
         error, method = (math.nan, "") if value != value else error_of(metric, cells, value)  # noqa: PLR0124 - the test for nan
         if isinstance(metric, thresholds.KolmogorovSmirnov) and error > 0:
-            low = _lowered(low, cells)
-        spans.append((low, high))
+            below = _lowered(below, cells)
+        spans.append((below, above))
         values.append(value)
         errors.append(error)
         methods.append(method)
@@ -179,11 +179,11 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
         return ConfidenceInterval(low[0], high[0], asked.level, method)
     every = [cells for _, cells in found]
     error = _error_of_mean(metric, scores, every, np.array(values), np.array(errors))
-    below, above, exact = _sides(least, most, error, min(smallest), ends, asked)
+    least, most, exact = _sides(least, most, error, min(smallest), ends, asked)
     method = f"{method}, of a mean over classes as if they varied together (at most)"
     if exact:
         method = f"Clopper-Pearson of {min(smallest):g} rows, as no row varies"
-    return ConfidenceInterval(below, above, asked.level, method)
+    return ConfidenceInterval(least, most, asked.level, method)
 
 
 for _kind in _ERRORS:
