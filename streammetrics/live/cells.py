@@ -80,7 +80,7 @@ class Cells:
         """Take rows of which nothing is known yet."""
         end = self._n + n
         if end > len(self._data):
-            size = max(end, len(self._data) + (len(self._data) >> 2), 1024)
+            size = roomy(end)
             self._data.resize((size, *self._data.shape[1:]), refcheck=False)
         self._data[self._n : end] = 0
         self._n = end
@@ -142,6 +142,11 @@ class Cells:
         twin.kind, twin.vocabulary = self.kind, self.vocabulary
         twin._data, twin._n = self.values.copy(), self._n
         return twin
+
+
+def roomy(n: int) -> int:
+    """Return how many rows to have room for: a sixteenth more, as large blocks grow in place."""
+    return n + max(n >> 4, 1024)
 
 
 def kind_of(column: Column) -> str:

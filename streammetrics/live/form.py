@@ -10,7 +10,7 @@ from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.stateful import from_bytes, registered_name
-from streammetrics.ledger.columns import kinds_of, rows_of, written
+from streammetrics.ledger.columns import kinds_of, opened, rows_of, written
 from streammetrics.live.config import Config
 from streammetrics.live.events import column_arrays, column_of
 from streammetrics.live.newest import kept_rows
@@ -92,7 +92,7 @@ def _read_panes(said: Any, arrays: Arrays, panes: Panes) -> None:
     if len(index) != len(numbers):
         raise StateFormatError("the states do not fit their panes")
     layout = panes.layout
-    opened = [state.opened(layout) for state in rows_of(said, arrays, index, layout)]
+    states = opened(rows_of(said, arrays, index, layout), layout)
     start = 0
     for tier, row, count in zip(panes.tiers, panes.rows, counts.tolist(), strict=True):
         mine = numbers[start : start + count]
@@ -103,7 +103,7 @@ def _read_panes(said: Any, arrays: Arrays, panes: Panes) -> None:
             and mine[-1] <= tier.number(panes.newest)
         ):
             raise StateFormatError("the numbers of the panes are not those that are kept")
-        row.put(dict(zip(mine.tolist(), opened[start : start + count], strict=True)))
+        row.put(dict(zip(mine.tolist(), states[start : start + count], strict=True)))
         start += count
     try:
         panes.agree()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core.columns.conversion import Column
-from streammetrics.live.cells import Cells
+from streammetrics.live.cells import Cells, roomy
 from streammetrics.live.ids import Index
 
 if TYPE_CHECKING:
@@ -83,8 +83,7 @@ class Table:
         n = len(new.keys)
         start, self._n = self._n, self._n + n
         if self._n > len(self.keys):
-            size = max(self._n, len(self.keys) + (len(self.keys) >> 2), 1024)
-            self.keys.resize((size, 2), refcheck=False)
+            self.keys.resize((roomy(self._n), 2), refcheck=False)
         self.keys[start : self._n] = new.keys
         nothing = np.zeros(n, np.int64)
         self.times.append(Column(new.times))
