@@ -1,10 +1,13 @@
-"""A hook of the documentation site: a page for each metric, from its docstring and its picture."""
+"""A hook of the documentation site: a page for each metric, and one for each notebook."""
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 import re
 import warnings
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -17,6 +20,7 @@ from streammetrics.show.reference import entry, public
 
 mpl.use("agg")
 RNG = np.random.default_rng(0)
+NOTEBOOKS = Path(__file__).parents[2] / "examples" / "notebooks"
 TYPED = re.compile(r"^Formula: `(.+?)`(?:, with (.+)\.)?$", re.MULTILINE)
 LETTER = re.compile(r"\b[A-Za-z]+_[A-Za-z0-9]+\b")  # one with an index
 N = 1500
@@ -42,8 +46,34 @@ def on_files(files, config):
         if picture:
             files.append(_generated(config, f"reference/{name}.svg", picture))
         files.append(_generated(config, f"reference/{name}.md", page(name, metric, picture)))
-    files.append(_generated(config, "reference/index.md", listed(rooms)))
+    files.append(_generated(config, "reference/index.md", listed(rooms), in_nav=True))
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        text, pictures = notebook(path)
+        files.append(_generated(config, f"notebooks/{path.stem}.md", text, in_nav=True))
+        for name, content in pictures.items():
+            files.append(_generated(config, f"notebooks/{name}", content))
     return files
+
+
+def notebook(path):
+    """Return a notebook as a page, with what its cells gave, and its pictures by name."""
+    parts, pictures = [], {}
+    for cell in json.loads(path.read_text())["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {"text/plain": output.get("text", "")})
+            if "image/png" in data:
+                name = f"{path.stem}-{len(pictures)}.png"
+                pictures[name] = base64.b64decode(data["image/png"])
+                parts.append(f"![What the cell draws]({name})")
+            elif "text/html" in data:
+                shown = re.sub(r"\s*\n\s*", " ", "".join(data["text/html"]))
+                parts.append(f'<div class="output" style="overflow-x: auto">{shown}</div>')
+            else:
+                parts.append(f"```text\n{''.join(data['text/plain'])}\n```")
+    where = f"This is `examples/notebooks/{path.name}` as it ran."
+    return "\n\n".join([*parts, where]), pictures
 
 
 def on_page_markdown(markdown, page, config, files):
@@ -57,9 +87,9 @@ def _mathematics(found):
     return f"{box}\n\n{f'with {words}.' if words else ''}"
 
 
-def _generated(config, path, content):
+def _generated(config, path, content, *, in_nav=False):
     found = File.generated(config, path, content=content)
-    if path != "reference/index.md":
+    if not in_nav:
         found.inclusion = found.inclusion.__class__.NOT_IN_NAV
     return found
 

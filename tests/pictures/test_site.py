@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from browser import opened, requested
+from selenium.webdriver.support.ui import WebDriverWait
 
 from streammetrics.show.reference import public
 
@@ -56,6 +58,19 @@ def test_nothing_is_fetched_from_elsewhere(site):
     assert found == {}
 
 
-def test_pages_can_be_searched(site):
-    index = (site / "search" / "search_index.json").read_text()
-    assert "reference/ROCAUC.html" in index
+def test_pages_can_be_searched_from_files(site):
+    with opened(site / "index.html", width=1400) as driver:
+        box = driver.find_element("css selector", "input.md-search__input")
+        box.click()
+        box.send_keys("earth mover")
+        found = "a.md-search-result__link[href*='reference/Wasserstein.html']"
+        WebDriverWait(driver, 60).until(lambda page: page.find_elements("css selector", found))
+        assert all(url.startswith(("file:", "data:", "about:")) for url in requested(driver))
+
+
+@pytest.mark.parametrize("name", ["in_training", "at_scale", "live"])
+def test_notebooks_are_pages_with_what_they_gave(site, name):
+    page = (site / "notebooks" / f"{name}.html").read_text()
+    assert '<div class="output"' in page
+    assert f'src="{name}-0.png"' in page
+    assert (site / "notebooks" / f"{name}-0.png").read_bytes().startswith(b"\x89PNG")
