@@ -222,9 +222,10 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         certain = sure = None
         if own and not self.is_exact(*statistics):
             certain = self.interval(*statistics)
-        if own and confidence is not None:
+        pictured = self._pictured()
+        if confidence is not None and isinstance(value, type(pictured.readout(*statistics))):
             asked = Asked(confidence, anytime=False, n_rows=self._n_rows(state))
-            sure = confidence_of(self, asked, *statistics)
+            sure = confidence_of(pictured, asked, *statistics)
         told = pictures.Drawing(
             kind,
             certain=certain,
@@ -234,6 +235,10 @@ class Metric(Mergeable[V_co], Generic[V_co]):
             style=style,
         )
         return pictures.drawn(value, ax, told)
+
+    def _pictured(self) -> Metric[Any]:
+        """Return the metric of the same statistics whose value the picture is; by default this."""
+        return self
 
     def _shape(self, *statistics: Any) -> Any:
         """Return what is drawn of the statistics; by default the readout."""

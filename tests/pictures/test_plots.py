@@ -119,7 +119,9 @@ def test_curves_of_many_classes_name_the_lowest():
     ax = sm.ROCCurve().update(y, p).plot()
     assert ax.get_legend().get_title().get_text() == "the lowest 3, 6 more in grey"
     ax = sm.ROCAUC(labels=CLASSES.tolist()).update(CLASSES[C], P).plot()
-    assert [text.partition(":")[0] for text in labels(ax)[:4]] == CLASSES.tolist()
+    assert [text.partition(":")[0] for text in labels(ax)[:4]] == [
+        name.replace("$", r"\$") for name in CLASSES.tolist()
+    ]
 
 
 def test_calibration_has_the_rows_of_its_bins_beneath():
@@ -224,7 +226,8 @@ def test_differences_are_drawn_metric_by_metric():
 def test_series_has_its_band_and_the_coverage_beneath():
     live = sm.Live(sm.MetricSet({"auc": sm.ROCAUC(max_bins=16)}))
     times = 1_700_000_000 + np.sort(RNG.integers(0, 3600, N))
-    series = live.observe(time=times, y_true=Y, y_score=S).series("10min", every="5min")
+    live.predict(id=np.arange(N), time=times, y_score=S)
+    series = live.label(id=np.arange(N), time=times, y_true=Y).series("10min", every="5min")
     ax = series.plot()
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), series["auc"])
     assert labels(ax) == ["certain bounds", "auc"]
@@ -284,3 +287,24 @@ def test_curves_of_their_own_are_drawn(name):
     ax = getattr(sm, name)().update(Y, S).plot()
     assert len(ax.lines[0].get_xdata()) > 10
     assert "nothing to draw" in "".join(t.get_text() for t in getattr(sm, name)().plot().texts)
+
+
+@pytest.mark.parametrize("kind", ["ROCAUC", "AveragePrecision", "DETCurve", "CumulativeGains"])
+def test_areas_and_curves_have_their_confidence(kind):
+    ax = getattr(sm, kind)().update(Y, S).plot(confidence=0.9)
+    assert "90 % confidence" in labels(ax)
+    (band,) = ax.patches
+    inside = band.get_path()
+    x, y = (values[len(values) // 2] for values in ax.lines[0].get_data())
+    assert inside.contains_point((x, y))
+    if kind == "ROCAUC":
+        curve = sm.ROCCurve().update(Y, S).plot(confidence=0.9)
+        np.testing.assert_array_equal(inside.vertices, curve.patches[0].get_path().vertices)
+
+
+def test_observed_rows_have_no_picture_of_labels_to_come():
+    live = sm.Live(sm.MetricSet({"mean": sm.Mean()}))
+    live.observe(time=1_700_000_000 + np.arange(600), values=np.arange(600.0))
+    ax = live.series("1min", every="1min").plot()
+    assert not ax.child_axes
+    assert ax.get_xlabel() == "end of the window (UTC)"

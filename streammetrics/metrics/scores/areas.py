@@ -14,7 +14,12 @@ from streammetrics.core.constraints import Between
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.metrics.averages import mean_of_classes
 from streammetrics.metrics.scores.base import ClassScoreMetric
-from streammetrics.metrics.scores.curves import pr_points, roc_points
+from streammetrics.metrics.scores.curves import (
+    PrecisionRecallCurve,
+    ROCCurve,
+    pr_points,
+    roc_points,
+)
 from streammetrics.statistics.scores.versus import VersusHistogram
 
 if TYPE_CHECKING:
@@ -88,6 +93,7 @@ class ROCAUC(ClassScoreMetric):
         return (VersusHistogram(max_bins=self.max_bins, **options),)
 
     _curve = staticmethod(roc_points)
+    _pictured_by = ROCCurve
 
     def _shape(self, scores: Any, *_: Any) -> Any:
         if self.multi_class == "ovo":
@@ -260,6 +266,7 @@ class AveragePrecision(ClassScoreMetric):
     """
 
     _curve = staticmethod(pr_points)
+    _pictured_by = PrecisionRecallCurve
 
     def read(self, stairs: Staircase) -> float:
         """Return the area with the best guess for each cell of several scores."""
@@ -308,6 +315,7 @@ class PRAUC(ClassScoreMetric):
     """
 
     _curve = staticmethod(pr_points)
+    _pictured_by = PrecisionRecallCurve
 
     def read(self, stairs: Staircase) -> float:
         """Return the area with the best guess for each cell of several scores."""

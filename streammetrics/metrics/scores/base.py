@@ -209,6 +209,14 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         """Return the curves that the values are read from."""
         return one_or_all([self._curve(stairs) for stairs in staircases(scores)], self.labels)
 
+    _pictured_by: ClassVar[type[Metric[Any]] | None] = None  # the curve of what is drawn
+
+    def _pictured(self) -> Metric[Any]:
+        if self._pictured_by is None:
+            return self
+        known = self._pictured_by._parameters
+        return self._pictured_by(**{n: v for n, v in self.config.items() if n in known})
+
     def _curve(self, stairs: Staircase) -> Points:  # noqa: ARG002 - what those with one take
         """Return the curve that the value of one class is read from."""
         raise TypeError(f"{type(self).__name__} has no picture")

@@ -14,7 +14,12 @@ import numpy as np
 
 from streammetrics.core.constraints import Share
 from streammetrics.metrics.scores.base import ROUNDING, ClassScoreMetric
-from streammetrics.metrics.scores.curves import pr_points, roc_points
+from streammetrics.metrics.scores.curves import (
+    PrecisionRecallCurve,
+    ROCCurve,
+    pr_points,
+    roc_points,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,6 +101,7 @@ class KolmogorovSmirnov(ClassScoreMetric):
     """
 
     _curve = staticmethod(roc_points)
+    _pictured_by = ROCCurve
 
     read, certain = _highest, _certainly_highest
 
@@ -143,6 +149,7 @@ class RecallAtPrecision(ClassScoreMetric):
     p: Share
 
     _curve = staticmethod(pr_points)
+    _pictured_by = PrecisionRecallCurve
 
     read, certain = _highest, _certainly_highest
 
@@ -187,6 +194,7 @@ class PrecisionAtRecall(ClassScoreMetric):
     r: Share
 
     _curve = staticmethod(pr_points)
+    _pictured_by = PrecisionRecallCurve
 
     read, certain = _highest, _certainly_highest
 
@@ -230,6 +238,7 @@ class SensitivityAtSpecificity(ClassScoreMetric):
     s: Share
 
     _curve = staticmethod(roc_points)
+    _pictured_by = ROCCurve
 
     read, certain = _highest, _certainly_highest
 

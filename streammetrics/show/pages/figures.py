@@ -8,6 +8,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from streammetrics.core.confidence import Asked, confidence_of
 from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.results.curves import Curves
 from streammetrics.core.results.pictures import drawn
@@ -149,9 +150,10 @@ def _sure(metric: Metric, value: Any, confidence: float) -> dict[str, Any]:
     """Return the confidence that a picture is asked for, nothing where there is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
+        read, curve = metric._read(), metric._pictured()
         try:
-            if isinstance(metric.readout(*metric._read()), type(value)):
-                metric.confidence(confidence)
+            if isinstance(curve.readout(*read), type(value)):
+                confidence_of(curve, Asked(confidence, anytime=False, n_rows=metric.n_rows), *read)
                 return {"confidence": confidence}
         except StreamMetricsError:
             pass

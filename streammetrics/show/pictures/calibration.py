@@ -20,6 +20,7 @@ from streammetrics.show.pictures.canvas import (
     empty,
     legend,
     percent,
+    short,
     titled,
 )
 
@@ -55,7 +56,7 @@ def draw_calibration(curves: Curves, ax: Any, drawing: Drawing) -> Any:
     for number, place in enumerate(known[:MOST]):
         colour = COLOURS[number]
         curve: Any = curves[place]
-        name = str(curves.labels[place])
+        name = short(str(curves.labels[place]), 28)
         style = {
             "color": colour, "marker": "o", "markersize": 4,
             "linestyle": DASHES[number % len(DASHES)], "label": name or "measured",
@@ -65,13 +66,13 @@ def draw_calibration(curves: Curves, ax: Any, drawing: Drawing) -> Any:
         ax.plot(curve.prob_pred, curve.prob_true, **{**style, **drawing.style})
         _bars(beneath, curve, colour, filled=len(known) == 1)
     if len(known) > MOST:
-        ax.plot([], [], " ", label=f"{len(known) - MOST} classes more are not drawn")
+        ax.plot([], [], " ", label=f"{len(known) - MOST} more not drawn")
     ax.tick_params(labelbottom=False)
     beneath.set_xlabel("mean score")
     beneath.set_ylabel("rows")
     beneath.set_ylim(bottom=0)
     beneath.yaxis.set_major_formatter("{x:,.0f}")
-    legend(ax, loc="upper left")
+    legend(ax)
     return ax
 
 

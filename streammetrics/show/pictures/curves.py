@@ -24,10 +24,17 @@ from streammetrics.show.pictures.canvas import (
     empty,
     figure,
     legend,
+    short,
     sure_band,
     titled,
 )
-from streammetrics.show.pictures.outlines import certain_pr, certain_roc, sure_pr, sure_roc
+from streammetrics.show.pictures.outlines import (
+    certain_pr,
+    certain_roc,
+    sure_det,
+    sure_pr,
+    sure_roc,
+)
 from streammetrics.show.pictures.thinning import thinned
 from streammetrics.show.pictures.thresholds import draw_thresholds
 
@@ -89,7 +96,7 @@ def draw_curves(curves: Curves, ax: Any, drawing: Drawing) -> Any:
     for number, place in enumerate(coloured):
         curve = rates[place]
         style = {"color": COLOURS[number], "linestyle": DASHES[number % len(DASHES)]}
-        label = ": ".join(filter(None, (str(curves.labels[place]), _told(curve, kind))))
+        label = ": ".join(filter(None, (short(str(curves.labels[place]), 28), _told(curve, kind))))
         ax.plot(*_path(curve, kind), **{**style, "label": label, **drawing.style})
     if kind != "pr":  # where chance differs from class to class
         reference(ax, kind)
@@ -107,6 +114,9 @@ def _alone(curve: Rates, ax: Any, drawing: Drawing, kind: str) -> Any:
         return empty(ax, why)
     if kind in {"roc", "pr"}:
         _bands(ax, curve, drawing, kind)
+    elif kind == "det" and drawing.sure is not None:
+        x, y = (_deviates(logits) for logits in sure_det(drawing.sure))
+        sure_band(ax, x, y, COLOURS[0], drawing.sure.level)
     style = {"color": COLOURS[0], "label": _told(curve, kind) or "measured", **drawing.style}
     ax.plot(*_path(curve, kind), **style)
     reference(ax, kind, curve)
@@ -218,6 +228,11 @@ def _det(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     at = thinned(np.log(x / (1 - x)), np.log(y / (1 - y)))
     x, y = (np.array([normal_quantile(p) for p in side[at]]) for side in (x, y))
     return x, y
+
+
+def _deviates(logits: Floats) -> Floats:
+    """Return where shares stand on scales of the normal distribution."""
+    return np.array([normal_quantile(1 / (1 + np.exp(-logit))) for logit in logits])
 
 
 def reference(ax: Any, kind: str, curve: Rates | None = None) -> None:

@@ -12,6 +12,9 @@ from streammetrics.show.pictures.thinning import thinned
 Outline: TypeAlias = tuple[Floats, Floats]
 
 
+_LEAST = 1e-4  # share of errors, below all that scales of them show
+
+
 def certain_roc(curve: Any) -> Outline:
     """Return what the curve lies in, whatever the order of rows within a cell is.
 
@@ -49,6 +52,22 @@ def sure_roc(limits: Any) -> Outline:
     """Return what lies between the best and the worst rates at each threshold."""
     low, high = limits
     return around((low.fpr, high.tpr), (high.fpr, low.tpr))
+
+
+def sure_det(limits: Any) -> Outline:
+    """Return what lies between the best and the worst rates of errors, as logits."""
+    low, high = limits
+    if hasattr(low, "tpr"):
+        sides = (low.fpr, 1 - high.tpr), (high.fpr, 1 - low.tpr)
+    else:
+        sides = (low.fpr, low.fnr), (high.fpr, high.fnr)
+    best, worst = ((_logits(across), _logits(up)) for across, up in sides)
+    return around(best, worst)
+
+
+def _logits(shares: Floats) -> Floats:
+    inside = np.clip(shares, _LEAST, 1 - _LEAST)
+    return np.asarray(np.log(inside / (1 - inside)))
 
 
 def sure_pr(limits: Any) -> Outline:

@@ -33,7 +33,7 @@ def draw_series(series: Series, ax: Any, drawing: Drawing) -> Any:
     ax.set_ylabel(name)
     times = series["time"].astype("datetime64[ms]")
     values = np.asarray(series.get(name, []), float)
-    rows = series["n_rows"]
+    rows = series["n_rows"][series["n_rows"] > 0]
     told = f"n = {int(np.median(rows)):,} rows a window (median)" if len(rows) else ""
     titled(ax, f"{name} over time", told)
     if not np.isfinite(values).any():
@@ -47,21 +47,27 @@ def draw_series(series: Series, ax: Any, drawing: Drawing) -> Any:
         )
     ax.plot(times, values, **{"color": COLOURS[0], "label": name, **drawing.style})
     ax.grid(alpha=0.25)
-    beneath = ax.inset_axes([0, -0.34, 1, 0.24], sharex=ax)
-    beneath.spines[["top", "right"]].set_visible(False)
-    covered = 100 * np.asarray(series["coverage"], float)
-    beneath.fill_between(times, 0, covered, color=GREY, alpha=0.5, linewidth=0)
-    beneath.set_ylim(0, 105)
-    beneath.set_yticks([0, 50, 100])
-    beneath.set_ylabel("labels\nknown (%)", fontsize="small")
     dates = library("dates")
     locator = dates.AutoDateLocator()
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
-    ax.tick_params(labelbottom=False)
-    beneath.set_xlabel("end of the window (UTC)")
+    covered = 100 * np.asarray(series["coverage"], float)
+    lowest = _labels(ax, times, covered) if np.isfinite(covered).any() else ax
+    lowest.set_xlabel("end of the window (UTC)")
     legend(ax)
     return ax
+
+
+def _labels(ax: Any, times: Any, covered: Any) -> Any:
+    """Draw the share of known labels beneath, and return its axes."""
+    ax.tick_params(labelbottom=False)
+    beneath = ax.inset_axes([0, -0.34, 1, 0.24], sharex=ax)
+    beneath.spines[["top", "right"]].set_visible(False)
+    beneath.fill_between(times, 0, covered, color=GREY, alpha=0.5, linewidth=0)
+    beneath.set_ylim(0, 105)
+    beneath.set_yticks([0, 50, 100])
+    beneath.set_ylabel("labels\nknown (%)", fontsize="small")
+    return beneath
 
 
 def metrics_of(series: Series) -> list[str]:

@@ -11,8 +11,18 @@ from streammetrics.core.results.pictures import drawn
 from streammetrics.metrics.scores.curves import ROCPoints
 from streammetrics.metrics.scores.errors import DETPoints
 from streammetrics.metrics.scores.gains import GainPoints, LiftPoints
-from streammetrics.show.pictures.canvas import COLOURS, axes, chosen, counted, empty, legend, titled
+from streammetrics.show.pictures.canvas import (
+    COLOURS,
+    axes,
+    chosen,
+    counted,
+    empty,
+    legend,
+    sure_band,
+    titled,
+)
 from streammetrics.show.pictures.curves import TITLES, draw_roc, reference
+from streammetrics.show.pictures.outlines import around
 from streammetrics.show.pictures.thinning import thinned
 
 if TYPE_CHECKING:
@@ -24,14 +34,19 @@ def draw_det(curve: DETPoints, ax: Any, drawing: Drawing) -> Any:
     """Draw the error rates on scales of the normal distribution."""
     chosen(drawing, "a DET curve", ("det",))
     rates = ROCPoints(curve.fpr, 1 - curve.fnr, curve.thresholds)
-    return draw_roc(rates, ax, replace(drawing, kind="det", certain=None, sure=None))
+    return draw_roc(rates, ax, replace(drawing, kind="det", certain=None))
 
 
 @drawn.register(GainPoints)
 def draw_gains(curve: GainPoints, ax: Any, drawing: Drawing) -> Any:
     """Draw which share of the positives a share of the rows has."""
     chosen(drawing, "cumulative gains", ("gains",))
-    return _drawn(curve.depth, curve.gain, ax, drawing, "gains")
+    ax = _drawn(curve.depth, curve.gain, ax, drawing, "gains")
+    if drawing.sure is not None and ax.lines:
+        sides = ((curve.depth, side.gain) for side in reversed(list(drawing.sure)))
+        sure_band(ax, *around(*sides), COLOURS[0], drawing.sure.level)
+        legend(ax)
+    return ax
 
 
 @drawn.register(LiftPoints)

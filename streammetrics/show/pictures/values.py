@@ -77,7 +77,7 @@ def _against(mine: KeyedValues, other: Any, ax: Any, drawing: Drawing, what: str
     ax.plot(
         x, y, "o", markersize=4, rasterized=len(both) > _MANY, **{**style, **drawing.style}
     )  # fmt: skip
-    legend(ax, loc="lower left")
+    legend(ax)
     return ax
 
 
