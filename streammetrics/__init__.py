@@ -71,10 +71,12 @@ from streammetrics.metrics.classification.topk import *  # noqa: F403
 from streammetrics.metrics.clustering import dispersion as clustering_dispersion
 from streammetrics.metrics.clustering import distances as clustering_distances
 from streammetrics.metrics.clustering import entropy as clustering_entropy
+from streammetrics.metrics.clustering import matching as clustering_matching
 from streammetrics.metrics.clustering import pairs as clustering_pairs
 from streammetrics.metrics.clustering.dispersion import *  # noqa: F403
 from streammetrics.metrics.clustering.distances import *  # noqa: F403
 from streammetrics.metrics.clustering.entropy import *  # noqa: F403
+from streammetrics.metrics.clustering.matching import *  # noqa: F403
 from streammetrics.metrics.clustering.pairs import *  # noqa: F403
 from streammetrics.metrics.correlation import rank as correlation_rank
 from streammetrics.metrics.correlation.rank import *  # noqa: F403
@@ -226,6 +228,7 @@ _MODULES = (
     clustering_entropy,
     clustering_dispersion,
     clustering_distances,
+    clustering_matching,
     clustering_pairs,
     correlation_rank,
     detection_boxes,

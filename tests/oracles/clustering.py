@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import sklearn.metrics as sk
+from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import pair_confusion_matrix
 
 import streammetrics as sm
@@ -82,6 +83,11 @@ def purity(labels_true, labels_pred):
     )
 
 
+def matched(labels_true, labels_pred):
+    table = sk.cluster.contingency_matrix(labels_true, labels_pred)
+    return table[linear_sum_assignment(table, maximize=True)].sum() / len(labels_true)
+
+
 def dunn(X, labels):  # noqa: N803
     apart = np.sqrt(((X[:, None] - X[None]) ** 2).sum(axis=2))
     same = labels[:, None] == labels[None]
@@ -147,6 +153,7 @@ SCIKIT = [
     (sm.Completeness(), sk.completeness_score),
     (sm.VMeasure(), sk.v_measure_score),
     (sm.Purity(), purity),
+    (sm.ClusterAccuracy(), matched),
 ]
 PLAIN = [
     (sm.PairJaccard(), pair_ratio(lambda tp, fp, fn: tp / (tp + fp + fn))),

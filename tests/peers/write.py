@@ -27,7 +27,10 @@ TITLES = {
     "torchmetrics.retrieval": "torchmetrics",
     "torchmetrics.clustering": "torchmetrics",
     "torchmetrics.nominal": "torchmetrics",
+    "torchmetrics.detection": "torchmetrics",
+    "torchmetrics.segmentation": "torchmetrics",
     "torchmetrics.text": "torchmetrics",
+    "seqeval": "seqeval",
     "river": "river",
     "ranx": "ranx",
     "ir_measures": "ir_measures",
@@ -42,7 +45,7 @@ of their names is missing from it. How to call ours so that it gives their value
 
 Of torchmetrics, names stand once for `Binary`, `Multiclass` and `Multilabel` alike. Its metrics of
 images, sound and video measure signals and need models or transforms: they are no part of this
-library, whose business is labels, scores, numbers, rankings, clusters and text.
+library, whose business is labels, scores, numbers, rankings, clusters, boxes and text.
 """
 
 
@@ -62,7 +65,14 @@ def theirs(section: str) -> set[str]:
     if section == "ir_measures":
         registry = importlib.import_module("ir_measures").measures.registry
         return {name for m in registry.values() if (name := m.NAME).isascii()}  # alpha is one too
+    if section == "seqeval":
+        module = importlib.import_module("seqeval.metrics.sequence_labeling")
+        ends = ("_score", "_report", "_measure")
+        return {name for name in vars(module) if name.endswith(ends)}
     module = importlib.import_module(section)
+    if section == "torchmetrics.detection":  # most of whose names need torchvision
+        listed = inspect.getsource(module).partition("__all__")[2]
+        return set(re.findall(r"\"(\w+)\"", listed))
     return {re.sub("^(Binary|Multiclass|Multilabel)", "", name) for name in module.__all__}
 
 
