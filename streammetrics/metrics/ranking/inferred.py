@@ -43,7 +43,7 @@ class InfAP(RankingMetric):
         >>> metric = sm.InfAP()
         >>> rows = {"query": [1] * 5, "relevance": [-1, 1, None, 0, 1], "score": [5, 4, 3, 2, 1]}
         >>> round(metric.update(**rows).compute(), 5)
-        0.6
+        0.625
     """
 
     def read(self, ranking: Ranking) -> Floats:
