@@ -117,10 +117,10 @@ class Parameter:
                         return float(canonical)
                 elif _is_of_size(canonical, _BEYOND):
                     return canonical
-        limit = "" if _is_of_size(canonical, _BEYOND_FLOATS) else ", of numbers within float64"
-        raise ValueError(
-            f"{cls.__name__}({self.name}={_brief(canonical)}): expected {self.words}{limit}"
-        )
+        told = self.words
+        if isinstance(canonical, tuple) and not _is_of_size(canonical, _BEYOND):
+            told = "integers within the range of float64"
+        raise ValueError(f"{cls.__name__}({self.name}={_brief(canonical)}): expected {told}")
 
     @property
     def words(self) -> str:
