@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streammetrics.core import tuning
+from streammetrics.core.columns.batch import extent
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.digits import Floats
 
@@ -133,12 +134,11 @@ def extremes(x: Floats, scratch: Floats) -> tuple[float, float]:
 
     Raises where one is not finite.
     """
-    least, most, x = np.minimum.reduce, np.maximum.reduce, x.reshape(-1)
-    scratch = scratch.reshape(-1)
-    low, high = float(least(x)), float(most(x))
+    x, scratch = x.reshape(-1), scratch.reshape(-1)
+    low, high = extent(x)
     if low < 0.0 < high:
         np.abs(x, out=scratch)
-        low, high = float(least(scratch)), max(-low, high)
+        low, high = float(np.minimum.reduce(scratch)), max(-low, high)
         x = scratch
     elif high <= 0.0:
         np.negative(x, out=scratch)
@@ -150,7 +150,7 @@ def extremes(x: Floats, scratch: Floats) -> tuple[float, float]:
         low == 0.0 < high
     ):  # as integers, floats keep their order, and 0 less 1 is the largest of all
         shifted = np.subtract(x.view(np.uint64), 1, out=scratch.view(np.uint64))
-        low = float((least(shifted) + np.uint64(1)).view(np.float64))
+        low = float((np.minimum.reduce(shifted) + np.uint64(1)).view(np.float64))
     return low, high
 
 

@@ -206,18 +206,22 @@ def _precision_area(heights: _Heights, stairs: Staircase) -> tuple[float, float,
     """
     if not stairs.positives:
         return math.nan, math.nan, math.nan
-    certain, sums = ExactSum.zero(), [ExactSum.zero()]  # of tied rows, and of the three heights
+    certain: ExactSum | None = None  # of tied rows
+    sums: list[ExactSum] = []  # of the three heights
     for steps in stairs.steps():
         tied = steps.p * heights._tied(steps)
         if steps.single.all():
-            certain += ExactSum.of(tied)
+            part = ExactSum.of(tied)
+            certain = part if certain is None else certain + part
             continue
         least, most = heights._least(steps, stairs.least), heights._most(steps)
         guess = np.clip(_halfway(steps, stairs.least), least, most)
         each = [np.where(steps.single, tied, steps.p * height) for height in (least, guess, most)]
-        before = sums if len(sums) == len(each) else sums * 3
+        before = sums or [ExactSum.zero()] * 3
         sums = [total + ExactSum.of(part) for total, part in zip(before, each, strict=True)]
-    values = [_share(certain + total, stairs) for total in sums]
+    if certain is not None:
+        sums = [certain + total for total in sums] or [certain]
+    values = [_share(total, stairs) for total in sums]
     return values[0], values[len(values) // 2], values[-1]
 
 

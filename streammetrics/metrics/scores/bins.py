@@ -56,13 +56,12 @@ def read(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> Bins:
     for steps in stairs.steps():
         middle = _middle(stairs, steps)
         at, rows = _bins(middle, bounds.middle), steps.p + steps.n
-        # Mostly every score is of one row, and its product with a weight is not needed.
-        weight = None if (rows == 1).all() else rows.astype(np.float64)
-        parts = Bins(
-            _grouped(at, size, steps.p),
-            _grouped(at, size, rows),
-            ExactSum.grouped(at, size, middle, weight),
-        )
+        positives, weight = _grouped(at, size, steps.p), None
+        if (rows == 1).all():  # mostly every score is of one row, and no product is needed
+            counts = ExactSum.counts(np.bincount(at, minlength=size))
+        else:
+            counts, weight = _grouped(at, size, rows), rows.astype(np.float64)
+        parts = Bins(positives, counts, ExactSum.grouped(at, size, middle, weight))
         found = parts if found is None else Bins(*map(add, found, parts))
     return found or Bins(*[ExactSum.zero((size,))] * 3)
 
@@ -105,8 +104,10 @@ def read_uncertain(stairs: Staircase, size: int, strategy: Strategy = "uniform")
 
 
 def _middle(stairs: Staircase, steps: Steps) -> Floats:
+    if steps.single.all():
+        return stairs.probabilities(steps.low)
     low, high = _edges(stairs, steps)
-    return low if steps.single.all() else np.where(steps.single, low, (low + high) / 2)
+    return np.where(steps.single, low, (low + high) / 2)
 
 
 def _edges(stairs: Staircase, steps: Steps) -> tuple[Floats, Floats]:
