@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.amounts import split_squares
 from streammetrics.core.fields.field import StateField, not_among
@@ -193,17 +194,29 @@ def _add_squares(
     if weight is None:
         column.add(scores, codes)
         return
-    square = weight * weight
+    square, rest = np.empty((2, weight.size))
+    for start in range(0, weight.size, tuning.KEY_ROWS):
+        part = slice(start, start + tuning.KEY_ROWS)
+        _square(weight[part], square[part], rest[part])
+    column.add(scores, codes, square)
+    some = slice(None) if rest.all() else np.flatnonzero(rest)
+    if rest[some].size:
+        column.add(scores[some], None if codes is None else codes[some], rest[some])
+
+
+def _square(weight: Floats, square: Floats, rest: Floats) -> None:
+    """Write the squares of weights, rounded to what is not above them, and what is left."""
+    np.multiply(weight, weight, out=square)
     high = weight * _HALVES
     high -= high - weight
     low = weight - high
-    rest = ((high * high - square) + 2 * high * low) + low * low  # Dekker's
-    beyond = np.flatnonzero(rest < 0)
-    if beyond.size:
-        below = np.nextafter(square[beyond], 0.0)
-        rest[beyond] += square[beyond] - below
-        square[beyond] = below
-    column.add(scores, codes, square)
-    some = np.flatnonzero(rest)
-    if some.size:
-        column.add(scores[some], None if codes is None else codes[some], rest[some])
+    np.multiply(high, high, out=rest)  # Dekker's
+    rest -= square
+    high *= 2 * low
+    rest += high
+    low *= low
+    rest += low
+    below = square.view(np.int64) - (rest < 0)  # the float before it, where it is above
+    np.subtract(square, below.view(np.float64), out=high)
+    rest += high
+    np.copyto(square, below.view(np.float64))
