@@ -129,6 +129,7 @@ from streammetrics.metrics.scores import calibration as scores_calibration
 from streammetrics.metrics.scores import curves as scores_curves
 from streammetrics.metrics.scores import decisions as scores_decisions
 from streammetrics.metrics.scores import distributions as scores_distributions
+from streammetrics.metrics.scores import early as scores_early
 from streammetrics.metrics.scores import errors as scores_errors
 from streammetrics.metrics.scores import gains as scores_gains
 from streammetrics.metrics.scores import labels as scores_labels
@@ -142,6 +143,7 @@ from streammetrics.metrics.scores.calibration import *  # noqa: F403
 from streammetrics.metrics.scores.curves import *  # noqa: F403
 from streammetrics.metrics.scores.decisions import *  # noqa: F403
 from streammetrics.metrics.scores.distributions import *  # noqa: F403
+from streammetrics.metrics.scores.early import *  # noqa: F403
 from streammetrics.metrics.scores.errors import *  # noqa: F403
 from streammetrics.metrics.scores.gains import *  # noqa: F403
 from streammetrics.metrics.scores.labels import *  # noqa: F403
@@ -248,6 +250,7 @@ _MODULES = (
     scores_calibration,
     scores_curves,
     scores_decisions,
+    scores_early,
     scores_errors,
     scores_gains,
     scores_labels,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracles import texts
+from oracles import detection, spans, texts
 from oracles.table import ORACLES, thinned
 
 import streammetrics as sm
@@ -71,10 +71,10 @@ AT_ONCE = [
 def taken_at_once(oracle, patch):
     """Return a number of rows that is worth a call of the statistics.
 
-    20 000 texts would be walked one by one at each of the steps, some minutes for every metric:
-    for texts fewer rows are made worth it.
+    20 000 texts or images would be walked one by one at each of the steps, some minutes for every
+    metric: for these fewer rows are made worth it.
     """
-    if oracle not in texts.ORACLES:
+    if oracle not in (*texts.ORACLES, *detection.ORACLES, *spans.ORACLES):
         return 20_000
     patch.setattr(tuning, "STAGED_ROWS", 100)
     return 200

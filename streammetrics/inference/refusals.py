@@ -15,7 +15,7 @@ from streammetrics.metrics.ranking import counted
 from streammetrics.metrics.recommendation import lists
 from streammetrics.metrics.regression import norms, quantiles
 from streammetrics.metrics.regression import shares as targets
-from streammetrics.metrics.scores import calibration, decisions, gains, reliability, shares
+from streammetrics.metrics.scores import calibration, decisions, early, gains, reliability, shares
 from streammetrics.metrics.survival import concordance
 from streammetrics.metrics.text import recognition, spans
 
@@ -114,6 +114,10 @@ REFUSALS: dict[type[Metric], str] = {
     decisions.BestThreshold: (
         "where a value is best varies unlike any mean, and the value there is best of these rows "
         "only; the same metric at that threshold, on other rows, has one"
+    ),
+    early.LogAUC: (
+        "how the first few false positives vary makes most of it, which is unlike any mean; "
+        "ROCAUC(max_fpr=0.1), which asks nearly the same, has limits"
     ),
     gains.LiftCurve: (
         "its points are quotients of shares of the same rows; CumulativeGains has limits for each "

@@ -30,6 +30,7 @@ WITHOUT = {
     "BoxAveragePrecision": "how much images differ",
     "BoxAverageRecall": "how much images differ",
     "Dice": "pixels of an image",
+    "LogAUC": "first few false positives",
     "MeanIoU": "pixels of an image",
     "EditDistance": "grows with the rows",
     "SpanF1": "it is of the corpus",

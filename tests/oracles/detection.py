@@ -94,8 +94,13 @@ def evaluated(rows, ious=None):
 
 
 def summary(place):
-    """Return one of the twelve numbers that COCO has."""
-    return lambda **rows: evaluated(rows).stats[place]
+    """Return one of the twelve numbers that COCO has, which is -1 where there is none."""
+
+    def value(**rows):
+        found = evaluated(rows).stats[place]
+        return found if found >= 0 else np.nan
+
+    return value
 
 
 def mean_at(what, *ious):

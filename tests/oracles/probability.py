@@ -100,6 +100,19 @@ def roc_curve(y_true, y_score, sample_weight=None):
     return sk.roc_curve(y_true, y_score, sample_weight=sample_weight, drop_intermediate=False)
 
 
+def log_area(low, high):
+    """Return the area over the logarithm of false positive rates, by its points."""
+
+    def value(y_true, y_score, sample_weight=None):
+        fpr, tpr, _ = roc_curve(y_true, y_score, sample_weight)
+        inside = (fpr > low) & (fpr < high)
+        x = [low, *fpr[inside], high]
+        y = [np.interp(low, fpr, tpr), *tpr[inside], np.interp(high, fpr, tpr)]
+        return np.trapezoid(y, np.log(x)) / np.log(high / low)
+
+    return value
+
+
 def pr_curve(y_true, y_score, sample_weight=None):
     return sk.precision_recall_curve(y_true, y_score, sample_weight=sample_weight)
 
@@ -225,6 +238,8 @@ ORACLES = [
     Oracle(sm.ROCAUC(pos_label=0), scores, lambda y_true, y_score: AUC(~y_true, y_score)),
     Oracle(sm.ROCAUC(max_fpr=0.2), scores, of(AUC, max_fpr=0.2)),
     Oracle(sm.ROCAUC(max_fpr=0.37), scores_weighted, of(AUC, max_fpr=0.37)),
+    Oracle(sm.LogAUC(), scores, log_area(0.001, 0.1)),
+    Oracle(sm.LogAUC(min_fpr=0.013, max_fpr=0.77), scores_weighted, log_area(0.013, 0.77)),
     Oracle(sm.ROCAUC(min_tpr=0.7), scores, turned_area(0.3)),
     Oracle(sm.ROCAUC(min_tpr=0.37), scores_weighted, turned_area(0.63)),
     Oracle(sm.ROCAUC(multi_class="ovo"), three_classes, of(AUC, multi_class="ovo")),

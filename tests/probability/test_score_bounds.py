@@ -15,6 +15,7 @@ from oracles.decisions import equal_error_rate, gini, lift_at, specificity_at_se
 from oracles.probability import (
     calibration_error,
     ks_distance,
+    log_area,
     pr_area,
     precision_at_recall,
     recall_at_precision,
@@ -46,6 +47,7 @@ METRICS = {
     "auc to 0.3": partial(sm.ROCAUC, max_fpr=0.3),
     "auc to 0.75": partial(sm.ROCAUC, max_fpr=0.75),
     "auc above 0.4": partial(sm.ROCAUC, min_tpr=0.4),
+    "log auc": partial(sm.LogAUC, min_fpr=0.2, max_fpr=0.9),
     "average precision": sm.AveragePrecision,
     "pr auc": sm.PRAUC,
     "ks": sm.KolmogorovSmirnov,
@@ -63,6 +65,7 @@ PLAIN = {
     "auc to 0.3": partial(sk.roc_auc_score, max_fpr=0.3),
     "auc to 0.75": partial(sk.roc_auc_score, max_fpr=0.75),
     "auc above 0.4": turned_area(0.6),
+    "log auc": log_area(0.2, 0.9),
     "average precision": sk.average_precision_score,
     "pr auc": pr_area,
     "ks": ks_distance,
