@@ -291,3 +291,10 @@ def test_every_metric_has_its_page():
         if not isinstance(metric.compute(), int | float):
             assert name in text_of(as_page(found))
     assert shown == list(EACH)
+
+
+def test_tables_of_a_page_fit_paper(page):
+    with opened(page, width=794, paper=True) as driver:
+        cells = "[...document.querySelectorAll('table:not(details table) td')]"
+        lines = f"return Math.max(...{cells}.map(cell => cell.clientHeight))"
+        assert driver.execute_script(lines) < 40  # no cell breaks its number into letters

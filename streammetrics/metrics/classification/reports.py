@@ -33,7 +33,7 @@ _ENTRIES = {"accuracy", "micro avg", "macro avg", "weighted avg", "samples avg"}
 
 
 class ConfusionMatrix(ContingencyMetric[LabelledArray]):
-    """Rows of each class (row) by predicted class (column), C[i, j].
+    """Rows of each class (row) by predicted class (column).
 
     Formula: C_ij = Σ w [y = i, p = j]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.results.table import shown
 from streammetrics.show.formulas import set_formula
-from streammetrics.show.grids import Grid, grids
+from streammetrics.show.grids import DETAIL, Grid, grids
 from streammetrics.show.machines import as_json, plain
 from streammetrics.show.pages.figures import figures
 from streammetrics.show.reference import formula
@@ -17,6 +18,7 @@ from streammetrics.show.reference import formula
 if TYPE_CHECKING:
     from streammetrics.show.pages.subjects import Findings
 
+_ENDS = re.compile("_(low|high|rest|adjusted)$")  # of columns, which a page breaks in two lines
 MADE = "streammetrics report"  # by which a report is known again
 _DUEL = "Which is better"  # as the terminal calls it
 _ORDER = ("How good, and how sure", "Over time", _DUEL, "For whom", "In detail")
@@ -120,16 +122,33 @@ def _sections(found: Findings) -> dict[str, list[Grid]]:
 
 
 def _narrow(grid: Grid) -> Grid:
-    """Return a table without what a picture shows better: points of curves, a column for each."""
-    kept = [at for at, title in enumerate(grid.header) if "/" not in title or at in grid.texts]
-    words = {"see --json": "see below", "below": "see below"}
-    lines = [
-        tuple(words.get(line[at], line[at].replace("see --json", "see below")) for at in kept)
-        for line in grid.lines
+    """Return a table without what a picture shows better: points of curves, a column for each.
+
+    So that it fits a page, it has p in two digits, and no column of rows omitted where none are.
+    """
+    none = {at for at, t in enumerate(grid.header) if t == "Omitted" and _are_zero(grid, at)}
+    kept = [
+        at
+        for at, title in enumerate(grid.header)
+        if at not in none and ("/" not in title or at in grid.texts)
     ]
+    lines = [tuple(_cell(grid.header[at], line[at]) for at in kept) for line in grid.lines]
     texts = frozenset(new for new, at in enumerate(kept) if at in grid.texts)
     title = grid.title.replace("--json or --csv has all", "the JSON has all")
-    return Grid(title, tuple(grid.header[at] for at in kept), lines, texts)
+    worst = grid.title.startswith("Worst by")  # whose columns are ours to name
+    header = (_ENDS.sub(r" \1", grid.header[at]) if worst else grid.header[at] for at in kept)
+    return Grid(title, tuple(header), lines, texts)
+
+
+def _are_zero(grid: Grid, column: int) -> bool:
+    return all(line[column] == "0" for line in grid.lines)
+
+
+def _cell(title: str, text: str) -> str:
+    if title in {"p", "p_adjusted"} and text:
+        return f"{float(text):.2g}"
+    text = "see below" if text == "below" else text.replace("see --json", "see below")
+    return text.partition(DETAIL)[0]
 
 
 def _notes(found: Findings) -> list[str]:
