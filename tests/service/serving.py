@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 
-PATIENCE = 60.0
+PATIENCE = 120.0  # seconds, as machines are shared
 
 
 class Service:

@@ -354,6 +354,22 @@ def test_what_ends_is_written(tmp_path):
         assert again.n_rows == 7
 
 
+@pytest.mark.filterwarnings("ignore:the store cannot be used")  # which is told first
+def test_what_cannot_be_written_at_the_end_is_told(tmp_path, monkeypatch):
+    live = state(store=tmp_path / "live.db")
+    monkeypatch.setattr("streammetrics.live.keeper.PATIENCE", 0.1)
+
+    def take_and_end():
+        with TestClient(application(live, owned=True), base_url="http://localhost") as asked:
+            monkeypatch.setattr(live._keeper, "_append", _full)
+            asked.post("/events", content=lines(*observed(7)))
+
+    with pytest.warns(UserWarning, match="7 events are not in the store, and are lost: disk is f"):
+        take_and_end()
+    monkeypatch.undo()
+    live.close()
+
+
 def test_it_mounts_in_other_applications():
     from starlette.applications import Starlette
     from starlette.routing import Mount

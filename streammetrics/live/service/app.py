@@ -22,6 +22,7 @@ with needs("starlette", "live"):
 
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.live.exporting.prometheus import LiveCollector, exposition
+from streammetrics.live.keeper import StoreWarning
 from streammetrics.live.service import answers
 from streammetrics.live.service.cache import Cache
 from streammetrics.live.service.guard import Guard
@@ -30,6 +31,7 @@ from streammetrics.live.service.names import Names, View
 from streammetrics.live.service.openapi import described
 from streammetrics.live.service.page import FILES, static
 from streammetrics.live.service.server import Server
+from streammetrics.live.telling import tell
 from streammetrics.live.time import shown_time
 
 if TYPE_CHECKING:
@@ -112,8 +114,12 @@ class Service:
 
     def _end(self) -> None:
         self._intake.close()
-        with contextlib.suppress(StreamMetricsError):  # the keeper tries again at the exit
+        try:
             (self._live.close if self._owned else self._live.flush)()
+        except StreamMetricsError:  # the keeper tries once more at the exit
+            keeper = self._live._keeper
+            why = f"{keeper.waiting:,} events are not in the store, and are lost: {keeper.down}"
+            tell(why, StoreWarning)
         self._reader.shutdown(wait=True)
 
     async def events(self, request: Request) -> Response:
