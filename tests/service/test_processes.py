@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import os
 import random
 import re
 import signal
@@ -15,7 +16,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from service.serving import Service, resident, until
+from service.serving import Service, children, resident, until
 
 from streammetrics.live.service.config import settings
 
@@ -86,6 +87,19 @@ def test_workers_answer_for_the_whole_service(config):
     assert stored(path) == 200
 
 
+def test_a_worker_that_is_slow_is_not_killed(config):
+    with Service(config(server="workers = 2")) as service:
+        workers = children(service.process.pid)
+        for worker in workers:
+            os.kill(worker, signal.SIGSTOP)
+        time.sleep(8)  # others begin to doubt after 5
+        for worker in workers:
+            os.kill(worker, signal.SIGCONT)
+        service.post(observed(5))
+        assert {*workers} <= {*children(service.process.pid)}
+        service.end()
+
+
 def test_slow_clients_and_junk_leave_it_answering(config):
     path = config(server='timeout = "2s"\nbody = "100kB"\nconnections = 1000')
     dice = random.Random(1)
@@ -102,12 +116,14 @@ def test_slow_clients_and_junk_leave_it_answering(config):
             with socket.create_connection(("127.0.0.1", service.port)) as client:
                 client.sendall(dice.randbytes(dice.randrange(1, 400)))
         asked = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
-        for _ in range(300):
+        before = resident(service.process.pid)
+        for _ in range(2000):
             asked.request("POST", "/events", dice.randbytes(dice.randrange(0, 400)))
             answer = asked.getresponse()
             answer.read()
             assert answer.status in {202, 422}
         asked.close()
+        assert resident(service.process.pid) - before < 20e6
         assert service.get("/api/now")["n_rows"] == 5
         for client in half:
             client.settimeout(30)

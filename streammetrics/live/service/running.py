@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _PATH = "STREAMMETRICS_LIVE_CONFIG"  # how a worker learns what it is to serve
 _HEADERS = 16_384  # bytes of a request's headers
 _GRACE = 10  # seconds for requests to end
+_SILENCE = 60  # seconds without a sign of life, as on a machine that is busy, until one is replaced
 _begun = threading.Event()  # the server takes signals from here on
 
 
@@ -60,6 +61,7 @@ def serve(found: Settings) -> None:
         h11_max_incomplete_event_size=_HEADERS,
         timeout_keep_alive=max(1, math.ceil(server.timeout)),
         timeout_graceful_shutdown=_GRACE,
+        timeout_worker_healthcheck=_SILENCE,
         log_level="warning",
         access_log=False,
         server_header=False,
