@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
+from kinds.rows import statistics_of
 from streammetrics.core.columns.naming import meant
 from streammetrics.core.exact.folds import BLOCK, Workspace
+from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.keyed import Extremes
 from streammetrics.core.fields.unions import Union
 from streammetrics.core.results.differences import Difference, Differences
@@ -85,3 +87,12 @@ def test_a_loss_that_overflows_between_the_ends_of_the_targets_is_refused():
 def test_items_that_never_were_shown_may_be_of_any_number(n_items):
     metric = sm.ExposureGini(n_items=n_items).update(["u", "u", "v", "w"], ["a", "b", "a", "a"])
     assert metric.compute() == pytest.approx(1 - 1.5 / n_items, rel=1e-15)
+
+
+def test_squares_of_weights_are_summed_exactly():
+    codes, weight = np.arange(40) % 2, np.random.default_rng(0).random(40) * 3.0
+    metric = sm.ROCAUC().update(codes, np.full(40, 0.5), sample_weight=weight)
+    arrays = statistics_of(metric)[0].arrays()
+    squares = ExactSum.grouped(codes, 2, weight, weight).arrays()
+    for name, array in squares.items():
+        assert np.array_equal(arrays[f"squares/0/mass.{name}"], array)

@@ -101,6 +101,20 @@ def test_forms_of_calls_mix(oracle, forms, seed):
     assert metric.to_bytes() == whole.to_bytes()
 
 
+@pytest.mark.parametrize("oracle", thinned([o for o in FLAT if "nan_policy" in o.metric.config]))
+def test_a_missing_value_in_any_column_leaves_its_row_out(oracle):
+    metric, rows = with_parameters(oracle.metric, nan_policy="omit"), plain_rows(oracle, N)
+    spoilable = [name for name, column in rows.items() if column.dtype.kind in "bif"]
+    whole = metric.copy().update(**taken(rows, np.arange(len(spoilable), N)))
+    for where, name in enumerate(spoilable):
+        rows[name] = rows[name].astype(np.float64)
+        rows[name][where] = np.nan
+    metric.update(**rows)
+    assert (metric.n_rows, metric.n_omitted) == (whole.n_rows, len(spoilable))
+    rest = {name: column[: len(spoilable)] for name, column in rows.items()}
+    assert metric == whole.merge(whole.copy().reset().update(**rest))
+
+
 LONG = {
     "f1": (lambda: sm.F1(threshold=0.5, nan_policy="omit"), ("y_true", "y_score")),
     "auc": (lambda: sm.ROCAUC(nan_policy="omit"), ("y_true", "y_score")),
