@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import streammetrics as sm
-from kinds.rows import FIRST, layout_of, plain_rows, state_of
+from kinds.rows import FIRST, layout_of, plain_rows, state_of, statistics_of
 from streammetrics.core.fields.field import parted
 from streammetrics.core.state.arrays import same
 from streammetrics.statistics.detection.boxes import BoxScores
@@ -58,3 +58,12 @@ def test_a_field_of_other_rows_is_refused(statistic):
                 sm.StateFormatError, match="rows|sums|total|weight|points|boxes|fit|has"
             ):
                 mine.restored(arrays)
+
+
+@pytest.mark.parametrize("metric", [sm.ExpectedCost(cost=((0, 1), (2, 0))), sm.F1(labels=[0, 1])])
+def test_a_table_of_other_labels_than_those_given_is_no_state(metric):
+    (table,) = metric.statistics()
+    for rows in ({"y_true": [0, 2], "y_pred": [1, 1]}, {"y_true": [1, 1], "y_pred": [0, 2]}):
+        (seen,) = statistics_of(sm.Accuracy().update(**rows))
+        with pytest.raises(sm.StateFormatError, match=r"not among \(0, 1\)"):
+            table.restored(seen.arrays())

@@ -75,6 +75,16 @@ class ContingencyTable(Statistic):
 
     table = PairTable(inline=True)
 
+    def check_fields(self) -> None:
+        """Check that labels are among those given, where there may be no others."""
+        if self.labels is None or self.others:
+            return
+        given = set(self.labels)
+        if not given.issuperset(
+            [*self.table.row_labels.tolist(), *self.table.column_labels.tolist()]
+        ):
+            raise StateFormatError(f"labels of the table are not among {self.labels!r:.200}")
+
     @property
     def schema(self) -> Schema:
         """Two columns of labels."""
