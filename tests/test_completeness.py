@@ -80,6 +80,7 @@ FAMILIES = {
     "clustering": {"certain", "per_cluster", "per_point", "read", "read_information", "read_pairs"},
     "correlation": {"certain"},
     "drift": {"certain", "terms", "total"},
+    "text": {"read"},
 }
 
 

@@ -50,7 +50,7 @@ def of_corpus(metric: TextMetric, asked: Asked, held: TextCounts) -> ConfidenceI
     if n < 2:
         return unsure(asked.level, method)
     sums = np.array(counts, np.float64)
-    slopes = derivatives(sums, lambda moved: metric.of_counts(moved.tolist())).tolist()
+    slopes = derivatives(sums, lambda moved: metric.read(moved.tolist())).tolist()
     exact, products = list(map(Fraction, slopes)), held.moments()
     terms = [
         one * other * products[i][j] for i, one in enumerate(exact) for j, other in enumerate(exact)
@@ -59,7 +59,7 @@ def of_corpus(metric: TextMetric, asked: Asked, held: TextCounts) -> ConfidenceI
     if around <= _NOISE * sum(map(abs, terms), Fraction(0)):
         return unsure(asked.level, method)
     error = math.sqrt(around * n / (n - 1))
-    sides = limits(metric.of_counts(counts), error, t_quantile(1 - asked.tail, n - 1), low, high)
+    sides = limits(metric.read(counts), error, t_quantile(1 - asked.tail, n - 1), low, high)
     return ConfidenceInterval(*sides, asked.level, method)
 
 

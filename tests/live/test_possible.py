@@ -122,7 +122,7 @@ def test_predicted_classes(seed):
     metrics = {"accuracy": sm.Accuracy(), "wrong": sm.ZeroOneLoss(normalize=False)}
     if len(names) == 2:
         metrics["recall"] = sm.Recall(pos_label="bee")
-        metrics["kappa"] = sm.CohenKappa(labels=names, pos_label="bee")
+        metrics["mcc"] = sm.MatthewsCorrcoef(labels=names, pos_label="bee")
     predicted = [names[n] for n in dice.integers(0, len(names), 6)]
     labels = [names[n] for n in dice.integers(0, len(names), 3)]
     found = asked(sm.MetricSet(metrics), predicted, labels, "y_pred")

@@ -25,10 +25,10 @@ class TextMetric(Metric[float]):
     def readout(self, held: TextCounts) -> float:
         """Return the value, ``nan`` without rows."""
         rows, *counts = held.counts.tolist()
-        return self.of_counts(counts) if rows else math.nan
+        return self.read(counts) if rows else math.nan
 
     @abstractmethod
-    def of_counts(self, counts: list[Any]) -> float:
+    def read(self, counts: list[Any]) -> float:
         """Return the value of what was counted in some rows."""
 
     def update(self, reference: Any, prediction: Any) -> Self:

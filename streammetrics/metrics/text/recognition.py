@@ -52,7 +52,7 @@ class ErrorRate(TextMetric):
         """Return the edits of words."""
         return (EditCounts(of="words", nan_policy=self.nan_policy),)
 
-    def of_counts(self, counts: list[Any]) -> float:
+    def read(self, counts: list[Any]) -> float:
         """Return the rate."""
         return self._rate(Edits(*counts))
 

@@ -54,7 +54,7 @@ class BLEU(TextMetric):
         )
         return (counts,)
 
-    def of_counts(self, counts: list[Any]) -> float:
+    def read(self, counts: list[Any]) -> float:
         """Return the score."""
         predicted, referred, *grams = counts
         order = len(grams) // 2
@@ -102,7 +102,7 @@ class ChrF(TextMetric):
         """Return the counts of n-grams."""
         return (ChrfCounts(order=self.order, nan_policy=self.nan_policy),)
 
-    def of_counts(self, counts: list[Any]) -> float:
+    def read(self, counts: list[Any]) -> float:
         """Return the score."""
         orders = zip(counts[::3], counts[1::3], counts[2::3], strict=True)
         known = [each for each in orders if each[0] and each[1]]
