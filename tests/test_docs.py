@@ -25,6 +25,11 @@ OPTIONAL = re.compile(
     r"|tensorboardX|huggingface_hub|prometheus_client)\b"
     r"|\b(torch|lightning|transformers|xgboost|lightgbm)\.\w"
 )
+# That of training takes long, and most of it needs the extra.
+READ = [
+    pytest.param(page, id=page.name, marks=[pytest.mark.long] * (page.name == "training.md"))
+    for page in PAGES
+]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -47,7 +52,7 @@ def blocks(page, language):
 @pytest.mark.filterwarnings("ignore:::wandb")
 @pytest.mark.filterwarnings("ignore:::lightning")
 @pytest.mark.filterwarnings("ignore:::transformers")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", READ)
 def test_python_blocks(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")

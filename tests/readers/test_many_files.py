@@ -103,6 +103,7 @@ def test_whole_and_other_numbers_in_one_column(tmp_path):
 # --- columns of the path -------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_folders_are_columns(tmp_path):
     parts = {"country=DE/month=1": rows(300, 1), "country=FR/month=12": rows(200, 2)}
     tables = []
