@@ -103,7 +103,7 @@ class RecallAtFixedPrecision(AtK):
         k: The last cut-off.
 
     Memory and cost: as `PrecisionAtK`, and the same statistic; at `compute` a pass for each
-    cut-off.
+    cut-off up to the longest ranking.
 
     Reference: ``torchmetrics.retrieval.RetrievalRecallAtFixedPrecision``.
 
@@ -125,7 +125,9 @@ class RecallAtFixedPrecision(AtK):
     def _counted(self, buffer: RankingBuffer) -> tuple[NDArray[np.bool_], Floats]:
         """Return which queries count, and their recall at the last cut-off that is precise."""
         options = {name: value for name, value in self.config.items() if name not in _OWN}
-        for k in range(self.k, 0, -1):  # recall never falls
+        # Behind the last result of the longest ranking nothing is found, and precision falls.
+        longest = int(np.bincount(buffer.table.results.query).max(initial=0))
+        for k in range(min(self.k, longest), 0, -1):  # recall never falls
             if PrecisionAtK(k=k, **options).readout(buffer) >= self.precision:
                 return RecallAtK(k=k, **options)._counted(buffer)
         counted, values = super()._counted(buffer)

@@ -32,7 +32,7 @@ class LogAUC(ClassScoreMetric):
     classes.
 
     Args:
-        min_fpr: Where the range begins, above 0.
+        min_fpr: Where the range begins, 1e-100 or above.
         max_fpr: Where it ends. The others: see `ClassScoreMetric`.
 
     Raises:
@@ -50,7 +50,7 @@ class LogAUC(ClassScoreMetric):
         0.5752574989159952
     """
 
-    min_fpr: Annotated[float, Between(0, 1, without=(0,))] = 0.001
+    min_fpr: Annotated[float, Between(1e-100, 1)] = 0.001
     max_fpr: Annotated[float, Between(0, 1, without=(0,))] = 0.1
 
     def check_parameters(self) -> None:
