@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.mergeable import merge
@@ -79,12 +80,15 @@ def _states(suite: MetricSet, collection: Any) -> db.Bag:
     node = delayed(suite)
     if isinstance(collection, dd.DataFrame):
         frame = collection[suite._reads(collection.columns)].optimize()
-        # Dask cannot fuse a node with the only partition that takes it; then it takes the set.
-        blank = node if frame.npartitions > 1 else suite
         # To Dask the states are a column; it need not know better.
-        column = frame.map_partitions(
-            _of_frame, blank, meta=("state", object), enforce_metadata=False
+        states = partial(
+            frame.map_partitions, _of_frame, meta=("state", object), enforce_metadata=False
         )
+        column = states(node)
+        # Dask cannot fuse a node with the only partition that takes it, which may be what it makes
+        # of several small files; then that takes the set.
+        if column.optimize().npartitions == 1:
+            column = states(suite)
         return column.to_bag(format="frame")
     if isinstance(collection, db.Bag):
         if not collection.npartitions:

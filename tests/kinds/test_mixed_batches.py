@@ -146,3 +146,28 @@ def test_rows_that_wait_and_rows_that_are_cut_up_mix(name):
     assert mixed.n_omitted == omitted
     assert mixed.to_bytes() == whole.to_bytes()
     assert mixed.n_rows == whole.n_rows
+
+
+# As much as their squares: no squares are written beside them, and yet no row weighs one.
+ODD = np.array([0.5, 1.5, 0.5, 0.5])
+SAME = {
+    "threshold": (sm.F1(threshold=0.5), {"y_true": [1] * 4, "y_score": [0.7] * 4}),
+    "labels": (sm.Accuracy(), {"y_true": [1] * 4, "y_pred": [1] * 4}),
+    "first": (sm.TopKAccuracy(k=1), {"y_true": [1] * 4, "y_score": [[0.2, 0.8]] * 4}),
+    "scores": (sm.ROCAUC(), {"y_true": [1] * 4, "y_score": [0.7] * 4}),
+    "values": (sm.Quantile(q=0.5), {"values": [0.7] * 4}),
+    "mean": (sm.Mean(), {"values": [0.7] * 4}),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+@pytest.mark.parametrize("more", [0.25, 1.0, 3.0])
+def test_weights_that_are_as_much_as_their_squares_are_not_taken_for_others(name, more):
+    metric, rows = SAME[name]
+    odd = metric.copy().update(**rows, sample_weight=ODD)
+    other = metric.copy().update(**rows, sample_weight=np.full(4, more))
+    twice = {column: values * 2 for column, values in rows.items()}
+    whole = metric.copy().update(**twice, sample_weight=[*ODD, *[more] * 4])
+    for merged in (sm.from_bytes(odd.to_bytes()).merge(other), other.copy().merge(odd)):
+        assert merged.to_bytes() == whole.to_bytes()
+    assert sm.from_bytes(odd.to_bytes()).merge(odd).to_bytes() == odd.copy().merge(odd).to_bytes()

@@ -160,9 +160,9 @@ class ScoreHistogram(ScoredStatistic):
         self.counted = Counted(type(self).counted.weighed.added(before, rows, self), whole)
 
     def of_rows(self, n: int) -> None:
-        """Take it that weights are not known, if they are not those of n rows."""
+        """Take it that squares of weights are not known of amounts that are more than n."""
         totals = (total for histogram in self.classes() for total in histogram.totals())
-        ones = all(isinstance(total, int) for total in totals) and self.amount == n
+        ones = all(isinstance(total, int) for total in totals) and self.amount <= n
         self.counted = self.counted._replace(weighed=self.weighed.of_ones(ones))
 
     @property

@@ -57,8 +57,9 @@ class ValueHistogram(Statistic):
         self.weighed = type(self).weighed.added(self.weighed, rows, self)
 
     def of_rows(self, n: int) -> None:
-        """Take it that weights are not known, if they are not those of n rows."""
-        ones = all(histogram.totals() == (n,) for histogram in self.histograms)
+        """Take it that squares of weights are not known of amounts that are more than n."""
+        totals = (total for histogram in self.histograms for total in histogram.totals())
+        ones = all(isinstance(total, int) and total <= n for total in totals)
         self.weighed = self.weighed.of_ones(ones)
 
     @property

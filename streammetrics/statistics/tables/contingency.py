@@ -105,9 +105,9 @@ class ContingencyTable(Statistic):
         self.table = self.table.plus(Pairs.of(row_labels, column_labels, places, amount))
 
     def of_rows(self, n: int) -> None:
-        """Take it that amounts are of rows which do not weigh one, if they are not n."""
+        """Take it that squares of weights are not known of amounts that are more than n."""
         amount = self.table.amount
-        if amount.weights is None and int(amount.counts.sum()) != n:
+        if amount.weights is None and int(amount.counts.sum()) > n:
             self.table = self.table._replace(amount=amount.unsure())
 
     def cells(self) -> LabelCells:

@@ -56,8 +56,8 @@ class ThresholdTable(ScoredStatistic):
         self.amount += Amount.of_counts(np.array(cells), truth.size)
 
     def of_rows(self, n: int) -> None:
-        """Take it that amounts are of rows which do not weigh one, if they are not n."""
-        if self.amount.weights is None and int(self.amount.counts.sum()) != n:
+        """Take it that squares of weights are not known of amounts that are more than n."""
+        if self.amount.weights is None and int(self.amount.counts.sum()) > n:
             self.amount = self.amount.unsure()
 
     def cells(self) -> LabelCells:

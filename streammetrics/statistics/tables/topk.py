@@ -47,8 +47,8 @@ class TopKHits(ScoredStatistic):
         self.total += Amount.of_rows(len(hit), weight, squared=True)
 
     def of_rows(self, n: int) -> None:
-        """Take it that amounts are of rows which do not weigh one, if they are not n."""
-        if self.total.weights is None and self.total.counts != n:
+        """Take it that squares of weights are not known of amounts that are more than n."""
+        if self.total.weights is None and self.total.counts > n:
             self.hits, self.total = self.hits.unsure(), self.total.unsure()
 
     def hit(self, truth: NDArray[Any], scores: NDArray[np.float64]) -> NDArray[np.bool_]:
