@@ -164,6 +164,14 @@ class Amount:
         counts = self.counts[index]
         return type(self)(counts if np.ndim(counts) else int(counts), weights, self._most, squares)
 
+    def exceeds(self, n: int) -> bool:
+        """Whether an amount that was read without squares is more than n rows can weigh so.
+
+        Where Σ w² = Σ w no squares are written, and by Cauchy and Schwarz Σ w is then at most n.
+        More is of integer weights, from a version that wrote no squares.
+        """
+        return self.weights is None and int(np.sum(self.counts)) > n
+
     def squared(self) -> ExactSum | None:
         """The sums of the squares of all weights, ``None`` where they are not known."""
         if self.weights is None:

@@ -107,7 +107,7 @@ class ContingencyTable(Statistic):
     def of_rows(self, n: int) -> None:
         """Take it that squares of weights are not known of amounts that are more than n."""
         amount = self.table.amount
-        if amount.weights is None and int(amount.counts.sum()) > n:
+        if amount.exceeds(n):
             self.table = self.table._replace(amount=amount.unsure())
 
     def cells(self) -> LabelCells:

@@ -57,7 +57,7 @@ class ThresholdTable(ScoredStatistic):
 
     def of_rows(self, n: int) -> None:
         """Take it that squares of weights are not known of amounts that are more than n."""
-        if self.amount.weights is None and int(self.amount.counts.sum()) > n:
+        if self.amount.exceeds(n):
             self.amount = self.amount.unsure()
 
     def cells(self) -> LabelCells:

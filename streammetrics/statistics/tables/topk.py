@@ -48,7 +48,7 @@ class TopKHits(ScoredStatistic):
 
     def of_rows(self, n: int) -> None:
         """Take it that squares of weights are not known of amounts that are more than n."""
-        if self.total.weights is None and self.total.counts > n:
+        if self.total.exceeds(n):
             self.hits, self.total = self.hits.unsure(), self.total.unsure()
 
     def hit(self, truth: NDArray[Any], scores: NDArray[np.float64]) -> NDArray[np.bool_]:
