@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.confidence import without
+from streammetrics.metrics.classification.view import Margins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +35,7 @@ class _NeedsCells(Exception):  # noqa: N818 - no error, only an answer
     """A readout looked at single cells."""
 
 
-class _Margins:
+class _Margins(Margins):
     """A table as those see it that read nothing but the sums of each class.
 
     They need not be the sums of any table, so that each can be changed on its own.
@@ -54,18 +55,6 @@ class _Margins:
         if self.size > self.kept:
             raise _NeedsCells("within")
         return self
-
-    @property
-    def fp(self) -> Floats:
-        return self.predicted - self.tp
-
-    @property
-    def fn(self) -> Floats:
-        return self.actual - self.tp
-
-    @property
-    def tn(self) -> Floats:
-        return self.total - self.actual - self.fp
 
     @property
     def total(self) -> float:

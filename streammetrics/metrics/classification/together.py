@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.columns.labels import places_among
-from streammetrics.metrics.classification.view import WHOLE
+from streammetrics.metrics.classification.view import WHOLE, Margins
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ def elementwise(read: Callable[..., Any]) -> Callable[..., Any]:
     return read
 
 
-class Confusions:
+class Confusions(Margins):
     """What `Confusion` has of each class, of each of many groups: arrays are (classes, groups).
 
     Rows are counted, fewer than 2**53 of a group, so that floats hold all sums.
@@ -83,21 +83,6 @@ class Confusions:
     def tp(self) -> Floats:
         """True positives of each class."""
         return np.ascontiguousarray(self._counts.diagonal(axis1=1, axis2=2).T)
-
-    @property
-    def fp(self) -> Floats:
-        """False positives of each class."""
-        return self.predicted - self.tp
-
-    @property
-    def fn(self) -> Floats:
-        """False negatives of each class."""
-        return self.actual - self.tp
-
-    @property
-    def tn(self) -> Floats:
-        """True negatives of each class."""
-        return self.total - self.actual - self.fp
 
     @cached_property
     def total(self) -> Floats:

@@ -26,6 +26,33 @@ _SMALLEST = float(np.finfo(np.float64).smallest_normal)
 WHOLE = 1 << 53  # integers with a sum below are float64 as well, and so are all their sums
 
 
+class Margins:
+    """What follows for each class from its rows, its predictions and what of both is right."""
+
+    actual: Any
+    predicted: Any
+    tp: Any
+    total: Any
+
+    @property
+    def fp(self) -> Floats:
+        """False positives of each class."""
+        fp: Floats = self.predicted - self.tp
+        return fp
+
+    @property
+    def fn(self) -> Floats:
+        """False negatives of each class."""
+        fn: Floats = self.actual - self.tp
+        return fn
+
+    @property
+    def tn(self) -> Floats:
+        """True negatives of each class."""
+        tn: Floats = self.total - self.actual - self.fp
+        return tn
+
+
 class Confusion:
     """Counts of each class, in the order of `labels`; sums are exact and rounded once.
 
