@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.outputs import Output, check_outputs, write
+from streammetrics.live.coverage import TOLD
 from streammetrics.live.service import answers
 from streammetrics.live.service.config import settings
 from streammetrics.show.grids import Grid
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 FIRING = 1  # the exit code where an alert fires
 _PATIENCE = 60.0  # seconds; a long history takes some at first
-_COUNTS = ("predicted", "labelled", "pending", "expired", "displaced", "late", "conflicting")
 
 
 def standing(target: str, token_env: str | None) -> Outcome:
@@ -146,7 +146,7 @@ def _metrics(now: Mapping[str, Any]) -> Grid:
 def _coverage(found: Mapping[str, Any]) -> list[Grid]:
     if not found["predicted"]:
         return []
-    lines: list[tuple[str, ...]] = [(name, f"{found[name]:,}") for name in _COUNTS if found[name]]
+    lines: list[tuple[str, ...]] = [(name, f"{found[name]:,}") for name in TOLD if found[name]]
     return [Grid(f"{found['coverage']:.1%} have their label", ("Predictions", "Count"), lines)]
 
 

@@ -44,6 +44,10 @@ SUITE = MetricSet(
 )
 
 
+# What a table says of predictions, as far as there are any.
+TOLD = ("predicted", "labelled", "pending", "expired", "displaced", "late", "conflicting")
+
+
 class Coverage(NamedTuple):
     """The predictions of a window by what became of them, and of the whole stream what was refused.
 

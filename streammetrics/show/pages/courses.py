@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from streammetrics.live.coverage import TOLD
 from streammetrics.live.reading import numbers_of
 from streammetrics.live.time import duration, shown_duration
 from streammetrics.show.grids import Grid
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 _WINDOWS = ("1h", "1d", "7d", "28d")  # that are told of, where they are kept
 _STEPS = ("1min", "5min", "15min", "1h", "3h", "6h", "12h", "1d", "7d", "28d")
 _POINTS = 60  # of a series, at most about so many
-_NUMBERS = ("value", "low", "high")
-_COUNTS = ("predicted", "labelled", "pending", "expired", "displaced", "late", "conflicting")
 
 
 @dataclass(frozen=True)
@@ -67,13 +66,7 @@ class Course:
             yield from self._labels(of, names)
         if self.alerts:
             lines: list[tuple[str, ...]] = [
-                (
-                    each.name,
-                    each.state,
-                    f"{each.since:%Y-%m-%d %H:%M}" if each.since else "",
-                    each.why,
-                )
-                for each in self.alerts
+                (each.name, each.state, _moment(each.since), each.why) for each in self.alerts
             ]
             header = ("Alert", "State", "Since (UTC)", "Why")
             yield Grid(f"Alerts{of}", header, lines, frozenset(range(4)))
@@ -83,7 +76,7 @@ class Course:
         found = [each.coverage for each in self.windows.values()]
         counts: list[tuple[str, ...]] = [
             (kind, *(f"{getattr(each, kind):,}" for each in found))
-            for kind in _COUNTS
+            for kind in TOLD
             if any(getattr(each, kind) for each in found)
         ]
         share = ("share labelled", *(f"{each.coverage:.1%}" for each in found))
