@@ -141,8 +141,9 @@ class CurveMetric(ScoredMetric[V_co]):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram."""
-        several = self.multilabel
-        return ((_label_histograms if several else type(self)._histogram)(self, self.max_bins),)
+        if self.multilabel:
+            return (_label_histograms(self, self.max_bins),)
+        return (self._histogram(self.max_bins),)
 
     def is_exact(self, scores: ScoreHistogram, *_: Any) -> bool:
         """Whether every cell holds a single score."""
