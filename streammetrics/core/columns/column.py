@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    Mask = NDArray[np.bool_]
     Reader = Callable[[Any, str], "Column"]  # what `as_column` does, any number of dimensions
 
 EXACT = 2**53  # float64 holds every integer up to here
@@ -138,6 +139,13 @@ def with_nulls(column: Column, nulls: NDArray[Any], name: str) -> Column:
 def null_mask(column: Column) -> NDArray[np.bool_]:
     """Return the nulls as a mask, also where there are none."""
     return np.zeros(column.values.shape, np.bool_) if column.nulls is None else column.nulls
+
+
+def either(one: Mask | None, other: Mask | None) -> Mask | None:
+    """Return where one of two masks is set; ``None`` is one that is nowhere."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one | other
 
 
 def stacked(columns: Sequence[Column], name: str) -> Column:

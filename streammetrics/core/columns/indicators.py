@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.columns.column import either
 from streammetrics.core.columns.schema import Facts, Field, reject
 from streammetrics.core.errors import InvalidBatchError
 
@@ -57,8 +58,7 @@ class Indicators(Field):
         for name in self.names:
             column = batch.column(name)
             values, absent = self._matrix(batch, name, column)
-            if absent is not None:
-                missing = absent if missing is None else missing | absent
+            missing = either(missing, absent)
             taken.append(values)
         if taken[0].shape != taken[1].shape:
             title, other = map(batch.title, self.names)
@@ -82,7 +82,7 @@ class Indicators(Field):
         else:
             values, missing = column.values, column.nulls
             if values.dtype.kind == "f" and (absent := np.isnan(values)).any():
-                missing = absent if missing is None else missing | absent
+                missing = either(missing, absent)
         if values.ndim == 1 and self.width == 1:  # (n, 1) has become a column by now
             values = values[:, None]
         if values.ndim != 2 or (self.width and values.shape[1] != self.width):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.column import either
 from streammetrics.core.columns.schema import NO_ROWS, Field, Rows, joined_facts, reject
 from streammetrics.core.errors import InvalidBatchError
 
@@ -83,7 +84,7 @@ class Reading:
             if absent is not None:
                 absences.append((field.names, absent))
             if self._ignores and (ignored := field.ignored(columns)) is not None:
-                missing = ignored if missing is None else missing | ignored
+                missing = either(missing, ignored)
         weight = batch.weight()
         if weight is not None:
             if self._unweighted:
@@ -94,7 +95,7 @@ class Reading:
         for names, absent in absences:
             if not self._omits:
                 _refuse_missing(batch, names, missing)
-            missing = absent if missing is None else absent | missing
+            missing = either(missing, absent)
         return taken, weight, missing
 
     def _refuse_kinds(self, batch: Batch, field: Field, facts: Facts, more: Facts) -> None:
@@ -121,8 +122,7 @@ def _refuse_missing(batch: Batch, names: tuple[str, ...], before: Mask | None) -
 def _absent(column: Column, before: Mask | None) -> Mask | None:
     """Return the mask of what is missing of rows that are not left out already."""
     mask: Any = np.isnan(column.values) if column.values.dtype.kind == "f" else None
-    if column.nulls is not None:
-        mask = column.nulls if mask is None else mask | column.nulls
+    mask = either(mask, column.nulls)
     if mask is not None and before is not None:
         mask = mask & ~before.reshape(-1, *[1] * (mask.ndim - 1))
     return mask if mask is not None and mask.any() else None

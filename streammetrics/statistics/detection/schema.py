@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.columns.column import Column
+from streammetrics.core.columns.column import Column, either
 from streammetrics.core.columns.labels import A_LABEL, KINDS
 from streammetrics.core.columns.nested import Nested
 from streammetrics.core.columns.schema import Facts, Field, reject_present
@@ -62,8 +62,7 @@ class Boxes(Field):
                 taken.append(None)
                 continue
             column = batch.column(name)
-            if column.nulls is not None:
-                missing = column.nulls if missing is None else missing | column.nulls
+            missing = either(missing, column.nulls)
             taken.append(column)
         return tuple(taken), missing
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from streammetrics.core.columns.column import either
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.labels import label_column
 from streammetrics.core.columns.schema import Facts, Field
@@ -71,7 +72,7 @@ class RankingRows(Field):
             if wrong is not None:
                 if not self.omit:
                     _refuse(batch, name, "is NaN", wrong, query, doc)
-                missing = wrong if missing is None else missing | wrong
+                missing = either(missing, wrong)
         return taken, missing
 
     def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streammetrics.core.columns.column import Column, concatenate
+from streammetrics.core.columns.column import concatenate, either
 from streammetrics.core.columns.nested import Nested
 from streammetrics.core.columns.schema import Facts, Field, reject_present
 from streammetrics.core.errors import InvalidBatchError
@@ -61,9 +61,8 @@ class Tags(Field):
 
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
         """Return both columns, and where a row lacks one."""
-        columns: list[Column] = [batch.column(name) for name in self.names]
-        nulls = [column.nulls for column in columns if column.nulls is not None]
-        return tuple(columns), np.any(nulls, axis=0) if nulls else None
+        true, pred = map(batch.column, self.names)
+        return (true, pred), either(true.nulls, pred.nulls)
 
     def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
         """Check that there are tags, that they are of the scheme, and one for each token."""
