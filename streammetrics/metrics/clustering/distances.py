@@ -138,10 +138,12 @@ class Silhouette(SampledMetric):
         asked, names = np.asarray(labels), kept.labels
         places = np.minimum(np.searchsorted(names, asked), max(len(names) - 1, 0))
         known = names[places] == asked if len(names) else np.zeros(len(asked), np.bool_)
-        rows, size = kept.rows, len(np.unique(kept.rows.codes))
+        rows = kept.rows
+        present, codes = np.unique(rows.codes, return_inverse=True)
+        size = len(present)
         if not 2 <= size < rows.copies.sum() or points.shape[1] != rows.points.shape[1]:
             return np.full(len(points), math.nan)
-        cloud = self._cloud(rows.points, np.unique(rows.codes, return_inverse=True)[1], rows.copies)
+        cloud = self._cloud(rows.points, codes, rows.copies)
         values = np.empty(len(rows.codes))
         values[cloud.order] = silhouettes(cloud, size, self._by)
         both = np.concatenate(
