@@ -155,10 +155,12 @@ from streammetrics.metrics.scores.trapezoids import *  # noqa: F403
 from streammetrics.metrics.survival import concordance as survival_concordance
 from streammetrics.metrics.survival.concordance import *  # noqa: F403
 from streammetrics.metrics.text import answers as text_answers
+from streammetrics.metrics.text import distances as text_distances
 from streammetrics.metrics.text import recognition as text_recognition
 from streammetrics.metrics.text import spans as text_spans
 from streammetrics.metrics.text import translation as text_translation
 from streammetrics.metrics.text.answers import *  # noqa: F403
+from streammetrics.metrics.text.distances import *  # noqa: F403
 from streammetrics.metrics.text.recognition import *  # noqa: F403
 from streammetrics.metrics.text.spans import *  # noqa: F403
 from streammetrics.metrics.text.translation import *  # noqa: F403
@@ -206,6 +208,7 @@ _MODULES = (
     text_answers,
     text_spans,
     text_translation,
+    text_distances,
     text_recognition,
     survival_concordance,
     recommendation_lists,

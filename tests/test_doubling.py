@@ -31,7 +31,7 @@ POWERS = {
 LIMITED = (
     sm.BLEU, sm.BoxAveragePrecision, sm.BoxAverageRecall, sm.CER, sm.ChrF, sm.ConcordanceIndex,
     sm.EditDistance, sm.KendallTau, sm.MER, sm.SpanF1,
-    sm.SpanPrecision, sm.SpanRecall, sm.SpearmanRho, sm.WER, sm.WIL,
+    sm.SpanPrecision, sm.SpanRecall, sm.SpearmanRho, sm.TranslationEditRate, sm.WER, sm.WIL,
 )  # fmt: skip
 DISTINCT = [
     oracle

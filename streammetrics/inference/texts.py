@@ -23,7 +23,7 @@ from streammetrics.core.confidence import (
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.influence import derivatives
 from streammetrics.inference.limits import limits
-from streammetrics.metrics.text import recognition, translation
+from streammetrics.metrics.text import distances, recognition, translation
 
 if TYPE_CHECKING:
     from streammetrics.metrics.text.base import TextMetric
@@ -36,6 +36,7 @@ _ENDS: dict[type[TextMetric], tuple[float, float]] = {
     recognition.WIL: (0.0, 1.0),
     translation.BLEU: (0.0, 100.0),
     translation.ChrF: (0.0, 100.0),
+    distances.TranslationEditRate: (0.0, math.inf),
 }
 _NOISE = Fraction(1, 1 << 40)  # of the terms: less than that is the rounding of the slopes
 

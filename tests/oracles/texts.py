@@ -40,6 +40,36 @@ def chrf(**options):
     return peer(lambda true, pred: sacrebleu.corpus_chrf(pred, [true], **options).score)
 
 
+def ter(**options):
+    return peer(lambda true, pred: sacrebleu.corpus_ter(pred, [true], **options).score)
+
+
+def extended(reference, prediction):
+    """Return the mean of the extended edit distances, with all costs at each place."""
+    return np.mean(list(map(one_extended, reference, prediction)))
+
+
+def one_extended(true, said):
+    for mark, instead in ((r"([.!?,])", r" \1"), (r"\s+", " "), (r"(\d) ([.,]) (\d)", r"\1\2\3")):
+        true, said = (re.sub(mark, instead, text) for text in (true, said))
+    true, said = f" {true} ", f" {said} "
+    costs = {(0, i): float(i > 0) for i in range(len(said) + 1)}
+    seen = Counter()
+    for j, letter in enumerate(true, 1):
+        for i in range(len(said) + 1):
+            put_in = costs[j - 1, i] + 1.0
+            ways = [put_in]
+            if i:
+                ways += [costs[j, i - 1] + 0.2, costs[j - 1, i - 1] + (said[i - 1] != letter)]
+            costs[j, i] = min(ways)
+        row = [costs[j, i] for i in range(len(said) + 1)]
+        seen[row.index(min(row))] += 1
+        if letter == " ":
+            costs |= {(j, i): min(cost, min(row) + 2.0) for i, cost in enumerate(row)}
+    again = 0.3 * sum(abs(seen[i] - 1) for i in range(len(said) + 1))
+    return min(1.0, (costs[len(true), len(said)] + again) / (len(true) + again))
+
+
 def answer(text):
     text = "".join(c for c in text.lower() if c not in string.punctuation)
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
@@ -100,6 +130,15 @@ ORACLES = [
         rel=0,
         abs=0,
     ),
+    Oracle(sm.TranslationEditRate(), sentences, ter(), rel=0, abs=0),
+    Oracle(
+        sm.TranslationEditRate(normalized=True, no_punct=True, case_sensitive=True),
+        sentences,
+        ter(normalized=True, no_punct=True, case_sensitive=True),
+        rel=0,
+        abs=0,
+    ),
+    Oracle(sm.ExtendedEditDistance(), sentences, extended, n=20),
     Oracle(sm.ChrF(), sentences, chrf(), rel=0, abs=0),
     Oracle(sm.ChrF(beta=1.0, order=4), sentences, chrf(beta=1, char_order=4), rel=0, abs=0),
 ]

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated
 
 from streammetrics.core.constraints import Between
-from streammetrics.metrics.rowwise import RowMean
+from streammetrics.metrics.text.base import TextMean
 from streammetrics.statistics.texts.answers import AnswerAgreement, RougeAgreement
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
 
 __all__ = ["ExactMatch", "RougeL", "RougeN", "TokenF1"]
-
-
-class TextMean(RowMean):
-    """The mean over rows of how well two texts agree, from 0 to 1."""
-
-    higher_is_better = True
-
-    def update(self, reference: Any, prediction: Any, *, sample_weight: Any = None) -> Self:
-        """Take rows: the true texts and the predicted ones, each (n,) strings.
-
-        Raises:
-            InvalidBatchError: A column is no text.
-        """
-        columns = {"reference": reference, "prediction": prediction}
-        return self.feed({**columns, "sample_weight": sample_weight})
 
 
 class ExactMatch(TextMean):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
+from streammetrics.metrics.rowwise import RowMean
 
 if TYPE_CHECKING:
     from streammetrics.statistics.texts.base import TextCounts
@@ -38,3 +39,18 @@ class TextMetric(Metric[float]):
             InvalidBatchError: A column is no text, or of an error rate a reference is empty.
         """
         return self.feed({"reference": reference, "prediction": prediction})
+
+
+class TextMean(RowMean):
+    """The mean over rows of a number of two texts, from 0 to 1."""
+
+    higher_is_better = True
+
+    def update(self, reference: Any, prediction: Any, *, sample_weight: Any = None) -> Self:
+        """Take rows: the true texts and the predicted ones, each (n,) strings.
+
+        Raises:
+            InvalidBatchError: A column is no text.
+        """
+        columns = {"reference": reference, "prediction": prediction}
+        return self.feed({**columns, "sample_weight": sample_weight})

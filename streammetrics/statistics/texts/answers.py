@@ -4,58 +4,23 @@ from __future__ import annotations
 
 import re
 import string
-from abc import abstractmethod
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-import numpy as np
-
-from streammetrics.core.constraints import NanPolicy
-from streammetrics.statistics.sums.rowwise import RowSum
-from streammetrics.statistics.texts.base import Texts, distinct_pairs, text_schema
+from streammetrics.statistics.texts.base import TextScores
 from streammetrics.statistics.texts.ngrams import common, grams
-
-if TYPE_CHECKING:
-    from streammetrics.core.columns.schema import Schema
-    from streammetrics.core.types import Floats
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _MARKS = str.maketrans("", "", string.punctuation)
 _OTHERS = re.compile(r"[^a-z0-9]+")
 
 
-class TextAgreement(RowSum):
-    """The sum of how well the texts of rows agree."""
-
-    nan_policy: NanPolicy = "raise"
-
-    @property
-    def schema(self) -> Schema:
-        """A reference and a prediction."""
-        return text_schema(Texts(filled=False), nan_policy=self.nan_policy)
-
-    @abstractmethod
-    def agreement(self, reference: str, prediction: str) -> float:
-        """Return a number from 0 to 1."""
-
-    def update(self, *columns: Any, weight: Floats | None) -> None:
-        """Add the rows; each distinct pair of texts is compared once."""
-        pairs, places = distinct_pairs(columns)
-        values = [self.agreement(*pair) for pair in pairs]
-        super().update(np.array(values)[places], weight=weight)
-
-    def numbers(self, *columns: Any) -> Floats:
-        """Return what `update` has found of the rows."""
-        values: Floats = columns[0]
-        return values.copy()
-
-
-class AnswerAgreement(TextAgreement):
+class AnswerAgreement(TextScores):
     """Of answers as SQuAD normalises them: whether they are the same, or the F1 of their tokens."""
 
     of: Literal["whole", "tokens"]
 
-    def agreement(self, reference: str, prediction: str) -> float:
+    def score(self, reference: str, prediction: str) -> float:
         """Return 1 or 0 of the whole, or the share of tokens."""
         true, pred = _answer(reference), _answer(prediction)
         if self.of == "whole" or not true or not pred:
@@ -67,12 +32,12 @@ def _answer(text: str) -> list[str]:
     return _ARTICLES.sub(" ", text.lower().translate(_MARKS)).split()
 
 
-class RougeAgreement(TextAgreement):
+class RougeAgreement(TextScores):
     """The F1 of n-grams of words, or for `n` of 0 of their longest common subsequence."""
 
     n: int
 
-    def agreement(self, reference: str, prediction: str) -> float:
+    def score(self, reference: str, prediction: str) -> float:
         """Return the F1."""
         true, pred = (_OTHERS.sub(" ", text.lower()).split() for text in (reference, prediction))
         if not self.n:

@@ -1,4 +1,4 @@
-"""Rows of a reference text and a predicted one, of which integers are counted."""
+"""Rows of a reference text and a predicted one, of which integers or a score are summed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from streammetrics.core.fields.labels import coded_labels
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Counts
 from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.sums.rowwise import RowSum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.types import Floats
 
 REFERENCE, PREDICTION = "reference", "prediction"
 
@@ -121,3 +123,29 @@ class TextCounts(Statistic):
         for at, (i, j) in enumerate(places):
             table[i][j] = table[j][i] = self.products[at].fraction()
         return table
+
+
+class TextScores(RowSum):
+    """The sum of a number from 0 to 1 of the two texts of each row."""
+
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """A reference and a prediction."""
+        return text_schema(Texts(filled=False), nan_policy=self.nan_policy)
+
+    @abstractmethod
+    def score(self, reference: str, prediction: str) -> float:
+        """Return a number from 0 to 1."""
+
+    def update(self, *columns: Any, weight: Floats | None) -> None:
+        """Add the rows; each distinct pair of texts is compared once."""
+        pairs, places = distinct_pairs(columns)
+        values = [self.score(*pair) for pair in pairs]
+        super().update(np.array(values)[places], weight=weight)
+
+    def numbers(self, *columns: Any) -> Floats:
+        """Return what `update` has found of the rows."""
+        values: Floats = columns[0]
+        return values.copy()

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from itertools import pairwise
 from operator import le
 from typing import TYPE_CHECKING, Any, Literal
 
 from streammetrics.statistics.texts.base import TextCounts
+from streammetrics.statistics.texts.tokens import mteval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-# mteval-v13a: what is marked is a token of its own, periods and commas but between digits.
-_ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
-_APART = str.maketrans({mark: f" {mark} " for mark in ' !"#$%&()*+/:;<=>?@[\\]^_`{|}~'})
-_MARKS = (
-    (re.compile(r"([^0-9])([\.,])"), r"\1 \2 "),
-    (re.compile(r"([\.,])([^0-9])"), r" \1 \2"),
-    (re.compile(r"([0-9])(-)"), r"\1 \2 "),
-)
 
 
 class BleuCounts(TextCounts):
@@ -55,18 +46,7 @@ class BleuCounts(TextCounts):
 
     def _tokens(self, text: str) -> list[str]:
         text = text.lower() if self.lowercase else text
-        return _marked(text.rstrip()) if self.tokenize == "13a" else text.split()
-
-
-def _marked(text: str) -> list[str]:
-    text = text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
-    for entity, character in _ENTITIES:
-        text = text.replace(entity, character)
-    text = f" {text} ".translate(_APART)
-    if "." in text or "," in text or "-" in text:
-        for mark, apart in _MARKS:
-            text = mark.sub(apart, text)
-    return text.split()
+        return mteval(text) if self.tokenize == "13a" else text.split()
 
 
 def grams(items: Sequence[str], n: int) -> Counter[tuple[str, ...] | str]:
