@@ -35,6 +35,16 @@ class Feed(NamedTuple):
         facts = self.facts if self.facts == facts else joined_facts(self.facts, facts)
         return Feed(facts, self.n_rows + n_rows, self.n_omitted + n_omitted)
 
+    def with_all(self, others: Sequence[Feed]) -> Feed:
+        """Return the feed after the rows of others."""
+        facts, n_rows, n_omitted = self
+        for other in others:
+            if other.facts != facts:
+                facts = joined_facts(facts, other.facts)
+            n_rows += other.n_rows
+            n_omitted += other.n_omitted
+        return Feed(facts, n_rows, n_omitted)
+
 
 class State(NamedTuple):
     """The whole state at one moment."""
@@ -249,10 +259,9 @@ class Layout:
         """Return what a state and others, none of them with staged rows, have seen together."""
         feeds, statistics = self.fed(state)[:2]
         try:
-            for other in others:
-                feeds = tuple(
-                    mine.grown(*feed) for mine, feed in zip(feeds, other.feeds, strict=True)
-                )
+            columns = zip(*[other.feeds for other in others], strict=True)
+            if others:
+                feeds = tuple(map(Feed.with_all, feeds, columns))
         except InvalidBatchError as error:
             raise IncompatibleMetricsError(
                 f"the states saw different kinds of rows: {error}"

@@ -255,9 +255,9 @@ def filled(layout: Layout, told: Any, arrays: Mapping[str, NDArray[Any]]) -> Sta
 
 
 def each_filled(
-    layout: Layout, feeds: Sequence[tuple[Feed, ...]], stacks: Mapping[str, NDArray[Any]]
+    layout: Layout, feeds: Sequence[tuple[Feed, ...]], stacks: Mapping[str, Stack]
 ) -> list[State]:
-    """Return states whose arrays are of the same shapes and stacked, ``(n, ...)``.
+    """Return states of which the same arrays are stacked.
 
     As `filled` of each, whose feeds are given; but `described` does not have to be asked.
     """

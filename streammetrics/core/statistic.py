@@ -21,7 +21,7 @@ from streammetrics.core.fields.field import (
     not_among,
     parted,
 )
-from streammetrics.core.state.arrays import same
+from streammetrics.core.state.arrays import by_shapes, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -155,19 +155,14 @@ class Statistic(Configured, ABC):
             self.__dict__[name] = field.taken(parts[name], self)
         self.check_fields()
 
-    def each_restored(self, stacks: Mapping[str, NDArray[Any]], n: int) -> list[Self]:
-        """Return statistics of this configuration in the states of `n`, as `restored` of each.
-
-        The arrays of all have the same shapes and are stacked, ``(n, ...)``.
-        """
+    def each_restored(self, stacks: Mapping[str, Stack], n: int) -> list[Self]:
+        """Return statistics of this configuration in the states of `n`, as `restored` of each."""
         if self._spelled:
-            return [self._respelled(stacks, place) for place in range(n)]
+            return by_shapes(stacks, n, self._respelled)
         found = []
         with self._judging_arrays():
             parts = parted(self.fields, stacks)
-            columns = [
-                field.each_taken(parts[name], n, self) for name, field in self.fields.items()
-            ]
+            columns = [field.each_of(parts[name], n, self) for name, field in self.fields.items()]
             for values in zip(*columns, strict=True) if columns else [()] * n:
                 twin = self.fork()
                 twin.__dict__.update(zip(self.fields, values, strict=True))
@@ -175,12 +170,14 @@ class Statistic(Configured, ABC):
                 found.append(twin)
         return found
 
-    def _respelled(self, stacks: Mapping[str, NDArray[Any]], place: int) -> Self:
-        arrays = {name: stack[place, ...] for name, stack in stacks.items()}
-        statistic = self.restored(arrays)
-        if not same(statistic.arrays(), arrays):
-            raise StateFormatError(f"the arrays are not such as a {type(self).__name__} writes")
-        return statistic
+    def _respelled(self, every: Mapping[str, NDArray[Any]], n: int) -> list[Self]:
+        found = []
+        for place in range(n):
+            arrays = {name: array[place, ...] for name, array in every.items()}
+            found.append(self.restored(arrays))
+            if not same(found[-1].arrays(), arrays):
+                raise StateFormatError(f"the arrays are not such as a {type(self).__name__} writes")
+        return found
 
     @property
     def nbytes(self) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.layout import Feed
 from streammetrics.core.mergeable import described, each_described, each_filled, filled
-from streammetrics.core.state.arrays import part, same, take_array
+from streammetrics.core.state.arrays import Stack, part, same, take_array
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -72,6 +72,13 @@ class StateColumn(NamedTuple):
         return self.shaped(self.data[np.repeat(back, sizes) + np.arange(sizes.sum())], shapes)
 
     @property
+    def stack(self) -> Stack:
+        """The column with the shape of each array, also where all have one."""
+        if self.shapes is None:
+            return Stack.equal(self.data, self.data.shape[1:])
+        return Stack(self.data, self.shapes)
+
+    @property
     def ndim(self) -> int:
         """Dimensions of the array of one state."""
         return self.data.ndim - 1 if self.shapes is None else self.shapes.shape[1]
@@ -111,15 +118,6 @@ class Kind(NamedTuple):
         """Return the arrays of one state."""
         return {name: column.at(index) for name, column in self.columns.items()}
 
-    def alike(self) -> list[NDArray[np.intp]]:
-        """Return the places of states whose arrays have the same shapes."""
-        shapes = [column.shapes for column in self.columns.values() if column.shapes is not None]
-        if not shapes:
-            return [np.arange(len(self.counts))]
-        _, which = np.unique(np.concatenate(shapes, axis=1), axis=0, return_inverse=True)
-        order = np.argsort(which, kind="stable")
-        return np.split(order, np.flatnonzero(np.diff(which[order])) + 1)
-
     def take(self, places: NDArray[np.intp]) -> Kind:
         """Return some of the states, or these where they are all."""
         if np.array_equal(places, np.arange(len(self.counts))):
@@ -150,22 +148,19 @@ class Row(NamedTuple):
 
 
 def opened(rows: Sequence[Row], layout: Layout) -> list[State]:
-    """Return the states of rows; those of one kind and of the same shapes are opened together."""
+    """Return the states of rows; those of one kind are opened together."""
     kinds: dict[int, list[int]] = {}
     for index, row in enumerate(rows):
         kinds.setdefault(id(row.kind), []).append(index)
     states: dict[int, State] = {}
     for mine in kinds.values():
         kind = rows[mine[0]].kind.take(np.array([rows[index].place for index in mine]))
-        for places in kind.alike():
-            indices = [mine[place] for place in places.tolist()]
-            if len(indices) < _TOGETHER:
-                states |= {index: rows[index].opened(layout) for index in indices}
-            else:
-                part = kind.take(places)
-                stacks = {name: column.data for name, column in part.columns.items()}
-                found = each_filled(layout, part.every_feeds(), stacks)
-                states |= zip(indices, found, strict=True)
+        if len(mine) < _TOGETHER:
+            states |= {index: rows[index].opened(layout) for index in mine}
+        else:
+            stacks = {name: column.stack for name, column in kind.columns.items()}
+            found = each_filled(layout, kind.every_feeds(), stacks)
+            states |= zip(mine, found, strict=True)
     return [states[index] for index in range(len(rows))]
 
 

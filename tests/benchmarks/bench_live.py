@@ -141,15 +141,22 @@ def windows(scale):
     scores = dice.random(n)
     columns = {"time": times, "y_true": dice.random(n) < scores, "y_score": scores}
     blob = sm.Live(sm.MetricSet(_SEVEN)).observe(**columns).to_bytes()
-    live, figures = sm.from_bytes(blob), []
-    for name, goal in (("nothing cached", 5e-3), ("cached", None)):
-        start = time.process_time()
-        live.window("1h")
-        taken = time.process_time() - start
-        met = None if goal is None else taken <= goal
-        told = "" if goal is None else readable(goal)
-        figures.append(Figure(f'Live.window("1h"), {name}', readable(taken), told, met))
-    return figures
+    cold, cached = [], []
+    for _ in range(ROUNDS):
+        live = sm.from_bytes(blob)
+        cold.append(_reading(live))
+        cached += [_reading(live) for _ in range(20)]
+    cases = {"nothing cached": (min(cold), 5e-3), "cached": (median(cached), 50e-6)}
+    return [
+        Figure(f'Live.window("1h"), {name}', readable(taken), readable(goal), taken <= goal)
+        for name, (taken, goal) in cases.items()
+    ]
+
+
+def _reading(live):
+    start = time.process_time()
+    live.window("1h")
+    return time.process_time() - start
 
 
 def waiting(scale):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from oracles.table import thinned
@@ -9,7 +11,7 @@ from oracles.table import thinned
 import streammetrics as sm
 from kinds.rows import FIRST, layout_of, plain_rows, state_of, taken
 from streammetrics.core.mergeable import described, each_described, each_filled, filled
-from streammetrics.core.state.arrays import same
+from streammetrics.core.state.arrays import Stack, same
 
 N = 6
 ODD = (0, 1, -1, 2, 3, 32, 1 << 31, 1 << 40, -(1 << 62))
@@ -46,7 +48,8 @@ def alone(layout, feeds, stacks):
 def together(layout, feeds, stacks):
     """Return the states opened at once, or None where that is refused."""
     try:
-        return each_filled(layout, feeds, stacks)
+        every = {name: Stack.equal(stack, stack.shape[1:]) for name, stack in stacks.items()}
+        return each_filled(layout, feeds, every)
     except sm.StateFormatError:
         return None
 
@@ -177,3 +180,68 @@ def test_texts_of_one_length_are_told_apart_and_spelled_as_they_are_written():
     for text in ('["a" ]   ', '[ "a","b"]', '["b","a"] '):
         raw = np.frombuffer(text[: stacks[name].shape[1]].encode(), np.uint8)
         assert agree(layout, feeds, stacks | {name: np.tile(raw, (3, 1))})
+
+
+def _varied_histograms(rng):
+    """Return states of scores of other numbers and levels, one after the other."""
+    metric = sm.MetricSet({"auc": sm.ROCAUC(max_bins=16), "loss": sm.LogLoss()})
+    layout, scores = (
+        layout_of(metric),
+        {"y_score": rng.random(400), "y_true": rng.integers(0, 2, 400)},
+    )
+    sizes = [3, 40, 1, 40, 7, 90, 16, 17, 3]
+    starts = np.cumsum([0, *sizes])
+    parts = [np.arange(start, end) for start, end in pairwise(starts)]
+    return layout, [state_of(layout, taken(scores, part)) for part in parts]
+
+
+def _stacks(told):
+    """Return the arrays of states stacked, whatever their shapes."""
+    return {name: Stack.of([mine[name] for mine in told], told[0][name].dtype) for name in told[0]}
+
+
+def test_histograms_of_any_sizes_and_levels_are_opened_together():
+    layout, states = _varied_histograms(np.random.default_rng(8))
+    told = [described(state)[1] for state in states]
+    stacks = each_described(states)
+    assert all(map(same, unstacked(stacks, len(states)), told))
+    found = each_filled(layout, [state.feeds for state in states], stacks)
+    assert all(same(described(mine)[1], arrays) for mine, arrays in zip(found, told, strict=True))
+    merged = [layout.merged(every[0], every[1:]) for every in (found, states)]
+    assert same(*[described(state)[1] for state in merged])
+
+
+def test_histograms_of_any_sizes_are_refused_together_where_one_is():
+    rng = np.random.default_rng(9)
+    layout, states = _varied_histograms(rng)
+    feeds = [state.feeds for state in states]
+    names = ["level", "cells", "scores", "counts"]
+    odd = {"level": (1, 2, -1, 64), "cells": (1, -1, 1 << 40), "counts": (-1, 1, 1 << 40)}
+    refused = 0
+    for draw in range(120):
+        told = [dict(described(state)[1]) for state in states]
+        mine, key = told[rng.integers(len(told))], f"0/0/{names[draw % 4]}"
+        array = mine[key] = mine[key].copy()
+        if array.size:
+            place = rng.integers(array.size)
+            if array.dtype.kind == "f":
+                array[place] = rng.choice([np.nan, -0.0, 0.5, array[0]])
+            else:
+                array.reshape(-1)[place] += rng.choice(odd[names[draw % 4]])
+        one = _opened_alone(layout, feeds, told)
+        try:
+            many = each_filled(layout, feeds, _stacks(told))
+        except sm.StateFormatError:
+            many = None
+        assert (one is None) == (many is None)
+        refused += one is None
+    assert 40 < refused < 120
+
+
+def _opened_alone(layout, feeds, told):
+    try:
+        states = [filled(layout, tuple(map(tuple, f)), a) for f, a in zip(feeds, told, strict=True)]
+    except sm.StateFormatError:
+        return None
+    written = [described(state)[1] for state in states]
+    return states if all(map(same, written, told)) else None

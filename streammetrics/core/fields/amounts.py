@@ -121,6 +121,15 @@ class Amount:
             counts += (digits << (32 * place + amount.exponent)).reshape(amount.shape)
         return cls.of_counts(counts)
 
+    @classmethod
+    def of_all(cls, every: Sequence[Self]) -> Self | None:
+        """The sum of amounts, or ``None`` where arrays of counts alone do not tell it."""
+        most = sum([amount._most for amount in every])
+        plain = all(amount.weights is None for amount in every)
+        if most >= MANY or not plain or not isinstance(every[0].counts, np.ndarray):
+            return None
+        return cls(np.add.reduce([amount.counts for amount in every]), None, most)
+
     def __add__(self, other: Self) -> Self:
         weights, squares = self.weights, self.squares
         if other.weights is not None:

@@ -10,7 +10,7 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     StateFormatError,
 )
-from streammetrics.core.state.arrays import same, take_array
+from streammetrics.core.state.arrays import by_shapes, same, take_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from streammetrics.core.state.arrays import Stack
 
 V = TypeVar("V")
+A = TypeVar("A")
 
 
 class StateField(ABC, Generic[V]):
@@ -108,6 +109,14 @@ class StateField(ABC, Generic[V]):
             found.append(value)
         return found
 
+    def each_of(self, stacks: Mapping[str, Stack], n: int, of: Configured) -> Sequence[V]:
+        """Return the values of `n` states whose arrays are of any shapes, as `taken` of each.
+
+        Those of the same shapes are taken together. Fields whose arrays mostly differ in length
+        take all at once.
+        """
+        return by_shapes(stacks, n, lambda arrays, m: self.each_taken(arrays, m, of))
+
     def the_array(
         self, arrays: Mapping[str, NDArray[Any]], dtype: str, ndim: int = 1
     ) -> NDArray[Any]:
@@ -183,13 +192,13 @@ def _named(name: str, field: StateField[Any], key: str) -> str:
 
 
 def parted(
-    fields: Mapping[str, StateField[Any]], arrays: Mapping[str, NDArray[Any]]
-) -> dict[str, dict[str, NDArray[Any]]]:
+    fields: Mapping[str, StateField[Any]], arrays: Mapping[str, A]
+) -> dict[str, dict[str, A]]:
     """Return the arrays of each field by its name; one that is of none is of the inline field.
 
     Raises `StateFormatError` where there is no such field.
     """
-    parts: dict[str, dict[str, NDArray[Any]]] = {name: {} for name in fields}
+    parts: dict[str, dict[str, A]] = {name: {} for name in fields}
     rest = next((name for name, field in fields.items() if field.inline), None)
     for name, array in arrays.items():
         head, _, key = name.partition("/")

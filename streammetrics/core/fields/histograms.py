@@ -9,7 +9,7 @@ import numpy as np
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.fields.field import StateField
 from streammetrics.core.histograms.histogram import DyadicHistogram
-from streammetrics.core.state.arrays import nested
+from streammetrics.core.state.arrays import Stack, by_shapes, nested
 from streammetrics.core.state.arrays import parted as parts_of
 
 if TYPE_CHECKING:
@@ -86,6 +86,20 @@ class Histograms(StateField[Columns]):
             arrays |= nested(str(index), histogram.arrays())
         return arrays
 
+    def each_headed(
+        self, name: str, heads: Sequence[list[int]], values: Sequence[Columns]
+    ) -> dict[str, Stack] | None:
+        """Return what `headed` does of each, or ``None`` unless all hold counts in as many."""
+        stacks = {name: Stack.equal(np.array(heads, np.int64), (len(heads[0]),))}
+        if len(set(map(len, values))) > 1:
+            return None
+        for index, histograms in enumerate(zip(*values, strict=True)):
+            mine = DyadicHistogram.each_arrays(histograms)
+            if mine is None:
+                return None
+            stacks |= {f"{index}/{key}": stack for key, stack in mine.items()}
+        return stacks
+
     def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Columns:
         """Return the histograms, each of them checked."""
         return self.after("width", 1, arrays, of)[1]
@@ -110,23 +124,27 @@ class Histograms(StateField[Columns]):
         ]
         return head.tolist(), tuple(histograms)
 
-    def each_taken(
-        self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
-    ) -> list[Columns]:
+    def each_of(self, stacks: Mapping[str, Stack], n: int, of: Configured) -> list[Columns]:
         """Return the histograms of each state, those of plain counts checked at once."""
         return [columns for _, columns in self.each_after("width", 1, stacks, n, of)]
 
     def each_after(
-        self, name: str, size: int, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
+        self, name: str, size: int, stacks: Mapping[str, Stack], n: int, of: Configured
     ) -> list[tuple[list[int], Columns]]:
         """Return what `after` does of each state."""
         heads = stacks.get(name)
-        if heads is None or heads.shape != (n, size) or (heads != heads[0]).any():
-            return [
-                self.after(name, size, {key: stack[k] for key, stack in stacks.items()}, of)
-                for k in range(n)
-            ]
-        first = {key: stack[0, ...] for key, stack in stacks.items()}
+        if heads is None or not _are_one(heads, size):
+            return by_shapes(
+                stacks,
+                n,
+                lambda arrays, m: [
+                    self.after(
+                        name, size, {key: array[k, ...] for key, array in arrays.items()}, of
+                    )
+                    for k in range(m)
+                ],
+            )
+        first = {key: stack.take(np.array([0]))[0] for key, stack in stacks.items()}
         head, columns = self.after(name, size, first, of)
         parts = parts_of({key: stack for key, stack in stacks.items() if key != name})
         cells, classes = self._cells(of), self._classes
@@ -152,3 +170,11 @@ class Histograms(StateField[Columns]):
         self._check_width(value, len(other))
         left = [mine.minus(theirs) for mine, theirs in zip(value, other, strict=True)]
         return tuple(left) if any(any(histogram.totals()) for histogram in left) else ()
+
+
+def _are_one(heads: Stack, size: int) -> bool:
+    """Whether heads are all of a size, and the same."""
+    if heads.shapes.shape[1] != 1 or (heads.shapes != size).any():
+        return False
+    rows = heads.data.reshape(-1, size)
+    return bool((rows == rows[0]).all())

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.configured import Configured
     from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.state.arrays import Stack
 
     Floats = NDArray[np.float64]
     # Scores, codes, weights and tails.
@@ -116,13 +117,18 @@ class WeighedHistograms(StateField[Weighed]):
         own, squares = split_squares(arrays)
         return self.with_squares(self.columns.taken(own, of), squares, of)
 
-    def each_taken(
-        self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
-    ) -> list[Weighed]:
+    def each_arrays(self, values: Sequence[Weighed]) -> dict[str, Stack] | None:
+        """Return those of histograms of counts."""
+        if any(value.squares is not None for value in values):
+            return None
+        columns = [value.columns for value in values]
+        return self.columns.each_headed("width", [[len(mine)] for mine in columns], columns)
+
+    def each_of(self, stacks: Mapping[str, Stack], n: int, of: Configured) -> Sequence[Weighed]:
         """Return the histograms of each state, those of plain counts checked at once."""
         if any(key.startswith("squares/") for key in stacks):
-            return list(super().each_taken(stacks, n, of))
-        return list(map(Weighed, self.columns.each_taken(stacks, n, of)))
+            return super().each_of(stacks, n, of)
+        return list(map(Weighed, self.columns.each_of(stacks, n, of)))
 
     def with_squares(
         self, columns: Columns, arrays: Mapping[str, NDArray[Any]], of: Configured

@@ -64,7 +64,8 @@ class Weight(StateField[Amount]):
                 else (None, None)
             )
             return Amount(sum([a.counts for a in others], mine.counts), total, squares=squares)
-        return super().merged(mine, others)
+        together = Amount.of_all([mine, *others])
+        return super().merged(mine, others) if together is None else together
 
     def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Amount:
         """Return the amounts, none of which is negative."""

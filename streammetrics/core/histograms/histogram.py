@@ -24,15 +24,17 @@ from streammetrics.core.histograms.keys import ScoredRows
 from streammetrics.core.histograms.long import LongCells, grown, split
 from streammetrics.core.histograms.merging import merged, united
 from streammetrics.core.histograms.removal import long_without, strangers, without
-from streammetrics.core.histograms.restoring import plain_cells, read_cells
-from streammetrics.core.state.arrays import same
+from streammetrics.core.histograms.restoring import read_cells
+from streammetrics.core.histograms.stacked import each_written, plain_cells
+from streammetrics.core.state.arrays import by_shapes, same
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from streammetrics.core.histograms.keys import Codes, Floats
+    from streammetrics.core.state.arrays import Stack
 
 _TOO_MANY_CELLS = 1 << 29
 
@@ -273,23 +275,37 @@ class DyadicHistogram:
         """Rebuild a histogram from its :meth:`arrays`; ``StateFormatError`` where they are not."""
         return cls(max_cells, classes)._of(*read_cells(max_cells, classes, arrays))
 
+    @staticmethod
+    def each_arrays(every: Sequence[DyadicHistogram]) -> dict[str, Stack] | None:
+        """The arrays of many, or ``None`` unless all of them hold counts of plain scores."""
+        if not all(histogram.plain for histogram in every):
+            return None
+        return each_written([histogram._plain() for histogram in every])
+
     @classmethod
     def each_of_arrays(
-        cls, max_cells: int, classes: int, stacks: Mapping[str, NDArray[Any]], n: int
+        cls, max_cells: int, classes: int, stacks: Mapping[str, Stack], n: int
     ) -> list[Self]:
-        """Rebuild histograms of as many cells each, whose arrays are ``(n, ...)``."""
+        """Rebuild histograms of the arrays of each."""
         cells = plain_cells(max_cells, classes, stacks)
         if cells is not None:
             empty = cls(max_cells, classes)
             return [empty._of(mine, None) for mine in cells]
-        found = []
-        for place in range(n):
-            arrays = {name: stack[place] for name, stack in stacks.items()}
-            histogram = cls.from_arrays(max_cells, classes, arrays)
-            if not same(histogram.arrays(), arrays):
-                raise StateFormatError("the arrays of a histogram are not such as are written")
-            found.append(histogram)
-        return found
+
+        def of_arrays(every: Mapping[str, NDArray[Any]], m: int) -> list[Self]:
+            return [
+                cls._of_arrays(max_cells, classes, {key: a[k, ...] for key, a in every.items()})
+                for k in range(m)
+            ]
+
+        return by_shapes(stacks, n, of_arrays)
+
+    @classmethod
+    def _of_arrays(cls, max_cells: int, classes: int, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        histogram = cls.from_arrays(max_cells, classes, arrays)
+        if not same(histogram.arrays(), arrays):
+            raise StateFormatError("the arrays of a histogram are not such as are written")
+        return histogram
 
     def check(self) -> None:
         """Verify every invariant of the state; ``StateFormatError`` names one that is broken."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.histograms.addressed import addressed
 from streammetrics.core.histograms.cells import (
     Cells,
     columns_of,
@@ -32,7 +33,7 @@ def merged(cells: Cells, others: Sequence[Cells], max_cells: int) -> Cells:
     while start < len(others):
         rest = others[start : start + tuning.INDEXED_HISTOGRAMS]
         plain = _plain(cells, rest)
-        worthwhile = len(plain) > tuning.UNITED_HISTOGRAMS
+        worthwhile = len(plain) > _together(cells, rest)
         dtype = count_dtype(cells.mass, *(c.mass for c in plain)) if worthwhile else None
         index = CellIndex.of(cells) if dtype else None
         if index is None:
@@ -65,6 +66,8 @@ def united(every: Sequence[Cells], max_cells: int) -> Cells:
     dtype, n = count_dtype(*(cells.mass for cells in some)), sum(cells.ids.size for cells in some)
     if dtype and n <= tuning.KEY_ROWS:
         some = [_chained(some, level, dtype)]
+        if n > max_cells and (found := addressed(some[0], max_cells, dtype)) is not None:
+            return found
     if n > max_cells:
         # Found from the ids alone, so that more cells than the budget are never made.
         ids = np.concatenate([cells.ids_at(level) for cells in some])
@@ -84,7 +87,9 @@ def united(every: Sequence[Cells], max_cells: int) -> Cells:
 
 def _chained(every: Sequence[Cells], level: int, dtype: type[np.integer[Any]]) -> Cells:
     """All cells one after the other, in no order, at a level that none is above."""
-    same = [cells.raised(level) for cells in every]
+    same = every
+    if any(cells.level != level for cells in every):
+        same = [cells.raised(level) for cells in every]
     return Cells(
         level,
         np.concatenate([cells.ids for cells in same]),

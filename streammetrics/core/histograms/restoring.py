@@ -57,7 +57,7 @@ def read_cells(
     if plain.tobytes() != scores.tobytes():
         raise StateFormatError("the scores of a histogram hold -0.0 or a nan that is not ours")
     if level:
-        _check_ids(ids, scores, mixed, level)
+        check_ids(ids, scores, mixed, level)
         if _below(ids[mixed], level, tailed=tailed) + np.count_nonzero(~mixed) <= max_cells:
             raise StateFormatError(f"the cells fit a level below {level}")
     elif mixed.any():
@@ -68,33 +68,6 @@ def read_cells(
     if tails is None:
         return cells, None
     return (cells, LongCells.empty(classes)) if level else split(cells, tails)
-
-
-def plain_cells(
-    max_cells: int, classes: int, stacks: Mapping[str, NDArray[Any]]
-) -> list[Cells] | None:
-    """Cells of each of many states, where they hold counts of as many scores, told apart.
-
-    None where they may hold anything else, or are not right: `read_cells` tells of each.
-    """
-    if set(stacks) != {"level", "cells", "scores", "counts"}:
-        return None
-    levels, ids, scores, counts = (stacks[k] for k in ("level", "cells", "scores", "counts"))
-    integers = all(array.dtype == np.int64 for array in (levels, ids, counts))
-    if not integers or scores.dtype != np.float64 or scores.ndim != 2:
-        return None
-    n, size = scores.shape
-    shapes = levels.shape, ids.shape, counts.shape
-    if shapes != ((n, 1), (n, 0), (n, size, classes)) or size > max_cells or levels.any():
-        return None
-    ascending = (scores[:, 1:] > scores[:, :-1]).all() and not np.isnan(scores).any()
-    signed = np.signbit(scores) & (scores == 0)
-    right = ascending and not signed.any() and counts.min(initial=0) >= 0
-    totals = counts.sum(axis=(1, 2), dtype=np.float64)
-    if not right or totals.max(initial=0.0) >= 1 << 31 or not counts.any(axis=2).all():
-        return None
-    mass = counts.astype(np.int32)
-    return [Cells(0, *mine, classes) for mine in zip(scores, scores, mass, strict=True)]
 
 
 def _read_tails(arrays: Mapping[str, NDArray[Any]], level: int, scores: Floats) -> Floats:
@@ -128,11 +101,10 @@ def _below(mixed: NDArray[np.int64], level: int, *, tailed: bool) -> float:
     return float(np.where(long, np.spacing(np.where(long, size, 1.0)) + 1, 1.0).sum())
 
 
-def _check_ids(
-    ids: NDArray[np.int64], scores: Floats, mixed: NDArray[np.bool_], level: int
-) -> None:
+def check_ids(ids: NDArray[np.int64], scores: Floats, mixed: NDArray[np.bool_], level: int) -> None:
+    """Raise where cells of a level are none, or not those of their scores."""
     low, high = cell_id_range(level)
-    if ids.size and not (low <= ids[0] and ids[-1] <= high):
+    if ids.size and not (low <= ids.min() and ids.max() <= high):
         raise StateFormatError("a cell of a histogram is beyond every score")
     if (cell_ids(scores[~mixed], level) != ids[~mixed]).any():
         raise StateFormatError("a score of a histogram is not in its cell")

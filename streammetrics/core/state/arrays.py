@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from streammetrics.core.errors import StateFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 
 class Stack(NamedTuple):
@@ -26,6 +28,49 @@ class Stack(NamedTuple):
         shapes = np.empty((len(data), len(shape)), np.int64)
         shapes[:] = shape
         return cls(data.reshape(-1), shapes)
+
+    @classmethod
+    def of(cls, parts: Sequence[NDArray[Any]], dtype: type[np.generic]) -> Self:
+        """Return the stack of arrays of as many dimensions, brought to a type that holds them."""
+        shapes = np.array([part.shape for part in parts], np.int64)
+        return cls(np.concatenate([part.ravel() for part in parts], dtype=dtype), shapes)
+
+    def take(self, places: NDArray[np.intp]) -> NDArray[Any]:
+        """Return some of the arrays, which have one shape, as one ``(m, ...)``."""
+        shape = self.shapes[places[0]].tolist()
+        if len(places) == len(self.shapes):
+            return self.data.reshape(len(places), *shape)
+        sizes = self.shapes.prod(axis=1)
+        starts = (np.cumsum(sizes) - sizes)[places]
+        some: NDArray[Any] = self.data[starts[:, None] + np.arange(sizes[places[0]])]
+        return some.reshape(len(places), *shape)
+
+
+def by_shapes(
+    stacks: Mapping[str, Stack],
+    n: int,
+    taken: Callable[[dict[str, NDArray[Any]], int], Sequence[T]],
+) -> list[T]:
+    """Return what is made of `n` states, those whose arrays have the same shapes at once.
+
+    `taken` makes it of their arrays, ``(m, ...)``, and of how many they are.
+    """
+    found: dict[int, T] = {}
+    for places in _alike([stack.shapes for stack in stacks.values()], n):
+        arrays = {name: stack.take(places) for name, stack in stacks.items()}
+        found |= zip(places.tolist(), taken(arrays, len(places)), strict=True)
+    return [found[place] for place in range(n)]
+
+
+def _alike(shapes: Sequence[NDArray[np.int64]], n: int) -> Iterator[NDArray[np.intp]]:
+    """Yield the places of states whose arrays have the same shapes."""
+    varied = [each for each in shapes if (each != each[0]).any()]
+    if not varied:
+        yield np.arange(n)
+        return
+    _, which = np.unique(np.concatenate(varied, axis=1), axis=0, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    yield from np.split(order, np.flatnonzero(np.diff(which[order])) + 1)
 
 
 def take_array(
@@ -48,9 +93,9 @@ def nested(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[A
     return {f"{name}/{key}": array for key, array in arrays.items()}
 
 
-def parted(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
+def parted(arrays: Mapping[str, T]) -> dict[str, dict[str, T]]:
     """Return all that `nested` made of the parts of a state, by their names."""
-    parts: dict[str, dict[str, NDArray[Any]]] = {}
+    parts: dict[str, dict[str, T]] = {}
     for name, array in arrays.items():
         head, _, key = name.partition("/")
         parts.setdefault(head, {})[key] = array

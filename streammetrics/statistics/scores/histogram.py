@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.configured import Configured
     from streammetrics.core.fields.weighed import Added
+    from streammetrics.core.state.arrays import Stack
 
     Floats = NDArray[np.float64]
 
@@ -73,12 +74,18 @@ class CountedScores(StateField[Counted]):
         form, columns = self.weighed.columns.after("form", 2, own, of)
         return _counted(form, self.weighed.with_squares(columns, squares, of))
 
-    def each_taken(
-        self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
-    ) -> list[Counted]:
+    def each_arrays(self, values: Sequence[Counted]) -> dict[str, Stack] | None:
+        """Return those of histograms of counts."""
+        if any(value.weighed.squares is not None for value in values):
+            return None
+        columns = [value.weighed.columns for value in values]
+        heads = [[len(mine), value.whole] for mine, value in zip(columns, values, strict=True)]
+        return self.weighed.columns.each_headed("form", heads, columns)
+
+    def each_of(self, stacks: Mapping[str, Stack], n: int, of: Configured) -> Sequence[Counted]:
         """Return the histograms of each state, those of plain counts checked at once."""
         if any(key.startswith("squares/") for key in stacks):
-            return list(super().each_taken(stacks, n, of))
+            return super().each_of(stacks, n, of)
         every = self.weighed.columns.each_after("form", 2, stacks, n, of)
         return [_counted(form, Weighed(columns)) for form, columns in every]
 
@@ -161,8 +168,8 @@ class ScoreHistogram(ScoredStatistic):
 
     def of_rows(self, n: int) -> None:
         """Take it that squares of weights are not known of amounts that are more than n."""
-        totals = (total for histogram in self.classes() for total in histogram.totals())
-        ones = all(isinstance(total, int) for total in totals) and self.amount <= n
+        totals = [histogram.totals() for histogram in self.classes()]
+        ones = sum(totals[0]) <= n and all(isinstance(t, int) for each in totals for t in each)
         self.counted = self.counted._replace(weighed=self.weighed.of_ones(ones))
 
     @property

@@ -1,0 +1,116 @@
+"""Cells of many histograms to and from the arrays of their states, all of them at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.histograms.cells import Cells, narrow_ids
+from streammetrics.core.histograms.keys import MAX_LEVEL
+from streammetrics.core.histograms.restoring import check_ids
+from streammetrics.core.state.arrays import Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.histograms.keys import Floats, Ints
+
+_NO_IDS = np.empty(0, np.int64)
+
+
+def each_written(every: Sequence[Cells]) -> dict[str, Stack] | None:
+    """The arrays of each, as `Cells.arrays`; None where some do not hold counts."""
+    masses = [cells.mass for cells in every if not isinstance(cells.mass, ExactSum)]
+    if len(masses) < len(every):
+        return None
+    return {
+        "level": Stack.equal(np.array([cells.level for cells in every], np.int64), (1,)),
+        "cells": Stack.of([cells.ids if cells.level else _NO_IDS for cells in every], np.int64),
+        "scores": Stack.of([cells.scores for cells in every], np.float64),
+        "counts": Stack.of(masses, np.int64),
+    }
+
+
+def plain_cells(max_cells: int, classes: int, stacks: Mapping[str, Stack]) -> list[Cells] | None:
+    """Cells of each of many states, where they hold counts of scores without tails.
+
+    None where they may hold anything else, or are not right: `read_cells` tells of each.
+    """
+    if set(stacks) != {"level", "cells", "scores", "counts"}:
+        return None
+    levels, ids, scores, counts = (stacks[k] for k in ("level", "cells", "scores", "counts"))
+    integers = all(stack.data.dtype == np.int64 for stack in (levels, ids, counts))
+    if not integers or scores.data.dtype != np.float64 or not _fit(stacks, classes):
+        return None
+    sizes, level = scores.shapes[:, 0], levels.data
+    if not (
+        sizes.all() and sizes.max() <= max_cells and 0 <= level.min() <= level.max() <= MAX_LEVEL
+    ):
+        return None
+    state = np.repeat(np.arange(len(sizes)), sizes)
+    at, every = level[state], np.zeros(len(state), np.int64)
+    every[at > 0] = ids.data
+    single, mixed = scores.data + 0.0, np.isnan(scores.data)
+    single[mixed] = np.nan
+    mass = counts.data.reshape(-1, classes)
+    if (
+        single.tobytes() != scores.data.tobytes()
+        or not _ascend(state, np.where(at > 0, 0.0, single), every)
+        or not _fill(state, level, mixed, max_cells)
+        or not _are_counts(mass, sizes)
+    ):
+        return None
+    for one in np.unique(level[level > 0]).tolist():
+        mine = at == one
+        check_ids(every[mine], single[mine], mixed[mine], one)
+    return _parted(level, sizes, every, single, mass.astype(np.int32))
+
+
+def _fit(stacks: Mapping[str, Stack], classes: int) -> bool:
+    """Whether the shapes of the arrays of each state are those of one histogram."""
+    shapes = {name: stack.shapes for name, stack in stacks.items()}
+    if [shapes[name].shape[1] for name in ("level", "cells", "scores", "counts")] != [1, 1, 1, 2]:
+        return False
+    if (shapes["level"] != 1).any() or (shapes["counts"][:, 1] != classes).any():
+        return False
+    sizes = shapes["scores"][:, 0]
+    ids = np.where(stacks["level"].data > 0, sizes, 0)
+    return bool((shapes["counts"][:, 0] == sizes).all() and (shapes["cells"][:, 0] == ids).all())
+
+
+def _ascend(state: NDArray[np.intp], scores: Floats, ids: Ints) -> bool:
+    """Whether the cells of each state are in order: by their scores, or by their ids."""
+    above = (scores[1:] > scores[:-1]) | (ids[1:] > ids[:-1])
+    return bool((above | (state[1:] != state[:-1])).all())
+
+
+def _fill(state: NDArray[np.intp], level: Ints, mixed: NDArray[np.bool_], max_cells: int) -> bool:
+    """Whether each state is at the lowest level that its cells may be at."""
+    several = np.bincount(state[mixed], minlength=len(level))
+    below = several + np.bincount(state)  # cells of several scores are two at most
+    return not several[level == 0].any() and bool((below[level > 0] > max_cells).all())
+
+
+def _are_counts(mass: NDArray[Any], sizes: Ints) -> bool:
+    """Whether cells hold rows each, and each state no more of them than int32 holds."""
+    if mass.min(initial=0) < 0 or not np.logical_or.reduce(mass.T != 0).all():
+        return False
+    totals = np.add.reduceat(mass.sum(axis=1, dtype=np.float64), np.cumsum(sizes) - sizes)
+    return bool(totals.max() < 1 << 31)
+
+
+def _parted(
+    level: Ints, sizes: Ints, ids: Ints, scores: Floats, mass: NDArray[np.int32]
+) -> list[Cells]:
+    """The cells of each state, in arrays of their own: one may go while others stay."""
+    found, start, classes = [], 0, mass.shape[1]
+    for one, size in zip(level.tolist(), sizes.tolist(), strict=True):
+        part = slice(start, start := start + size)
+        mine = scores[part].copy()
+        first = narrow_ids(ids[part].copy(), one) if one else mine
+        found.append(Cells(one, first, mine, mass[part].copy(), classes))
+    return found

@@ -1,0 +1,52 @@
+"""Cells merged by direct address are those that sorting gives, and those of all rows at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from streammetrics.core.histograms import addressed, merging
+from streammetrics.core.histograms.histogram import DyadicHistogram
+
+SCORES = {
+    "uniform": lambda rng, n: rng.random(n),
+    "with both ends": lambda rng, n: rng.choice([0.0, 1.0, *rng.random(n)], n),
+    "near one": lambda rng, n: 1 - rng.random(n) ** 9,
+    "of both signs": lambda rng, n: rng.normal(size=n) * 10.0 ** rng.integers(-9, 9, n),
+    "infinite": lambda rng, n: rng.choice([-np.inf, np.inf, *rng.random(n)], n),
+    "few": lambda rng, n: rng.integers(0, 40, n) / 64,
+}
+
+
+def histograms(name, max_cells, seed):
+    rng = np.random.default_rng(seed)
+    rows = [(SCORES[name](rng, n), rng.integers(0, 2, n).astype(np.uint8)) for n in (1, 90, 300, 7)]
+    whole, parts = DyadicHistogram(max_cells, 2), []
+    for scores, codes in rows:
+        whole.add(scores, codes)
+        parts.append(DyadicHistogram(max_cells, 2))
+        parts[-1].add(scores, codes)
+        parts[-1].totals()  # counted
+    return whole, parts
+
+
+@pytest.mark.parametrize("max_cells", [2, 16, 61])
+@pytest.mark.parametrize("name", SCORES)
+def test_cells_merged_by_address_are_those_of_all_rows(name, max_cells, monkeypatch):
+    found = []
+
+    def noted(*args):
+        found.append(addressed.addressed(*args))
+        return found[-1]
+
+    monkeypatch.setattr(merging, "addressed", noted)
+    for seed in range(4):
+        whole, (first, *others) = histograms(name, max_cells, seed)
+        first.merge(*others)
+        assert first.is_same(whole)
+        first.check()
+    monkeypatch.setattr(merging, "addressed", lambda *_: None)
+    again, (first, *others) = histograms(name, max_cells, 0)
+    first.merge(*others)
+    assert first.is_same(again)
+    assert name == "few" or any(cells is not None for cells in found)
