@@ -43,6 +43,7 @@ ADDRESSES = (1 << 18) - 1  # of the longest such table, which stays in the cache
 INDEXED_HISTOGRAMS = 64  # that an index is made for: worth it, and soon looked over
 
 # Tables, rankings, pairs and clusters.
+FEW_CELLS = 32  # of a table, up to which Python adds up sooner than NumPy is called
 DENSE_CELLS = 1 << 16  # counted by direct address: 512 KB of counts stay in the cache
 RANKED_ROWS = 1 << 20  # at a time
 PENDING_RANKINGS = 1 << 20  # rows kept unsorted at least, so that sorting is worth its overhead

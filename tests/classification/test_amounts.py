@@ -10,17 +10,18 @@ from streammetrics.core.exact.sums import ExactSum
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.statistics.tables.contingency import LabelCells
 
-SIDES = np.array([3, 5, 9])
+SIDES = np.array([3, 5, 9]), np.arange(3, 12)  # of few cells and of many
 NAMES = ("tp", "fp", "fn", "tn", "actual", "predicted", "total", "hits", "amount", "seen")
 
 
 @pytest.mark.parametrize("largest", [1, 9, 2**50, 2**53 - 1, 2**55])
 @pytest.mark.parametrize("labels", [None, (9, 5, 3), (5, 7, 3, 9)])
-def test_counts_are_read_as_their_exact_sums_are(largest, labels):
+@pytest.mark.parametrize("sides", SIDES, ids=len)
+def test_counts_are_read_as_their_exact_sums_are(largest, labels, sides):
     rng = np.random.default_rng(largest % 97)
-    pairs = np.flatnonzero(rng.random(9) < 0.7)
+    pairs = np.flatnonzero(rng.random(sides.size**2) < 0.7)
     counts = rng.integers(1, largest, pairs.size, np.int64, endpoint=True)
-    cells = LabelCells(SIDES, SIDES, pairs // 3, pairs % 3, counts)
+    cells = LabelCells(sides, sides, *np.divmod(pairs, sides.size), counts)
     plain = Confusion.of_labels(cells, labels)
     exact = Confusion.of_labels(cells._replace(amount=ExactSum.counts(counts)), labels)
     for name in NAMES:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.labels import places_or_last
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.exact.sums import ExactSum
@@ -53,12 +54,26 @@ class Margins:
         return tn
 
 
-class Confusion:
+class Integers(NamedTuple):
+    """Each class's rows, predictions and true positives, and the cells, in one unit.
+
+    They are Python's integers, as products of them do not overflow.
+    """
+
+    actual: list[int]
+    predicted: list[int]
+    tp: list[int]
+    cells: list[int]
+
+
+class Confusion(Margins):
     """Counts of each class, in the order of `labels`; sums are exact and rounded once.
 
     With `others` there is one class more behind those, of all other labels: `kept` are those with
     a name.
     """
+
+    total: float
 
     def __init__(
         self,
@@ -71,14 +86,21 @@ class Confusion:
     ) -> None:
         self.labels, self.kept, self.size = labels, len(labels), len(labels) + others
         self.rows, self.columns = rows, columns
-        if not isinstance(amount, ExactSum) and amount.sum(dtype=np.float64) >= WHOLE:
-            amount = ExactSum.counts(amount)
         self.exponent = 0  # of two: every float here is to be scaled by it, which no ratio needs
+        self.doubt = ""  # what a reading of it has to warn of
+        self._few: Integers | None = None  # the counts, if they are few
+        total: float = 0
+        if not isinstance(amount, ExactSum):
+            if max(amount.size, self.size) <= tuning.FEW_CELLS:
+                self._few = _added(rows.tolist(), columns.tolist(), amount.tolist(), self.size)
+            total = amount.sum(dtype=np.float64) if self._few is None else sum(self._few.cells)
+            if total >= WHOLE:
+                amount, self._few = ExactSum.counts(amount), None
         if isinstance(amount, ExactSum):
             self.exponent = _exponent(amount)
-        self._amount = amount
-        self._hit = rows == columns
-        self.doubt = ""  # what a reading of it has to warn of
+            total = amount.sum().to_float(-self.exponent)  # type: ignore[assignment]  # of one sum
+        self._amount: Amounts = amount
+        self.total = float(total)  # of all rows
 
     @classmethod
     def of_labels(cls, cells: LabelCells, labels: tuple[Any, ...] | None) -> Self:
@@ -154,21 +176,19 @@ class Confusion:
         return self._amount
 
     @cached_property
-    def total(self) -> float:
-        """All rows."""
-        if isinstance(self._amount, ExactSum):
-            return float(self._amount.sum().to_float(-self.exponent))
-        return float(self._amount.sum())
+    def _hit(self) -> NDArray[np.bool_]:
+        hit: NDArray[np.bool_] = self.rows == self.columns
+        return hit
 
     @cached_property
     def hits(self) -> float:
         """Rows predicted right."""
-        return self._sum(self._hit)
+        return self._sum(self._hit) if self._few is None else float(sum(self._few.tp))
 
     @cached_property
     def misses(self) -> float:
         """Rows predicted wrong."""
-        return self._sum(~self._hit)
+        return self.total - self.hits if self._few else self._sum(~self._hit)
 
     def _sum(self, chosen: NDArray[np.bool_]) -> float:
         if isinstance(self._amount, ExactSum):
@@ -178,23 +198,29 @@ class Confusion:
     @cached_property
     def tp(self) -> Floats:
         """True positives: rows of the class that were predicted so."""
+        if self._few:
+            return np.array(self._few.tp, np.float64)
         return self._sums(self.rows, self._hit)
 
     @cached_property
     def fp(self) -> Floats:
         """False positives: rows predicted to be of the class that are not."""
-        return self._sums(self.columns, ~self._hit)
+        if isinstance(self._amount, ExactSum):
+            return self._sums(self.columns, ~self._hit)
+        return super().fp
 
     @cached_property
     def fn(self) -> Floats:
         """False negatives: rows of the class that were predicted otherwise."""
-        return self._sums(self.rows, ~self._hit)
+        if isinstance(self._amount, ExactSum):
+            return self._sums(self.rows, ~self._hit)
+        return super().fn
 
     @cached_property
     def tn(self) -> Floats:
         """True negatives: rows not of the class that were not predicted so."""
         if not isinstance(self._amount, ExactSum):
-            return self.total - self.actual - self.fp
+            return super().tn
         everything = self._amount.regroup(np.zeros(len(self.rows), np.intp), 1)
         touched = self._exact(self.rows) + self._exact(self.columns, ~self._hit)
         return np.asarray(
@@ -204,11 +230,15 @@ class Confusion:
     @cached_property
     def actual(self) -> Floats:
         """Rows of the class."""
+        if self._few:
+            return np.array(self._few.actual, np.float64)
         return self._sums(self.rows)
 
     @cached_property
     def predicted(self) -> Floats:
         """Rows predicted to be of the class."""
+        if self._few:
+            return np.array(self._few.predicted, np.float64)
         return self._sums(self.columns)
 
     @cached_property
@@ -218,27 +248,37 @@ class Confusion:
         seen[self.rows] = seen[self.columns] = True
         return seen
 
-    def integers(self) -> tuple[list[int], list[int], list[int], list[int]]:
-        """Return each class's rows, predictions and true positives, and the cells, in one unit.
-
-        They are Python's integers, as products of them do not overflow.
-        """
+    def integers(self) -> Integers:
+        """Return the counts, or the weights of classes as integers."""
         amount = self._amount
+        if self._few:
+            return self._few
         if not isinstance(amount, ExactSum):
-            sums = (self.actual, self.predicted, self.tp)
-            actual, predicted, tp = (each.astype(np.int64).tolist() for each in sums)
-            return actual, predicted, tp, amount.tolist()
+            sides = (self.actual, self.predicted, self.tp)
+            actual, predicted, tp = (side.astype(np.int64).tolist() for side in sides)
+            return Integers(actual, predicted, tp, amount.tolist())
         cells, unit = amount.integers()
-        sides = (
+        sums = (
             self._exact(self.rows),
             self._exact(self.columns),
             self._exact(self.rows, self._hit),
         )
         actual, predicted, tp = (
             [value << (exponent - unit) for value in values]
-            for values, exponent in (one.integers() for one in sides)
+            for values, exponent in (one.integers() for one in sums)
         )
-        return actual, predicted, tp, cells.tolist()
+        return Integers(actual, predicted, tp, cells.tolist())
+
+
+def _added(rows: list[int], columns: list[int], cells: list[int], size: int) -> Integers:
+    """Return the counts of classes of which there are few."""
+    actual, predicted, tp = [0] * size, [0] * size, [0] * size
+    for row, column, count in zip(rows, columns, cells, strict=True):
+        actual[row] += count
+        predicted[column] += count
+        if row == column:
+            tp[row] += count
+    return Integers(actual, predicted, tp, cells)
 
 
 def _exponent(amount: ExactSum) -> int:
