@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from importlib import metadata
 from typing import Any
 
 MODULES: dict[str, Any] = {}  # all that were asked for
+
+# numba, which ranx needs, asks for a package `coverage` and would find the study beside this file.
+sys.modules["coverage"] = None  # type: ignore[assignment]  # the import system's word for "none"
 
 
 class MissingPeer(Exception):
