@@ -17,9 +17,10 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.stateful import from_bytes
-from streammetrics.ledger.columns import kinds_of, rows_of
-from streammetrics.ledger.columns import written as of_kinds
 from streammetrics.ledger.held import Held, digest
+from streammetrics.ledger.kinds import kinds_of
+from streammetrics.ledger.kinds import written as of_kinds
+from streammetrics.ledger.rows import rows_of
 from streammetrics.ledger.shards import LAST, Block, Known, Shard, as_id, order
 
 if TYPE_CHECKING:

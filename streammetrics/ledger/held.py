@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.ledger.columns import Row, alike, opened, told
+from streammetrics.ledger.rows import Row, alike, opened, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,8 @@ from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.stateful import from_bytes, registered_name
-from streammetrics.ledger.columns import kinds_of, opened, rows_of, written
+from streammetrics.ledger.kinds import kinds_of, written
+from streammetrics.ledger.rows import opened, rows_of
 from streammetrics.live.config import Config
 from streammetrics.live.events import column_arrays, column_of
 from streammetrics.live.newest import kept_rows
