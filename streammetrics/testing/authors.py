@@ -10,34 +10,26 @@ from __future__ import annotations
 
 import doctest
 import inspect
-import math
 import sys
-import threading
 import warnings
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
-from streammetrics.core.errors import EstimateWarning, StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import plain
 from streammetrics.core.statistic import Statistic
-from streammetrics.testing.laws import laws, split_rows
+from streammetrics.testing.behaviour import numbers_in, of_rows, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from streammetrics.testing.behaviour import Finding
+
 __all__ = ["check_metric"]
 
-_THREADS = 4
 _ROWS = 24  # made up where the author gives none
-# Numbers that a metric has to take or to refuse with words, each beside ordinary ones.
-_HOSTILE = (
-    5e-324, -5e-324, 2.0**-1022, -0.0, 0.0, 1.0, -1.0, 1e16, 1.7e308, -1.7e308, math.inf,
-    -math.inf, math.nan,
-)  # fmt: skip
-
-Finding = tuple[str, str]  # what it is about, and what to do
 
 
 def check_metric(
@@ -87,7 +79,7 @@ def _made(metric: Metric | type[Metric], findings: list[Finding]) -> Metric | No
     try:
         return metric()
     except Exception as error:
-        findings.append(("class", f"it cannot be made without parameters: {_said(error)}"))
+        findings.append(("class", f"it cannot be made without parameters: {said(error)}"))
         return None
 
 
@@ -153,13 +145,9 @@ def _of_object(metric: Metric, rows: Mapping[str, Any] | None, seed: int) -> Ite
         metric.copy().feed(columns).to_bytes()
     except Exception as error:
         advice = "pass rows that it takes" if rows is None else "these rows are to be fed"
-        yield "rows", f"they are refused, so nothing else was checked ({advice}): {_said(error)}"
+        yield "rows", f"they are refused, so nothing else was checked ({advice}): {said(error)}"
         return
-    yield from _of_update(metric, columns)
-    yield from _of_laws(metric, columns, seed, "")
-    yield from _of_bounds(metric, columns)
-    yield from _of_threads(metric, columns, seed)
-    yield from _of_hostile(metric, columns, seed)
+    yield from of_rows(metric, columns, seed)
 
 
 def _of_parameters(metric: Metric) -> Iterator[Finding]:
@@ -167,7 +155,7 @@ def _of_parameters(metric: Metric) -> Iterator[Finding]:
         twin = type(metric)(**metric.config)
         hash(metric._key)
     except Exception as error:
-        yield "parameters", f"it cannot be made again from its own: {_said(error)}"
+        yield "parameters", f"it cannot be made again from its own: {said(error)}"
         return
     if twin._key != metric._key:
         yield "parameters", "made again from its own it is another: let check_parameters be stable"
@@ -190,156 +178,14 @@ def _of_nothing(metric: Metric) -> Iterator[Finding]:
         try:
             value = metric.copy().compute()
         except Exception as error:
-            yield "no rows", f"compute() raises: {_said(error)}; return nan there"
+            yield "no rows", f"compute() raises: {said(error)}; return nan there"
             return
-    numbers = list(_numbers(plain(value)))
+    numbers = list(numbers_in(plain(value)))
     if any(number == number and number != 0 for number in numbers):  # noqa: PLR0124 - the test for nan
         yield "no rows", f"compute() makes up {value!r}: return nan where nothing is defined"
     odd = [warning for warning in caught if warning.category is not UndefinedMetricWarning]
     if odd:
         yield "no rows", f"compute() warns by itself ({odd[0].message}): test for it and return nan"
-
-
-def _of_update(metric: Metric, rows: Mapping[str, Any]) -> Iterator[Finding]:
-    expected = metric.copy().feed(rows).to_bytes()
-    asked = inspect.signature(metric.update).parameters
-    lacking = [name for name in metric.inputs if name in rows and name not in asked]
-    if lacking and not any(p.kind is p.VAR_KEYWORD for p in asked.values()):
-        yield "update", f"it does not take {', '.join(lacking)}, which the statistics read"
-        return
-    fed = metric.copy()
-    try:
-        back = fed.update(**rows)
-    except Exception as error:
-        yield "update", f"rows by name are refused: {_said(error)}"
-        return
-    if back is not fed:
-        yield "update", "it does not return the metric: end with `return self.feed(...)`"
-    if fed.to_bytes() != expected:
-        yield "update", "what it feeds are not the columns that it is given"
-
-
-def _of_laws(metric: Metric, rows: Mapping[str, Any], seed: int, of: str) -> Iterator[Finding]:
-    checks = laws(metric, rows, seed=seed)
-    while True:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UndefinedMetricWarning)
-                warnings.simplefilter("ignore", EstimateWarning)
-                check = next(checks, None)
-                if check is None:
-                    return
-                check()
-        except AssertionError as error:
-            yield "laws", f"{str(error).removeprefix('law broken: ')}: this does not hold{of}"
-        except Exception as error:
-            yield "laws", f"they cannot be checked{of}: {_said(error)}"
-
-
-def _of_bounds(metric: Metric, rows: Mapping[str, Any]) -> Iterator[Finding]:
-    fed = metric.copy().feed(rows)
-    try:
-        low, high = (list(_numbers(plain(side))) for side in fed.bounds())
-        exact = fed.exact
-    except Exception as error:
-        yield "bounds", f"they cannot be read: {_said(error)}"
-        return
-    if any(a > b for a, b in zip(low, high, strict=False)):
-        yield "bounds", "the lower one lies above the upper one"
-    if exact and any(a < b for a, b in zip(low, high, strict=False)):
-        yield "bounds", "they lie apart where `exact` says that the value is known: see is_exact()"
-
-
-def _of_threads(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[Finding]:
-    shared, raised = metric.copy(), list[BaseException]()
-    batches = split_rows(rows, np.random.default_rng(seed)) * _THREADS
-
-    def work(place: int) -> None:
-        try:
-            for batch in batches[place::_THREADS]:
-                shared.feed(batch)
-                _read(shared)
-        except BaseException as error:
-            raised.append(error)
-
-    threads = [threading.Thread(target=work, args=(place,)) for place in range(_THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    alone = metric.copy()
-    for batch in batches:
-        alone.feed(batch)
-    if raised:
-        yield "threads", f"several at a time raise: {_said(raised[0])}"
-    elif shared.to_bytes() != alone.to_bytes():
-        yield "threads", "several at a time lose rows: let update() rebind attributes, never write"
-
-
-def _of_hostile(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[Finding]:
-    """Feed numbers that are hard: each is taken or refused with words, and then laws hold."""
-    for name in (n for n, column in rows.items() if np.asarray(column).dtype.kind == "f"):
-        taken = []
-        for number in _HOSTILE:
-            hard = {**rows, name: _with(rows[name], 0, number)}
-            fed = metric.copy().feed(rows)
-            before = fed.to_bytes()
-            try:
-                fed.feed(hard)
-            except StreamMetricsError:
-                if fed.to_bytes() != before:
-                    yield "all or nothing", f"refusing {name}={number!r} has changed the state"
-            except Exception as error:
-                told = f"{name}={number!r} raises {_said(error)}"
-                yield "hostile values", f"{told}: let the schema refuse what the metric cannot take"
-            else:
-                taken.append(number)
-                yield from _of_reading(fed, f"{name}={number!r}")
-        if any(number != number for number in taken):  # noqa: PLR0124 - the test for nan
-            yield "hostile values", f"nan in {name} is taken: let the schema refuse it"
-        hard = dict(rows)
-        some = [number for number in taken if math.isfinite(number)][: len(rows[name]) // 2]
-        for place, number in enumerate(some):
-            trial = {**hard, name: _with(hard[name], place, number)}
-            if _takes(metric, trial):  # beside the other columns of that row
-                hard = trial
-        found = list(_of_laws(metric, hard, seed, f" where {name} is hard"))
-        yield from found[:1]
-
-
-def _with(column: Any, row: int, number: float) -> Any:
-    """Return a column with a number in a row, or in one place of it where it is (n, d)."""
-    hard = np.array(column)
-    hard.reshape(len(hard), -1)[row, 0] = number
-    return hard
-
-
-def _takes(metric: Metric, rows: Mapping[str, Any]) -> bool:
-    try:
-        metric.copy().feed(rows)
-    except StreamMetricsError:
-        return False
-    return True
-
-
-def _of_reading(metric: Metric, where: str) -> Iterator[Finding]:
-    try:
-        metric.to_bytes()
-    except Exception as error:
-        told = f"{where}: its statistic refuses what its schema has taken: {_said(error)}"
-        yield "hostile values", told
-        return
-    try:
-        _read(metric)
-    except Exception as error:
-        yield "hostile values", f"compute() with {where} raises {_said(error)}"
-
-
-def _read(metric: Metric) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        warnings.simplefilter("ignore", EstimateWarning)
-        metric.compute()
 
 
 def made_up(metric: Metric) -> dict[str, Any]:
@@ -358,15 +204,3 @@ def made_up(metric: Metric) -> dict[str, Any]:
         columns[name] = (later if kind in seen else first)[kind]
         seen.add(kind)
     return columns
-
-
-def _numbers(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict | list | tuple):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _numbers(item)
-    elif isinstance(value, int | float):
-        yield value
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
