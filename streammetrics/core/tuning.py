@@ -12,6 +12,7 @@ PANE_ROWS = 1 << 12  # the same of a pane of `Live`, where no call should take l
 STAGED_LEAST = STAGED_ROWS >> 9  # that a batch counts as, since 512 of them are long enough a list
 SHORT_COLUMN = 1024  # rows up to which two reductions are quicker than one pass that tells more
 STRING_ROWS = 1 << 14  # compared at once, so that the gathered copies stay in the cache
+KEYS_MET = 1 << 14  # numbered at once, so that what is made of them stays in the cache
 FEW_LABELS = 64  # integers below are placed as they are, though the lowest may not occur
 NEAR_LABELS = 1 << 16  # integers this near to each other are placed by subtraction
 

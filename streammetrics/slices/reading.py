@@ -11,6 +11,7 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column, as_column
+from streammetrics.core.columns.distinct import looked_up
 from streammetrics.core.columns.naming import near
 from streammetrics.core.columns.schema import reject
 from streammetrics.core.errors import InvalidBatchError
@@ -81,16 +82,7 @@ def key_column(columns: Mapping[str, Any], by: Sequence[str | Bins]) -> KeyColum
     order = np.argsort(vocabulary)
     rank = np.empty(len(texts), np.int16 if len(texts) <= 1 << 15 else np.intp)
     rank[order] = np.arange(len(texts))
-    return KeyColumn(_looked_up(rank, codes), None, True, vocabulary[order], facts)
-
-
-def _looked_up(table: NDArray[Any], codes: Codes) -> NDArray[Any]:
-    """Return ``table[codes]``, of codes that are all in it, a block at a time."""
-    found = np.empty(len(codes), table.dtype)
-    for start in range(0, len(codes), tuning.BATCH_ROWS):
-        rows = slice(start, start + tuning.BATCH_ROWS)
-        np.take(table, codes[rows], out=found[rows], mode="clip")  # "raise" would copy
-    return found
+    return KeyColumn(looked_up(rank, codes), None, True, vocabulary[order], facts)
 
 
 def read_keys(column: Column, by: Sequence[str | Bins]) -> KeyColumn:
@@ -144,7 +136,7 @@ def _distinct(codes: Codes, size: int) -> tuple[Codes, NDArray[np.intp]]:
             return codes, found
         lookup = np.empty(size, np.intp)
         lookup[found] = np.arange(found.size)
-        return _looked_up(lookup, codes), found
+        return looked_up(lookup, codes), found
     found, codes = np.unique(codes, return_inverse=True)
     return codes, found
 
@@ -235,10 +227,10 @@ def _days(value: Any, title: str) -> NDArray[Any] | None:
     if isinstance(value, datetime.date):
         value = [value]
     if isinstance(value, list | tuple) or str(getattr(value, "dtype", "")) == "object":
-        items = list(value)
-        known = next((item for item in items if item is not None and item == item), None)  # noqa: PLR0124 - the test for nan
+        known = next((item for item in value if item is not None and item == item), None)  # noqa: PLR0124 - the test for nan
         if not isinstance(known, datetime.date):
             return None
+        items = list(value)
         odd = next((row for row, x in enumerate(items) if not _is_date(x)), None)
         if odd is not None:
             raise InvalidBatchError(

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from streammetrics.core.columns.conversion import Beside, Column, as_column, concatenate
+from streammetrics.core.columns.distinct import few
 from streammetrics.core.errors import InvalidBatchError
 
 NUMBERS = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "f2", "f4", "f8"]
@@ -210,7 +211,7 @@ def test_any_strings(texts):
 def test_strings_with_one_hash_are_told_apart(monkeypatch):
     from streammetrics.core.columns import strings
 
-    monkeypatch.setattr(strings, "_MULTIPLIER", 0)
+    monkeypatch.setattr(strings, "MULTIPLIER", 0)
     check_texts(as_column(np.array(TEXTS), "x"), TEXTS)
 
 
@@ -298,6 +299,41 @@ def test_python_strings():
     check_texts(as_column(tuple(TEXTS), "x"), TEXTS)
     check_texts(as_column(["b", None, float("nan"), "a"], "x"), ["b", None, None, "a"])
     check_texts(as_column([Plain.RED, Old.RED, np.str_("r"), "a"], "x"), ["r", "r", "r", "a"])
+
+
+def test_objects_that_recur_are_what_they_are_alone():
+    texts = ["b", None, float("nan"), "a", np.str_("b")] * 1000
+    expected = ["b", None, None, "a", "b"] * 1000
+    for value in (texts, tuple(texts), np.array(texts, object), np.array(texts, object)[::-1]):
+        turned = expected[::-1] if getattr(value, "strides", (8,))[0] < 0 else expected
+        check_texts(as_column(value, "x"), turned)
+    fresh = [f"user{row % 7}" for row in range(5000)]
+    check_texts(as_column(np.array(fresh, object), "x"), fresh)
+    nulls = [False, True, False] * 2000
+    for items, dtype in (
+        ([1, None, True], int),
+        ([2**63, None, 1], np.uint64),
+        ([1, None, 2.5], float),
+    ):
+        filled = np.array([items[0], 0, items[2]] * 2000, dtype)
+        check(as_column(items * 2000, "x"), filled, nulls)
+    pairs = np.array([[1, "x"], [2, "x"]] * 3000, object)
+    refused(pairs, "strings and numbers (1 in row 0)")
+    refused(["a"] * 5000 + [1.5, 2], "strings and numbers (1.5 in row 5000)")
+    refused([0.5] * 5000 + [2**53 + 1], "beyond 2**53 in row 5000")
+    check(as_column([[1, 2]] * 3000, "x"), [[1, 2]] * 3000)
+
+
+def test_keys_that_share_a_slot_are_told_apart():
+    rng = np.random.default_rng(0)
+    for distinct in (1, 2, 900, 6000):
+        keys = rng.integers(0, 2**64, distinct, np.uint64)
+        keys[:2] = [0, 1][:distinct]
+        keys = keys[rng.integers(0, distinct, 60_000)]
+        codes, rows = few(keys)
+        np.testing.assert_array_equal(keys[rows][codes], keys)
+        assert len(rows) == len(np.unique(keys)) == codes.max() + 1
+    assert few(np.arange(60_000, dtype=np.uint64)) is None
 
 
 @pytest.mark.parametrize(

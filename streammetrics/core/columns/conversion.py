@@ -129,7 +129,7 @@ def _from_numpy(value: NDArray[Any], name: str) -> Column:
     dtype = array.dtype
     if dtype.kind == "O":
         width = math.prod(array.shape[1:]) or 1
-        column = from_items(array.ravel().tolist(), name, _read, width=width, nested=False)
+        column = from_items(array.ravel(), name, _read, width=width, nested=False)
         return reshaped(column, array.shape, name) if array.ndim > 1 else column
     if dtype.kind in "UT":
         if array.ndim > 1 and array.shape[1:] != (1,):

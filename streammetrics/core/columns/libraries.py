@@ -18,7 +18,6 @@ from streammetrics.core.columns.column import (
     REFUSED,
     Column,
     coded,
-    null_mask,
     refuse,
     reshaped,
     stacked,
@@ -26,8 +25,9 @@ from streammetrics.core.columns.column import (
     type_title,
     with_nulls,
 )
+from streammetrics.core.columns.distinct import few, group
 from streammetrics.core.columns.lists import from_items, kind_of
-from streammetrics.core.columns.strings import code_objects, group, recode
+from streammetrics.core.columns.strings import code_objects, recode
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -138,8 +138,11 @@ def _from_polars(value: Any, name: str, read: Reader) -> Column:
 def _from_polars_strings(value: Any, kind: str, name: str) -> Column:
     present = value.drop_nulls()
     numbered = present.cast(sys.modules["polars"].Categorical) if kind == "String" else present
-    places, rows = group(numbered.to_physical().to_numpy())
+    keys = numbered.to_physical().to_numpy()
+    places, rows = few(keys.astype(np.uint64)) or group(keys)
     labels = present.gather(rows).to_list()
+    if not value.null_count():
+        return coded(*recode(places, labels), name)
     codes = np.full(len(value), -1, np.intp)
     codes[value.is_not_null().to_numpy()] = places
     return coded(*recode(codes, labels), name)
@@ -175,7 +178,7 @@ def _from_arrow(value: Any, name: str, read: Reader) -> Column:
         value = value.combine_chunks()
     if kind == "dictionary":
         index = _from_arrow(value.indices, name, read)
-        codes = np.where(null_mask(index), -1, index.values)
+        codes = index.values if index.nulls is None else np.where(index.nulls, -1, index.values)
         if str(value.type.value_type) in _ARROW_STRINGS:
             return coded(*recode(codes, value.dictionary.to_pylist()), name)
         return taken(_from_arrow(value.dictionary, name, read), codes, name)

@@ -22,7 +22,9 @@ from streammetrics.core.columns.column import (
     type_title,
     with_nulls,
 )
+from streammetrics.core.columns.distinct import same_objects
 from streammetrics.core.columns.strings import code_objects
+from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.column import Reader
+
+    Items = Sequence[Any] | NDArray[np.object_]
 
 _SMALLER = "pass labels and ids as strings, divide numbers or subtract an offset"
 
@@ -70,12 +74,27 @@ def kind_of(item: object) -> str:
 
 
 def from_items(
-    items: Sequence[Any], name: str, read: Reader, *, width: int = 1, nested: bool = True
+    items: Items, name: str, read: Reader, *, width: int = 1, nested: bool = True
 ) -> Column:
     """Read a sequence of Python objects; `width` of them make a row.
 
-    Arrays among them, and arrays made of them, go through `read`.
+    Objects that are there again and again are read once. Arrays among them, and arrays made of
+    them, go through `read`.
     """
+    same = same_objects(items)
+    if same is not None:
+        codes, objects = same
+        try:
+            return from_items(objects, name, read, nested=nested)[codes]
+        except InvalidBatchError:
+            pass  # all of them together tell which row is wrong
+    items = items.tolist() if isinstance(items, np.ndarray) else items
+    return _from_each(items, name, read, width=width, nested=nested)
+
+
+def _from_each(
+    items: Sequence[Any], name: str, read: Reader, *, width: int, nested: bool
+) -> Column:
     types: set[Any] = set(map(type, items))
     kinds = {_kind(cls) for cls in types}
     refused = "?" if nested else "?[a"
@@ -84,7 +103,8 @@ def from_items(
         found = f"a {type_title(type(items[wrong]))} in row {wrong // width}"
         refuse(name, found, "pass numbers, booleans or strings in (n,) or (n, d)")
     if "d" in kinds:
-        return from_items(_plain(items, name, width), name, read, width=width, nested=nested)
+        plain = _plain(items, name, width)
+        return _from_each(plain, name, read, width=width, nested=nested)
     if kinds & {"[", "a"}:
         return _from_rows(items, kinds, name, read)
     if "s" in kinds:

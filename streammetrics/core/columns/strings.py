@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.core.columns.distinct import MULTIPLIER, few, group, looked_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Coded = tuple[NDArray[np.intp], list[str]]
-
-_MULTIPLIER = 0x9E3779B97F4A7C15  # 2**64 / golden ratio, odd
 
 
 def code_objects(items: Sequence[object]) -> Coded:
@@ -48,24 +47,25 @@ def code_fixed(array: NDArray[np.str_]) -> Coded:
     if not width:
         return code_objects(array.tolist())
     points = array.view(np.uint32).reshape(len(array), width)
-    powers = np.multiply.accumulate(np.full(width, _MULTIPLIER, np.uint64))
-    codes, first = group(np.einsum("ij,j->i", points, powers))
+    hashes = _hashes(points)
+    codes, first = few(hashes) or group(hashes)
+    firsts = points[first]
     for start in range(0, len(array), tuning.STRING_ROWS):
         block = slice(start, start + tuning.STRING_ROWS)
-        if not np.array_equal(points[first[codes[block]]], points[block]):
+        if not np.array_equal(firsts.take(codes[block], axis=0), points[block]):
             return code_objects(array.tolist())
-    return recode(codes, array[first].tolist())
+    ranks, vocabulary = code_objects(array[first].tolist())
+    return looked_up(ranks, codes), vocabulary
 
 
-def group(keys: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Number equal keys alike: ``(codes, rows)`` with ``keys[rows][codes] == keys``."""
-    order = np.argsort(keys)
-    ordered = keys[order]
-    starts = np.ones(len(keys), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])
-    codes = np.empty(len(keys), np.intp)
-    codes[order] = np.cumsum(starts) - 1
-    return codes, order[starts]
+def _hashes(points: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    hashes = np.zeros(len(points), np.uint64)
+    for start in range(0, len(points), tuning.STRING_ROWS):
+        block = hashes[start : start + tuning.STRING_ROWS]
+        for column in points[start : start + tuning.STRING_ROWS].T:
+            block += column
+            block *= np.uint64(MULTIPLIER)
+    return hashes
 
 
 def recode(codes: NDArray[Any], labels: Sequence[object]) -> Coded:
@@ -74,13 +74,17 @@ def recode(codes: NDArray[Any], labels: Sequence[object]) -> Coded:
     ``labels`` may be unsorted, repeat itself, hold nulls and hold labels that no row has; a code
     of -1 is a null row.
     """
-    occurs = np.zeros(len(labels) + 1, np.bool_)  # the last place is that of -1
-    occurs[codes] = True
+    occurs = np.zeros(len(labels) + 1, np.bool_)
+    occurs[-1] = True  # the place of -1
+    for start in range(0, len(codes), tuning.BATCH_ROWS):
+        occurs[codes[start : start + tuning.BATCH_ROWS]] = True
+        if occurs.all():  # mostly after some rows
+            break
     used = np.flatnonzero(occurs[:-1])
     ranks, vocabulary = code_objects([labels[place] for place in used.tolist()])
     lookup = np.full(len(labels) + 1, -1, np.intp)
     lookup[used] = ranks
-    return lookup[codes], vocabulary
+    return looked_up(lookup, codes), vocabulary
 
 
 def merge_codes(

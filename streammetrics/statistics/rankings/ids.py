@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streammetrics.core.columns.strings import group
+from streammetrics.core.columns.distinct import group
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 
 if TYPE_CHECKING:
