@@ -90,6 +90,15 @@ def evaluate(
     event: typed.Event = None,
     reference: typed.Reference = None,
     prediction: typed.Prediction = None,
+    true_boxes: typed.TrueBoxes = None,
+    true_labels: typed.TrueLabels = None,
+    true_crowd: typed.TrueCrowd = None,
+    true_areas: typed.TrueAreas = None,
+    pred_boxes: typed.PredBoxes = None,
+    pred_labels: typed.PredLabels = None,
+    pred_scores: typed.PredScores = None,
+    annotations: typed.Annotations = None,
+    results: typed.ResultsFiles = None,
     metrics: typed.Metrics = None,
     threshold: typed.Threshold = None,
     max_bins: typed.MaxBins = None,
@@ -98,6 +107,7 @@ def evaluate(
     ignore_index: typed.IgnoreIndex = None,
     pos_label: typed.PosLabel = None,
     average: typed.Average = None,
+    box_format: typed.BoxFormat = None,
     k: typed.K = None,
     preset: typed.Preset = None,
     ties: typed.Ties = None,
@@ -131,6 +141,9 @@ def evaluate(
         "y_ensemble": y_ensemble, "y_quantiles": y_quantiles, "pit": pit, "ratings": ratings,
         "item": item, "category": category, "popularity": popularity, "time": time,
         "event": event, "reference": reference, "prediction": prediction,
+        "true_boxes": true_boxes, "true_labels": true_labels, "true_crowd": true_crowd,
+        "true_areas": true_areas, "pred_boxes": pred_boxes, "pred_labels": pred_labels,
+        "pred_scores": pred_scores,
     }  # fmt: skip
     options: dict[str, Any] = {
         "threshold": threshold,
@@ -140,6 +153,7 @@ def evaluate(
         "ignore_index": ignore_index,
         "pos_label": None if pos_label is None else literal(pos_label),
         "average": average,
+        "box_format": box_format,
         "k": depths(k) if k else None,
         "preset": preset,
         "ties": ties,
@@ -165,6 +179,8 @@ def evaluate(
         paths=paths or (),
         qrels=qrels,
         runs=run or (),
+        annotations=annotations,
+        results=results or (),
         format=input_format,
         delimiter=None if delimiter is None else character(delimiter),
         by=by or (),
@@ -189,11 +205,11 @@ def evaluate(
     for note in work.notes:
         say(f"note: {note}")
     found = measured(work, workers=workers, batch_rows=batch_rows)
-    results = reported(work, found, asked, per_query=per_query)
+    told = reported(work, found, asked, per_query=per_query)
     if save is not None:
         (state,) = found.states.values()
         write(save, state.to_bytes())
-    return finish(results, outputs)
+    return finish(told, outputs)
 
 
 def _each(given: str | list[str]) -> list[str]:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 _LARGEST = 1 << 26  # bytes of a file that is looked at
 _ABOUT = {
-    "task", "columns", "by", "files", "left_out", "options", "qrels", "run", "state", "shards",
+    "task", "columns", "by", "files", "left_out", "options", "qrels", "run", "annotations",
+    "results", "state", "shards",
 }  # fmt: skip
 _REPORT = {"n_rows", "n_omitted", "metrics", "notes"}
 _SLICES = {"slices", "worst"}

@@ -15,7 +15,7 @@ from streammetrics.cli.slicing import BY, MOST, by, sliced, slices_of
 from streammetrics.cli.tasks import OF_MODELS, OF_TREC_FILES, WEIGHT, flag
 from streammetrics.engines.local import evaluate
 from streammetrics.metrics.specs import Spec
-from streammetrics.readers import formats, trec
+from streammetrics.readers import coco, formats, trec
 from streammetrics.readers.paths import find
 from streammetrics.show.report import Report, Results, report
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.inference.comparing.comparison import Comparison
+    from streammetrics.readers.coco import CocoPiece
     from streammetrics.readers.paths import Found
     from streammetrics.readers.pieces import Piece
     from streammetrics.readers.sources import Source
@@ -41,6 +42,8 @@ class Asked:
     paths: Sequence[str] = ()
     qrels: str | None = None
     runs: Sequence[str] = ()
+    annotations: str | None = None
+    results: Sequence[str] = ()
     format: str | None = None
     delimiter: str | None = None
     by: Sequence[str] = ()
@@ -53,7 +56,8 @@ class Asked:
     @property
     def patterns(self) -> list[str]:
         """What leads to the files that are read."""
-        return [*self.paths, *self.runs, *([] if self.qrels is None else [self.qrels])]
+        single = [path for path in (self.qrels, self.annotations) if path is not None]
+        return [*self.paths, *self.runs, *self.results, *single]
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,8 @@ def opened(asked: Asked) -> Work:
         raise CommandError("--unit is of limits: say how sure they are to be, as --confidence 0.95")
     if asked.qrels is not None or asked.runs:
         return _of_trec_files(asked)
+    if asked.annotations is not None or asked.results:
+        return _of_coco_files(asked)
     named = _by_model(asked.columns)
     plans = {
         name: sliced(
@@ -128,7 +134,7 @@ def _check_distinct(option: str, names: Sequence[str]) -> None:
             raise CommandError(f"{option} {name} is given twice")
 
 
-def _check_again(files: Iterable[Source | TrecPiece], models: int) -> None:
+def _check_again(files: Iterable[Source | TrecPiece | CocoPiece], models: int) -> None:
     """Raise where a file has to be read for each of several models, and cannot be."""
     for file in files:
         if file.once and models > 1:
@@ -157,36 +163,72 @@ def _of_files(what: Plan, found: Found) -> Model:
 
 
 def _of_trec_files(asked: Asked) -> Work:
-    if asked.task != "ranking":
-        raise CommandError(f"--qrels and --run are not for --task {asked.task}")
-    for option, given in (("--by", asked.by), ("--unit", asked.unit)):
-        if given:
-            raise CommandError(f"{option} is not for TREC files, whose rows have no other columns")
-    if asked.qrels is None or not asked.runs:
-        raise CommandError("--qrels and --run need each other")
-    others = [*asked.paths, *map(flag, asked.columns)]
-    if others:
-        raise CommandError(f"--qrels and --run are all that is read: leave out {others[0]}")
-    for option, value in (("--input-format", asked.format), ("--delimiter", asked.delimiter)):
-        if value is not None:
-            raise CommandError(f"{option} is not for TREC files: leave it out")
-    _check_distinct("--run", asked.runs)
+    judgments = _check_pair(
+        asked, "ranking", {"--qrels": asked.qrels, "--run": asked.runs}, "TREC files"
+    )
     options = {"preset": "trec_eval", **asked.options}
     besides = tuple(map(Spec, OF_TREC_FILES))
-    short = [os.path.basename(run) for run in asked.runs]
-    names = short if len({*short}) == len(short) else asked.runs
+    runs = _by_name(asked.runs)
     models = {}
     files: list[str] = []
-    for name, run in zip(names, asked.runs, strict=True):
+    for name, run in runs.items():
         what = plan(asked.task, trec.INPUTS, options, asked.specs, besides)
-        pieces = trec.pieces(asked.qrels, run)
-        _check_again(pieces, len(asked.runs))
+        pieces = trec.pieces(judgments, run)
+        _check_again(pieces, len(runs))
         files += map(str, pieces)
-        about = {"task": asked.task, "qrels": asked.qrels, "run": run}
+        about = {"task": asked.task, "qrels": judgments, "run": run}
         models[name] = Model(what, pieces, about)
     plans = {name: model.plan for name, model in models.items()}
-    duel = of_runs(plans, asked.qrels, dict(zip(names, asked.runs, strict=True)))
-    return Work(models, files, duel=duel)
+    return Work(models, files, duel=of_runs(plans, judgments, runs))
+
+
+def _of_coco_files(asked: Asked) -> Work:
+    true = _check_pair(
+        asked,
+        "boxes",
+        {"--annotations": asked.annotations, "--results": asked.results},
+        "COCO files",
+    )
+    options = {"box_format": "xywh", **asked.options}
+    results = _by_name(asked.results)
+    models = {}
+    files = [true]
+    for name, path in results.items():
+        what = plan(asked.task, coco.INPUTS, options, asked.specs)
+        pieces = coco.pieces(true, path)
+        _check_again(pieces, len(results))
+        files += [str(source) for piece in pieces for source in piece.results]
+        models[name] = Model(
+            what, pieces, {"task": asked.task, "annotations": true, "results": path}
+        )
+    return Work(models, files)
+
+
+def _check_pair(asked: Asked, task: str, files: Mapping[str, Any], kind: str) -> str:
+    """Return the file of truths, if it and those of results are all that is to be read."""
+    given = " and ".join(files)
+    (_, truth), (of_results, results) = files.items()
+    if asked.task != task:
+        raise CommandError(f"{given} are not for --task {asked.task}")
+    for option, texts in (("--by", asked.by), ("--unit", asked.unit)):
+        if texts:
+            raise CommandError(f"{option} is not for {kind}, whose rows have no other columns")
+    if truth is None or not results:
+        raise CommandError(f"{given} need each other")
+    others = [*asked.paths, *map(flag, asked.columns)]
+    if others:
+        raise CommandError(f"{given} are all that is read: leave out {others[0]}")
+    for option, value in (("--input-format", asked.format), ("--delimiter", asked.delimiter)):
+        if value is not None:
+            raise CommandError(f"{option} is not for {kind}: leave it out")
+    _check_distinct(of_results, results)
+    return str(truth)
+
+
+def _by_name(paths: Sequence[str]) -> dict[str, str]:
+    """Return the files of models by their names, or by their paths where names come again."""
+    short = [os.path.basename(path) for path in paths]
+    return dict(zip(short if len({*short}) == len(short) else paths, paths, strict=True))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
 
 # Where the metrics of a task are, if not in the room of its name.
-_ROOMS = dict.fromkeys(("binary", "multiclass", "multilabel"), ("classification", "scores"))
+_ROOMS = {
+    **dict.fromkeys(("binary", "multiclass", "multilabel"), ("classification", "scores")),
+    **dict.fromkeys(("boxes", "masks"), ("detection",)),
+    "spans": ("text",),
+}
 
 
 def listing(names: Sequence[str], task: str | None, width: int) -> str:

@@ -97,7 +97,8 @@ Paths = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PATH...",
-        help="Parquet, Arrow, CSV or JSON lines: files, folders, globs; - is standard input.",
+        help="Parquet, Arrow, CSV, JSON lines or tagged text: files, folders, globs; - is standard "
+        "input.",
     ),
 ]
 YTrue = Annotated[str | None, _option("The column of true labels or values.")]
@@ -142,6 +143,40 @@ Reference = Annotated[str | None, _option("text: the column of texts as they sho
 Prediction = Annotated[
     list[str] | None,
     _option("text: the column of texts as they are said. Given again: another model."),
+]
+TrueBoxes = Annotated[
+    str | None, _option("boxes: the column of true boxes, a list for each image.")
+]
+TrueLabels = Annotated[str | None, _option("boxes: the column of their classes.")]
+TrueCrowd = Annotated[
+    str | None, _option("boxes: the column of whether they stand for crowds, 1 or 0.")
+]
+TrueAreas = Annotated[
+    str | None, _option("boxes: the column of the areas by which they are small or large.")
+]
+PredBoxes = Annotated[
+    list[str] | None,
+    _option("boxes: the column of predicted boxes. Given again: another model."),
+]
+PredLabels = Annotated[list[str] | None, _option("boxes: the column of their classes.")]
+PredScores = Annotated[list[str] | None, _option("boxes: the column of their scores.")]
+Annotations = Annotated[
+    str | None, _option("boxes: a COCO file of annotations, instead of PATH.", metavar="FILE")
+]
+ResultsFiles = Annotated[
+    list[str] | None,
+    _option(
+        "boxes: a COCO file of results, with --annotations. Given again: another model.",
+        "--results",
+        metavar="FILE",
+    ),
+]
+BoxFormat = Annotated[
+    str | None,
+    _option(
+        "boxes: what the numbers of a box are; xyxy by default, xywh in COCO's files.",
+        metavar="xyxy|xywh|cxcywh",
+    ),
 ]
 Values = Annotated[str | None, _option("aggregation: the column of values.")]
 Weight = Annotated[str | None, _option("The column of row weights.")]

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli.errors import CommandError
-from streammetrics.cli.specs import at_each, construct
+from streammetrics.cli.specs import at_each, construct, parse
 from streammetrics.cli.tasks import TASKS, WEIGHT, Task, flag
 from streammetrics.core.columns.naming import near
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.metrics.ranking.base import ranking_preset
-from streammetrics.metrics.specs import Spec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from streammetrics.metrics.specs import Spec
 
 _AHEAD = ("k", "preset")  # options that are no parameter of every metric, but become some
 
@@ -125,10 +126,10 @@ def _preset(options: Mapping[str, Any]) -> dict[str, Any]:
 def _defaults(task: Task, asked: Mapping[str, str], options: Mapping[str, Any]) -> list[Spec]:
     cut = "threshold" in options  # scores make labels
     return [
-        Spec(metric)
+        spec
         for key, names in task.defaults.items()
         if key in asked or (key == "y_pred" and cut)
-        for metric in names
+        for spec in parse(names)
     ]
 
 

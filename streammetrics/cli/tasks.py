@@ -184,10 +184,37 @@ TASKS = {
         defaults={"reference": ("ExactMatch", "TokenF1", "RougeL", "BLEU", "ChrF")},
         options=frozenset({"nan_policy"}),
     ),
+    "spans": Task(
+        either=(("y_true", "y_pred"),),
+        extra=(),
+        defaults={"y_true": ("SpanPrecision", "SpanRecall", "SpanF1")},
+        options=frozenset({"nan_policy", "average"}),
+    ),
+    "boxes": Task(
+        either=(("true_boxes", "true_labels", "pred_boxes", "pred_labels", "pred_scores"),),
+        extra=("true_crowd", "true_areas"),
+        defaults={
+            "true_boxes": (
+                "BoxAveragePrecision", "BoxAveragePrecision(iou=0.5)",
+                "BoxAveragePrecision(iou=0.75)", "BoxAveragePrecision(area=small)",
+                "BoxAveragePrecision(area=medium)", "BoxAveragePrecision(area=large)",
+                "BoxAverageRecall(max_detections=1)", "BoxAverageRecall(max_detections=10)",
+                "BoxAverageRecall", "BoxAverageRecall(area=small)",
+                "BoxAverageRecall(area=medium)", "BoxAverageRecall(area=large)",
+            )
+        },
+        options=frozenset({"nan_policy", "average", "box_format", "max_bins"}),
+        instead=", or --annotations and --results",
+    ),
+    "masks": Task(
+        either=(("y_true", "y_pred"),),
+        defaults={"y_true": ("MeanIoU", "Dice")},
+        options=frozenset({"nan_policy", "average", "labels", "ignore_index"}),
+    ),
 }  # fmt: skip
 
 # Inputs that a model gives: several columns for one of them, or several runs, are several models.
-OF_MODELS = ("y_score", "y_pred", "score", "labels_pred", "prediction")
+OF_MODELS = ("y_score", "y_pred", "score", "labels_pred", "prediction", "pred_boxes")
 
 # Metrics of whole rankings, which a TREC file, small enough to be text, has by default besides.
 OF_TREC_FILES = ("MAP", "MRR", "NDCG", "RPrecision", "BPref")

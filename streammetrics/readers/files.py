@@ -30,6 +30,8 @@ _KINDS = {
     "parquet": "Parquet",
     "jsonl": "JSON lines",
     "trec": "TREC",
+    "conll": "tagged text",
+    "coco": "COCO JSON",
 }
 
 

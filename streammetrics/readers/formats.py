@@ -9,6 +9,7 @@ import pyarrow as pa
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.columnar import Arrow, Parquet
+from streammetrics.readers.conll import Conll
 from streammetrics.readers.delimited import Csv
 from streammetrics.readers.jsonlines import JsonLines
 from streammetrics.readers.selection import resolve, spelled
@@ -29,6 +30,7 @@ FILES: dict[str, type[File]] = {
     "csv": Csv,
     "tsv": Csv,
     "jsonl": JsonLines,
+    "conll": Conll,
 }
 
 

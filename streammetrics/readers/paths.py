@@ -35,6 +35,9 @@ SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
+    ".conll": "conll",
+    ".iob": "conll",
+    ".bio": "conll",
 }
 FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 _COMPRESSED = (".gz", ".zst")

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 DELIMITED = ("csv", "tsv")  # formats with something between the fields
-TEXT = (*DELIMITED, "jsonl", "trec")  # formats that may be compressed, and in UTF-16
+TEXT = (
+    *DELIMITED,
+    "jsonl",
+    "trec",
+    "conll",
+    "coco",
+)  # formats that may be compressed, and in UTF-16
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _OURS = ("/dev/", "/proc/")  # names there mean another file in another process
 

@@ -55,8 +55,8 @@ def plain_images(rng, n):
     return {name: rows[name] for name in rows if name not in {"true_crowd", "true_areas"}}
 
 
-def evaluated(rows, ious=None):
-    """Return what COCOeval makes of images: all boxes are left, top, width and height."""
+def as_coco(rows):
+    """Return images as COCO's annotations and results; boxes are left, top, width and height."""
     truths, found = [], []
     for number, row in enumerate(zip(*rows.values(), strict=True), 1):
         each = dict(zip(rows, row, strict=True))
@@ -73,13 +73,20 @@ def evaluated(rows, ious=None):
             {"image_id": number, "category_id": int(label), "bbox": box.tolist(), "score": score}
             for box, label, score in zip(*of_found, strict=True)
         ]
+    dataset = {
+        "images": [{"id": number + 1} for number in range(len(rows["true_boxes"]))],
+        "annotations": truths,
+        "categories": [{"id": label} for label in range(CLASSES)],
+    }
+    return dataset, found
+
+
+def evaluated(rows, ious=None):
+    """Return what COCOeval makes of images: all boxes are left, top, width and height."""
+    dataset, found = as_coco(rows)
     with contextlib.redirect_stdout(io.StringIO()):
         data = COCO()
-        data.dataset = {
-            "images": [{"id": number + 1} for number in range(len(rows["true_boxes"]))],
-            "annotations": truths,
-            "categories": [{"id": label} for label in range(CLASSES)],
-        }
+        data.dataset = dataset
         data.createIndex()
         if not found:
             return None

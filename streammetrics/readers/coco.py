@@ -1,0 +1,181 @@
+"""COCO files as tables: annotations of images and results, a row for each image, as pycocotools.
+
+Annotations are an object of ``images``, ``annotations`` and ``categories``, results a list of
+objects with ``image_id``, ``category_id``, ``bbox`` and ``score``. Rows are the images of the
+annotations by their ids.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.columns.column import Column
+from streammetrics.core.columns.conversion import as_column
+from streammetrics.core.columns.nested import Nested
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.readers.files import reading
+from streammetrics.readers.paths import matching
+from streammetrics.readers.sources import source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.readers.sources import Source
+
+INPUTS = {
+    name: name
+    for name in (
+        "true_boxes", "true_labels", "true_crowd", "true_areas",
+        "pred_boxes", "pred_labels", "pred_scores",
+    )
+}  # fmt: skip
+_KEYS = {
+    "annotations": ("bbox", "category_id", "area"),
+    "results": ("bbox", "category_id", "score"),
+}
+
+
+class _Boxes(NamedTuple):
+    """Boxes in the order of the images: how many each has, and what is said of them."""
+
+    counts: NDArray[np.intp]
+    entries: list[dict[str, Any]]
+
+    def numbers(self, key: str, default: float | None = None) -> Nested:
+        """Return a column of one number, or four of them, for each box."""
+        values = [entry.get(key, default) for entry in self.entries]
+        return self._column(Column(np.array(values, np.float64), None, True))
+
+    def labels(self, names: Mapping[Any, Any]) -> Nested:
+        """Return the column of categories, by their names."""
+        values = [names.get(e["category_id"], f"category {e['category_id']}") for e in self.entries]
+        return self._column(as_column(values, "category_id"))
+
+    def _column(self, flat: Column) -> Nested:
+        return Nested.of(self.counts, flat)
+
+
+@dataclass(frozen=True)
+class CocoPiece:
+    """The annotations of images, and a model's results in one file or several."""
+
+    annotations: Source
+    results: tuple[Source, ...]
+
+    rows: ClassVar[None] = None  # how many is only known when it is parsed
+    unit: ClassVar[str] = "file"
+
+    @property
+    def once(self) -> bool:
+        """Whether it can only be read in this process."""
+        return any(source.once for source in (self.annotations, *self.results))
+
+    def __str__(self) -> str:
+        return f"{self.annotations} with {', '.join(map(str, self.results))}"
+
+    def first_row(self) -> int:
+        """Return 0: it is read from the start."""
+        return 0
+
+    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, dict[str, Any]]]:  # noqa: ARG002 - files are parsed whole
+        """Yield the number of images and their boxes, some images at a time."""
+        told = _parsed(self.annotations, dict, "an object of images, annotations and categories")
+        lacking = [key for key in ("images", "annotations") if not isinstance(told.get(key), list)]
+        if lacking:
+            raise InvalidBatchError(f"{self.annotations}: has no list of {lacking[0]!r}")
+        images = sorted(_ids(told["images"], self.annotations))
+        places = {image: place for place, image in enumerate(images)}
+        true = _by_image({self.annotations: told["annotations"]}, "annotations", places)
+        found = {source: _parsed(source, list, "a list of results") for source in self.results}
+        pred = _by_image(found, "results", places)
+        names = _names(told.get("categories") or [])
+        columns = {
+            "true_boxes": true.numbers("bbox"),
+            "true_labels": true.labels(names),
+            "true_crowd": true.numbers("iscrowd", 0),
+            "true_areas": true.numbers("area"),
+            "pred_boxes": pred.numbers("bbox"),
+            "pred_labels": pred.labels(names),
+            "pred_scores": pred.numbers("score"),
+        }
+        for start in range(0, len(images), batch_rows):
+            rows = slice(start, min(start + batch_rows, len(images)))
+            yield rows.stop - start, {name: column[rows] for name, column in columns.items()}
+
+
+def pieces(annotations: str, results: str) -> list[CocoPiece]:
+    """Return what is read of a file of annotations and of one of results, or of a glob of them."""
+    found = tuple(source_of(path, "coco") for path in matching(results))
+    return [CocoPiece(source_of(annotations, "coco"), found)]
+
+
+def _parsed(source: Source, kind: type, words: str) -> Any:
+    with reading(source), source.open() as file:
+        value = json.load(file)
+    if not isinstance(value, kind):
+        raise InvalidBatchError(f"{source}: is not {words}")
+    return value
+
+
+def _ids(images: Sequence[Any], source: Source) -> set[Any]:
+    """Return the ids of images."""
+    for number, image in enumerate(images):
+        if not isinstance(image, dict) or not isinstance(image.get("id"), int | str):
+            raise InvalidBatchError(f"{source}: entry {number} of its images has no 'id'")
+    found = {image["id"] for image in images}
+    if len(set(map(type, found))) > 1:
+        raise InvalidBatchError(f"{source}: some ids of images are numbers, others text")
+    return found
+
+
+def _names(categories: Sequence[Any]) -> dict[Any, Any]:
+    """Return the name of each category, or its id where names are not there for all, or again."""
+    ids = [category["id"] for category in categories]
+    names = [category.get("name") for category in categories]
+    known = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    return dict(zip(ids, names if known else map(str, ids), strict=True))
+
+
+def _by_image(
+    entries: Mapping[Source, Sequence[Any]], kind: str, places: Mapping[Any, int]
+) -> _Boxes:
+    """Return checked entries in the order of the images, those of one in the order of the file."""
+    rows = [
+        _image(entry, kind, places, f"{source}: entry {number} of its {kind}")
+        for source, each in entries.items()
+        for number, entry in enumerate(each)
+    ]
+    every = [entry for each in entries.values() for entry in each]
+    order = np.argsort(np.array(rows, np.intp), kind="stable")
+    counts = np.bincount(np.array(rows, np.intp), minlength=len(places))
+    return _Boxes(counts, [every[place] for place in order.tolist()])
+
+
+def _image(entry: Any, kind: str, places: Mapping[Any, int], title: str) -> int:
+    """Return the place of an entry's image, or raise where something is not there."""
+    if not isinstance(entry, dict):
+        raise InvalidBatchError(f"{title} is not an object")
+    for key in ("image_id", *_KEYS[kind]):
+        if key not in entry:
+            raise InvalidBatchError(f"{title} has no {key!r}; of COCO's files boxes are evaluated")
+    box, (*_, last) = entry["bbox"], _KEYS[kind]
+    if not isinstance(box, list) or len(box) != 4 or not all(map(_is_number, box)):
+        raise InvalidBatchError(f"{title} has a bbox that is not of four numbers: {box!r:.60}")
+    if not _is_number(entry[last]):
+        raise InvalidBatchError(f"{title} has no number as {last!r}: {entry[last]!r:.60}")
+    place = places.get(entry["image_id"]) if isinstance(entry["image_id"], int | str) else None
+    if place is None:
+        raise InvalidBatchError(
+            f"{title} is of image {entry['image_id']!r:.60}, which the annotations do not have"
+        )
+    return place
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

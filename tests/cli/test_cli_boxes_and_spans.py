@@ -1,0 +1,206 @@
+"""Files of COCO and of tagged text: read as pycocotools and seqeval's users have them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import seqeval.metrics
+from oracles.detection import as_coco, evaluated, images
+
+import streammetrics as sm
+
+NAMES = ["fish", "ant"]
+
+
+@pytest.fixture
+def coco(tmp_path):
+    """Return images, and the paths of files of their annotations and results, in any order."""
+    rng = np.random.default_rng(3)
+    rows = images(rng, 25)
+    dataset, found = as_coco(rows)
+    for key in ("images", "annotations"):
+        dataset[key] = [dataset[key][i] for i in rng.permutation(len(dataset[key]))]
+    for category, name in zip(dataset["categories"], NAMES, strict=True):
+        category["name"] = name
+    paths = tmp_path / "instances.json", tmp_path / "found.json"
+    for path, value in zip(paths, (dataset, found), strict=True):
+        path.write_text(json.dumps(value))
+    return rows, paths
+
+
+def test_the_twelve_numbers_are_those_of_coco(command, coco):
+    rows, (true, pred) = coco
+    run = ("evaluate", "--task", "boxes", "--annotations", true, "--results", pred)
+    found = command(*run, "--json", "-")
+    assert found.code == 0, found.err
+    told = json.loads(found.out)
+    values = [metric["value"] for metric in told["metrics"].values()]
+    known = [-1 if value is None else value for value in values]  # where no box is so large
+    assert known == pytest.approx(evaluated(rows).stats.tolist(), rel=1e-12)
+    assert (told["n_rows"], told["annotations"]) == (25, str(true))
+    each = command(*run, "--average", "none", "--metrics", "BoxAverageRecall", "--json", "-")
+    assert list(json.loads(each.out)["metrics"]["BoxAverageRecall"]["labels"]) == sorted(NAMES)
+
+
+def test_results_are_models_in_parts_or_whole(command, coco, tmp_path):
+    _, (true, pred) = coco
+    entries = json.loads(pred.read_text())
+    for number, part in enumerate((entries[:20], entries[20:])):
+        (tmp_path / f"part-{number}.json").write_text(json.dumps(part))
+    found = command(
+        "evaluate", "--task", "boxes", "--annotations", true, "--results", pred,
+        "--results", tmp_path / "part-*.json", "--results", tmp_path / "part-0.json",
+        "--metrics", "BoxAveragePrecision", "--workers", 2, "--json", "-",
+    )  # fmt: skip
+    assert found.code == 0, found.err
+    whole, parts, one = (
+        model["metrics"]["BoxAveragePrecision"]["value"]
+        for model in json.loads(found.out)["models"].values()
+    )
+    assert whole == parts > one
+
+
+def test_boxes_in_a_table_are_those_of_python(command, coco, tmp_path):
+    rows, _ = coco
+    columns = {name: [np.asarray(each).tolist() for each in rows[name]] for name in rows}
+    pq.write_table(pa.table(columns), tmp_path / "boxes.parquet")
+    flags = [text for name in columns for text in (f"--{name.replace('_', '-')}", name)]
+    found = command(
+        "evaluate", tmp_path / "boxes.parquet", "--task", "boxes", *flags,
+        "--box-format", "xywh", "--json", "-",
+    )  # fmt: skip
+    assert found.code == 0, found.err
+    value = json.loads(found.out)["metrics"]["BoxAveragePrecision"]["value"]
+    assert value == sm.BoxAveragePrecision(box_format="xywh").update(**rows).compute()
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Return the paths of annotations of an image without boxes, and of no results."""
+    true, pred = tmp_path / "instances.json", tmp_path / "found.json"
+    true.write_text(json.dumps({"images": [{"id": 1}], "annotations": []}))
+    pred.write_text("[]")
+    return true, pred
+
+
+ENTRY = {"image_id": 1, "category_id": 0, "bbox": [0, 0, 1, 1], "score": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ([ENTRY, {**ENTRY, "image_id": 99}], "found.json: entry 1 of its results is of image 99"),
+        ([{**ENTRY, "bbox": [1, 2]}], r"entry 0 of its results has a bbox that is not of four"),
+        ([{**ENTRY, "score": None}], "entry 0 of its results has no number as 'score': None"),
+        ([{k: ENTRY[k] for k in ENTRY if k != "bbox"}], "has no 'bbox'; of COCO's files boxes are"),
+        ([3], "entry 0 of its results is not an object"),
+        ({"annotations": []}, "found.json: is not a list of results"),
+        ([{**ENTRY, "bbox": [0, 0, -1, 1]}], "has a box of negative width or height"),
+    ],
+)
+def test_mistakes_of_results_name_the_entry(mistake, small, entries, message):
+    true, pred = small
+    pred.write_text(json.dumps(entries))
+    told = mistake("evaluate", "--task", "boxes", "--annotations", true, "--results", pred)
+    assert message in told, told
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], "is not an object of images, annotations and categories"),
+        ({"images": []}, "has no list of 'annotations'"),
+        ({"images": [{}], "annotations": []}, "entry 0 of its images has no 'id'"),
+        ({"images": [{"id": 1}, {"id": "a"}], "annotations": []}, "are numbers, others text"),
+    ],
+)
+def test_what_is_no_file_of_annotations_is_told(mistake, small, value, message):
+    true, pred = small
+    true.write_text(json.dumps(value))
+    told = mistake("evaluate", "--task", "boxes", "--annotations", true, "--results", pred)
+    assert message in told, told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--annotations", "a.json"], "--annotations and --results need each other"),
+        (["--annotations", "a", "--results", "b", "--by", "x"], "--by is not for COCO files"),
+        (["--annotations", "a", "--results", "b", "--pred-boxes", "x"], "leave out --pred-boxes"),
+        ([], "needs --true-boxes and .* or --annotations and --results"),
+    ],
+)
+def test_mistakes_of_options_say_what_to_type(mistake, arguments, message):
+    told = mistake("evaluate", "--task", "boxes", *arguments)
+
+    assert re.search(message, told), told
+
+
+CONLL = """\
+-DOCSTART- -X- O O
+
+# sent_id = 1
+Ann NNP B-PER B-PER
+lives VBZ O O
+in IN O O
+Rome NNP B-LOC B-ORG
+
+
+# SYM O O
+Bob NNP B-PER O
+Smith NNP I-PER O"""
+TRUE = [["O"], ["B-PER", "O", "O", "B-LOC"], ["O", "B-PER", "I-PER"]]
+PRED = [["O"], ["B-PER", "O", "O", "B-ORG"], ["O", "O", "O"]]
+
+
+def test_spans_are_read_of_tagged_text(command, tmp_path):
+    (tmp_path / "said.conll").write_text(CONLL)
+    (tmp_path / "tabs.bio").write_text(CONLL.replace(" ", "\t").replace("#\tsent_id\t=\t1", "# é"))
+    found = command(
+        "evaluate", tmp_path, "--task", "spans", "--y-true", 3, "--y-pred", 4, "--json", "-"
+    )
+    assert found.code == 0, found.err
+    told = json.loads(found.out)
+    assert told["n_rows"] == 6
+    values = [metric["value"] for metric in told["metrics"].values()]
+    scores = ("precision_score", "recall_score", "f1_score")
+    assert values == [getattr(seqeval.metrics, name)(TRUE, PRED) for name in scores]
+
+
+def test_long_tagged_text_is_read_in_parts(command, tmp_path, monkeypatch):
+    monkeypatch.setattr("streammetrics.readers.conll._TOKENS", 3)
+    (tmp_path / "said.iob").write_text(CONLL)
+    run = ("evaluate", tmp_path / "said.iob", "--task", "spans", "--y-true", 3)
+    found = command(*run, "--y-pred", 4, "--y-pred", 3, "--json", "-")
+    models = json.loads(found.out)["models"]
+    assert models["4"]["metrics"]["SpanF1"]["value"] == seqeval.metrics.f1_score(TRUE, PRED)
+    assert models["3"]["metrics"]["SpanF1"]["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("a B-X B-X\nb O\n", 3, "said.conll, line 2: expected 3 columns as before, found 2"),
+        ("\n# only\n", 3, "said.conll: is empty; a token and its tags a line are expected"),
+        ("a B-X B-X\n", 4, "no column '4'"),
+    ],
+)
+def test_mistakes_of_tagged_text_name_the_line(mistake, tmp_path, text, column, message):
+    path = tmp_path / "said.conll"
+    path.write_text(text)
+    told = mistake("evaluate", path, "--task", "spans", "--y-true", 2, "--y-pred", column)
+    assert message in told, told
+
+
+def test_masks_are_read_of_tables_of_pixels(command, tmp_path):
+    true, pred = np.random.default_rng(0).integers(0, 3, (2, 50))
+    pq.write_table(pa.table({"t": true, "p": pred}), tmp_path / "pixels.parquet")
+    run = ("evaluate", tmp_path, "--task", "masks", "--y-true", "t", "--y-pred", "p")
+    found = json.loads(command(*run, "--json", "-").out)["metrics"]
+    assert found["MeanIoU"]["value"] == sm.MeanIoU().update(true, pred).compute()
+    assert found["Dice"]["value"] == sm.Dice().update(true, pred).compute()
