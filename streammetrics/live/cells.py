@@ -36,6 +36,8 @@ class Cells:
     @property
     def values(self) -> NDArray[Any]:
         """The rows; of strings, codes into the vocabulary."""
+        if len(self._data) < self._n:
+            return np.broadcast_to(np.zeros((), self._data.dtype), (self._n, *self._data.shape[1:]))
         return self._data[: self._n]
 
     @property
@@ -73,21 +75,28 @@ class Cells:
             values = self._coded(column)
         values = self._fitting(values)
         start = self._n
-        self.append_blank(len(values))
+        self._grow(start + len(values))
         self._data[start : self._n] = values
 
     def append_blank(self, n: int) -> None:
-        """Take rows of which nothing is known yet."""
-        end = self._n + n
-        if end > len(self._data):
-            size = roomy(end)
-            self._data.resize((size, *self._data.shape[1:]), refcheck=False)
-        self._data[self._n : end] = 0
-        self._n = end
+        """Take rows of which nothing is known yet; they take no room while no row is set."""
+        if len(self._data):
+            self._grow(self._n + n)
+            self._data[self._n - n : self._n] = 0
+        else:
+            self._n += n
+
+    def _grow(self, n: int) -> None:
+        """Make room for so many rows."""
+        if n > len(self._data):
+            self._data.resize((roomy(n), *self._data.shape[1:]), refcheck=False)
+        self._n = n
 
     def put(self, rows: NDArray[np.int64], column: Column) -> None:
         """Set some rows again."""
         self.begin(column)
+        if len(self._data) < self._n:
+            self._data = np.zeros((roomy(self._n), *self._data.shape[1:]), self._data.dtype)
         values = self._coded(column) if column.vocabulary is not None else column.values
         self._data[rows] = self._fitting(values)
 
@@ -100,11 +109,13 @@ class Cells:
 
     def _fitting(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values of a type that the rows have, which are widened where that is needed."""
-        if self._data.dtype.kind == "i" and values.size:
-            limits = np.iinfo(self._data.dtype)
+        dtype = self._data.dtype
+        narrow = dtype.kind == "i" and (dtype.itemsize < 8 or values.dtype.kind == "u")
+        if narrow and values.size:
+            limits = np.iinfo(dtype)
             low, high = int(values.min()), int(values.max())
             if low < limits.min or high > limits.max:
-                self._data = self._data.astype(_narrow(low, high, self._data.dtype))
+                self._data = self._data.astype(_narrow(low, high, dtype))
         return values
 
     def _coded(self, column: Column) -> NDArray[Any]:
@@ -133,14 +144,14 @@ class Cells:
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Keep some rows, in the order given, and give the place of the others back."""
-        self._data = self._data[rows]
+        self._data = self._data[rows] if len(self._data) else self._data
         self._n = len(rows)
 
     def copy(self) -> Cells:
         """Return independent cells of the same rows."""
         twin = Cells(self.name)
         twin.kind, twin.vocabulary = self.kind, self.vocabulary
-        twin._data, twin._n = self.values.copy(), self._n
+        twin._data, twin._n = self._data[: self._n].copy(), self._n
         return twin
 
 

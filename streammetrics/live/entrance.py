@@ -59,8 +59,8 @@ class Entrance:
         """Take events, or raise where they are not `checked` one by one; the lock is held."""
 
     @abstractmethod
-    def _full(self) -> None:
-        """Bring the events that wait to the panes, as there are enough of them."""
+    def flush(self) -> Self:
+        """Bring the events that wait to the panes."""
 
     def observe(self, *, time: Any, **columns: Any) -> Self:
         """Take an event, or columns of them, with all that the metrics read; return this object.
@@ -78,7 +78,7 @@ class Entrance:
             and (n := form.put(columns, time))
         ):
             if n >= form.full:
-                self._full()
+                self._full(self._observed)
             return self
         return self._take(self._observed, time, (), columns)
 
@@ -100,7 +100,7 @@ class Entrance:
             and (n := form.put(columns, time, id))
         ):
             if n >= form.full:
-                self._full()
+                self._full(self._predicted)
             return self
         return self._take(self._predicted, time, (id,), columns)
 
@@ -125,7 +125,7 @@ class Entrance:
             and (n := form.put(columns, time, id, version))
         ):
             if n >= form.full:
-                self._full()
+                self._full(self._labelled)
             return self
         return self._take(self._labelled, time, (id, version), columns)
 
@@ -154,8 +154,17 @@ class Entrance:
     def _entered(self) -> Self:
         """Bring events on at once where none may wait."""
         if self._observed.most == 1:
-            self._full()
+            self.flush()
         return self
+
+    def _full(self, buffer: Buffer) -> None:
+        """Bring the events that wait in a buffer on, as there are enough of them."""
+        if buffer.most == 1:
+            self.flush()
+            return
+        with self._guard._lock:
+            self._empty(buffer)
+            self._stream.tidy()
 
     def _check_open(self) -> None:
         """Raise where no more events are taken."""
@@ -253,17 +262,23 @@ class Entrance:
 
     def _drain(self) -> None:
         """Take the events that wait; the lock is held."""
+        for buffer in (self._predicted, self._labelled, self._observed):
+            self._empty(buffer)
+        self._stream.tidy()
+
+    def _empty(self, buffer: Buffer) -> None:
+        """Take the events that wait in one buffer; the lock is held."""
         stream = self._stream
-        for (times, ids), columns in self._predicted.taken():
-            known = stream.predicted(columns)
-            self._came(Events("predict", _instants(times), known, keys_of(ids)), checked=True)
-        for (times, ids, versions), columns in self._labelled.taken():
-            known, each = stream.columns(columns), packed(versions, "q")
-            self._came(Events("label", _instants(times), known, keys_of(ids), each), checked=True)
-        for (times,), columns in self._observed.taken():
-            known = columns_of(batch_of(self._suite, columns))
-            self._came(Events("observe", _instants(times), known), checked=True)
-        stream.tidy()
+        for (times, *heads), columns in buffer.taken():
+            when = _instants(times)
+            if buffer is self._observed:
+                events = Events("observe", when, columns_of(batch_of(self._suite, columns)))
+            elif buffer is self._predicted:
+                events = Events("predict", when, stream.predicted(columns), keys_of(heads[0]))
+            else:
+                keys, versions = keys_of(heads[0]), packed(heads[1], "q")
+                events = Events("label", when, stream.columns(columns), keys, versions)
+            self._came(events, checked=True)
 
 
 def _instants(seconds: Sequence[Any]) -> NDArray[np.int64]:

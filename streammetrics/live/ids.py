@@ -1,4 +1,4 @@
-"""Ids in: strings, bytes, integers and UUIDs as keys of 16 bytes, and where each is in a table.
+"""Ids in: strings, bytes, integers and UUIDs as keys of 16 bytes.
 
 A short id is its key, a longer one gives 120 bits of a hash: two of ten million are the same with a
 probability of 10^-22. The last byte tells the kind and the length apart.
@@ -6,6 +6,7 @@ probability of 10^-22. The last byte tells the kind and the length apart.
 
 from __future__ import annotations
 
+import struct
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -13,6 +14,7 @@ from uuid import UUID
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.live.buffer import packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,8 +50,11 @@ def keys_of(ids: Any) -> NDArray[np.uint64]:
 def _of_alike(ids: list[Any]) -> NDArray[np.uint64] | None:
     """Return the keys of integers, or of short plain texts, together; ``None`` of others."""
     kinds = set(map(type, ids))
-    if kinds == {int} and min(ids) >= -(1 << 63) and max(ids) < 1 << 63:
-        return _of_integers(np.array(ids, np.int64))
+    if kinds == {int}:
+        try:
+            return _of_integers(packed(ids, "q"))
+        except struct.error:  # one is beyond 64 bits
+            return None
     if kinds != {str} or not "".join(ids).isascii():
         return None
     lengths = np.array(list(map(len, ids)))
@@ -108,76 +113,3 @@ def _of_bytes(value: bytes, kind: int) -> bytes:
 
 def _hashed(value: bytes, kind: int) -> bytes:
     return blake2b(value, digest_size=15).digest() + bytes([kind | _HASHED])
-
-
-class Index:
-    """The rows of a table by their keys: a hash table with open addressing, worked on in columns.
-
-    It takes 4 bytes a slot, of which three in ten at least are free; the keys stay in the table.
-    """
-
-    def __init__(self) -> None:
-        self._slots = np.full(1024, -1, np.int32)
-        self._n = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held now."""
-        return self._slots.nbytes
-
-    def copy(self) -> Index:
-        """Return an independent index of the same rows."""
-        twin = Index()
-        twin._slots, twin._n = self._slots.copy(), self._n
-        return twin
-
-    def find(self, table: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the row of each key in a table, -1 where there is none."""
-        rows = np.full(len(keys), -1, np.int64)
-        if not self._n:
-            return rows
-        mask = len(self._slots) - 1
-        places, waiting, step = _hash(keys) & mask, np.arange(len(keys)), 0
-        while waiting.size:
-            found = self._slots[places]
-            there = np.flatnonzero(found >= 0)
-            found, places, waiting = found[there], places[there], waiting[there]
-            held, asked = table[found], keys[waiting]
-            same = (held[:, 0] == asked[:, 0]) & (held[:, 1] == asked[:, 1])
-            rows[waiting[same]] = found[same]
-            others = np.flatnonzero(~same)
-            step += 1
-            waiting, places = waiting[others], (places[others] + step) & mask
-        return rows
-
-    def add(self, keys: NDArray[np.uint64], rows: NDArray[np.int64], whole: Any) -> None:
-        """Take the rows of keys that are not in it yet, all different; `whole` is the table."""
-        self._n += len(keys)
-        if self._n * 10 > len(self._slots) * 7:
-            size = len(self._slots)
-            while self._n * 10 > size * 7:
-                size *= 2
-            self._slots = np.full(size, -1, np.int32)
-            for start in range(0, len(whole), 1 << 20):
-                part = whole[start : start + (1 << 20)]
-                self._put(part, np.arange(start, start + len(part)))
-        else:
-            self._put(keys, rows)
-
-    def _put(self, keys: NDArray[np.uint64], rows: NDArray[np.int64]) -> None:
-        mask, step = len(self._slots) - 1, 0
-        places = _hash(keys) & mask
-        while rows.size:
-            free = np.flatnonzero(self._slots[places] < 0)
-            self._slots[places[free]] = rows[free]
-            # The place was taken, or another row got it.
-            lost = np.flatnonzero(self._slots[places] != rows)
-            step += 1  # places of a power of two are all reached by steps of 1, 2, 3 ...
-            rows, places = rows[lost], (places[lost] + step) & mask
-
-
-def _hash(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-    mixed = keys[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ keys[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
-    mixed ^= mixed >> np.uint64(32)
-    mixed *= np.uint64(0xD6E8FEB86659FD93)
-    return (mixed >> np.uint64(20)).astype(np.int64)

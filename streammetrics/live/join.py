@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.conversion import concatenate
+from streammetrics.live.index import hashes_of
 from streammetrics.live.table import (
     CONFLICT,
     CORRECTED,
@@ -73,23 +74,29 @@ class Join:
         """Take predictions, however old."""
         if not len(new.keys):
             return
-        order = np.lexsort((new.keys[:, 1], new.keys[:, 0]))
-        same = (new.keys[order[1:]] == new.keys[order[:-1]]).all(axis=1)
-        if same.any():  # an id twice in one batch: the first of each, and then the others
-            first = np.sort(order[np.append(True, ~same)])
-            others = np.sort(order[np.append(False, same)])
-            self.put(new.take(first))
-            self.put(new.take(others))
+        hashes = hashes_of(new.keys)
+        ordered = np.sort(hashes)
+        if (ordered[1:] == ordered[:-1]).any() and (twice := _repeated(new.keys)) is not None:
+            for part in twice:
+                self.put(new.take(part))
             return
         self.newest = max(self.newest, int(new.times.max()))
-        self.changed.update(np.unique(new.times // self.unit).tolist())
-        rows = self.table.find(new.keys)
+        self._touch(new.times)
+        rows = self.table.find(new.keys, hashes)
         again = rows >= 0
         if again.any():
             self._repeat(rows[again], new.take(np.flatnonzero(again)))
-            new = new.take(np.flatnonzero(~again))
-        self.table.append(new)
+            new, hashes = new.take(np.flatnonzero(~again)), hashes[~again]
+        self.table.append(new, hashes)
         self._since += len(new.keys)
+
+    def _touch(self, times: NDArray[np.int64]) -> None:
+        """Learn that rows of these times, of which there are some, are not what they were."""
+        first, last = int(times.min()) // self.unit, int(times.max()) // self.unit
+        if first == last:
+            self.changed.add(first)
+        else:
+            self.changed.update(np.unique(times // self.unit).tolist())
 
     def _repeat(self, rows: NDArray[np.int64], new: Predictions) -> None:
         """Take predictions of ids that are there, one each: of two that differ the earlier counts.
@@ -105,7 +112,7 @@ class Join:
         self.table.mark(rows[differ], REPEATED)
         places = np.flatnonzero(smaller)
         if places.size:
-            self.changed.update(np.unique(held.times[places] // self.unit).tolist())
+            self._touch(held.times[places])
             self.table.replace(rows[places], new.take(places))
 
     def put_labels(self, new: Labels) -> int:
@@ -138,13 +145,15 @@ class Join:
             conflict = None if conflict is None else conflict[places]
             if not len(rows):
                 return
-        touched = np.unique(rows)
+        touched = np.sort(rows)
+        if (touched[1:] == touched[:-1]).any():
+            touched = np.unique(touched)
         before = touched[table.flags.values[touched] & LABELLED > 0]
         if not before.size and len(touched) == len(rows):  # one each, and none before
             table.label(rows, new)
             if conflict is not None:
                 table.mark(rows[conflict], CONFLICT)
-            self.changed.update(np.unique(table.times.values[rows] // self.unit).tolist())
+            self._touch(table.times.values[rows])
             return
         held = table.labels_at(before)
         had = table.flags.values[before] & CONFLICT > 0
@@ -164,7 +173,7 @@ class Join:
         flags = table.flags.values
         flags[every[winners]] &= ~CONFLICT
         table.mark(every[winners[torn]], CONFLICT)
-        self.changed.update(np.unique(table.times.values[touched] // self.unit).tolist())
+        self._touch(table.times.values[touched])
 
     def put_alone(self, new: Labels) -> None:
         """Take labels whose prediction has not come."""
@@ -235,6 +244,15 @@ class Join:
         twin.newest, twin.displaced, twin.unmatched = self.newest, self.displaced, self.unmatched
         twin.changed, twin._since, twin.left = set(self.changed), self._since, self.left
         return twin
+
+
+def _repeated(keys: NDArray[np.uint64]) -> tuple[Any, Any] | None:
+    """Return the rows of the first of each key and of the others, ``None`` where all differ."""
+    order = np.lexsort((keys[:, 1], keys[:, 0]))
+    same = (keys[order[1:]] == keys[order[:-1]]).all(axis=1)
+    if not same.any():
+        return None
+    return np.sort(order[np.append(True, ~same)]), np.sort(order[np.append(False, same)])
 
 
 def _compared(rows: NDArray[np.int64], labels: Labels) -> tuple[Any, Any, Any, Any]:

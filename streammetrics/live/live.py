@@ -134,13 +134,6 @@ class Live(Stateful, Entrance, Surviving, Asking):
         if self._keeper is not None:
             self._arrived.append(events)
 
-    def _full(self) -> None:
-        if self._observed.most == 1:
-            self.flush()
-        else:
-            with self._guard._lock:
-                self._drain()
-
     def flush(self) -> Self:
         """Bring the events that wait to the panes; every read does it.
 

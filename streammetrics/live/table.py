@@ -8,12 +8,14 @@ import numpy as np
 
 from streammetrics.core.columns.conversion import Column
 from streammetrics.live.cells import Cells, roomy
-from streammetrics.live.ids import Index
+from streammetrics.live.index import Index, Keys, hashes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from streammetrics.live.index import Hashes
 
     Rows = NDArray[np.int64]
 
@@ -49,12 +51,13 @@ class Labels(NamedTuple):
 class Table:
     """Predictions with the label that counts, if there is one yet.
 
-    A row takes 8 bytes for each time and number, 1 for the flags, 1 to 8 each for label and
-    version, 6 to 11 in the index, and 16 for the id.
+    A row takes 8 bytes for its time and each number, 1 for the flags, 5 to 11 in the index, and 16
+    for the id, or 8 where all ids are integers. Once there is a label, a row takes 8 bytes for the
+    time of its own, and 1 to 8 each for label and version.
     """
 
     def __init__(self, names: Sequence[str], label: str) -> None:
-        self.keys = np.empty((0, 2), np.uint64)
+        self.keys = Keys()
         self.columns = tuple([Cells(name) for name in names])
         self.times, self.label_times = Cells("time", np.int64), Cells("label_time", np.int64)
         self.versions, self.flags, self.labels = Cells("version"), Cells("flags"), Cells(label)
@@ -74,28 +77,22 @@ class Table:
         """Bytes held now."""
         return self.keys.nbytes + self.index.nbytes + sum(cells.nbytes for cells in self._cells)
 
-    def find(self, keys: NDArray[np.uint64]) -> Rows:
+    def find(self, keys: NDArray[np.uint64], hashes: Hashes | None = None) -> Rows:
         """Return the row of each id, -1 where there is none."""
-        return self.index.find(self.keys, keys)
+        return self.index.find(self.keys, keys, hashes_of(keys) if hashes is None else hashes)
 
-    def append(self, new: Predictions) -> Rows:
-        """Take predictions whose ids are new, all different; return their rows."""
+    def append(self, new: Predictions, hashes: Hashes | None = None) -> None:
+        """Take predictions whose ids are new, all different."""
         n = len(new.keys)
-        start, self._n = self._n, self._n + n
-        if self._n > len(self.keys):
-            self.keys.resize((roomy(self._n), 2), refcheck=False)
-        self.keys[start : self._n] = new.keys
-        nothing = np.zeros(n, np.int64)
+        self._n += n
+        self.keys.append(new.keys, roomy(self._n))
         self.times.append(Column(new.times))
-        self.label_times.append(Column(new.times))
-        for cells in (self.versions, self.flags):
-            cells.append(Column(nothing))
-        self.labels.append_blank(n)
+        self.flags.append(Column(np.zeros(n, np.int8)))
+        for cells in (self.label_times, self.versions, self.labels):
+            cells.append_blank(n)
         for cells, column in zip(self.columns, new.columns, strict=True):
             cells.append(column)
-        rows = np.arange(start, self._n)
-        self.index.add(new.keys, rows, self.keys[: self._n])
-        return rows
+        self.index.add(self.keys, hashes_of(new.keys) if hashes is None else hashes)
 
     def replace(self, rows: Rows, new: Predictions) -> None:
         """Set the times and the columns of some rows again."""
@@ -128,17 +125,16 @@ class Table:
 
     def keep(self, rows: Rows) -> None:
         """Keep some rows, in the order given."""
-        self.keys, self._n = self.keys[rows], len(rows)
+        self._n = len(rows)
+        self.keys.keep(rows)
         for cells in self._cells:
             cells.keep(rows)
-        self.index = Index()
-        if self._n:
-            self.index.add(self.keys, np.arange(self._n), self.keys)
+        self.index = Index.of(self.keys, self._n)
 
     def copy(self) -> Table:
         """Return an independent table of the same rows."""
         twin = object.__new__(Table)
-        twin.keys, twin._n = self.keys[: self._n].copy(), self._n
+        twin.keys, twin._n = self.keys.copy(), self._n
         twin.columns = tuple([cells.copy() for cells in self.columns])
         for name in ("times", "label_times", "versions", "flags", "labels"):
             setattr(twin, name, getattr(self, name).copy())

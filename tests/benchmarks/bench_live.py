@@ -169,7 +169,7 @@ def waiting(scale):
         live.predict(id=ids[part], time=times[part], y_score=np.full(ids[part].size, 0.5))
     held = live._stream.join.table.nbytes
     text = f"{held / n:.1f} bytes, {held / 1e6:,.0f} MB"
-    return [Figure(f"a row that waits, of {n:,}", text, "56 bytes", held / n <= 56)]
+    return [Figure(f"a row that waits, of {n:,}", text, "45 bytes", held / n <= 45)]
 
 
 def kept(scale):
