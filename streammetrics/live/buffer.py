@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     Sort = Literal["number", "alone"] | type | tuple[tuple[int, ...], np.dtype[Any]]
 
 MOST = 1024  # rows that wait
+MOST_WITH_ID = (
+    2048  # the same of those that are looked up by it: they cost less, the more there are
+)
 _LABELS = 1 << 16  # that are known to be good
 _LONGEST = 1 << 63  # integers that wait are nearer to 0
 _CODES = {"d": np.float64, "q": np.int64}
@@ -79,9 +82,8 @@ class Form:
         """
         heads, width = self.heads, self.heads + len(self.names)
         n = len(self.values) // width * width
-        values = self.values[:n]
+        columns = [self.values[place:n:width] for place in range(width)]
         del self.values[:n]  # others may have come meanwhile, behind them
-        columns = [values[place::width] for place in range(width)]
         named = zip(self.names, self.sorts, columns[heads:], strict=True)
         return columns[:heads], {name: _array(sort, column) for name, sort, column in named}
 
@@ -173,7 +175,7 @@ class Buffer:
         self.first: Form | None = None  # mostly the only one
         self._keys, self._alike = keys, dict[str, Any]()
         self.check, self._kinds, self._heads = check, kinds, heads
-        self.most = MOST  # rows that wait
+        self.most = MOST_WITH_ID if "id" in heads else MOST  # rows that wait
 
     @property
     def names(self) -> tuple[str, ...]:

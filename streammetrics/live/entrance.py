@@ -13,7 +13,7 @@ from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
 from streammetrics.live.buffer import Buffer, is_column, packed, plain
 from streammetrics.live.checking import Checks
 from streammetrics.live.events import Events
-from streammetrics.live.ids import IDS, keys_of, versions_of
+from streammetrics.live.ids import IDS, keys_of, keys_of_checked, versions_of
 from streammetrics.live.keys import Keys
 from streammetrics.live.rows import batch_of, columns_of
 from streammetrics.live.time import LATEST, SECOND, instant, instants, nanoseconds, shown_time
@@ -274,9 +274,11 @@ class Entrance:
             if buffer is self._observed:
                 events = Events("observe", when, columns_of(batch_of(self._suite, columns)))
             elif buffer is self._predicted:
-                events = Events("predict", when, stream.predicted(columns), keys_of(heads[0]))
+                events = Events(
+                    "predict", when, stream.predicted(columns), keys_of_checked(heads[0])
+                )
             else:
-                keys, versions = keys_of(heads[0]), packed(heads[1], "q")
+                keys, versions = keys_of_checked(heads[0]), packed(heads[1], "q")
                 events = Events("label", when, stream.columns(columns), keys, versions)
             self._came(events, checked=True)
 

@@ -47,6 +47,14 @@ def keys_of(ids: Any) -> NDArray[np.uint64]:
     return np.frombuffer(blob, ">u8").astype(np.uint64).reshape(-1, 2)
 
 
+def keys_of_checked(ids: list[Any]) -> NDArray[np.uint64]:
+    """Return the same of ids that are known to be such: mostly all of them are integers."""
+    try:
+        return _of_integers(packed(ids, "q"))
+    except struct.error:  # one is none, or beyond 64 bits
+        return keys_of(ids)
+
+
 def _of_alike(ids: list[Any]) -> NDArray[np.uint64] | None:
     """Return the keys of integers, or of short plain texts, together; ``None`` of others."""
     kinds = set(map(type, ids))

@@ -71,8 +71,9 @@ class Live(Stateful, Entrance, Surviving, Asking):
 
     Memory and cost:
         One state a pane, of the rows in it. An event of scalars is checked and kept in about a
-        microsecond; rows reach the panes together, 1,024 at a time or when something is read. A
-        window is some 2 log2(n) merges at worst, and one where nothing but the newest pane changed.
+        microsecond; rows reach the panes together, a thousand or two at a time or when something
+        is read. A window is some 2 log2(n) merges at worst, and one where nothing but the newest
+        pane changed.
 
     Example:
         >>> import streammetrics as sm

@@ -63,10 +63,13 @@ def united(every: Sequence[Cells], max_cells: int) -> Cells:
     if len(some) < 2 and (not some or some[0].ids.size <= max_cells):
         return some[0] if some else every[0]
     level = max(cells.level for cells in some)
-    dtype, n = count_dtype(*(cells.mass for cells in some)), sum(cells.ids.size for cells in some)
-    if dtype and n <= tuning.KEY_ROWS:
-        some = [_chained(some, level, dtype)]
-        if n > max_cells and (found := addressed(some[0], max_cells, dtype)) is not None:
+    n = sum([cells.ids.size for cells in some])
+    if n <= tuning.KEY_ROWS and not any(isinstance(cells.mass, ExactSum) for cells in some):
+        some = [_chained(some, level)]
+    dtype = count_dtype(*(cells.mass for cells in some))
+    if dtype and max_cells < n <= tuning.KEY_ROWS:
+        found = addressed(some[0], max_cells, dtype)
+        if found is not None:
             return found
     if n > max_cells:
         # Found from the ids alone, so that more cells than the budget are never made.
@@ -85,7 +88,7 @@ def united(every: Sequence[Cells], max_cells: int) -> Cells:
     return united._replace(mass=ExactSum.of_digits(digits, exponent))
 
 
-def _chained(every: Sequence[Cells], level: int, dtype: type[np.integer[Any]]) -> Cells:
+def _chained(every: Sequence[Cells], level: int) -> Cells:
     """All cells one after the other, in no order, at a level that none is above."""
     same = every
     if any(cells.level != level for cells in every):
@@ -94,7 +97,7 @@ def _chained(every: Sequence[Cells], level: int, dtype: type[np.integer[Any]]) -
         level,
         np.concatenate([cells.ids for cells in same]),
         np.concatenate([cells.scores for cells in same]),
-        np.concatenate([np.asarray(cells.mass) for cells in same], dtype=dtype),
+        np.concatenate([np.asarray(cells.mass) for cells in same]),
         same[0].classes,
     )
 
