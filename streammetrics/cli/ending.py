@@ -13,6 +13,7 @@ from streammetrics._command import INTERRUPTED
 from streammetrics.cli.app import app
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.outcome import Outcome, say
+from streammetrics.cli.tasks import TASKS
 from streammetrics.core.errors import StreamMetricsError
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def _of_parser(error: Any, message: str, words: Sequence[str]) -> str:
     near = getattr(error, "possibilities", None)
     if near:
         message = f"{error.message}; did you mean {' or '.join(near)}?"
+    if "Missing option '--task'" in message:
+        message = f"{message.rstrip('.')}: one of {', '.join(TASKS)}"
     for word in words:
         if word.startswith("-") and os.path.exists(word):  # a file that looks like an option
             message = f"{message.rstrip('.')}; the file {word} is written ./{word}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +97,24 @@ def in_one(paths: Sequence[str]) -> Any:
             merged.merge(state)
         except IncompatibleMetricsError as error:
             raise CommandError(f"{path} does not go with {first}: {error}") from error
+    if merged.n_rows:
+        _tell_copies([path for path in paths if os.path.isfile(path)])
     return merged
+
+
+def _tell_copies(paths: Sequence[str]) -> None:
+    """Say which files are, to the byte, one before them: a copy's rows count twice."""
+    sizes = {path: os.path.getsize(path) for path in paths}
+    often = Counter(sizes.values())
+    seen: dict[bytes, str] = {}
+    for path in paths:
+        if often[sizes[path]] == 1:
+            continue
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").digest()
+        first = seen.setdefault(digest, path)
+        if first != path:
+            say(f"note: {path} is {first} to the byte; if it is a copy, its rows count twice")
 
 
 def _in_ledger(paths: Sequence[str]) -> Ledger:

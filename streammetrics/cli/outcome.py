@@ -6,12 +6,14 @@ import contextlib
 import sys
 from dataclasses import dataclass
 
+from streammetrics.core.results.table import printable
+
 
 def say(line: str) -> None:
     """Write a line to standard error."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):  # there is nowhere left to say it
-            print(" ".join(line.split()), file=sys.stderr, flush=True)
+            print(printable(" ".join(line.split())), file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)

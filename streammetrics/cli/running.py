@@ -11,6 +11,7 @@ from streammetrics.cli.errors import CommandError
 from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.outputs import Output, write
 from streammetrics.cli.tasks import PROBABILITIES
+from streammetrics.core.columns.naming import is_several
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.stateful import load
 from streammetrics.show.machines import as_csv, as_json
@@ -56,21 +57,24 @@ def advice(what: Plan) -> Iterator[None]:
         for written, typed in _OPTIONS.items():
             message = message.replace(written, typed)
         message = _BINS.sub(r"--by \1:18:30:50", message)
-        strict = [name for name in what.suite if _needs_probabilities(what.suite[name])]
+        scores = what.asked.get("y_score", "")
+        classes = what.task == "multiclass" and is_several(scores)
+        strict = [name for name, one in what.suite.items() if _needs_probabilities(one, classes)]
         if "outside [0, 1]" in message and strict:
             rest = ",".join(name for name in what.suite if name not in strict)
             message += f"; {', '.join(strict)} need{'s' * (len(strict) == 1)} probabilities"
             message += f": leave out with --metrics '{rest}'" if rest else ""
-        scores = what.asked.get("y_score", "")
         amiss = "third label" in message or "is not a label" in message
-        amiss |= "outside [0, 1]" in message and not {",", "*"} & set(scores)
+        amiss |= "outside [0, 1]" in message and not classes
         if what.task == "multiclass" and scores and amiss:
             message += "; --y-score needs a column for each class"
         raise CommandError(message) from error
 
 
-def _needs_probabilities(metric: Metric) -> bool:
-    return type(metric).__name__ in PROBABILITIES and not metric.config["from_logits"]
+def _needs_probabilities(metric: Metric, classes: bool) -> bool:
+    """Whether it does: of one score a row some metrics, of scores of classes all that read such."""
+    needs = "y_score" in metric.inputs if classes else type(metric).__name__ in PROBABILITIES
+    return needs and not metric.config["from_logits"]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ def members_of(metrics: object) -> Mapping[str, Metric]:
     """Return the metrics by name that a new set is asked to have.
 
     Raises:
-        TypeError: These are no metrics by name.
+        TypeError: These are no metrics by name, or a name is no string.
         ValueError: One has seen rows, there is none of a name, or a name stands twice.
     """
     given = metrics if isinstance(metrics, Mapping) else by_name(metrics)
@@ -22,6 +22,8 @@ def members_of(metrics: object) -> Mapping[str, Metric]:
             f"MetricSet({{{_by_name(metrics)}}})"
         )
     for name, metric in given.items():
+        if not isinstance(name, str):
+            raise TypeError(f"a metric is named by a string, not by {name!r}: {str(name)!r}")
         if not isinstance(metric, Metric):
             raise TypeError(f"{name!r} is {_kind(metric)}")
         if metric.n_rows or metric.n_omitted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
@@ -17,7 +18,7 @@ from streammetrics.core.types import V_co
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -306,6 +307,7 @@ def merge(metrics: Iterable[S]) -> S:
 
     Raises:
         IncompatibleMetricsError: Their classes or configurations differ.
+        TypeError: These are no metrics, or one that does not stand in a list.
         ValueError: There are none.
 
     Example:
@@ -313,7 +315,13 @@ def merge(metrics: Iterable[S]) -> S:
         >>> sm.merge([sm.Mean().update([1.0, 2.0]), sm.Mean().update([6.0])]).compute()
         3.0
     """
+    if isinstance(metrics, Mergeable | Stateful) or not isinstance(metrics, Iterable):
+        raise TypeError("merge takes what it merges in a list: merge([a, b]), or a.merge(b)")
     every = list(metrics)
     if not every:
         raise ValueError("there is nothing to merge: pass at least one metric")
+    for place, one in enumerate(every):
+        if not isinstance(one, Mergeable | Stateful):
+            kind = type(one).__name__
+            raise TypeError(f"item {place} to be merged is no metric, set or ledger, but of {kind}")
     return every[0].copy().merge(*every[1:])

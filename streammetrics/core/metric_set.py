@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.naming import (
-    as_text,
-    meant,
-)
+from streammetrics.core.columns.naming import as_text, meant, near
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.columns.tables import n_rows, streamed, table_columns
 from streammetrics.core.confidence import unsure, without_units
@@ -200,6 +197,9 @@ class MetricSet(NamedInputs, Mergeable):
         Args:
             prefix: What all names begin with, as ``"val/"``.
 
+        Raises:
+            ValueError: Two numbers have one name, as those of metrics ``"r"`` and ``"r/cat"``.
+
         Example:
             >>> import streammetrics as sm
             >>> suite = sm.MetricSet({"recall": sm.Recall(average=None), "acc": sm.Accuracy()})
@@ -210,9 +210,15 @@ class MetricSet(NamedInputs, Mergeable):
         parts: Any = self.items()
         for name, part in parts:
             if isinstance(part, MetricSet):  # of a comparison, by model
-                found |= part.flat(f"{prefix}{name}/")
+                numbers = part.flat(f"{prefix}{name}/")
             else:
-                found |= flat(f"{prefix}{name}", part.compute())
+                numbers = flat(f"{prefix}{name}", part.compute())
+            if twice := numbers.keys() & found:
+                raise ValueError(
+                    f"two numbers of this set would be called {min(twice)!r}: rename one of the "
+                    "metrics"
+                )
+            found |= numbers
         return found
 
     def bounds(self) -> Values:
@@ -284,7 +290,10 @@ class MetricSet(NamedInputs, Mergeable):
         return self._views().items()
 
     def __getitem__(self, name: str) -> Metric:
-        return self._views()[name]
+        try:
+            return self._views()[name]
+        except KeyError:
+            raise KeyError(f"no metric {name!r}{near(str(name), self._metrics)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._metrics)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streammetrics.core.results.table import plain_text
 from streammetrics.show.grids import grids, is_exact
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def as_markdown(results: Results) -> str:
 def _drawn(grid: Grid) -> Iterable[str]:
     if grid.title:
         yield f"**{_escaped(grid.title)}**\n"
-    yield _line(grid.header)
+    yield _line(map(_escaped, grid.header))
     yield _line(":--" if place in grid.texts else "--:" for place in range(len(grid.header)))
     for line in grid.lines:
         yield _line(map(_escaped, line))
@@ -37,4 +38,4 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
+    return plain_text(text).replace("*", "\\*")

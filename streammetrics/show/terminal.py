@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 from rich.console import Console
 
+from streammetrics.core.results.table import printable
 from streammetrics.show.grids import DETAIL, grids, is_exact
 
 if TYPE_CHECKING:
@@ -64,14 +65,14 @@ def _sheet() -> tuple[Console, io.StringIO]:
 
 def _print(results: Results, out: Console) -> None:
     told = {key: value for key, value in results.shared.items() if key not in _ELSEWHERE}
-    about = [f"{key}={_brief(value)}" for key, value in _flat(told)]
+    about = [printable(f"{key}={_brief(value)}") for key, value in _flat(told)]
     out.print("  ".join(about), style="dim")
     first, *rest = grids(results)
     _draw(first, out)
     if is_exact(results):
         out.print("every value is exact", style="dim")
     for note in results.notes:
-        out.print(f"note: {note}", style="yellow")
+        out.print(f"note: {printable(note)}", style="yellow")
     for grid in rest:
         out.print()
         _draw(grid, out)
@@ -80,8 +81,10 @@ def _print(results: Results, out: Console) -> None:
 def _draw(grid: Grid, out: Console) -> None:
     """Print a grid, in several tables where its columns do not fit side by side."""
     if grid.title:
-        out.print(grid.title, style="bold")
-    columns = list(zip(grid.header, *grid.lines, strict=True))
+        out.print(printable(grid.title), style="bold")
+    columns = [
+        tuple(map(printable, column)) for column in zip(grid.header, *grid.lines, strict=True)
+    ]
     if _width(columns) > out.width:
         columns = [tuple(cell.partition(DETAIL)[0] for cell in column) for column in columns]
     sizes = [_width([column]) for column in columns]

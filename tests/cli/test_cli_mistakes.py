@@ -287,3 +287,26 @@ def test_two_kinds_of_labels_are_told_without_a_line_of_python(mistake, tmp_path
     path.write_text("y,p\n0,cat\n1,dog\n")
     line = mistake("evaluate", path, "--task", "multiclass", "--y-true", "y", "--y-pred", "p")
     assert "y holds integers, p holds strings: write both columns with one kind of lab" in line
+
+
+def test_a_missing_task_is_told_with_the_tasks(mistake, path):
+    line = mistake("evaluate", path)
+    assert "Missing option '--task': one of binary, multiclass, " in line
+
+
+def test_of_scores_of_classes_every_metric_needs_probabilities(mistake, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("y,p0,p1\n0,0.7,1.3\n1,0.4,0.6\n")
+    run = ("evaluate", path, "--task", "multiclass", "--y-true", "y", "--y-score", "p[01]")
+    line = mistake(*run, "--metrics", "Accuracy,ROCAUC,LogLoss")
+    assert line.rstrip().endswith(
+        "ROCAUC, LogLoss need probabilities: leave out with --metrics 'Accuracy'"
+    )
+
+
+def test_numbered_scores_and_a_label_are_no_matrix(mistake, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("y,p0,p1,predicted\n0,0.7,0.3,0\n1,0.4,0.6,1\n")
+    run = ("evaluate", path, "--task", "multiclass", "--y-true", "y", "--y-score", "p*")
+    line = mistake(*run, "--metrics", "Accuracy")
+    assert "'p*' means 2 numbered columns, p0 to p1, and others: predicted" in line

@@ -306,3 +306,32 @@ def test_regression(command, tmp_path):
     assert names == [
         "MAE", "RMSE", "R2", "ExplainedVariance", "MedianAbsoluteError", "MaxError", "MeanError",
     ]  # fmt: skip
+
+
+def test_a_copy_of_a_state_is_told_where_it_counts_twice(command, tmp_path):
+    sm.F1().update([0, 1], [0, 1]).save(tmp_path / "a")
+    sm.F1().update([1, 1], [0, 1]).save(tmp_path / "b")  # as long, and of other rows
+    sm.F1().save(tmp_path / "empty")
+    sm.F1().save(tmp_path / "none")
+    (tmp_path / "copy").write_bytes((tmp_path / "a").read_bytes())
+    merged = command("merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "ab")
+    assert (merged.code, merged.err) == (0, "")
+    merged = command(
+        "merge", tmp_path / "a", tmp_path / "b", tmp_path / "copy", "-o", tmp_path / "m"
+    )
+    told = f"note: {tmp_path / 'copy'} is {tmp_path / 'a'} to the byte; if it is a copy, its rows"
+    assert merged.code == 0
+    assert merged.err.startswith(told)
+    assert command("merge", tmp_path / "empty", tmp_path / "none", "-o", tmp_path / "e").err == ""
+
+
+def test_names_of_classes_break_no_line_and_command_no_terminal(command, tmp_path):
+    odd = ["a\nb", "\x1b[2Jc", "d|e"]
+    store(pa.table({"y|1": odd}), tmp_path / "t.parquet")
+    run = ("evaluate", tmp_path / "t.parquet", "--task", "multiclass", "--y-true", "y|1")
+    run += ("--y-pred", "y|1", "--metrics", "F1(average=none),ConfusionMatrix")
+    table, markdown = command(*run).out, command(*run, "--markdown", "-").out
+    assert "\x1b" not in table + markdown + command(*run[:5], "nope").err
+    assert [line.split()[0] for line in table.splitlines()[7:10]] == [r"\x1b[2Jc", r"a\nb", "d|e"]
+    widths = {line.replace(r"\|", "").count("|") for line in markdown.splitlines() if "|" in line}
+    assert widths == {5, 3}  # of four and of two cells, none of them torn

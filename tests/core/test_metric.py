@@ -233,3 +233,27 @@ def test_set_refuses_whole_batches(call, message):
     with pytest.raises(sm.InvalidBatchError, match=message):
         call(fed)
     assert fed.to_bytes() == before
+
+
+@pytest.mark.parametrize("name", [1, None, ("a", 1)])
+def test_a_set_has_names_that_its_bytes_can_hold(name):
+    with pytest.raises(TypeError, match="a metric is named by a string, not by"):
+        sm.MetricSet({name: sm.F1()})
+
+
+def test_a_metric_that_a_set_has_not_is_told_with_those_it_has():
+    with pytest.raises(KeyError, match="no metric 'acu'; did you mean 'auc'"):
+        sm.MetricSet({"auc": sm.ROCAUC()})["acu"]
+
+
+@pytest.mark.parametrize("what", [sm.F1(), sm.MetricSet({"a": sm.F1()}), sm.Ledger(), 3])
+def test_what_is_merged_comes_in_a_list(what):
+    with pytest.raises(TypeError, match=r"merge takes what it merges in a list: merge\(\[a, b\]\)"):
+        sm.merge(what)
+
+
+def test_what_is_no_state_is_not_merged():
+    with pytest.raises(
+        TypeError, match="item 1 to be merged is no metric, set or ledger, but of b"
+    ):
+        sm.merge([sm.F1(), sm.F1().to_bytes()])

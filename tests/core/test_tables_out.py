@@ -79,3 +79,29 @@ def test_notebook_tables_bring_no_colours_or_scripts(thing):
     html = thing._repr_html_()
     assert "style" not in html
     assert "<script" not in html
+
+
+def test_what_would_break_a_line_or_command_a_terminal_is_shown_as_escapes():
+    odd = ["a\nb", "\x1b[2Jc", "d\u202ee", "f\u2028g", "h\u200di"]  # the last joins emoji: it stays
+    recall = sm.MetricSet({"recall": sm.Recall(average=None)}).update(y_true=odd, y_pred=odd)
+    values = recall.compute()
+    for text in (
+        values.to_markdown(),
+        values.to_latex(),
+        str(
+            sm.Slices(recall.copy().reset(), by=["k"])
+            .update(y_true=odd, y_pred=odd, k=odd)
+            .compute()
+        ),
+    ):
+        for sign in "\x1b\u202e\u2028":
+            assert sign not in text
+        assert "h\u200di" in text
+    assert len(values.to_markdown().splitlines()) == 2 + len(odd)
+    assert r"a\\nb" in values.to_markdown()
+
+
+def test_numbers_of_one_flat_name_are_no_numbers():
+    suite = sm.MetricSet({"a/1": sm.Recall(), "a": sm.Recall(average=None)})
+    with pytest.raises(ValueError, match="two numbers of this set would be called 'a/1'"):
+        suite.update(y_true=[0, 1], y_pred=[0, 0]).flat()

@@ -206,3 +206,19 @@ def test_two_columns_of_a_name_that_is_not_read_do_not_matter(kind):
     columns = {"y_true": "l", "y_pred": "s"}
     state = sm.MetricSet({"accuracy": sm.Accuracy()}, columns=columns)
     assert state.update(kind(twice(list("lszz")), None)).compute() == {"accuracy": 1.0}
+
+
+def test_a_glob_means_numbered_columns_or_others_and_never_both():
+    table = {"label": [0, 1], "p0": [0.9, 0.2], "p10": [0.1, 0.8], "predicted": [0, 1]}
+    columns = {"y_true": "label", "y_pred": "p*"}
+    suite = sm.MetricSet({"accuracy": sm.Accuracy()}, columns=columns)
+    with pytest.raises(sm.InvalidBatchError, match=r"'p\*' means 2 numbered columns.*: predicted"):
+        suite.update(table)
+    assert suite.n_rows == 0
+    columns["y_pred"] = "p[0-9]*"  # what the message says to write
+    found = sm.MetricSet({"accuracy": sm.Accuracy()}, columns=columns).update(table)
+    assert found.compute() == {"accuracy": 1.0}
+    both = {"y_true": "is_*", "y_pred": "says_*"}  # names that end in numbers are no numbers
+    labels = {f"{side}_{name}": [0, 1] for side in ("is", "says") for name in ("a1", "a2", "other")}
+    several = sm.MetricSet({"subset": sm.SubsetAccuracy()}, columns=both).update(labels)
+    assert several.compute() == {"subset": 1.0}

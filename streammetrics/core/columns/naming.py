@@ -35,9 +35,7 @@ def near(name: str, names: Iterable[str], what: str = "there are") -> str:
     text = meant(name, names)
     if not names:
         return f"{text}; {what} none"
-    shown = ", ".join(names[:_LISTED])
-    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
-    return f"{text or ';'} {what[:1].upper() + what[1:] if text else what}: {shown}{more}"
+    return f"{text or ';'} {what[:1].upper() + what[1:] if text else what}: {_some(names)}"
 
 
 def as_text(columns: str | Sequence[str]) -> str:
@@ -93,7 +91,8 @@ def parted(
     A glob takes none of those `taken` by name, and has the natural order: p2 before p10.
 
     Raises:
-        InvalidBatchError: There is no such column; the message begins with `where`.
+        InvalidBatchError: There is no such column, or a glob means numbered ones and others; the
+            message begins with `where`.
     """
     if text in names:
         return (text,)
@@ -103,7 +102,27 @@ def parted(
         found = [name for name in names if fnmatchcase(name, text) and name not in taken]
         if not found:
             raise InvalidBatchError(f"{where}no column matches {text!r}{near(text, names)}")
+        _check_alike(text, found, where)
         return tuple(sorted(found, key=natural))
     if missing:
         raise InvalidBatchError(f"{where}no column {missing[0]!r}{near(missing[0], names)}")
     return tuple(parts)
+
+
+def _check_alike(glob: str, found: Sequence[str], where: str) -> None:
+    """Raise where a glob means p0 and p1, and ``predicted`` as well, which it takes for a third."""
+    digits = re.escape(glob).replace(r"\*", "[0-9]+")
+    numbered = [name for name in found if re.fullmatch(digits, name)]
+    others = [name for name in found if name not in numbered]
+    if len(numbered) > 1 and others:
+        first, *_, last = sorted(numbered, key=natural)
+        raise InvalidBatchError(
+            f"{where}{glob!r} means {len(numbered)} numbered columns, {first} to {last}, and others"
+            f": {_some(others)}; {glob.replace('*', '[0-9]*')!r} means the numbered ones, and a "
+            "list such as 'a,b,c' those of your choice"
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return f"{', '.join(names[:_LISTED])}{more}"

@@ -62,7 +62,7 @@ class Table:
         """Return the table as Markdown."""
         rule = [":--"] * len(self.index) + ["--:"] * len(self.columns)
         rows = [list(map(str, self._titles())), rule, *(map(shown, row) for row in self._cells())]
-        first, second, *rest = ([_plain_text(cell) for cell in row] for row in rows)
+        first, second, *rest = ([plain_text(cell) for cell in row] for row in rows)
         return "".join(f"| {' | '.join(row)} |\n" for row in (first, second, *rest))
 
     def latex(self) -> str:
@@ -139,8 +139,22 @@ def _line(tag: str, cells: Iterable[Any]) -> str:
     return f"<tr>{inside}</tr>"
 
 
+# What would break a line, command a terminal, or show a text in another order than it has.
+_CONTROLS = {
+    code: ascii(chr(code))[1:-1]
+    for codes in ((0x0, 0x20), (0x7F, 0xA0), (0x2028, 0x202F), (0x2066, 0x206A))
+    for code in range(*codes)
+}
+
+
+def printable(text: str) -> str:
+    r"""Return a text as one line that no terminal obeys: a line break is the two signs ``\n``."""
+    return text if text.isprintable() else text.translate(_CONTROLS)
+
+
 def aligned(rows: Sequence[Sequence[str]], text: Container[int]) -> str:
     """Return rows of cells, a header first, one below the other; those of `text` begin left."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(
@@ -166,8 +180,9 @@ def _full(value: Any) -> Any:
     return "" if plain is None or (isinstance(plain, float) and math.isnan(plain)) else plain
 
 
-def _plain_text(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+def plain_text(text: str) -> str:
+    """Return a text as a cell of a Markdown table shows it."""
+    return printable(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
 _TEX = {character: "\\" + character for character in "&%$#_{}"} | {
@@ -180,4 +195,4 @@ _TEX = {character: "\\" + character for character in "&%$#_{}"} | {
 
 
 def _tex(text: str) -> str:
-    return "".join(_TEX.get(character, character) for character in text)
+    return "".join(_TEX.get(character, character) for character in printable(text))
