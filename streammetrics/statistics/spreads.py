@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class Spreading(ABC):
         """Add the powers of `n` rows."""
         self.powers = each_plus(self.powers, powers)
         if weight is None:
-            self.squared_weight += Amount(n)
+            self.squared_weight = self.squared_weight.plus_rows(n)
         else:
             self.squared_weight += Amount.of_weights(ExactSum.product(weight, weight))
 
@@ -62,7 +63,7 @@ class Spreading(ABC):
 class LossSpread(Spreading, LossSum):
     """The sum of a loss, and of its squares."""
 
-    @property
+    @cached_property
     def exponents(self) -> tuple[int, ...]:
         """Those of the losses, and of their squares."""
         (power,) = super().exponents

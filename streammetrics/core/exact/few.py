@@ -25,8 +25,11 @@ _HEAVIEST = 2.0**30
 _SHORTEST = 16  # bits of a fold
 
 
-def few_sum(values: NDArray[Any]) -> tuple[int, int]:
+def few_sum(values: NDArray[Any], least: float = 0.0) -> tuple[int, int]:
     """The sum of values (n,), an integer and the exponent of its unit; raises unless finite.
+
+    None of them but 0 is smaller than `least`: they are multiples of its last bit, and so is what
+    is left of their sum, of which a part no larger is the whole. Not to look for more saves a pass.
 
     >>> few_sum(np.array([1e16, 1.25, -1e16]))
     (5, -2)
@@ -38,6 +41,8 @@ def few_sum(values: NDArray[Any]) -> tuple[int, int]:
             return DigitColumn.of(values).total()
         while part:
             parts.append(part.as_integer_ratio())
+            if -least <= part <= least:
+                break
             floats.append(-part)
             part = math.fsum(floats)
     except (OverflowError, ValueError):  # of partial sums beyond float64, of infinities

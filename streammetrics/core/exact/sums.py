@@ -60,12 +60,21 @@ class ExactSum(ExactNumbers):
     __slots__ = ()
 
     @classmethod
-    def of(cls, values: NDArray[Any] | LongNumbers, weight: NDArray[Any] | None = None) -> Self:
-        """Sums over axis 0 of ``values`` ``(n, *shape)``, times ``weight`` ``(n,)``."""
+    def of(
+        cls,
+        values: NDArray[Any] | LongNumbers,
+        weight: NDArray[Any] | None = None,
+        *,
+        least: float = 0.0,
+    ) -> Self:
+        """Sums over axis 0 of ``values`` ``(n, *shape)``, times ``weight`` ``(n,)``.
+
+        Who knows that no value but 0 has a magnitude below ``least`` saves time by saying so.
+        """
         if isinstance(values, LongNumbers):
             return cls.of(values.head, weight) + cls.of(values.tail, weight)
         if weight is None and values.ndim == 1 and 0 < values.size <= tuning.FEW_ROWS:
-            return cls.single(*few_sum(values))
+            return cls.single(*few_sum(values, least))
         (table,) = tables([values], weight)
         if weight is not None and _are_few(values):
             return cls.single(*DigitColumn.of(values).times(DigitColumn.of(weight)).total())
@@ -115,12 +124,12 @@ class ExactSum(ExactNumbers):
             values = values[:, 0]
         near = nearest(values)
         low, high = extremes(near, np.empty_like(near))
-        sums = {1: cls.of(values)} if 1 in powers else {}
+        sums = {1: cls.of(values, least=low)} if 1 in powers else {}
         power, end, least, most = 2, max(powers), low, high
         while power <= end:
             near, least, most = squares(near, least, most)
             if power in powers:
-                sums[power] = cls.of(near)
+                sums[power] = cls.of(near, least=least)
             power *= 2
         return sums, low, high
 

@@ -11,6 +11,7 @@ depend on how rows arrive.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -308,7 +309,7 @@ class LossSum(ExactSums):
                 return
         self.add_whole(columns, weight)
 
-    @property
+    @cached_property
     def exponents(self) -> tuple[int, ...]:
         """Which powers are summed of the terms, or of those that these are the squares of."""
         return (2,) if LOSSES[self.loss].root else (1,)

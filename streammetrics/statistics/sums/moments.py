@@ -57,7 +57,9 @@ class ExactSums(Statistic):
         self, columns: tuple[Floats, ...], weight: Floats | None, sums: dict[str, ExactSum]
     ) -> None:
         """Add rows, of which these are the sums."""
-        self.weight += Amount.of_rows(len(columns[0]), weight)
+        n = len(columns[0])
+        plain = weight is None
+        self.weight = self.weight.plus_rows(n) if plain else self.weight + Amount.of_rows(n, weight)
         self.sums = each_plus(self.sums, sums)
         self.width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
 
