@@ -37,6 +37,15 @@ def test_files_are_those_of_safetensors(seed):
     assert container.unpacked(blob).holds(said, arrays)
 
 
+def test_a_file_that_could_not_be_read_is_not_written(monkeypatch):
+    size = 8 + struct.unpack("<Q", container.packed({"class": "X"}, {})[:8])[0]
+    monkeypatch.setattr(container, "_HEADER", size)
+    assert container.unpacked(container.packed({"class": "X"}, {})).meta["class"] == "X"
+    monkeypatch.setattr(container, "_HEADER", size - 1)
+    with pytest.raises(ValueError, match=f"take {size - 8} bytes, of {size - 1}"):
+        container.packed({"class": "X"}, {})
+
+
 def test_arrays_of_another_byte_order_are_the_same_file():
     array = np.arange(5)
     swapped = array.astype(">i8")

@@ -306,10 +306,13 @@ class ExactNumbers:
         if low % 32 or low < LOWEST or low + 32 * width > HIGHEST:
             raise StateFormatError(f"exponent {low} of exact sums is not one that we write")
         if shape == ():  # Python's integers are quicker for one
-            form, position = from_integer(to_integer(digits[0]), low)
+            value = to_integer(digits[0])
+            form, position = from_integer(value, low)
             if form.tolist() != digits.tolist() or position != low:
                 raise StateFormatError("digits of exact sums are not in canonical form")
-            return cls(shape, form, low)
+            number = cls(shape, form, low)
+            number._few = [value], low
+            return number
         if not are_in_range(digits):
             raise StateFormatError("digits of exact sums are out of range")
         if not are_shortest(digits) or (low and not width):

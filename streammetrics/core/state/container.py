@@ -1,7 +1,8 @@
 """Arrays and what they mean in one safetensors file: versioned, checksummed, checked first.
 
 Equal descriptions and arrays give equal bytes, and only these bytes are read back: what was read
-is written again and compared. Files are written by safetensors and read here, where nothing is
+is written again and compared. Files are those that safetensors writes, to the byte; they are
+written here, as `to_bytes` then takes less than half the time, and read here, where nothing is
 allocated that a file merely claims: arrays are views of its bytes.
 """
 
@@ -12,10 +13,10 @@ import json
 import math
 import re
 import struct
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import safetensors.numpy
 
 from streammetrics.core.errors import StateFormatError
 
@@ -33,12 +34,13 @@ _CHECKSUM = re.compile(rb'\\"checksum\\":\\"([0-9a-f]{64})\\"')
 _HEADER = 100_000_000  # bytes, the limit of safetensors
 _DEPTH = 32  # of what JSON nests
 _EMPTY = 1 << 16  # longest side of an array that holds nothing
-_TYPES = {
+_TYPES = {  # in the order in which files have their arrays
     "U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4",
     "F16": "<f2", "U16": "<u2", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
 _DTYPES = {code: np.dtype(name) for code, name in _TYPES.items()}
-_KNOWN = frozenset(_DTYPES.values())
+_CODES = {dtype: (place, code) for place, (code, dtype) in enumerate(_DTYPES.items())}
+_TOLD = frozenset({"dtype", "shape", "data_offsets"})
 
 
 class File(NamedTuple):
@@ -132,19 +134,32 @@ def _written(
 ) -> bytes:
     """Return the file with a blank checksum."""
     text = f"{opening},{_text(description)[1:]}" if opening else f"{opened(description)}}}"
-    if len(text) > _HEADER:
+    header: dict[str, Any] = {"__metadata__": {"streammetrics": text}}
+    parts: list[Any] = []
+    end = 0
+    for _, code, name, array in sorted(map(_plain, arrays.items()), key=itemgetter(0, 2)):
+        start, end = end, end + array.nbytes
+        header[name] = {"dtype": code, "shape": array.shape, "data_offsets": (start, end)}
+        parts.append(array)
+    head = _HEADERS.encode(header).encode()
+    head += b" " * (-len(head) % 8)
+    if 8 + len(head) > _HEADER:
         raise ValueError(
-            f"the parameters and names of this state take {len(text):,} characters, of {_HEADER:,}"
+            f"the parameters and names of this state take {len(head):,} bytes, of {_HEADER:,}"
         )
-    plain = {name: _plain(array) for name, array in arrays.items()}
-    return safetensors.numpy.save(plain, {"streammetrics": text})
+    return b"".join([struct.pack("<Q", len(head)), head, *parts])
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array that files can hold, contiguous."""
-    if array.dtype.newbyteorder("<") not in _KNOWN:
-        raise TypeError(f"a state cannot hold an array of {array.dtype}")
-    return np.require(array, requirements="C")
+def _plain(named: tuple[str, NDArray[Any]]) -> tuple[int, str, str, NDArray[Any]]:
+    """Return the place of a type among all, its code, a name, and the array as files hold it."""
+    name, array = named
+    known = _CODES.get(array.dtype)
+    if known is None:
+        little = array.dtype.newbyteorder("<")
+        if little not in _CODES:
+            raise TypeError(f"a state cannot hold an array of {array.dtype}")
+        known, array = _CODES[little], array.astype(little)
+    return *known, name, array if array.flags.c_contiguous else array.copy(order="C")
 
 
 def _text(said: Mapping[str, Any]) -> str:
@@ -155,19 +170,20 @@ def _views(tensors: Mapping[str, Any], blob: bytes, start: int) -> dict[str, NDA
     """Return the arrays of a file, each a view of bytes that are there, one after the other."""
     arrays, end = {}, 0
     for name, told in tensors.items():
-        if not isinstance(told, dict) or told.keys() != {"dtype", "shape", "data_offsets"}:
+        if not isinstance(told, dict) or told.keys() != _TOLD:
             raise StateFormatError(f"the array {brief(name)} is not described")
         dtype = _DTYPES.get(told["dtype"]) if isinstance(told["dtype"], str) else None
         shape = _whole(told["shape"])
         if dtype is None or shape is None or len(shape) > _DEPTH:
             raise StateFormatError(f"the array {brief(name)} has no type or shape")
-        size = math.prod(shape) * dtype.itemsize
+        count = math.prod(shape)
+        size = count * dtype.itemsize
         if told["data_offsets"] != [end, end + size] or max(shape, default=0) > len(blob) + _EMPTY:
             raise StateFormatError(f"the array {brief(name)} is not where it should be")
         if start + end + size > len(blob):
             raise StateFormatError(f"the array {brief(name)} goes beyond the end")
-        flat = np.frombuffer(blob, dtype, math.prod(shape), start + end if size else 0)
-        arrays[name] = flat.reshape(shape)
+        flat = np.frombuffer(blob, dtype, count, start + end if size else 0)
+        arrays[name] = flat if len(shape) == 1 else flat.reshape(shape)
         end += size
     if start + end != len(blob):
         raise StateFormatError("there are bytes that belong to no array")
@@ -176,8 +192,11 @@ def _views(tensors: Mapping[str, Any], blob: bytes, start: int) -> dict[str, NDA
 
 def _whole(value: Any) -> tuple[int, ...] | None:
     """Return a list of whole numbers that are not negative, as a tuple."""
-    if not isinstance(value, list) or any(type(n) is not int or n < 0 for n in value):
+    if not isinstance(value, list):
         return None
+    for n in value:  # mostly one or two
+        if type(n) is not int or n < 0:
+            return None
     return tuple(value)
 
 
@@ -219,4 +238,5 @@ def _decoded(value: Any, depth: int) -> Any:
 
 
 _JSON = json.JSONEncoder(separators=(",", ":"))
+_HEADERS = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
