@@ -144,7 +144,7 @@ class Histograms(StateField[Columns]):
                     for k in range(m)
                 ],
             )
-        first = {key: stack.take(np.array([0]))[0] for key, stack in stacks.items()}
+        first = {key: stack.first for key, stack in stacks.items()}
         head, columns = self.after(name, size, first, of)
         parts = parts_of({key: stack for key, stack in stacks.items() if key != name})
         cells, classes = self._cells(of), self._classes

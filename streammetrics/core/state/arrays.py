@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -35,14 +36,25 @@ class Stack(NamedTuple):
         shapes = np.array([part.shape for part in parts], np.int64)
         return cls(np.concatenate([part.ravel() for part in parts], dtype=dtype), shapes)
 
-    def take(self, places: NDArray[np.intp]) -> NDArray[Any]:
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each array begins."""
+        sizes = self.shapes.prod(axis=1)
+        starts: NDArray[np.int64] = np.cumsum(sizes) - sizes
+        return starts
+
+    @property
+    def first(self) -> NDArray[Any]:
+        """The array of the first state."""
+        shape = self.shapes[0].tolist()
+        return self.data[: math.prod(shape)].reshape(shape)
+
+    def take(self, places: NDArray[np.intp], starts: NDArray[np.int64]) -> NDArray[Any]:
         """Return some of the arrays, which have one shape, as one ``(m, ...)``."""
         shape = self.shapes[places[0]].tolist()
         if len(places) == len(self.shapes):
             return self.data.reshape(len(places), *shape)
-        sizes = self.shapes.prod(axis=1)
-        starts = (np.cumsum(sizes) - sizes)[places]
-        some: NDArray[Any] = self.data[starts[:, None] + np.arange(sizes[places[0]])]
+        some: NDArray[Any] = self.data[starts[places, None] + np.arange(math.prod(shape))]
         return some.reshape(len(places), *shape)
 
 
@@ -56,8 +68,9 @@ def by_shapes(
     `taken` makes it of their arrays, ``(m, ...)``, and of how many they are.
     """
     found: dict[int, T] = {}
+    starts = {name: stack.starts for name, stack in stacks.items()}
     for places in _alike([stack.shapes for stack in stacks.values()], n):
-        arrays = {name: stack.take(places) for name, stack in stacks.items()}
+        arrays = {name: stack.take(places, starts[name]) for name, stack in stacks.items()}
         found |= zip(places.tolist(), taken(arrays, len(places)), strict=True)
     return [found[place] for place in range(n)]
 
