@@ -14,16 +14,19 @@ from streammetrics.live.rows import batch_of
 from streammetrics.live.truth import stand_ins, truth_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence, Set
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Facts, Rows
+    from streammetrics.core.columns.schema import Facts, Rows, Schema
     from streammetrics.core.mergeable import Mergeable
 
 _GUESSES = {
     "number": Column(np.array([0.5]), None, True),
     "id": Column(np.array([0]), None, True),
 }
+
+
+_OF_LABELS = frozenset({"labels", "negative label", "columns of labels"})  # facts
 
 
 class Checks:
@@ -33,15 +36,23 @@ class Checks:
         suite: The metrics.
         kinds: What each column holds.
         facts: Returns what is agreed on by all that is in the state, from wherever it came.
+        apart: Whether labels are checked by themselves, and not beside a prediction that was good.
     """
 
     def __init__(
-        self, suite: Mergeable, kinds: Mapping[str, str], facts: Callable[[], Sequence[Facts]]
+        self,
+        suite: Mergeable,
+        kinds: Mapping[str, str],
+        facts: Callable[[], Sequence[Facts]],
+        *,
+        apart: bool = False,
     ) -> None:
-        self._suite, self._kinds, self._facts = suite, kinds, facts
+        self._suite, self._kinds, self._facts, self._apart = suite, kinds, facts, apart
         self._truth = truth_of(suite)
-        self._feeds = suite._layout.start.feeds
-        self._keys = Keys(suite).kinds
+        self._layout = suite._layout
+        self._feeds = self._layout.start.feeds
+        keys = Keys(suite)
+        self._keys, self._made = keys.kinds, keys.kinds.keys() | keys.titles
         self._example: dict[str, Column | list[Any]] = {}  # a prediction that was good
 
     def observed(self, columns: Mapping[str, Any]) -> bool:
@@ -50,21 +61,28 @@ class Checks:
         Raises:
             InvalidBatchError: They are refused, alone or beside what other rows were.
         """
-        return self._checked(batch_of(self._suite, columns), agree=True)
+        batch = batch_of(self._suite, columns)
+        return self._agreed(batch, self._layout.read(batch))
+
+    @property
+    def facts(self) -> tuple[Facts, ...]:
+        """What all rows that were checked have agreed on."""
+        return tuple([feed.facts for feed in self._feeds])
 
     def predicted(self, columns: Mapping[str, Any]) -> bool:
         """Check rows without their label, which is stood in for, as `observed`."""
         n = len(next(iter(columns.values()), ()))
         first: InvalidBatchError | None = None
-        others = {name: value for name, value in columns.items() if name not in self._keys}
+        others = {name: value for name, value in columns.items() if name not in self._made}
         for label in stand_ins(self._suite, others):
             try:
                 batch = batch_of(self._suite, {**columns, self._truth: [label] * n})
-                waits = self._checked(batch, agree=False)
+                rows = self._layout.read(batch)
             except InvalidBatchError as error:
                 first = first or error
                 continue
-            if n:
+            waits = self._agreed(batch, tuple(map(self._without_label, self._layout.schemas, rows)))
+            if n and not self._apart:
                 self._example = {
                     name: _first(value) if name in self._keys else as_column(value, name)[:1]
                     for name, value in columns.items()
@@ -88,21 +106,36 @@ class Checks:
             for name, value in example.items()
         }
         try:
-            return self._checked(batch_of(self._suite, {**repeated, **columns}), agree=True)
+            batch = batch_of(self._suite, {**repeated, **columns})
+            rows: Sequence[Rows] = self._layout.read(batch)
         except InvalidBatchError as error:
             if not self._example and error.column != self._truth:
                 return False  # of what was guessed: it is seen when the prediction is there
             raise
+        if not self._example:
+            rows = [_telling(read, _OF_LABELS | {f"labels of {self._truth}"}) for read in rows]
+        return self._agreed(batch, rows)
 
-    def _checked(self, batch: Batch, *, agree: bool) -> bool:
-        layout = self._suite._layout
-        rows: Sequence[Rows] = layout.read(batch)
-        if agree:
-            seen = zip(self._feeds, self._facts(), strict=True)  # also elsewhere, and before
-            feeds = tuple([feed.grown(facts, 0, 0) for feed, facts in seen])
-            self._feeds = layout.agreed(feeds, rows)
+    def _agreed(self, batch: Batch, rows: Sequence[Rows]) -> bool:
+        """Let rows agree with all others; return whether they may wait beside them."""
+        seen = zip(self._feeds, self._facts(), strict=True)  # also elsewhere, and before
+        feeds = tuple([feed.grown(facts, 0, 0) for feed, facts in seen])
+        self._feeds = self._layout.agreed(feeds, rows)
         whole = all(read.n == batch.n_rows and not read.omitted for read in rows)
-        return whole and not layout.can_refuse
+        return whole and not self._layout.can_refuse
+
+    def _without_label(self, schema: Schema, rows: Rows) -> Rows:
+        """Return rows without what they tell of a label that only stands in for theirs."""
+        dropped = _OF_LABELS | {f"labels of {self._truth}"}
+        inside = [kind for name, kind in schema.kinds.items() if name not in self._made]
+        if inside.count("label") > 1:  # the others are of its kind
+            dropped = dropped - {"labels"}
+        return _telling(rows, rows.facts.keys() - dropped)
+
+
+def _telling(rows: Rows, names: Set[str]) -> Rows:
+    """Return rows that tell only some facts."""
+    return rows._replace(facts={name: f for name, f in rows.facts.items() if name in names})
 
 
 def _first(keys: Any) -> list[Any]:

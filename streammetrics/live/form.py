@@ -60,15 +60,26 @@ def read(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Stream:
     suite = from_bytes(take_array(arrays, "suite", "uint8").tobytes())
     if not isinstance(suite, Mergeable) or suite.n_rows:
         raise StateFormatError("a Live holds a metric, or a set, without rows")
-    stream = Stream(suite, Config.read(meta.get("config")))
+    stream = _stream(suite, Config.read(meta.get("config")))
     newest = _time(meta.get("newest"))
     for name, panes in (("panes", stream.panes), ("counted", stream.counted)):
         panes.newest = newest
         _read_panes(meta.get(name), part(arrays, name), panes)
     _read_rows(meta.get("rows"), part(arrays, "rows"), stream)
     _read_newest(meta.get("newest rows"), part(arrays, "newest"), stream)
+    try:
+        stream.learn()
+    except InvalidBatchError as error:
+        raise StateFormatError(f"rows of different kinds wait: {error}") from error
     stream.restart()
     return stream
+
+
+def _stream(suite: Mergeable, config: Config) -> Stream:
+    try:
+        return Stream(suite, config)
+    except ValueError as error:
+        raise StateFormatError(f"the state has no such parameters: {error}") from error
 
 
 # --- panes ---------------------------------------------------------------------------------------

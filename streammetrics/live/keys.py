@@ -24,7 +24,8 @@ class Keys:
     """What is to be known of a suite's keys; of one that is no `Slices` there are none.
 
     Attributes:
-        names: The columns that rows are sliced by, as users name them.
+        kinds: What the columns hold that rows are sliced by, as users name them.
+        titles: What the keys are called that are made of them.
         inner: The suite of each slice.
     """
 
@@ -37,6 +38,7 @@ class Keys:
             for cut in self._cuts
             for column in cut.by
         }
+        self.titles = frozenset(cut.title for cut in self._cuts)
         layout = self.inner._layout
         renamed: Mapping[str, str] = getattr(suite, "columns", {})
         read = {renamed.get(name, name) for name in (*layout.required, *layout.optional)}
@@ -51,7 +53,7 @@ class Keys:
 
     def named(self, columns: Iterable[str]) -> set[str]:
         """Return the names of columns as users have them, of which `made` made others."""
-        return (set(columns) - {cut.title for cut in self._cuts}) | self._only
+        return (set(columns) - self.titles) | self._only
 
     def shown(self, state: State, by: By = None) -> Any:
         """Return what is at a state: a set, or a metric, of all rows, or slices of one kind.

@@ -44,7 +44,9 @@ class Panes:
         self._finer = tuple([_finer(self.tiers, place) for place in range(len(self.tiers))])
         self.newest = NEVER
         self.dropped = 0  # rows that came too late for every tier; of no state
-        self.facts: tuple[Facts, ...] = tuple({} for _ in layout.schemas)  # of all rows so far
+        self.facts: tuple[Facts, ...] = tuple(
+            {} for _ in layout.schemas
+        )  # of all rows, also those that wait
 
     def advance(self, newest: int) -> None:
         """Learn of a newest time."""
@@ -131,6 +133,8 @@ class Panes:
                 changed[place][number] = self.layout.merged(start, found)
         try:
             facts = self._agreed(changed)
+            for other in others:  # also what rows that wait have agreed on
+                facts = tuple(map(joined_facts, facts, other.facts))
         except InvalidBatchError as error:
             raise IncompatibleMetricsError(f"they saw different kinds of rows: {error}") from None
         self._put(changed, newest)

@@ -10,6 +10,7 @@ import numpy as np
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.live.checking import Checks
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import Coverage, coverage_of, share_of
 from streammetrics.live.events import alike, joined
@@ -64,6 +65,8 @@ class Stream:
         self.newest = Newest(config.keep_rows)
         self.refused = Refused()
         self._kinds = kinds_of(suite)
+        self._begin_checks()
+        self._learn_default()
         self._waiting = Waiting(suite, self.join)
         self._found: dict[Span, State] = {}  # windows that were read since events came
         self._clock = -1  # the time of reading of these
@@ -104,7 +107,7 @@ class Stream:
             self.take(events)
         except InvalidBatchError as error:
             n = len(events.times)
-            if events.kind == "observe" and n > 1:
+            if n > 1:
                 for half in (slice(None, n // 2), slice(n // 2, None)):
                     self.take_good(events.take(half))
                 return
@@ -139,9 +142,43 @@ class Stream:
             for cells in join.table.columns:
                 cells.check(columns[cells.name])
 
+    def _begin_checks(self) -> None:
+        """Check rows that wait by what all have agreed on, which the panes know."""
+        self._checks = Checks(self.suite, self._kinds, lambda: self.panes.facts, apart=True)
+
+    def _agree(self, columns: Mapping[str, Column]) -> None:
+        """Learn what predictions, or labels, tell of themselves, or raise and be as before.
+
+        They are read with the rows of panes, so that both have to agree before either counts.
+        """
+        self.check(columns)
+        labels = set(columns) == {self.join.label}
+        (self._checks.labelled if labels else self._checks.predicted)(columns)
+        self.panes.facts = self._checks.facts
+
+    def _learn_default(self) -> None:
+        """Learn what the label is that stands for those that never came."""
+        value, name = self.config.default_label, self.join.label
+        if value is None or not name:
+            return
+        try:
+            self._agree(self.columns({name: [value]}))
+        except InvalidBatchError as error:
+            raise ValueError(f"default_label={value!r} is no label here: {error}") from error
+
+    def learn(self) -> None:
+        """Learn what rows that wait have agreed on, of a stream that was read."""
+        table = self.join.table
+        if len(table):
+            every = table.at(np.arange(len(table)))
+            self._agree(dict(zip(self.join.names, every.columns, strict=True)))
+        labelled = np.flatnonzero(table.flags.values & LABELLED)
+        if labelled.size:
+            self._agree({self.join.label: table.labels.at(labelled)})
+
     def _predict(self, events: Events) -> None:
         _, times, columns, keys, _ = events
-        self.check(columns)
+        self._agree(columns)
         join = self.join
         if not join.names:
             join.name(columns)
@@ -152,7 +189,7 @@ class Stream:
 
     def _label(self, events: Events) -> None:
         _, times, columns, keys, versions = events
-        self.check(columns)
+        self._agree(columns)
         (values,) = columns.values()
         self.join.table.labels.begin(values)
         late = self.join.put_labels(Labels(keys, times, versions, values))
@@ -343,6 +380,7 @@ class Stream:
         twin.__dict__.update(self.__dict__)
         twin.panes, twin.counted = self.panes.copy(), self.counted.copy()
         twin.join, twin.newest = self.join.copy(), self.newest.copy()
+        twin._begin_checks()
         twin.restart()
         return twin
 

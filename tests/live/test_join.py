@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 
 import numpy as np
@@ -213,10 +214,12 @@ def test_values_of_every_kind_wait():
 
 def test_kinds_that_cannot_wait_together_are_refused():
     state = sm.Live(sm.Accuracy()).predict(id=1, time=START, y_pred="a")
-    with pytest.raises(sm.InvalidBatchError, match="y_pred holds integers here, strings in rows"):
+    with pytest.raises(
+        sm.InvalidBatchError, match="'integers' here, 'strings' in rows seen before"
+    ):
         state.predict(id=2, time=START, y_pred=1)
     other = sm.Live(sm.Accuracy()).predict(id=2, time=START, y_pred=1)
-    with pytest.raises(sm.IncompatibleMetricsError, match="rows wait of other kinds"):
+    with pytest.raises(sm.IncompatibleMetricsError, match="different kinds of rows"):
         state.merge(other)
     state = sm.Live(sm.MAE()).predict(id=1, time=START, y_pred=1.0)
     with pytest.raises(sm.InvalidBatchError, match="beyond 2\\*\\*53"):
@@ -326,17 +329,64 @@ def everything(found):
 
 
 def test_a_label_that_does_not_go_with_its_prediction_is_refused_and_counted():
-    text = sm.Live(sm.Accuracy(), label_ttl="5min", label_lateness="5min")
+    state = sm.Live(sm.TopKAccuracy(k=1), label_ttl="5min", label_lateness="5min")
     for place in range(40):
-        text.label(id=place, time=START, y_true=1)
+        state.label(id=place, time=START, y_true=7)
     for place in range(40):
-        text.predict(id=place, time=START, y_pred="cat")
-    found = text.coverage("1min")
+        state.predict(id=place, time=START, y_score=[0.25, 0.25, 0.5])
+    found = state.coverage("1min")
     assert (found.predicted, found.labelled, found.refused) == (40, 0, 40)
-    assert text.window("1min").n_rows == 0
-    text.observe(time=START + 1200, y_true=1, y_pred=1)
-    assert text.coverage("1h") == sm.from_bytes(text.to_bytes()).coverage("1h")
-    assert everything(text.coverage("1h")) == text.coverage("1h").refused == 40
+    assert state.window("1min").n_rows == 0
+    state.observe(time=START + 1200, y_true=1, y_score=[0.25, 0.25, 0.5])
+    assert state.coverage("1h") == sm.from_bytes(state.to_bytes()).coverage("1h")
+    assert everything(state.coverage("1h")) == state.coverage("1h").refused == 40
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_what_contradicts_a_prediction_that_waits_is_refused_and_all_else_can_be_read(read):
+    state = sm.Live(sm.MetricSet({"accuracy": sm.Accuracy()}), by="client")
+    state.predict(id=1, time=START, y_pred="a", client="web")
+    if read:
+        state = sm.from_bytes(state.to_bytes())
+    good = {"y_pred": "a", "client": "web"}
+    for bad in ({"client": 5}, {"y_pred": 5}):
+        columns = {**good, **bad}
+        with pytest.raises(sm.InvalidBatchError, match="'integers' here|y_pred holds integers"):
+            state.predict(id=2, time=START, **columns)
+        with pytest.raises(sm.InvalidBatchError, match="here, .* in rows seen before|y_true holds"):
+            state.observe(time=[START], y_true=["a"], **{name: [v] for name, v in columns.items()})
+    with pytest.raises(sm.InvalidBatchError, match="'integers' here"):
+        state.observe(time=START, y_true=5, y_pred=5, client="web")
+    state.observe(time=START, y_true="b", **good).label(id=1, time=START, y_true="a")
+    assert state.window("1min").compute() == {"accuracy": 0.5}
+    assert state.window("1min", by="client").compute().to_dict()["n_rows"] == [2]
+
+
+def test_a_third_label_among_rows_that_wait_is_refused_wherever_it_came_in():
+    state = joined().predict(id=[1, 2], time=[START] * 2, y_score=[0.5, 0.75])
+    other = state.copy().label(id=2, time=START, y_true=2)
+    state.label(id=1, time=START, y_true=0)
+    before = state.to_bytes()
+    with pytest.raises(sm.IncompatibleMetricsError, match="negative label"):
+        state.merge(other)
+    assert state.to_bytes() == before
+    with pytest.raises(sm.InvalidBatchError, match="negative label"):
+        sm.from_bytes(before).label(id=2, time=START, y_true=2)
+    with pytest.raises(sm.InvalidBatchError, match="negative label"):
+        state.observe(time=START, y_true=2, y_score=0.5)
+    assert state.window("1min").n_rows == 1
+
+
+@pytest.mark.parametrize("label", [0.5, math.nan, "x", 2**70])
+def test_a_default_label_that_is_none_is_refused_when_it_is_given(label):
+    with pytest.raises(ValueError, match="default_label=.* is no label here: y_true"):
+        sm.Live(sm.Accuracy(threshold=0.5), default_label=label)
+
+
+def test_labels_go_with_the_one_that_stands_for_those_that_never_came():
+    state = sm.Live(sm.Accuracy(threshold=0.5), default_label=0)
+    with pytest.raises(sm.InvalidBatchError, match="negative label"):
+        state.observe(time=START, y_true=2, y_score=0.5)
 
 
 def test_rows_that_contradict_what_came_from_elsewhere_are_counted():

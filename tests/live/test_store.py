@@ -328,6 +328,24 @@ def test_rows_that_contradict_those_of_another_worker_are_left_out_and_counted(p
         service.close()
 
 
+def test_of_a_part_only_the_rows_are_left_out_that_contradict_others(path):
+    one, other = live(store=path), live(store=path)
+    one.predict(id=0, time=START, y_score=0.5).label(id=0, time=START, y_true=0)
+    ids, times = list(range(1, 10)), [START] * 9
+    other.predict(id=ids, time=times, y_score=[0.5] * 9)
+    other.label(id=ids[:2], time=times[:2], y_true=[1, 2])
+    one.flush()
+    other.flush()
+    with pytest.warns(UserWarning, match="contradict those of others, .* counted"):
+        found = one.coverage("5min")
+    assert (found.predicted, found.labelled, found.labels_refused) == (10, 2, 1)
+    assert one.window("5min").n_rows == 2
+    with pytest.warns(UserWarning, match="contradict those of others, .* counted"):
+        other.window("5min")
+    for service in (one, other):
+        service.close()
+
+
 def test_a_warning_of_the_store_points_at_who_reads(path):
     with joined(store=path) as service:
         send(service, 0)

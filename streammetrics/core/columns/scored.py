@@ -205,7 +205,8 @@ def _binary_by_search(
     if text != isinstance(pos_label, str):
         raise InvalidBatchError(
             f"{title} holds {facts['labels']}, but {pair.parameter} is {pos_label!r}: say which "
-            f"label is the {pair.called} one, {pair.parameter}={_example(column)!r} or another"
+            f"label is the {pair.called} one, {pair.parameter}={_example(column)!r} or another",
+            title,
         )
     if column.vocabulary is not None:
         found = np.flatnonzero(column.vocabulary == pos_label)
