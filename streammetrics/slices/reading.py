@@ -40,12 +40,19 @@ class _Part:
     kind: str | None  # None where nothing tells
 
     @classmethod
-    def of(cls, codes: Codes, values: Sequence[Any], nulls: Any, kind: str | None) -> _Part:
+    def of(
+        cls,
+        codes: Codes,
+        values: Sequence[Any],
+        nulls: Any,
+        kind: str | None,
+        made: Callable[[Any], Any] = lambda value: value,  # of values, only those that occur
+    ) -> _Part:
         if nulls is not None:
             codes = np.where(nulls, len(values), codes.astype(np.intp, copy=False))
 
         def spelt(code: int) -> str:
-            return encoded(values[code] if code < len(values) else None)
+            return encoded(made(values[code]) if code < len(values) else None)
 
         every = nulls is not None and bool(nulls.all())
         return cls(codes, len(values) + (nulls is not None), spelt, None if every else kind)
@@ -148,8 +155,7 @@ def _part(value: Any, title: str) -> _Part:
         numbers = days.astype(np.int64)
         numbers[nulls] = 0
         places, found = _places(numbers)
-        dates = [datetime.date(1970, 1, 1) + datetime.timedelta(int(day)) for day in found]
-        return _Part.of(places, dates, nulls, "dates")
+        return _Part.of(places, found, nulls, "dates", day_of)
     column = flat(as_column(value, title), title)
     values, nulls = column.values, column.nulls
     if column.vocabulary is not None:
@@ -164,6 +170,11 @@ def _part(value: Any, title: str) -> _Part:
         values, nulls = whole(values, nulls, title, "is no key to slice by", advice)
     places, found = _places(values)
     return _Part.of(places, found, nulls, "integers")
+
+
+def day_of(day: int) -> datetime.date:
+    """Return the date so many days after the first of 1970."""
+    return datetime.date(1970, 1, 1) + datetime.timedelta(day)
 
 
 def flat(column: Column, title: str) -> Column:

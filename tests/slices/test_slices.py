@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import streammetrics as sm
+from streammetrics.slices import reading
 from streammetrics.testing import laws
 
 
@@ -92,6 +93,15 @@ def test_each_slice_is_a_set_of_its_rows(overflow):
         values = fresh.compute()
         assert result["auc"][row] == values["auc"]
         assert [result["recall_0"][row], result["recall_1"][row]] == values["recall"].tolist()
+
+
+def test_only_days_that_occur_are_spelt_out(monkeypatch):
+    asked, day_of = [], reading.day_of
+    monkeypatch.setattr(reading, "day_of", lambda day: asked.append(day) or day_of(day))
+    days = [datetime.date(2026, 11, 22), datetime.date(1970, 1, 1), datetime.date(2026, 11, 22)]
+    slices = sm.Slices(sm.MetricSet({"n": sm.Count()}), by="day").update(values=[1, 2, 3], day=days)
+    assert slices.compute().to_dict()["day"] == ["1970-01-01", "2026-11-22"]
+    assert len(asked) == 2
 
 
 def test_missing_keys_and_kinds_of_keys():
