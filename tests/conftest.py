@@ -9,7 +9,7 @@ from hypothesis import Phase, settings
 # Machines are noisy, so no example has a deadline; where a change is judged, examples are the same
 # every time, and elsewhere every run explores new ones. Whoever asks with
 # --hypothesis-profile=thorough tries more of them.
-for name, examples in (("default", 15), ("thorough", 100)):
+for name, examples in (("default", 10), ("thorough", 100)):
     settings.register_profile(
         name, deadline=None, max_examples=examples, derandomize="CI" in os.environ
     )

@@ -341,7 +341,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize(
-    ("max_cells", "shape"), some(product([64, 5000, 1 << 20], SHAPES), every=4)
+    ("max_cells", "shape"), some(product([64, 5000, 1 << 20], SHAPES), every=8)
 )
 def test_many_rows_in_any_batches(shape, max_cells, sizes):
     rng = np.random.default_rng(3)
@@ -388,7 +388,9 @@ WEIGHT_SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("weights", "max_cells"), some(product(WEIGHT_SHAPES, [64, 5000])))
+@pytest.mark.parametrize(
+    ("weights", "max_cells"), some(product(WEIGHT_SHAPES, [64, 5000]), every=5)
+)
 def test_many_weighted_rows_in_any_batches(weights, max_cells, sizes):
     rng = np.random.default_rng(4)
     n = 3000 if tuning.COUNTED_ROWS < 100 else 150_000

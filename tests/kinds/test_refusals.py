@@ -53,7 +53,7 @@ def configurations(metric, name):
 
 
 @pytest.mark.parametrize(
-    ("oracle", "name"), some(FIELDS, every=6), ids=lambda v: v if type(v) is str else named(v)
+    ("oracle", "name"), some(FIELDS, every=12), ids=lambda v: v if type(v) is str else named(v)
 )
 def test_other_parameters_are_unequal_and_do_not_merge(oracle, name):
     several = configurations(oracle.metric, name)

@@ -23,6 +23,19 @@ ORACLES = [
 ]
 
 
+def distinct(rows: Sequence[Oracle], *, readouts: bool = False) -> list[Oracle]:
+    """Return those of which a state comes about in its own way: of statistics, and kinds of rows.
+
+    Of metrics that read the same statistics the state is the same. Where values are read as well,
+    `readouts` tells the classes of metrics apart.
+    """
+    found: dict[Any, Oracle] = {}
+    for oracle in rows:
+        read = tuple(statistic._key for statistic in oracle.metric.statistics())
+        found.setdefault((read, oracle.rows, type(oracle.metric) if readouts else None), oracle)
+    return list(found.values())
+
+
 def thinned(rows: Sequence[Oracle], *, columns: bool = True) -> list[Any]:
     """Return all of them as parameters of a test, of which a default run takes some.
 

@@ -81,7 +81,8 @@ def rows_of_both():
         product(
             ["rag24.expected", "rag24.expected_complete"],
             [whole, in_batches, one_table, rows_of_both],
-        )
+        ),
+        every=5,
     ),
 )
 def test_figures_are_trec_evals(name, feed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sacrebleu
+from thinning import some
 
 import streammetrics as sm
 from streammetrics.core.exact.sums import ExactSum
@@ -81,7 +82,7 @@ def corpus(rng, n):
     return [" ".join(row) for row in rows], [" ".join(row) for row in said]
 
 
-@pytest.mark.parametrize("name", ["WER", "CER", "MER", "WIL", "BLEU", "ChrF"])
+@pytest.mark.parametrize("name", some(["WER", "BLEU", "CER", "MER", "WIL", "ChrF"], every=6))
 def test_limits_are_near_those_of_the_bootstrap(name):
     rng = np.random.default_rng(2)
     true, said = corpus(rng, 300)
