@@ -160,14 +160,21 @@ def precision_influences(cells: Ladder, area: float, *, trapezoid: bool) -> Infl
     """
     tp, fp = cells.p_above + cells.p, cells.n_above + cells.n
     called = tp + fp
-    precision = tp / called
-    height, counts = precision, cells.p
+    height, counts = tp / called, cells.p
     if trapezoid:
-        height = (precision + np.append(precision[1:], 1.0)) / 2
+        height = (height + np.append(height[1:], 1.0)) / 2
         counts = (cells.p + np.append(0.0, cells.p[:-1])) / 2
-    each = counts / (called * called)
-    up, down = np.cumsum(each * fp), np.cumsum(each * tp)
-    return Influences((height + (up - area)) / cells.positives, down / -cells.positives)
+    # In place: to ask for memory for each step would take as long as the steps do.
+    called *= called
+    each = np.divide(counts, called, out=called)
+    fp *= each
+    tp *= each
+    up, down = np.cumsum(fp, out=fp), np.cumsum(tp, out=tp)
+    up -= area
+    up += height
+    up /= cells.positives
+    down /= -cells.positives
+    return Influences(up, down)
 
 
 def distance_influences(cells: Ladder) -> Influences:
