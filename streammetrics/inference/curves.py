@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from streammetrics.core.confidence import (
     without,
 )
 from streammetrics.core.results.values import LabelledArray
+from streammetrics.inference.areas import Influences
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import share_limits
 from streammetrics.inference.scores import ladders
@@ -145,25 +147,29 @@ def of_precision_recall(metric: Any, asked: Asked, scores: Any) -> ConfidenceInt
 @confidence_of.register(reliability.CalibrationIntercept)
 @confidence_of.register(reliability.CalibrationSlope)
 def of_fit(metric: Any, asked: Asked, scores: Any, *_: Any) -> ConfidenceInterval:
-    """A coefficient, by the information of its fit."""
+    """A coefficient, by the information of its fit, or by what each row of a weight adds."""
     if asked.anytime:
         raise not_anytime(metric)
-    if scores.weighed.squares is not None:
-        raise without(metric, "the information of its fit counts rows, and these have weights")
     found = ladders(metric, asked, scores)
-    fits = [metric._fit(stairs) for stairs, _ in found]
-    spans = [metric._sides(stairs) for stairs, _ in found]
-    reach = normal_quantile(1 - asked.tail)
-    errors = [error for _, error in fits]
-    if len(fits) > 1 and metric.average is not None:
+    if len(found) > 1 and metric.average is not None:
         raise without(metric, "classes share their rows; average=None has limits for each")
-    low = [side[0] - reach * error for side, error in zip(spans, errors, strict=True)]
-    high = [side[1] + reach * error for side, error in zip(spans, errors, strict=True)]
-    if len(fits) == 1:
-        return ConfidenceInterval(low[0], high[0], asked.level, "Wald's, by the information")
-    labels = metric.labels or range(len(fits))
+    weighted = scores.weighed.squares is not None
+    method = "Wald's, by the squares of weights" if weighted else "Wald's, by the information"
+    reach = normal_quantile(1 - asked.tail)
+    low, high = [], []
+    for stairs, cells in found:
+        fit, sides = metric._fit(stairs), metric._sides(stairs)
+        error = fit.error
+        if weighted and not math.isnan(fit.value):
+            adds = Influences(fit.moved * (1 - fit.share), -fit.moved * fit.share)
+            error = adds.error(cells)
+        low.append(sides[0] - reach * error)
+        high.append(sides[1] + reach * error)
+    if len(found) == 1:
+        return ConfidenceInterval(low[0], high[0], asked.level, method)
+    labels = metric.labels or range(len(found))
     below, above = (LabelledArray.of(side, labels) for side in (low, high))
-    return ConfidenceInterval(below, above, asked.level, "Wald's, by the information")
+    return ConfidenceInterval(below, above, asked.level, method)
 
 
 @confidence_of.register(calibration.CalibrationCurve)

@@ -38,9 +38,10 @@ class Rows(NamedTuple):
     """The sampled rows less the means of all, (rows, outputs), and sums over all rows.
 
     `y`, `p` and `e` are targets, predictions and their difference; of values there is only `y`,
-    and `e`, the same less a trimmed mean.
+    and `e`, the same less a trimmed mean. A `weight` is (rows, 1).
     """
 
+    weight: Floats
     y: Floats
     p: Floats
     e: Floats
@@ -52,16 +53,24 @@ class Rows(NamedTuple):
 
 
 def _of_errors(rows: Rows) -> Floats:
-    """Errors that a bias is part of: the derivative of Σ w e² / Σ w (y - ȳ)²."""
+    """Errors that a bias is part of: what rows do to Σ w e² / Σ w (y - ȳ)²."""
     left = rows.yy + rows.pp - 2 * rows.yp + rows.total * rows.bias**2
-    slopes: Floats = ((rows.e + rows.bias) ** 2 - left / rows.yy * rows.y**2) / rows.yy
-    return slopes
+    return _of_ratio(rows, rows.e + rows.bias, left)
 
 
 def _of_explained(rows: Rows) -> Floats:
     """Errors less their mean."""
-    left = rows.yy + rows.pp - 2 * rows.yp
-    slopes: Floats = (rows.e**2 - left / rows.yy * rows.y**2) / rows.yy
+    return _of_ratio(rows, rows.e, rows.yy + rows.pp - 2 * rows.yp)
+
+
+def _of_ratio(rows: Rows, e: Floats, left: Floats) -> Floats:
+    """The derivative of a ratio of sums, each of them without the row itself.
+
+    With it in the sums, a row of a long tail hides how much it did: limits would hold too rarely.
+    """
+    sides = ((e**2, left), (rows.y**2, rows.yy))
+    shares = [each / np.maximum(whole - rows.weight * each, 0.0) for each, whole in sides]
+    slopes: Floats = left / rows.yy * (shares[0] - shares[1])
     return slopes
 
 
@@ -139,14 +148,14 @@ for _kind in _KINDS:
 def _rows(metric: Any, statistics: Any, sample: MomentSample) -> Rows:
     """Return the rows of a sample around the means, and the sums of all rows."""
     (part,) = sample.strata
-    held = part.points[:, :-1]
+    held, weight = part.points[:, :-1], part.points[:, -1:]
     if isinstance(metric, aggregation.Variance):
         (moment,) = statistics[:-1]
         y = held - float(moment.means("x")[0])
-        mass = part.copies * part.points[:, -1]
+        mass = part.copies * weight[:, 0]
         e = y - _trimmed_mean(y[:, 0], mass, moment.total)
         yy = np.array([float(moment.centred("x", "x")[0])])
-        return Rows(y, y, e, float(moment.total) - metric.ddof, yy, yy, yy, np.zeros(1))
+        return Rows(weight, y, y, e, float(moment.total) - metric.ddof, yy, yy, yy, np.zeros(1))
     wide = held.shape[1] // 2
     squares, moment = statistics[0], statistics[-2]
     total = float(moment.total)
@@ -157,12 +166,12 @@ def _rows(metric: Any, statistics: Any, sample: MomentSample) -> Rows:
         guessed = [float(mean) for mean in moment.means("p")]
         pp, yp = (np.array([float(x) for x in moment.centred(a, "p")]) for a in ("p", "y"))
         p, bias = held[:, wide:] - guessed, np.array(means) - np.array(guessed)
-        return Rows(y, p, y - p, total, yy, pp, yp, bias)
+        return Rows(weight, y, p, y - p, total, yy, pp, yp, bias)
     # Of the target alone there is the sum of squared errors, which a bias is part of.
     e = held[:, :wide] - held[:, wide:]
     left = np.array([float(each) for each in squares.exact("loss")])
     none = np.zeros(wide)
-    return Rows(y, none, e, total, yy, left - yy, none, none)
+    return Rows(weight, y, none, e, total, yy, left - yy, none, none)
 
 
 def _trimmed_mean(values: Floats, mass: Floats, n: float) -> float:
@@ -186,8 +195,9 @@ def _averaged(metric: Any, slopes_of: Callable[[Rows], Floats], rows: Rows) -> F
         e = rows.e + rows.bias if slopes_of is _of_errors else rows.e
         biased = rows.total * (rows.bias**2).sum() if slopes_of is _of_errors else 0.0
         lengths = [np.sqrt((side**2).sum(axis=1, keepdims=True)) for side in (rows.y, e)]
-        one = Rows(lengths[0], lengths[0], lengths[1], rows.total, yy, pp + biased, yp, np.zeros(1))
-        return slopes_of(one)
+        y, error = lengths
+        none = np.zeros(1)
+        return slopes_of(Rows(rows.weight, y, y, error, rows.total, yy, pp + biased, yp, none))
     slopes = slopes_of(rows)
     if multioutput == "raw_values":
         return slopes

@@ -9,9 +9,9 @@ from thinning import some
 import streammetrics as sm
 from streammetrics.inference.distributions import t_quantile
 
-REGRESSION = [
+CORRELATIONS = [sm.PearsonCorrelation(spread=True), sm.ConcordanceCorrelation(spread=True)]
+RATIOS = [
     sm.R2(spread=True), sm.ExplainedVariance(spread=True), sm.RelativeSquaredError(spread=True),
-    sm.PearsonCorrelation(spread=True), sm.ConcordanceCorrelation(spread=True),
     sm.R2(spread=True, multioutput="variance_weighted"),
     sm.ExplainedVariance(spread=True, multioutput="variance_weighted"),
 ]  # fmt: skip
@@ -36,21 +36,49 @@ def derived_error(metric, data, weight):
 
 
 @pytest.mark.parametrize("wide", some([2, 1], every=2))
-@pytest.mark.parametrize("metric", REGRESSION)
+@pytest.mark.parametrize("metric", CORRELATIONS)
 def test_the_error_is_that_of_what_each_weight_does(metric, wide):
     rng = np.random.default_rng(1)
     data, weight = rows(rng, 40, wide), rng.integers(1, 9, 40) / 4
     full = metric.copy().update(**data, sample_weight=weight)
-    low, high = full.confidence()
     value, error = full.compute(), derived_error(metric, data, weight)
     reach = t_quantile(0.975, 39) * error
-    if isinstance(metric, sm.PearsonCorrelation | sm.ConcordanceCorrelation):
-        ends = np.tanh(np.arctanh(value) + np.array([-1, 1]) * reach / (1 - value**2))
-    elif isinstance(metric, sm.RelativeSquaredError):
-        ends = value * np.exp(np.array([-1, 1]) * reach / value)
-    else:
-        ends = 1 - (1 - value) * np.exp(np.array([1, -1]) * reach / (1 - value))
-    np.testing.assert_allclose([low, high], ends, rtol=1e-4)
+    ends = np.tanh(np.arctanh(value) + np.array([-1, 1]) * reach / (1 - value**2))
+    np.testing.assert_allclose(full.confidence(), ends, rtol=1e-4)
+
+
+def centred(x, weight):
+    return x - np.average(x, axis=0, weights=weight)
+
+
+@pytest.mark.parametrize("wide", some([2, 1], every=2))
+@pytest.mark.parametrize("metric", RATIOS)
+def test_the_error_of_a_ratio_is_of_what_each_row_does_to_all_others(metric, wide):
+    rng = np.random.default_rng(1)
+    data, weight = rows(rng, 40, wide), rng.integers(1, 9, 40) / 4
+    e = data["y_true"] - data["y_pred"]
+    if isinstance(metric, sm.ExplainedVariance):
+        e = centred(e, weight)
+    e2, y2 = e**2, centred(data["y_true"], weight) ** 2
+    if getattr(metric, "multioutput", "") == "variance_weighted":
+        e2, y2 = (side.sum(axis=1, keepdims=True) for side in (e2, y2))
+    slopes = np.zeros(40)
+    for output in range(e2.shape[1]):
+        left, total = weight @ e2[:, output], weight @ y2[:, output]
+        for row, w in enumerate(weight):
+            a, b = e2[row, output], y2[row, output]
+            slopes[row] += left / total * (a / (left - w * a) - b / (total - w * b)) / e2.shape[1]
+    full = metric.copy().update(**data, sample_weight=weight)
+    error = np.sqrt((weight**2 * slopes**2).sum() * 40 / 39)
+    ratio = full.compute() if isinstance(metric, sm.RelativeSquaredError) else 1 - full.compute()
+    low, high = ratio * np.exp(np.array([-1, 1]) * t_quantile(0.975, 39) * error / ratio)
+    ends = (low, high) if isinstance(metric, sm.RelativeSquaredError) else (1 - high, 1 - low)
+    np.testing.assert_allclose(full.confidence(), ends, rtol=1e-9)
+
+
+def test_one_row_with_all_of_an_error_leaves_the_ratio_open():
+    low, high = sm.R2(spread=True).update([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 9.0]).confidence()
+    assert (low, high) == (-np.inf, 1.0)
 
 
 def test_a_variance_has_limits_on_the_logarithm():

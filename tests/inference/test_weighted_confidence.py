@@ -111,6 +111,18 @@ def test_the_error_is_that_of_what_each_weight_does(metric, draw):
     np.testing.assert_allclose([low, high], expected, atol=0.1 * (high - low))
 
 
+@pytest.mark.parametrize("metric", [sm.CalibrationSlope(), sm.CalibrationIntercept()])
+def test_a_fit_of_weighted_rows_varies_as_they_do(metric):
+    rng = np.random.default_rng(2)
+    rows, weight = scored(rng, 60), rng.integers(1, 9, 60) / 4
+    full = metric.copy().update(**rows, sample_weight=weight)
+    reach = Z * derived_error(metric, rows, weight)
+    expected = full.compute() - reach, full.compute() + reach
+    np.testing.assert_allclose(full.confidence(), expected, rtol=1e-4)
+    times = metric.copy().update(**rows, sample_weight=weight * 2.0**40)
+    np.testing.assert_allclose(times.confidence(), full.confidence(), rtol=1e-9)
+
+
 @pytest.mark.parametrize("metric", [sm.Quantile(q=0.5), sm.Quantile(q=0.9)])
 def test_limits_of_quantiles_are_where_the_share_below_may_lie(metric):
     rng = np.random.default_rng(3)

@@ -54,6 +54,23 @@ class Cells(NamedTuple):
         return np.where(self.low == self.high, self.low, (self.low + self.high) / 2)
 
 
+class Fit(NamedTuple):
+    """A coefficient, its standard error, and what one more row of either class in a cell adds.
+
+    What it adds is told of rows of weight one, `moved` times what the row is above its share.
+    """
+
+    value: float
+    error: float
+    share: Floats
+    moved: Floats
+
+    @classmethod
+    def none(cls) -> Fit:
+        """Return what there is of rows of one class, or of two that are parted."""
+        return cls(math.nan, math.nan, np.zeros(0), np.zeros(0))
+
+
 def cells_of(stairs: Staircase) -> Cells:
     """Return the cells of one class."""
     blocks = [
@@ -72,21 +89,20 @@ def _logits(stairs: Staircase, scores: Floats) -> Floats:
     return np.log(p) - np.log1p(-p)
 
 
-def _fitted(
-    stairs: Staircase, fit: Callable[[Floats, Cells], tuple[float, float]]
-) -> tuple[float, float]:
-    """Return a coefficient with every cell in its middle, and its standard error."""
+def _fitted(stairs: Staircase, fit: Callable[[Floats, Cells], Fit]) -> Fit:
+    """Return a coefficient with every cell in its middle."""
     cells = cells_of(stairs)
     if not 0 < cells.positives.sum() < cells.rows.sum():
-        return math.nan, math.nan
-    return fit(cells.middle, cells)
+        return Fit.none()
+    found = fit(cells.middle, cells)
+    return found._replace(moved=found.moved * stairs.one)
 
 
-def _slope(logits: Floats, cells: Cells) -> tuple[float, float]:
-    """Return the slope and its standard error, by Newton's method."""
+def _slope(logits: Floats, cells: Cells) -> Fit:
+    """Return the slope, by Newton's method."""
     ones, zeros = logits[cells.positives > 0], logits[cells.rows > cells.positives]
     if ones.min() >= zeros.max() or zeros.min() >= ones.max():
-        return math.nan, math.nan  # parted: the likelihood has no largest
+        return Fit.none()  # parted: the likelihood has no largest
     centre = (logits * cells.rows).sum() / cells.rows.sum()
     z = logits - centre
     at, b, best = 0.0, 0.0, -math.inf
@@ -107,11 +123,12 @@ def _slope(logits: Floats, cells: Cells) -> tuple[float, float]:
         at, b = at + step[0], b + step[1]
         if np.abs(step).max() <= _CLOSE * (1 + abs(at) + abs(b)):
             break
-    return float(b), math.sqrt(h00 / determinant)
+    moved = (h00 * z - h01) / determinant
+    return Fit(float(b), math.sqrt(h00 / determinant), p, moved)
 
 
-def _intercept(logits: Floats, cells: Cells) -> tuple[float, float]:
-    """Return the intercept at slope 1 and its error, by Newton's method within what brackets it."""
+def _intercept(logits: Floats, cells: Cells) -> Fit:
+    """Return the intercept at slope 1, by Newton's method within what brackets it."""
     # Where the share of positives is that of a logit beyond all scores, so is the sum.
     wanted = cells.positives.sum()
     mean = math.log(wanted / (cells.rows.sum() - wanted))
@@ -126,7 +143,7 @@ def _intercept(logits: Floats, cells: Cells) -> tuple[float, float]:
         if abs(ahead - a) <= _CLOSE * (1 + abs(a)):
             break
         a = ahead
-    return float(a), 1 / math.sqrt(slope)
+    return Fit(float(a), 1 / math.sqrt(slope), p, np.full_like(p, 1 / slope))
 
 
 def _unrounded(metric: ClassScoreMetric, stairs: Staircase) -> tuple[float, float]:
@@ -169,9 +186,9 @@ class CalibrationSlope(ClassScoreMetric):
 
     def read(self, stairs: Staircase) -> float:
         """Return the slope with every cell in its middle."""
-        return self._fit(stairs)[0]
+        return self._fit(stairs).value
 
-    def _fit(self, stairs: Staircase) -> tuple[float, float]:
+    def _fit(self, stairs: Staircase) -> Fit:
         return _fitted(stairs, _slope)
 
     _sides = _unrounded
@@ -214,9 +231,9 @@ class CalibrationIntercept(ClassScoreMetric):
 
     def read(self, stairs: Staircase) -> float:
         """Return the intercept with every cell in its middle."""
-        return self._fit(stairs)[0]
+        return self._fit(stairs).value
 
-    def _fit(self, stairs: Staircase) -> tuple[float, float]:
+    def _fit(self, stairs: Staircase) -> Fit:
         return _fitted(stairs, _intercept)
 
     _sides = _unrounded
@@ -226,7 +243,7 @@ class CalibrationIntercept(ClassScoreMetric):
         cells, value = cells_of(stairs), self.read(stairs)
         if math.isnan(value):
             return value, value, value
-        low, high = (_intercept(side, cells)[0] for side in (cells.high, cells.low))
+        low, high = (_intercept(side, cells).value for side in (cells.high, cells.low))
         slack = _SLACK * (1 + abs(value))
         return low - slack, value, high + slack
 
