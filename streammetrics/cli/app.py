@@ -67,6 +67,7 @@ def evaluate(
     relevance: typed.Relevance = None,
     score: typed.Score = None,
     doc: typed.Doc = None,
+    query_weight: typed.QueryWeight = None,
     qrels: typed.Qrels = None,
     run: typed.Run = None,
     labels_true: typed.LabelsTrue = None,
@@ -136,7 +137,8 @@ def evaluate(
     columns = {
         "y_true": y_true, "y_score": y_score, "y_pred": y_pred, "values": values,
         "sample_weight": weight, "query": query, "relevance": relevance, "score": score,
-        "doc": doc, "labels_true": labels_true, "labels_pred": labels_pred, "X": features,
+        "doc": doc, "query_weight": query_weight, "labels_true": labels_true,
+        "labels_pred": labels_pred, "X": features,
         "scale": scale, "y_low": y_low, "y_high": y_high, "y_mean": y_mean, "y_std": y_std,
         "y_ensemble": y_ensemble, "y_quantiles": y_quantiles, "pit": pit, "ratings": ratings,
         "item": item, "category": category, "popularity": popularity, "time": time,

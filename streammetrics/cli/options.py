@@ -194,6 +194,7 @@ Score = Annotated[
     ),
 ]
 Doc = Annotated[str | None, _option("ranking: the column of document ids.")]
+QueryWeight = Annotated[str | None, _option("ranking: the column of the queries' weights.")]
 Qrels = Annotated[
     str | None, _option("ranking: a TREC file of judgments, instead of PATH.", metavar="FILE")
 ]

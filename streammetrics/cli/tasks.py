@@ -103,7 +103,7 @@ TASKS = {
     ),
     "ranking": Task(
         either=(("query", "relevance", "score"),),
-        extra=("doc",),
+        extra=("doc", "query_weight"),
         defaults={
             "query": ("NDCG", "MAP", "MRR", "PrecisionAtK", "RecallAtK", "HitRateAtK")
         },

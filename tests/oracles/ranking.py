@@ -72,6 +72,13 @@ def in_parts(rng, n):
     return {name: column[order] for name, column in rows.items()}
 
 
+def weighed(rng, n):
+    """Return rows of which some say the weight of their query, which may be 0."""
+    rows = in_parts(rng, n)
+    weights = rows["query"] * 31 % 5 / 4
+    return {**rows, "query_weight": _nulls(weights, rng.random(n) < 0.6)}
+
+
 def unnamed_in_parts(rng, n):
     rows = graded(rng, n)
     kind = rng.integers(0, 4, n)
@@ -114,9 +121,9 @@ def orders(results, ties):
 def mean_of(value, ties="average", no_relevant="zero", unretrieved="zero", level=1):
     """Return the reference: `value(ranking, judgments)` in expectation, mean over queries."""
 
-    def reference(**rows):
+    def reference(*query, **rows):
         values = []
-        for results, judgments in queries(**rows):
+        for results, judgments in queries(*query, **rows):
             if no_relevant == "skip" and not any(r >= level for r in judgments):
                 continue
             if unretrieved == "skip" and not results:
@@ -124,6 +131,22 @@ def mean_of(value, ties="average", no_relevant="zero", unretrieved="zero", level
             each = [value(ranking, judgments) for ranking in orders(results, ties)]
             values.append(math.fsum(each) / len(each))
         return math.fsum(values) / len(values) if values else math.nan
+
+    return reference
+
+
+def weighted_mean_of(value):
+    """Return the reference: the mean of each query alone, by the weight that some row says."""
+
+    def reference(query, query_weight, **rows):
+        total = weight = 0.0
+        for one in set(query):
+            mine = np.flatnonzero(query == one)
+            each = mean_of(value)(query[mine], **{k: v[mine] for k, v in rows.items()})
+            said = next((w for w in query_weight[mine] if w is not None), 1.0)
+            if not math.isnan(each):
+                total, weight = total + said * each, weight + said
+        return total / weight if weight else math.nan
 
     return reference
 
@@ -400,6 +423,7 @@ ORACLES = [
     Oracle(sm.DCG(k=2, **SKLEARN), graded, with_sklearn(sk.dcg_score, 2)),
     Oracle(sm.DCG(k=3, gain="exponential"), in_parts, mean_of(dcg(3, "exponential"))),
     Oracle(sm.NDCG(k=3), in_parts, mean_of(ndcg(3))),
+    Oracle(sm.NDCG(k=3), weighed, weighted_mean_of(ndcg(3))),
     Oracle(sm.NDCG(k=2, gain="exponential"), unnamed_in_parts, mean_of(ndcg(2, "exponential"))),
     Oracle(sm.NDCG(**DOC), words, mean_of(ndcg(), **DOC)),
     Oracle(sm.NDCG(k=3, **TREC), in_parts, mean_of(ndcg(3), **DOC, unretrieved="skip")),

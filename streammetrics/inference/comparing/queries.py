@@ -10,6 +10,7 @@ import numpy as np
 
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.inference.comparing.base import Estimate, Family, estimated
+from streammetrics.inference.rankings import error_of_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,13 +54,22 @@ class Queries(Family):
         n, difference = len(gaps), one.value - other.value
         if n < 2 or not np.isfinite(gaps).all():
             return estimated(difference, math.nan, level, SIGNS, 1.0)
-        found = estimated(difference, float(gaps.var(ddof=1)) / n, level, _PAIRED, n - 1)
+        weights = _weights_of(one)
+        variance = error_of_mean(gaps, difference, weights) ** 2
+        found = estimated(difference, variance, level, _PAIRED, n - 1)
         if not gaps.any() or n > _MANY:
             return found
-        p = sign_flips(gaps)
+        p = sign_flips(gaps if weights is None else gaps * (weights / weights.max()))
         if math.isnan(found.low):  # all queries differ alike
             found = found._replace(low=difference, high=difference)
         return found._replace(p=p, test=SIGNS)
+
+
+def _weights_of(side: Side) -> Floats | None:
+    """Return the weights of the queries that count, which are those of the other run too."""
+    (buffer,) = side.metric._read()
+    weights: Floats | None = side.metric._weights(buffer, side.metric._counted(buffer)[0])
+    return weights
 
 
 def _check_run(side: Side) -> None:

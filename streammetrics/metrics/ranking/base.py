@@ -57,7 +57,7 @@ def ranking_preset(name: Literal["trec_eval", "sklearn"]) -> dict[str, Any]:
 
 
 class RankingMetric(Metric[float]):
-    """The mean over queries of a value of each query's ranking.
+    """The mean over queries of a value of each query's ranking, weighted if queries have weights.
 
     Rows come in any order and batches. A row is a judgment, a result or both: with documents,
     judgments and results may come apart and are joined by (query, document); a null is a value
@@ -76,7 +76,8 @@ class RankingMetric(Metric[float]):
     - `unretrieved`: the same for a judged query without results (``"zero"`` is trec_eval's ``-c``).
     - `nan_policy`: ``"omit"`` leaves rows out whose relevance or score is nan.
 
-    A query without any judgment is left out, and counted in `n_unjudged`.
+    A query without any judgment is left out, and counted in `n_unjudged`, and so is one of weight
+    0. The weight of a query may be said by any of its rows; where none does it is 1.
     """
 
     higher_is_better: ClassVar[bool | None] = True
@@ -105,12 +106,20 @@ class RankingMetric(Metric[float]):
 
     def readout(self, buffer: RankingBuffer) -> float:
         """Return the mean over the queries that count; the sum is exact, so no order shows."""
-        _, values = self._counted(buffer)
+        counted, values = self._counted(buffer)
         if not len(values):
             return math.nan
         if not np.isfinite(values).all():
             return float(values.max() / len(values))  # a gain beyond float64: inf or nan
-        return float(ExactSum.of(values).fraction() / len(values))
+        weights = self._weights(buffer, counted)
+        if weights is None:
+            return float(ExactSum.of(values).fraction() / len(values))
+        return float(ExactSum.of(values, weights).fraction() / ExactSum.of(weights).fraction())
+
+    def _weights(self, buffer: RankingBuffer, counted: NDArray[np.bool_]) -> Floats | None:
+        """Return the weights of the queries that count, ``None`` where none was said."""
+        weights = buffer.table.weights
+        return None if weights is None else np.where(np.isnan(weights), 1.0, weights)[counted]
 
     def _counted(self, buffer: RankingBuffer) -> tuple[NDArray[np.bool_], Floats]:
         """Return which queries count, and the values of those."""
@@ -118,7 +127,7 @@ class RankingMetric(Metric[float]):
         for table in buffer.table.blocks(_BLOCK):  # scratch memory is several times the rows
             averaged = self.ties == "average"
             ranking = Ranking(table, averaged=averaged, relevant_at=self.relevant_at, k=self._depth)
-            counts = table.judged
+            counts = table.judged if table.weights is None else table.judged & (table.weights != 0)
             if self.no_relevant == "skip":
                 counts = counts & (ranking.n_relevant > 0)
             if self.unretrieved == "skip":
@@ -149,16 +158,32 @@ class RankingMetric(Metric[float]):
         (buffer,) = self._read()
         return int(np.count_nonzero(~buffer.table.judged))  # type: ignore[attr-defined]
 
-    def update(self, query: Any, relevance: Any = None, score: Any = None, doc: Any = None) -> Self:
+    def update(
+        self,
+        query: Any,
+        relevance: Any = None,
+        score: Any = None,
+        doc: Any = None,
+        *,
+        query_weight: Any = None,
+    ) -> Self:
         """Take rows: a query each, and a relevance, a score or both; a document to join them by.
+
+        Args:
+            query: The query of each row.
+            relevance: How relevant the document is, null where it was not judged.
+            score: What it is ranked by, null where it was not retrieved.
+            doc: The document.
+            query_weight: The weight of the query, the same in all of its rows that say one.
 
         Raises:
             InvalidBatchError: A score is nan or a relevance not finite, a row has neither, ids are
                 not integers or strings of one kind, a document that ``ties="doc"`` needs is
-                missing, or a document has two relevances or two scores in one query. The first
-                such query and document are named, and nothing has changed.
+                missing, a document has two relevances or two scores in one query, or a query two
+                weights. The first such query and document are named, and nothing has changed.
         """
-        return self.feed({"query": query, "relevance": relevance, "score": score, "doc": doc})
+        rows = {"query": query, "relevance": relevance, "score": score, "doc": doc}
+        return self.feed({**rows, "query_weight": query_weight})
 
 
 class AtK(RankingMetric):

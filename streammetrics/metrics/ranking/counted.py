@@ -83,7 +83,7 @@ class RankingCount(RankingMetric):
         return counted.astype(np.float64)
 
     def readout(self, buffer: RankingBuffer) -> float:
-        """Return the sum over the queries that count."""
+        """Return the sum over the queries that count, whatever they weigh."""
         _, values = self._counted(buffer)
         return float(ExactSum.of(values).fraction()) if len(values) else 0.0
 

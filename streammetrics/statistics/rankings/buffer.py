@@ -49,20 +49,21 @@ class RankingBuffer(Statistic):
 
     @property
     def schema(self) -> Schema:
-        """Query, relevance, score and document, all but the query optional."""
+        """Query, relevance, score, document and weight, all but the query optional."""
         field = RankingRows(self.named, self.highest, self.nan_policy == "omit")
         return Schema((field,), self.nan_policy, unweighted="ranking metrics")
 
     def may_refuse(self, rows: Rows) -> bool:
         """Whether rows may contradict others, which the update that brings them has to refuse."""
-        return "doc ids" in rows.facts
+        return not rows.facts.keys().isdisjoint(("doc ids", "query weights"))
 
     def update(self, *columns: Any, weight: NDArray[np.float64] | None) -> None:  # noqa: ARG002 - the schema refuses weights
-        """Take rows; raise where a document contradicts what is held."""
-        query, relevance, score, doc = columns
+        """Take rows; raise where a document or a weight contradicts what is held."""
+        query, relevance, score, doc, weights = columns
         if not len(score):  # all rows of the batch are of other runs
             return
-        rows = lifted(coded_ids(query), coded_ids(doc), coded_relevances(relevance), score)
+        ids, docs = coded_ids(query), coded_ids(doc)
+        rows = lifted(ids, docs, coded_relevances(relevance), score, weights)
         self.rows = self.rows.taking(rows, len(score))
 
     @property

@@ -168,5 +168,5 @@ def _compact(table: Table) -> Table:
         narrowest(table.queries), judged, narrowest(docs), levels,
         Results(results.query, results.score, of_results, first),
         Judgments(given.query, of_given, second),
-        Grades(grades.query, third, grades.times),
+        Grades(grades.query, third, grades.times), table.weights,
     )  # fmt: skip

@@ -9,9 +9,16 @@ from streammetrics.core.chunks import piled
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.fields.field import StateField
 from streammetrics.statistics.rankings.combine import Cut, combined
+from streammetrics.statistics.rankings.ids import union
 from streammetrics.statistics.rankings.index import pair_hashes, seen_again, with_hashes
 from streammetrics.statistics.rankings.restore import restored
-from streammetrics.statistics.rankings.table import MOST, Table, empty_table, united_tables
+from streammetrics.statistics.rankings.table import (
+    MOST,
+    Table,
+    empty_table,
+    united_tables,
+    united_weights,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,6 +62,8 @@ class Ranked:
     def taking(self, more: Table, n: int) -> Ranked:
         """These rows and the `n` of a batch; raises where a document contradicts what is held."""
         table, pending, rows, seen = self._form
+        if more.weights is not None:
+            _check_weights([*self._tables, more])
         if len(more.docs):
             seen = with_hashes((), pair_hashes(table)) if seen is None else seen
             hashes = pair_hashes(more)
@@ -101,6 +110,12 @@ class Ranked:
         form = self._form
         tables = (form.table, *form.pending)
         return sum(t.nbytes for t in tables) + sum(h.nbytes for h in form.seen or ())
+
+
+def _check_weights(tables: Sequence[Table]) -> None:
+    """Raise where tables say two weights of a query."""
+    weighed = [table for table in tables if table.weights is not None]
+    united_weights(weighed, *union([table.queries for table in weighed]))
 
 
 class RankedField(StateField[Ranked]):

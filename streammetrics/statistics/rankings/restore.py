@@ -33,6 +33,7 @@ def restored(arrays: Mapping[str, NDArray[Any]], cut: Cut) -> Table:
         ),
         Judgments(*_part(arrays, "judgments", query="int32", doc="int32", grade=narrow)),
         Grades(*_part(arrays, "grades", query="int32", grade=narrow, times="int64")),
+        take_array(arrays, "weights", "float64") if "weights" in arrays else None,
     )  # fmt: skip
     results, given, grades = table.results, table.judgments, table.grades
     n_queries, n_docs, n_levels = len(table.queries), len(table.docs), len(levels)
@@ -48,6 +49,7 @@ def restored(arrays: Mapping[str, NDArray[Any]], cut: Cut) -> Table:
         and not np.isnan(results.score).any()
         and not (np.signbit(results.score) & (results.score == 0)).any()
         and bool((grades.times > 0).all())
+        and (table.weights is None or _are_weights(table.weights, n_queries))
     )
     if not sound:
         raise StateFormatError("the places or the values of a ranking state are out of range")
@@ -83,6 +85,18 @@ def _ids(arrays: Mapping[str, NDArray[Any]], name: str) -> Values:
     if not ends or not (ids[1:] > ids[:-1]).all():
         raise StateFormatError(f"the ids {name!r} are not canonical")
     return ids
+
+
+def _are_weights(weights: NDArray[np.float64], n_queries: int) -> bool:
+    """Whether there is a weight, or the one nan, for each query, and some weight at all."""
+    said = weights[~np.isnan(weights)]
+    blank = weights[np.isnan(weights)].view(np.uint64)
+    return (
+        len(weights) == n_queries
+        and bool(said.size)
+        and bool((np.isfinite(said) & ~np.signbit(said)).all())
+        and bool((blank == np.float64(np.nan).view(np.uint64)).all())
+    )
 
 
 def _inside(places: NDArray[Any], low: int, high: int) -> bool:

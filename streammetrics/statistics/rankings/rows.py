@@ -1,4 +1,4 @@
-"""Ranking rows in: query, relevance, score and document, of which most may be left out."""
+"""Ranking rows in: query, relevance, score, document and weight, most of which may be left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class RankingRows(Field):
     """One row is a judgment (relevance), a result (score) or both, of a document for a query.
 
-    A null is a value left out. With `named`, a result must have a document.
+    A null is a value left out. With `named`, a result must have a document. A weight is of the
+    query: all rows that say one say the same.
     """
 
     named: bool = False
@@ -34,13 +35,14 @@ class RankingRows(Field):
     omit: bool = False  # leave rows out whose relevance or score is nan
     partial: bool = False  # a row with neither is another run's, and nothing to this one
 
-    names = ("query", "relevance", "score", "doc")
-    optional = frozenset({"relevance", "score", "doc"})
+    names = ("query", "relevance", "score", "doc", "query_weight")
+    optional = frozenset({"relevance", "score", "doc", "query_weight"})
 
     @property
     def kinds(self) -> dict[str, Kind]:
         """Ids and numbers."""
-        return {"query": "id", "relevance": "number", "score": "number", "doc": "id"}
+        numbers: dict[str, Kind] = dict.fromkeys(("relevance", "score", "query_weight"), "number")
+        return {"query": "id", "doc": "id", **numbers}
 
     @property
     def plain(self) -> RankingRows:
@@ -53,31 +55,27 @@ class RankingRows(Field):
         doc = _ids(batch, "doc") if batch.has("doc") else None
         if query.nulls is not None:
             _refuse(batch, "query", "is missing", query.nulls, query, doc)
-        relevance, score = (_numbers(batch, name) for name in ("relevance", "score"))
-        if relevance is None and score is None and not self.partial:
+        found = {name: _numbers(batch, name) for name in ("relevance", "score", "query_weight")}
+        if found["relevance"] is None and found["score"] is None and not self.partial:
             raise InvalidBatchError(
                 f"a ranking needs {batch.title('relevance')}, {batch.title('score')} or both"
             )
         nothing = np.full(batch.n_rows, np.nan)
-        taken = (query, nothing, nothing, doc)
+        taken = dict.fromkeys(found, nothing)
         missing = None
-        for name, found in (("relevance", relevance), ("score", score)):
-            if found is None:
+        for name, each in found.items():
+            if each is None:
                 continue
-            values, wrong = found
-            if name == "relevance":
-                taken = (query, values, taken[2], doc)
-            else:
-                taken = (query, taken[1], values, doc)
+            taken[name], wrong = each
             if wrong is not None:
                 if not self.omit:
                     _refuse(batch, name, "is NaN", wrong, query, doc)
                 missing = either(missing, wrong)
-        return taken, missing
+        return (query, taken["relevance"], taken["score"], doc, taken["query_weight"]), missing
 
     def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
         """Check that relevances are finite, that no row is empty and that documents are there."""
-        query, relevance, score, doc = taken
+        query, relevance, score, doc, weight = taken
         kept = True if missing is None else ~missing
         judged, retrieved = ~np.isnan(relevance), ~np.isnan(score)
         checks = [
@@ -94,6 +92,11 @@ class RankingRows(Field):
             if unnamed is not None:
                 what = 'is missing, and ties="doc" orders equal scores by it,'
                 checks.append((retrieved & unnamed, "doc", what))
+        if batch.has("query_weight"):
+            bad = (weight < 0) | np.isinf(weight)
+            checks.append((bad, "query_weight", "is not a weight, finite and 0 or more,"))
+            what = "is not the one weight of its query"
+            checks.append((_differing(query, weight, kept), "query_weight", what))
         for wrong, name, what in checks:
             if (wrong & kept).any():
                 _refuse(batch, name, what, wrong & kept, query, doc)
@@ -104,22 +107,33 @@ class RankingRows(Field):
         taken: tuple[Any, ...],
         rows: NDArray[np.intp] | None,
     ) -> tuple[tuple[Any, ...], Facts]:
-        """Return query, relevance, score (nan where there is none) and document (null there)."""
-        query, relevance, score, doc = taken
+        """Return the columns, numbers nan and documents null where there is none."""
+        query, relevance, score, doc, weight = taken
         facts: Facts = {"query ids": _kind(query)}
         if doc is None:
             n = len(query.values)
             doc = Column(np.zeros(n, np.int64), np.ones(n, np.bool_), True)
         elif doc.nulls is None or not doc.nulls.all():
             facts["doc ids"] = _kind(doc)
-        columns = (query, relevance, score, doc)
+        if not np.isnan(weight).all():
+            facts["query weights"] = "numbers"
+        columns = (query, relevance, score, doc, weight)
         return (columns if rows is None else tuple(c[rows] for c in columns)), facts
 
     def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the rows that say anything."""
-        _, relevance, score, _ = columns
+        _, relevance, score, *_ = columns
         empty = np.isnan(relevance) & np.isnan(score) if self.partial else np.zeros(0, np.bool_)
         return tuple(column[~empty] for column in columns) if empty.any() else columns
+
+
+def _differing(query: Column, weight: Floats, kept: Any) -> NDArray[np.bool_]:
+    """Return which rows say another weight than the first row of their query that says one."""
+    rows = np.flatnonzero(~np.isnan(weight) & kept)
+    _, first, places = np.unique(query.values[rows], return_index=True, return_inverse=True)
+    found = np.zeros(weight.size, np.bool_)
+    found[rows] = weight[rows] != weight[rows[first]][places]
+    return found
 
 
 def _ids(batch: Batch, name: str) -> Column:

@@ -7,7 +7,8 @@
 - *grades*: how often each relevance occurs among the rows that name no document.
 
 A judgment that came on its own stays whatever it says, as its score may come later. So a document
-may be seen any number of times, in parts or whole, and nothing depends on the order.
+may be seen any number of times, in parts or whole, and nothing depends on the order. So may the
+weight of a query, which any of its rows may say.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core.errors import InvalidBatchError
 from streammetrics.statistics.rankings.ids import decoded, moved, union
 from streammetrics.statistics.rankings.order import Results, run_starts
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.statistics.rankings.ids import Coded, Values
+    from streammetrics.statistics.rankings.ids import Coded, Codes, Values
 
 Ints: TypeAlias = "NDArray[np.int64]"
 
@@ -60,6 +62,7 @@ class Table:
     results: Results
     judgments: Judgments
     grades: Grades
+    weights: NDArray[np.float64] | None = None  # of queries, nan of those that none was said of
 
     @property
     def rows(self) -> int:
@@ -74,6 +77,8 @@ class Table:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all arrays; ids that are strings as rows of bytes."""
         held: dict[str, NDArray[Any]] = {"judged": self.judged, "levels": self.levels}
+        if self.weights is not None:
+            held["weights"] = self.weights
         for name, ids in (("queries", self.queries), ("docs", self.docs)):
             text = ids.dtype.kind == "S"
             held[name] = ids.view(np.uint8).reshape(len(ids), -1) if text else ids
@@ -95,6 +100,7 @@ class Table:
             cut = [_between(part, start, stop) for part in parts]
             yield replace(
                 self, queries=self.queries[start:stop], judged=self.judged[start:stop],
+                weights=None if self.weights is None else self.weights[start:stop],
                 results=Results(*cut[0]), judgments=Judgments(*cut[1]), grades=Grades(*cut[2]),
             )  # fmt: skip
 
@@ -121,7 +127,13 @@ def empty_table() -> Table:
     return Table(ids, np.empty(0, np.bool_), ids, floats, results, judgments, grades)
 
 
-def lifted(query: Coded, doc: Coded, grade: Coded, score: NDArray[np.float64]) -> Table:
+def lifted(
+    query: Coded,
+    doc: Coded,
+    grade: Coded,
+    score: NDArray[np.float64],
+    weight: NDArray[np.float64],
+) -> Table:
     """Return the rows of one batch as a table that `combined` has yet to put in order."""
     is_judged, named = grade.codes >= 0, doc.codes >= 0
     retrieved = score == score  # noqa: PLR0124 - nan is no score
@@ -138,7 +150,45 @@ def lifted(query: Coded, doc: Coded, grade: Coded, score: NDArray[np.float64]) -
     if not unnamed.all():
         columns = (query.codes[unnamed], grade.codes[unnamed])
     grades = Grades(*columns, np.ones(len(columns[0]), np.int64))
-    return Table(query.values, judged, doc.values, grade.values, results, judgments, grades)
+    parts = (results, judgments, grades, _weights(query, weight))
+    return Table(query.values, judged, doc.values, grade.values, *parts)
+
+
+def _weights(query: Coded, weight: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return the weight of each query, of rows that agree; ``None`` where none says one."""
+    said = np.flatnonzero(weight == weight)  # noqa: PLR0124 - nan is no weight
+    if not said.size:
+        return None
+    weights = np.full(len(query.values), np.nan)
+    weights[query.codes[said]] = weight[said] + 0.0
+    return weights
+
+
+def united_weights(
+    tables: Sequence[Table], queries: Values, places: Sequence[Codes | None]
+) -> NDArray[np.float64] | None:
+    """Return the weight of each of all queries.
+
+    Raises:
+        InvalidBatchError: Two tables say two weights of a query.
+    """
+    if all(table.weights is None for table in tables):
+        return None
+    united = np.full(len(queries), np.nan)
+    for table, place in zip(tables, places, strict=True):
+        if table.weights is None:
+            continue
+        said = np.flatnonzero(~np.isnan(table.weights))
+        at, more = said if place is None else place[said], table.weights[said]
+        known = united[at]
+        differ = np.flatnonzero((known != more) & ~np.isnan(known))
+        if differ.size:
+            first = int(differ[np.argmin(at[differ])])
+            (shown,) = decoded(queries[at[first] : at[first] + 1])
+            low, high = sorted((float(known[first]), float(more[first])))
+            raise InvalidBatchError(f"query {shown!r} has two weights: {low:g} and {high:g}")
+        united[at] = more
+    return united
 
 
 def united_tables(tables: Sequence[Table]) -> Table:
@@ -175,4 +225,5 @@ def united_tables(tables: Sequence[Table]) -> Table:
     results, judgments, grades = (
         type(group[0])(*map(chain, *group)) for group in zip(*parts, strict=True)
     )
-    return Table(queries, judged, docs, levels, results, judgments, grades)
+    weights = united_weights(tables, queries, in_queries)
+    return Table(queries, judged, docs, levels, results, judgments, grades, weights)
