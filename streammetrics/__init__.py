@@ -82,8 +82,10 @@ from streammetrics.metrics.correlation import rank as correlation_rank
 from streammetrics.metrics.correlation.rank import *  # noqa: F403
 from streammetrics.metrics.detection import boxes as detection_boxes
 from streammetrics.metrics.detection import masks as detection_masks
+from streammetrics.metrics.detection import panoptic as detection_panoptic
 from streammetrics.metrics.detection.boxes import *  # noqa: F403
 from streammetrics.metrics.detection.masks import *  # noqa: F403
+from streammetrics.metrics.detection.panoptic import *  # noqa: F403
 from streammetrics.metrics.drift import bins as drift_bins
 from streammetrics.metrics.drift import distances as drift_distances
 from streammetrics.metrics.drift.bins import *  # noqa: F403
@@ -238,6 +240,7 @@ _MODULES = (
     correlation_rank,
     detection_boxes,
     detection_masks,
+    detection_panoptic,
     drift_distances,
     drift_bins,
     ranking_base,

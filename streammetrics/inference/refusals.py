@@ -8,7 +8,7 @@ from streammetrics.core.confidence import Asked, confidence_of, without
 from streammetrics.metrics import aggregation
 from streammetrics.metrics.agreement import raters
 from streammetrics.metrics.clustering import dispersion, distances, pairs
-from streammetrics.metrics.detection import boxes, masks
+from streammetrics.metrics.detection import boxes, masks, panoptic
 from streammetrics.metrics.drift import bins
 from streammetrics.metrics.drift import distances as of_samples
 from streammetrics.metrics.ranking import counted
@@ -97,6 +97,7 @@ REFUSALS: dict[type[Metric], str] = {
     boxes.BoxAveragePrecision: _IMAGES,
     boxes.BoxAverageRecall: _IMAGES,
     masks.Dice: _PIXELS,
+    panoptic.PanopticMetric: _IMAGES,
     masks.MeanIoU: _PIXELS,
     raters.FleissKappa: _ITEMS,
     raters.GwetAC1: _ITEMS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from itertools import product
 
 import numpy as np
 from pycocotools.coco import COCO
@@ -100,6 +101,55 @@ def evaluated(rows, ious=None):
     return evaluation
 
 
+def maps(rng, n):
+    """Return maps of n images, of which category 9 is void and 1 and 2 are things."""
+    found = []
+    for _ in range(n):
+        true = np.repeat(rng.choice([1, 2, 5, 6, 9], (8, 1)), 5, axis=0)
+        true = np.hstack([true, np.repeat(rng.integers(0, 3, (8, 1)), 5, axis=0)])
+        other = np.column_stack([rng.choice([1, 2, 5, 6, 9], 40), rng.integers(0, 3, 40)])
+        pred = np.where(rng.random((40, 1)) < 0.75, true + np.array([0, 7]), other)
+        found.append((true, pred))
+    return {name: lists([each[k] for each in found]) for k, name in enumerate(("y_true", "y_pred"))}
+
+
+def panoptic(things, stuffs, modified=False):
+    """Return the reference: segments as sets of pixels, one image after the other."""
+
+    def segments(pixels):
+        found = {}
+        for place, (category, instance) in enumerate(pixels.tolist()):
+            key = (category, instance if category in things else 0)
+            key = key if category in {*things, *stuffs} else None
+            found.setdefault(key, set()).add(place)
+        return found.pop(None, set()), found
+
+    def value(y_true, y_pred):
+        totals = {k: [0, 0, 0, 0.0] for k in (*things, *stuffs)}
+        for one, other in zip(y_true, y_pred, strict=True):
+            (void, true), (lost, pred) = segments(one), segments(other)
+            matched = set()
+            for (t, mine), (p, theirs) in product(true.items(), pred.items()):
+                if t[0] == p[0] and mine & theirs:
+                    iou = len(mine & theirs) / len((mine - lost) | (theirs - void))
+                    loose = modified and t[0] in stuffs
+                    if iou > 0.5 and not loose:
+                        matched |= {("t", t), ("p", p)}
+                        totals[t[0]][0] += 1
+                    totals[t[0]][3] += iou if iou > 0.5 or loose else 0.0
+            sides = (("t", true, lost, 2), ("p", pred, void, 1))
+            for side, held, outside, kind in sides:
+                for key, pixels in held.items():
+                    if modified and key[0] in stuffs:
+                        totals[key[0]][0] += side == "t"
+                    elif (side, key) not in matched and 2 * len(pixels & outside) <= len(pixels):
+                        totals[key[0]][kind] += 1
+        each = [iou / (tp + (fp + fn) / 2) for tp, fp, fn, iou in totals.values() if tp + fp + fn]
+        return np.mean(each) if each else np.nan
+
+    return value
+
+
 def summary(place):
     """Return one of the twelve numbers that COCO has, which is -1 where there is none."""
 
@@ -151,6 +201,18 @@ def averaged(score, average, **options):
 
 # The first of each is what all laws are tried with: few thresholds have few outcomes.
 ORACLES = [
+    Oracle(
+        sm.PanopticQuality(things=(1, 2), stuffs=(5, 6), unknown="void"),
+        maps,
+        panoptic((1, 2), (5, 6)),
+        n=40,
+    ),
+    Oracle(
+        sm.ModifiedPanopticQuality(things=(1, 2), stuffs=(5, 6), unknown="void"),
+        maps,
+        panoptic((1, 2), (5, 6), modified=True),
+        n=40,
+    ),
     Oracle(precision(iou=(0.45, 0.8)), images, mean_at("precision", 0.45, 0.8), n=12),
     Oracle(recall(iou=(0.45, 0.8)), images, mean_at("recall", 0.45, 0.8), n=12),
     Oracle(precision(), images, summary(0), n=12),

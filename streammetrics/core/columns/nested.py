@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     Counts = NDArray[np.int64]
 
-_MOST_NDIM = 3  # rows of points
+_MOST_NDIM = 8  # rows of points, which may be those of a map of any shape
 
 
 @dataclass(slots=True)
@@ -113,14 +114,16 @@ def _read(value: Any, name: str, each: str) -> Nested:
     if getattr(getattr(value, "dtype", None), "kind", "") == "O":  # of other arrays a row is one
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return _from_rows(list(value), name, each)
+        return _from_rows([_points(row) for row in value], name, each)
     column = as_column(value, name, max_ndim=_MOST_NDIM)
     if column.values.ndim == 1 and len(column):
         raise _no_lists(name, each, 0)
     if column.values.ndim == 1:
         return Nested.of(np.zeros(0, np.int64), column)
-    n, width = column.values.shape[:2]
-    flat = Column(column.values.reshape(n * width, *column.values.shape[2:]), None, column.owned)
+    n, *inner = column.values.shape
+    places, point = (inner, []) if len(inner) < 2 else (inner[:-1], inner[-1:])
+    width = math.prod(places)
+    flat = Column(column.values.reshape(n * width, *point), None, column.owned)
     return Nested.of(np.full(n, width), flat)
 
 
@@ -128,6 +131,11 @@ def _from_arrow(value: Any, name: str) -> Nested:
     nulls = np.asarray(value.is_null().to_numpy(zero_copy_only=False))
     lengths = value.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     return Nested.of(np.asarray(lengths, np.int64), as_column(value.flatten(), name), nulls)
+
+
+def _points(row: Any) -> Any:
+    """Return an array that is a map of points as a list of them, anything else as it is."""
+    return row.reshape(-1, row.shape[-1]) if type(row) is np.ndarray and row.ndim > 2 else row
 
 
 def _from_rows(rows: list[Any], name: str, each: str) -> Nested:

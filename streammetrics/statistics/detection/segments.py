@@ -1,0 +1,230 @@
+"""Segments of images: pixels of one category and instance, matched where most of both agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.columns.column import Column, either
+from streammetrics.core.columns.nested import Nested
+from streammetrics.core.columns.schema import Facts, Field, Schema, reject_present
+from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.fields.keyed import LabelTable, Sums, Table, Weights
+from streammetrics.core.statistic import Statistic
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.types import Floats, Ints
+
+    Bools = NDArray[np.bool_]
+
+_EACH = "the pixels of an image, a category and an instance each"
+_VOID = -1  # where a category is neither of things nor of stuff
+
+
+@dataclass(frozen=True)
+class Segments(Field):
+    """Maps of images, true and predicted: at every pixel a category and an instance."""
+
+    things: tuple[int, ...]
+    stuffs: tuple[int, ...]
+    void: bool  # whether predicted categories may be others
+
+    names = ("y_true", "y_pred")
+    nested = (("y_true", _EACH), ("y_pred", _EACH))
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """Whole numbers."""
+        return {"y_true": "number", "y_pred": "number"}
+
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
+        """Return both columns, and where a row lacks a value."""
+        true, pred = map(batch.column, self.names)
+        return (true, pred), either(true.nulls, pred.nulls)
+
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
+        """Check that there are pairs of whole numbers, of as many pixels, and known categories."""
+        true, pred = map(batch.title, self.names)
+        for title, column in zip((true, pred), taken, strict=True):
+            _check_pairs(title, column, missing)
+        wrong = taken[0].values != taken[1].values
+        reject_present(pred, f"has not as many pixels as {true}", wrong, missing)
+        if not self.void and len(taken[1].flat):
+            categories = taken[1].flat.values[:, 0]
+            strange = ~np.isin(categories, [*self.things, *self.stuffs])
+            what = "has a category that is neither of things nor of stuffs"
+            _reject(pred, what, strange, taken[1], missing, 'unknown="void" leaves such pixels out')
+
+    def finish(
+        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+    ) -> tuple[tuple[Any, ...], Facts]:
+        """Return the maps of the kept images, of stuff without instances, and void as one."""
+        del batch
+        kept = [column if rows is None else column[rows] for column in taken]
+        return tuple(self._plain(column) for column in kept), {}
+
+    def _plain(self, column: Nested) -> Nested:
+        pixels = column.flat.values.reshape(-1, 2).astype(np.int64)
+        category = pixels[:, 0]
+        instances = np.isin(category, self.things)
+        pixels[~instances, 1] = 0
+        category[~instances & ~np.isin(category, self.stuffs)] = _VOID
+        return Nested.of(column.values, Column(pixels, None, True))
+
+
+def _check_pairs(title: str, column: Nested, missing: Any) -> None:
+    values = column.flat.values
+    if column.flat.vocabulary is not None or values.dtype.kind == "b":
+        raise InvalidBatchError(f"{title} holds no numbers; a pixel is a category and an instance")
+    if values.size and (values.ndim != 2 or values.shape[1] != 2):
+        shape = "one number" if values.ndim == 1 else f"{values.shape[1]} numbers"
+        raise InvalidBatchError(f"{title} has pixels of {shape}; of each two are needed")
+    if values.size and values.dtype.kind == "f":
+        broken: Any = ((np.rint(values) != values) | (np.abs(values) >= 2.0**53)).any(axis=1)
+        _reject(title, "holds what is no whole number", broken, column, missing)
+    if values.size:
+        negative: Any = (values < 0).any(axis=1)
+        _reject(title, "has a negative category or instance", negative, column, missing)
+
+
+def _reject(
+    title: str, what: str, wrong: Bools, column: Nested, missing: Any, advice: str = ""
+) -> None:
+    marked = np.zeros(len(column), np.bool_)
+    marked[column.rows[wrong]] = True
+    reject_present(title, what, marked, missing, advice=advice)
+
+
+class SegmentCounts(Statistic):
+    """Segments that were found, wrongly seen and missed, and how far found ones overlap, by class.
+
+    With `whole` a true segment of stuff counts as found, whatever was predicted, and every overlap
+    of stuff counts.
+    """
+
+    things: tuple[int, ...]
+    stuffs: tuple[int, ...] = ()
+    void: bool = False
+    whole: bool = False
+    nan_policy: NanPolicy = "raise"
+
+    held = LabelTable(segments=Weights(whole=True), counts=Sums(), overlaps=Sums(), inline=True)
+
+    @property
+    def schema(self) -> Schema:
+        """The maps of images."""
+        segments = Segments(self.things, self.stuffs, self.void)
+        return Schema((segments,), self.nan_policy, "metrics of segments")
+
+    def update(self, *columns: Any, weight: Any) -> None:  # noqa: ARG002 - the schema refuses weights
+        """Match the segments of images."""
+        if not len(columns[0].flat):
+            return
+        categories = np.array(sorted({*self.things, *self.stuffs}), np.int64)
+        seen = _Matched.of(columns[0], columns[1], categories)
+        loose = np.isin(categories, self.stuffs) & self.whole
+        found = (seen.iou > 0.5) & ~loose[seen.both]
+        counted = found | loose[seen.both]
+        kinds = (
+            np.bincount(seen.both[found], minlength=categories.size),
+            np.bincount(seen.pred[seen.wrong(found, 1)], minlength=categories.size),
+            np.bincount(seen.true[seen.wrong(found, 0)], minlength=categories.size),
+        )
+        counts = np.stack(kinds, axis=1).astype(np.int64)
+        every = np.bincount(seen.true, minlength=categories.size)
+        counts[loose] = np.stack([every, 0 * every, 0 * every], axis=1)[loose]
+        some = np.flatnonzero(counts.any(axis=1))
+        places = np.searchsorted(some, seen.both[counted])
+        overlaps = ExactSum.grouped(places, some.size, seen.iou[counted])
+        more = {
+            "segments": Amount.of_counts(counts[some].sum(axis=1)),
+            "counts": ExactSum.counts(counts[some]),
+            "overlaps": overlaps,
+        }
+        if some.size:
+            self.held = type(self).held.plus(self.held, Table(categories[some], more))
+
+    def check_fields(self) -> None:
+        """Check that there are segments of known categories, and overlaps of those only."""
+        labels, columns = self.held
+        counts, known = self.counts(), {*self.things, *self.stuffs}
+        overlaps = [columns["overlaps"][place].fraction() for place in range(len(labels))]
+        sound = labels.dtype == np.int64 and known.issuperset(labels.tolist())
+        sound &= columns["counts"].shape[1:] == (3,) or not len(labels)
+        if not sound or any(
+            min(each) < 0 or sum(each) != segments or not 0 <= overlap <= each[0]
+            for each, segments, overlap in zip(
+                counts, columns["segments"].counts.tolist(), overlaps, strict=True
+            )
+        ):
+            raise StateFormatError("the counts are not those of any segments")
+
+    def counts(self) -> list[list[int]]:
+        """Return how many segments were found, wrongly seen and missed, for each category."""
+        held = self.held.columns["counts"]
+        return [
+            [int(held[place][kind].fraction()) for kind in range(3)]
+            for place in range(len(self.held.labels))
+        ]
+
+
+class _Matched(NamedTuple):
+    """Segments of some images: the places of their categories, and those that overlap."""
+
+    true: Ints
+    pred: Ints
+    both: Ints  # of pairs of one category
+    pairs: Ints  # the segments of each pair, (2, n)
+    iou: Floats
+    alien: tuple[Bools, Bools]  # whether most of a segment is void in the other map
+
+    @classmethod
+    def of(cls, true: Nested, pred: Nested, categories: Ints) -> _Matched:
+        """Match maps of as many pixels."""
+        sides = [_segments(each, categories) for each in (true, pred)]
+        (first, of_true), (second, of_pred) = sides
+        inside = (first >= 0) & (second >= 0)
+        areas = [np.bincount(c[c >= 0], minlength=k.size) for c, k in sides]
+        lost = [
+            np.bincount(mine[(mine >= 0) & (other < 0)], minlength=kinds.size)
+            for mine, other, kinds in ((first, second, of_true), (second, first, of_pred))
+        ]
+        keys, shared = np.unique(
+            first[inside] * max(of_pred.size, 1) + second[inside], return_counts=True
+        )
+        pairs = np.stack(np.divmod(keys, max(of_pred.size, 1)))
+        same = of_true[pairs[0]] == of_pred[pairs[1]]
+        pairs, shared = pairs[:, same], shared[same]
+        left = [(area - gone)[side] for area, gone, side in zip(areas, lost, pairs, strict=True)]
+        iou = shared / (left[0] + left[1] - shared)
+        alien = (2 * lost[0] > areas[0], 2 * lost[1] > areas[1])
+        return cls(of_true, of_pred, of_true[pairs[0]], pairs, iou, alien)
+
+    def wrong(self, found: Bools, side: int) -> Bools:
+        """Return which segments of a side are not found, and not mostly void in the other."""
+        left = ~self.alien[side]
+        left[self.pairs[side, found]] = False
+        return left
+
+
+def _segments(pixels: Nested, categories: Ints) -> tuple[Ints, Ints]:
+    """Return the segment of each pixel, -1 for void, and the place of each one's category."""
+    category, instance = pixels.flat.values.T
+    inside = category != _VOID
+    places = np.searchsorted(categories, category[inside])
+    _, instances = np.unique(instance[inside], return_inverse=True)
+    images = pixels.rows[inside] * categories.size + places
+    keys = images * (instances.max(initial=0) + 1) + instances
+    distinct, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+    segments = np.full(category.size, -1, np.int64)
+    segments[inside] = codes
+    return segments, places[first] if distinct.size else np.empty(0, np.int64)
