@@ -1,8 +1,7 @@
 """Arrays and what they mean in one safetensors file: versioned, checksummed, checked first.
 
 Equal descriptions and arrays give equal bytes, and only these bytes are read back: what was read
-is written again and compared. Files are those that safetensors writes, to the byte; they are
-written here, as `to_bytes` then takes less than half the time, and read here, where nothing is
+is written again and compared. Files are written by safetensors and read here, where nothing is
 allocated that a file merely claims: arrays are views of its bytes.
 """
 
@@ -13,10 +12,10 @@ import json
 import math
 import re
 import struct
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import safetensors.numpy
 
 from streammetrics.core.errors import StateFormatError
 
@@ -34,12 +33,12 @@ _CHECKSUM = re.compile(rb'\\"checksum\\":\\"([0-9a-f]{64})\\"')
 _HEADER = 100_000_000  # bytes, the limit of safetensors
 _DEPTH = 32  # of what JSON nests
 _EMPTY = 1 << 16  # longest side of an array that holds nothing
-_TYPES = {  # in the order in which files have their arrays
+_TYPES = {
     "U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4",
     "F16": "<f2", "U16": "<u2", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
 _DTYPES = {code: np.dtype(name) for code, name in _TYPES.items()}
-_CODES = {dtype: (place, code) for place, (code, dtype) in enumerate(_DTYPES.items())}
+_KNOWN = frozenset(_DTYPES.values())
 _TOLD = frozenset({"dtype", "shape", "data_offsets"})
 
 
@@ -134,32 +133,21 @@ def _written(
 ) -> bytes:
     """Return the file with a blank checksum."""
     text = f"{opening},{_text(description)[1:]}" if opening else f"{opened(description)}}}"
-    header: dict[str, Any] = {"__metadata__": {"streammetrics": text}}
-    parts: list[Any] = []
-    end = 0
-    for _, code, name, array in sorted(map(_plain, arrays.items()), key=itemgetter(0, 2)):
-        start, end = end, end + array.nbytes
-        header[name] = {"dtype": code, "shape": array.shape, "data_offsets": (start, end)}
-        parts.append(array)
-    head = _HEADERS.encode(header).encode()
-    head += b" " * (-len(head) % 8)
-    if 8 + len(head) > _HEADER:
+    plain = {name: _plain(array) for name, array in arrays.items()}
+    blob = safetensors.numpy.save(plain, {"streammetrics": text})
+    (size,) = struct.unpack_from("<Q", blob)
+    if 8 + size > _HEADER:
         raise ValueError(
-            f"the parameters and names of this state take {len(head):,} bytes, of {_HEADER:,}"
+            f"the parameters and names of this state take {size:,} bytes, of {_HEADER:,}"
         )
-    return b"".join([struct.pack("<Q", len(head)), head, *parts])
+    return blob
 
 
-def _plain(named: tuple[str, NDArray[Any]]) -> tuple[int, str, str, NDArray[Any]]:
-    """Return the place of a type among all, its code, a name, and the array as files hold it."""
-    name, array = named
-    known = _CODES.get(array.dtype)
-    if known is None:
-        little = array.dtype.newbyteorder("<")
-        if little not in _CODES:
-            raise TypeError(f"a state cannot hold an array of {array.dtype}")
-        known, array = _CODES[little], array.astype(little)
-    return *known, name, array if array.flags.c_contiguous else array.copy(order="C")
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array that files can hold, contiguous."""
+    if array.dtype.newbyteorder("<") not in _KNOWN:
+        raise TypeError(f"a state cannot hold an array of {array.dtype}")
+    return np.require(array, requirements="C")
 
 
 def _text(said: Mapping[str, Any]) -> str:
@@ -238,5 +226,4 @@ def _decoded(value: Any, depth: int) -> Any:
 
 
 _JSON = json.JSONEncoder(separators=(",", ":"))
-_HEADERS = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
