@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_LONG = 1 << 17  # rows from which on an array is long
+_STEP = 1 << 15  # rows by which it grows
+_FAR = 1 << 25  # bytes beyond which allocators map memory of its own for an array
 _KINDS = {"f": "numbers", "i": "integers", "b": "booleans", "u": "integers", "U": "strings"}
 
 
@@ -42,8 +46,10 @@ class Cells:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now."""
-        return self._data.nbytes + (0 if self.vocabulary is None else self.vocabulary.nbytes)
+        """Bytes of the rows."""
+        return self._data[: self._n].nbytes + (
+            0 if self.vocabulary is None else self.vocabulary.nbytes
+        )
 
     def check(self, column: Column) -> None:
         """Raise where rows are of another kind than those that are there."""
@@ -88,15 +94,14 @@ class Cells:
 
     def _grow(self, n: int) -> None:
         """Make room for so many rows."""
-        if n > len(self._data):
-            self._data.resize((roomy(n), *self._data.shape[1:]), refcheck=False)
+        self._data = with_room(self._data, self._n, n)
         self._n = n
 
     def put(self, rows: NDArray[np.int64], column: Column) -> None:
         """Set some rows again."""
         self.begin(column)
         if len(self._data) < self._n:
-            self._data = np.zeros((roomy(self._n), *self._data.shape[1:]), self._data.dtype)
+            self._data = np.zeros((self._n, *self._data.shape[1:]), self._data.dtype)
         values = self._coded(column) if column.vocabulary is not None else column.values
         self._data[rows] = self._fitting(values)
 
@@ -155,9 +160,25 @@ class Cells:
         return twin
 
 
-def roomy(n: int) -> int:
-    """Return how many rows to have room for: a sixteenth more, as large blocks grow in place."""
-    return n + max(n >> 4, 1024)
+def with_room(data: NDArray[Any], used: int, n: int) -> NDArray[Any]:
+    """Return an array with the rows that are used, and room for `n`.
+
+    A short one has room for a sixteenth more. A long one begins with more than the system hands
+    out of what others gave back: pages that no row has touched are none, and from then on it grows
+    where it is, so that no call waits for a copy of it.
+    """
+    if n <= len(data):
+        return data
+    if n < _LONG:
+        data.resize((n + max(n >> 4, 1024), *data.shape[1:]), refcheck=False)
+        return data
+    width = max(data[:0].itemsize * math.prod(data.shape[1:]), 1)
+    if data.nbytes < _FAR:
+        longer = np.empty((max(n, _FAR // width) + _STEP, *data.shape[1:]), data.dtype)
+        longer[:used] = data[:used]
+        return longer
+    data.resize((n + _STEP, *data.shape[1:]), refcheck=False)
+    return data
 
 
 def kind_of(column: Column) -> str:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.live.cells import with_room
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -57,20 +59,18 @@ class Keys:
         same &= second == keys[:, 1]
         return same
 
-    def append(self, keys: NDArray[np.uint64], room: int) -> None:
-        """Take the keys of more rows; where the arrays have to grow, to `room` rows."""
+    def append(self, keys: NDArray[np.uint64]) -> None:
+        """Take the keys of more rows."""
         start, self._n = self._n, self._n + len(keys)
-        if self._n > len(self._first):
-            self._first.resize(room, refcheck=False)
+        self._first = with_room(self._first, start, self._n)
         self._first[start : self._n] = keys[:, 0]
         if not start:
             self._second = keys[:1, 1].copy()
         if len(self._second) == 1 and not (keys[:, 1] != self._second[0]).any():
             return
         if len(self._second) == 1:
-            self._second = np.full(len(self._first), self._second[0])
-        elif len(self._second) < len(self._first):
-            self._second.resize(len(self._first), refcheck=False)
+            self._second = np.full(max(start, 2), self._second[0])
+        self._second = with_room(self._second, start, self._n)
         self._second[start : self._n] = keys[:, 1]
 
     def keep(self, rows: Rows) -> None:
@@ -88,8 +88,8 @@ class Keys:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now."""
-        return self._first.nbytes + self._second.nbytes
+        """Bytes of the keys."""
+        return self._first[: self._n].nbytes + self._second[: self._n].nbytes
 
 
 class Index:

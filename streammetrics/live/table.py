@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core.columns.conversion import Column
-from streammetrics.live.cells import Cells, roomy
+from streammetrics.live.cells import Cells
 from streammetrics.live.index import Index, Keys, hashes_of
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Table:
         """Take predictions whose ids are new, all different."""
         n = len(new.keys)
         self._n += n
-        self.keys.append(new.keys, roomy(self._n))
+        self.keys.append(new.keys)
         self.times.append(Column(new.times))
         self.flags.append(Column(np.zeros(n, np.int8)))
         for cells in (self.label_times, self.versions, self.labels):
