@@ -126,8 +126,9 @@ def _check_replaceable(output: Output, *, force: bool) -> None:
     if force or _is_stream(path) or not os.path.isfile(path) or not os.path.getsize(path):
         return
     if not output.is_earlier(path):
+        writes = output.option if output.option.startswith("-") else "this command"
         raise CommandError(
-            f"{path} is there and holds something else than {output.option} writes here: "
+            f"{path} is there and holds something else than {writes} writes here: "
             "--force replaces it, or name another file"
         )
 

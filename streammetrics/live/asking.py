@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streammetrics.live.alerts.rule import Rule
 from streammetrics.live.decay import decayed
+from streammetrics.live.possible.targets import check_range
 from streammetrics.live.reading import Span, series_by, series_of, span_of, spans_of
 from streammetrics.live.time import duration, instant
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
     from streammetrics.core.locks import Locked
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.alerts.states import Alerts
     from streammetrics.live.alerts.view import Watch
     from streammetrics.live.config import Config
@@ -137,6 +138,9 @@ class Asking:
         accuracy of any, and losses of numbers. ``None`` for other metrics, for weighted rows, and
         where rows have left without a label.
 
+        Raises:
+            ValueError: `target_range` is none, or no tier has such a window.
+
         Example:
             >>> import streammetrics as sm
             >>> live = sm.Live(sm.Accuracy(threshold=0.5))
@@ -146,6 +150,7 @@ class Asking:
             (1.0, Interval(low=0.5, high=1.0))
         """
         until = None if end is None else instant(end, "end")
+        check_range(target_range)
         with self._at_rest() as stream:
             return stream.possible(self._span(length, until), self._clock, target_range)
 
@@ -211,7 +216,11 @@ class Asking:
             value above 5 over 10min  firing  1970-01-01 01:46:00Z  value 5.8 of 10 rows
             value below 0 over 1h     ok      1970-01-01 00:01:00Z  value 3.4 of 60 rows
         """
+        if isinstance(rules, Rule):
+            raise TypeError("alerts() takes rules in a list: live.alerts([rule])")
         for rule in rules:
+            if not isinstance(rule, Rule):
+                raise TypeError(f'{rule!r} is no rule, such as sm.Below("auc", 0.8)')
             rule.check(self._suite)
         with self._at_rest() as stream:
             return self._watch.alerts(stream, self._clock, rules)

@@ -111,6 +111,8 @@ class Live(Stateful, Entrance, Surviving, Asking):
             raise TypeError("pass the suite itself, and what to slice by: Live(suite, by=...)")
         if by:
             suite = Slices(suite, by=by, max_slices=max_slices, overflow="other")  # type: ignore[arg-type]  # it checks it
+        if store is not None and not os.fspath(store):
+            raise ValueError(f"store={store!r}: name a file, or None to keep all in memory")
         self._bind(suite.copy(), config)
         self._ahead = None if max_ahead is None else duration(max_ahead, "max_ahead")
         if store is not None:

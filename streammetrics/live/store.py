@@ -9,6 +9,7 @@ more fold, so that others can go on reading.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
@@ -91,6 +92,7 @@ class Store:
         timeout: float,
     ) -> None:
         self.path, self._differing = os.fspath(path), differing
+        _check_place(self.path)
         self._db = sqlite3.connect(
             self.path, timeout=timeout, isolation_level=None, check_same_thread=False
         )
@@ -246,6 +248,15 @@ def _columns_of_schema() -> set[str]:
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(_SCHEMA)
         return _columns(db)
+
+
+def _check_place(path: str) -> None:
+    """Raise where there cannot be a file, which SQLite would only say without its name."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no folder for the store", folder)
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "a store is a file, and this is a folder", path)
 
 
 class Transaction:

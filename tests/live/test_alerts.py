@@ -16,6 +16,7 @@ from live.events import START, joined, live, observe
 import streammetrics as sm
 from streammetrics.live.alerts.rule import Moment
 from streammetrics.live.alerts.states import alert_of
+from streammetrics.live.alerts.view import View
 from streammetrics.live.time import SECOND
 
 REFERENCE = sm.Quantile(q=0.5).update(np.linspace(0, 1, 64))
@@ -314,3 +315,35 @@ def test_what_a_stream_does_not_have_is_named(rule, message):
     observe(state, (0, 1, 0.5))
     with pytest.raises(ValueError, match=message):
         state.alerts([rule])
+
+
+def test_what_is_no_rule_is_refused():
+    state = sm.Live(sm.Accuracy())
+    with pytest.raises(TypeError, match="rules in a list"):
+        state.alerts(sm.Below("value", 0.5))
+    with pytest.raises(TypeError, match="'value' is no rule, such as"):
+        state.alerts(["value"])
+
+
+def test_what_is_judged_is_the_time_of_which_there_are_rows(monkeypatch):
+    def whole(times):
+        state = sm.Live(sm.Accuracy(), tiers=[("1min", "30d"), ("1h", "60d")])
+        return state.observe(time=times, y_true=[1] * len(times), y_pred=[0] * len(times))
+
+    judged, judge = [], View._judge
+
+    def counted(view, rule, end, parts):
+        judged.append(end)
+        return judge(view, rule, end, parts)
+
+    monkeypatch.setattr(View, "_judge", counted)
+    rules = [sm.Below("value", 0.5, window="5min", for_="2min"), sm.Change("value", 0.9)]
+    times = [*range(START, START + 600, 60), START + 86_400]
+    alerts = whole(times).alerts(rules)
+    assert len(judged) < 40  # and not the 43,200 minutes that are kept
+    changes = [(time.timestamp() - START // 60 * 60, to) for time, to in alerts[0].changes]
+    assert changes == [(60, "ok"), (180, "firing"), (900, "no data")]
+    earlier = whole([START - 86_400 * 20, *times]).alerts(rules)
+    assert earlier[0].changes[-3:] == alerts[0].changes
+    for found in (alerts, earlier):  # minutes are judged, and not hours
+        assert START < found[1].since.timestamp() < START + 600

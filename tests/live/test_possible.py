@@ -224,3 +224,10 @@ def test_rows_that_left_without_a_label_leave_nothing_certain():
     live.to_bytes()
     assert live.possible("1h") is None
     assert live.possible("1min") == sm.Interval(1.0, 1.0)
+
+
+@pytest.mark.parametrize("wrong", [(3, 0), (math.nan, 1), (0,), 5, ("a", 1)])
+def test_a_range_of_targets_that_is_none_is_refused(wrong):
+    state = sm.Live(sm.MAE()).predict(id=1, time=START, y_pred=1.0)
+    with pytest.raises(ValueError, match="target_range=.*: expected the least and the largest"):
+        state.possible("1min", target_range=wrong)

@@ -452,3 +452,12 @@ def test_two_services_on_one_file_by_mistake(path):
             other.observe(time=START, y_true=0, y_score=0.25)
             other.flush()
             assert one.flush().window("1h").n_rows == other.window("1h").n_rows == 2
+
+
+def test_a_store_that_is_nowhere_is_named(tmp_path):
+    with pytest.raises(ValueError, match="store='': name a file, or None"):
+        live(store="")
+    with pytest.raises(FileNotFoundError, match="no folder for the store: .*missing"):
+        live(store=tmp_path / "missing" / "live.db")
+    with pytest.raises(IsADirectoryError, match="a store is a file"):
+        live(store=tmp_path)

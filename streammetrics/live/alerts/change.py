@@ -139,6 +139,8 @@ class Change(Rule):
         return self.follow(ends, table, self.limit(view.tiers[0].length), self._ways(view))
 
     def _trials(self, view: View, parts: tuple[Parts]) -> tuple[float, float]:
+        if not parts[0]:
+            return 0.0, 0.0
         metric = metric_of(view.window(parts[0]), self.metric)
         return trials_of(metric, *metric._read())
 

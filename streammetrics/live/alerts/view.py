@@ -79,6 +79,11 @@ class View:
         """
         return self.clock - self._delay(after)
 
+    @property
+    def _oldest(self) -> int:
+        """A time before which there are no rows, of which so nothing is to be said."""
+        return min(self._stream.oldest(), self.clock)
+
     def _delay(self, after: str | None) -> int:
         return delay_of(self._stream.config, after, waits=bool(self._stream.join.names))
 
@@ -93,7 +98,8 @@ class View:
         tier = self.tiers[self._place(short, back)]
         oldest = tier.oldest(self.newest) + short // tier.length - 1
         last = tier.number(max(self.clock - delay, 0)) - 1
-        ends = [tier.start(number + 1) for number in range(max(oldest, 0), last + 1)]
+        first = max(oldest, min(tier.number(self._oldest), last), 0)
+        ends = [tier.start(number + 1) for number in range(first, last + 1)]
         every = [self._spans(length, back, ends) for length in lengths]
         whole = [self._whole(spans, rule.counted) for spans in every]
         judge = partial(self._each, rule, ends, every)
@@ -107,9 +113,13 @@ class View:
         """Judge what is new of the windows that end one after the other."""
         read = [self._parts(spans, rule.counted) for spans in every]
         moments = []
+        blank: Moment | None = None  # of windows without rows, which are all alike
         for place, end in enumerate(ends):
             parts = tuple(found for of in read if (found := of[place]) is not None)
-            if len(parts) == len(read):
+            if len(parts) == len(read) and not any(parts):
+                blank = blank or self._judge(rule, end, parts)
+                moments.append(blank._replace(end=end))
+            elif len(parts) == len(read):
                 moments.append(self.made(end, parts, partial(self._judge, rule, end)))
         return moments
 
@@ -146,10 +156,11 @@ class View:
         if self.newest < 0:
             return []
         found: list[Span] = []
-        until = self.until(after)
+        until, longest = self.until(after), self.tiers[-1]
+        oldest = max(longest.start(longest.number(self._oldest)), 0)  # where panes of all begin
         for place, tier in enumerate(self.tiers):
             last = tier.number(max(until, 0)) - 1
-            first = max(tier.oldest(self.newest), 0)
+            first = max(tier.oldest(self.newest), tier.number(oldest), 0)
             if place + 1 < len(self.tiers):  # from where a pane of the next one begins
                 first = self._aligned(first, tier, self.tiers[place + 1])
             if first <= last:

@@ -71,6 +71,21 @@ _LOSSES: dict[type, Callable[[Any, Numbers, Numbers], Numbers]] = {
 _POSITIVE = (MSLE, RMSLE, MAPE, SMAPE)  # of which that is so where nothing is negative, or 0
 
 
+def check_range(target_range: Any) -> None:
+    """Raise unless it says what the least and the largest target may be, or nothing."""
+    if target_range is None:
+        return
+    try:
+        low, high = target_range
+        good = bool(low <= high)
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise ValueError(
+            f"target_range={target_range!r}: expected the least and the largest target, as (0, 100)"
+        )
+
+
 def has(metric: Metric) -> bool:
     """Whether there is such a rule for a metric."""
     return type(metric) in _LOSSES or type(metric) is MeanError

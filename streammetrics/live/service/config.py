@@ -148,6 +148,11 @@ def _options(table: Section, suite: MetricSet, folder: str) -> dict[str, Any]:
         table.fail("max_pending", "expected 1 or more")
     options["default_label"] = _label(table, suite)
     store = table.take("store", str)
+    place = None if store is None else os.path.dirname(os.path.join(folder, store)) or "."
+    if store == "" or (store and os.path.isdir(os.path.join(folder, store))):
+        table.fail("store", f"{store!r} is no file: name one, or leave the line out")
+    if place is not None and not os.path.isdir(place):
+        table.fail("store", f"there is no folder {place!r}")
     options["store"] = None if store is None else os.path.join(folder, store)
     options["by"] = _by(table)
     options["durable"] = table.take("durable", bool, False)

@@ -47,11 +47,13 @@ export function drawLine(box, time, points) {
     hovertemplate: "%{x|%d %b %H:%M}  <b>%{y:.4~g}</b><extra></extra>",
   });
   const axis = { color: quiet, gridcolor: colour("--line"), zeroline: false, fixedrange: true };
-  const days = (new Date(time.at(-1)) - new Date(time[0])) / 86400000;
+  const length = new Date(time.at(-1)) - new Date(time[0]), days = length / 86400000;
+  const least = days > 2 ? 86400000 : 60000; // what labels tell apart: a day, a minute
   const layout = {
     margin: { l: 44, r: 8, t: 8, b: 24 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: "system-ui, sans-serif", size: 12, color: quiet },
-    xaxis: { ...axis, type: "date", showgrid: false, nticks: 6, tickformat: days > 2 ? "%-d %b" : "%H:%M" },
+    xaxis: { ...axis, type: "date", showgrid: false, nticks: 6, tickformat: days > 2 ? "%-d %b" : "%H:%M",
+      ...(length < 6 * least ? { dtick: least } : {}) },
     yaxis: { ...axis, nticks: 5, tickformat: ".3~g" },
     hovermode: "x", dragmode: false,
   };
