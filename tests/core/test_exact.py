@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -15,7 +15,8 @@ from thinning import some
 from streammetrics.core import tuning
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.exact import digits as big
-from streammetrics.core.exact.digits import canonical
+from streammetrics.core.exact.digits import canonical, from_integer, is_canonical
+from streammetrics.core.exact.few import few_sum
 from streammetrics.core.exact.sums import ExactSum
 
 AS_IS = tuning.FEW_ROWS
@@ -475,3 +476,24 @@ def test_few_rows_that_are_not_finite_are_refused(few_rows):
             ExactSum.product(x, x)
         with pytest.raises(InvalidBatchError, match="must be finite"):
             ExactSum.moments([x])
+
+
+@pytest.mark.parametrize("width", range(4))
+def test_digits_are_canonical_where_an_integer_is_written_so(width):
+    edges = (-(2**32), -(2**31) - 1, -(2**31), -1, 0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32)
+    for row in product(edges, repeat=width):
+        value = sum(digit << 32 * place for place, digit in enumerate(row))
+        digits, exponent = from_integer(value, 0)
+        assert is_canonical(list(row)) == ((*digits[0].tolist(),) == row and not exponent), row
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("reach", [0, 3, 60, 500, 1070])
+def test_few_rows_are_summed_whole_though_the_last_part_is_not_looked_for(reach, seed):
+    rng = np.random.default_rng(seed)
+    values = np.ldexp(rng.normal(size=40), rng.integers(-reach, 1, size=40))
+    values = np.concatenate([values, -values[: 2 * seed], np.zeros(seed % 2)])
+    least = np.abs(values[values != 0]).min(initial=1.0)
+    for limit in (0.0, least / 2, least):
+        whole, unit = few_sum(values, limit)
+        assert Fraction(whole) * Fraction(2) ** unit == sum(map(Fraction, values.tolist()))

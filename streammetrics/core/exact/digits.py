@@ -97,6 +97,18 @@ def are_shortest(digits: Digits) -> bool:
     return bool(digits[:, 0].any())
 
 
+def is_canonical(row: Sequence[int]) -> bool:
+    """Whether the digits of one integer are in range, and such that all are needed."""
+    if not row:
+        return True
+    *lower, highest = row
+    if not (row[0] and -(2**31) <= highest < 2**31):
+        return False
+    if lower and highest == -(lower[-1] >> 31):
+        return False  # it only repeats the sign of the one below
+    return all(0 <= digit < 2**32 for digit in lower)
+
+
 def each_shortest(stack: Digits) -> bool:
     """Whether each of the tables ``(n, m, D)`` of digits in range needs all its columns."""
     width = stack.shape[2]

@@ -20,9 +20,9 @@ from streammetrics.core.exact.digits import (
     canonical,
     each_from_integer,
     each_shortest,
-    from_integer,
     from_integers,
     frozen,
+    is_canonical,
     rounded,
     small_integers,
     to_integer,
@@ -306,16 +306,12 @@ class ExactNumbers:
         if low % 32 or low < LOWEST or low + 32 * width > HIGHEST:
             raise StateFormatError(f"exponent {low} of exact sums is not one that we write")
         if shape == ():  # Python's integers are quicker for one
-            value = to_integer(digits[0])
-            form, position = from_integer(value, low)
-            if form.tolist() != digits.tolist() or position != low:
-                raise StateFormatError("digits of exact sums are not in canonical form")
-            number = cls(shape, form, low)
-            number._few = [value], low
-            return number
-        if not are_in_range(digits):
+            right = is_canonical(*digits.tolist())
+        elif not are_in_range(digits):
             raise StateFormatError("digits of exact sums are out of range")
-        if not are_shortest(digits) or (low and not width):
+        else:
+            right = are_shortest(digits)
+        if not right or (low and not width):
             raise StateFormatError("digits of exact sums are not in canonical form")
         return cls(shape, frozen(digits.copy(order="C")), low)
 

@@ -201,11 +201,10 @@ def _without_tally(form: Placing) -> Placing:
 
 def _inserted(form: Sorting | Placing, chunks: Sequence[ScoredRows], limits: Limits) -> Sorting:
     """Count rows by sorting them, and with them those that had no cell."""
-    rows = list(chunks)
+    rows, cells = list(chunks), form.cells
     if isinstance(form, Placing):
-        form = _without_tally(form)
         rows += form.unplaced
-    cells = form.cells
+        cells = tallied(cells, form.tally)  # there is no more use for the index
     for weighted in (False, True):
         group = [chunk for chunk in rows if (chunk.weight is not None) == weighted]
         if group:
