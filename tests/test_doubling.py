@@ -27,10 +27,11 @@ POWERS = {
     "NRMSE(normalization='l2')": -0.5,
 }
 # What counts in 64 bits stops before 2**61 rows of a clustering, 2**52 of a rank correlation, and
-# 2**62 words, characters and their runs.
+# 2**62 words, characters and their runs, 2**61 segments.
 LIMITED = (
     sm.BLEU, sm.BoxAveragePrecision, sm.BoxAverageRecall, sm.CER, sm.ChrF, sm.ConcordanceIndex,
-    sm.EditDistance, sm.KendallTau, sm.MER, sm.SpanF1,
+    sm.EditDistance, sm.KendallTau, sm.MER, sm.ModifiedPanopticQuality, sm.PanopticQuality,
+    sm.SpanF1,
     sm.SpanPrecision, sm.SpanRecall, sm.SpearmanRho, sm.TranslationEditRate, sm.WER, sm.WIL,
 )  # fmt: skip
 DISTINCT = [

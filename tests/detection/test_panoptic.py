@@ -76,7 +76,9 @@ def test_bad_maps_are_named(true, pred, message):
 @pytest.mark.parametrize("things", [(), (1, 1), (1, 5), (-1,), (True,)])
 def test_categories_are_distinct(things):
     stuffs = (5,) if things else ()
-    with pytest.raises(ValueError, match="expected categories, integers from 0 on, none of them"):
+    with pytest.raises(
+        ValueError, match="expected categories, finite integers from 0 on, none of them"
+    ):
         sm.PanopticQuality(things=things, stuffs=stuffs)
 
 

@@ -32,6 +32,8 @@ WITHOUT = {
     "Dice": "pixels of an image",
     "LogAUC": "first few false positives",
     "MeanIoU": "pixels of an image",
+    "ModifiedPanopticQuality": "how much images differ",
+    "PanopticQuality": "how much images differ",
     "EditDistance": "grows with the rows",
     "SpanF1": "it is of the corpus",
     "SpanPrecision": "it is of the corpus",

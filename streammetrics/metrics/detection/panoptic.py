@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -48,14 +49,19 @@ class PanopticMetric(Metric[float | Floats]):
     unknown: Literal["raise", "void"] = "raise"
     nan_policy: NanPolicy = "raise"
 
-    _whole = False
-
     def check_parameters(self) -> None:
         """Check the categories."""
+        words = "categories, finite integers from 0 on, none of them twice"
+        for name in ("things", "stuffs"):
+            whole = all(type(each) is int and 0 <= each < 1 << 53 for each in getattr(self, name))
+            require(self, name, whole, words)
         every = [*self.things, *self.stuffs]
-        fits = all(type(each) is int and 0 <= each < 1 << 53 for each in every)
-        fits = fits and 0 < len({*every}) == len(every)
-        require(self, "things", fits, "categories, integers from 0 on, none of them twice")
+        require(self, "things", 0 < len({*every}) == len(every), f"{words}, beside those of stuffs")
+
+    @property
+    @abstractmethod
+    def _loose(self) -> bool:
+        """Whether stuff is judged by any overlap."""
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the counts of segments, whatever the order of the categories."""
@@ -63,7 +69,7 @@ class PanopticMetric(Metric[float | Floats]):
             things=tuple(sorted(self.things)),
             stuffs=tuple(sorted(self.stuffs)),
             void=self.unknown == "void",
-            whole=self._whole,
+            whole=self._loose,
             nan_policy=self.nan_policy,
         )
         return (counts,)
@@ -81,11 +87,11 @@ class PanopticMetric(Metric[float | Floats]):
         """Return the quality as configured."""
         labels = sorted({*self.things, *self.stuffs})
         values = np.full(len(labels), math.nan)
-        seen, columns = held.held
+        seen = held.held.labels
         for row, (label, (found, wrong, missed)) in enumerate(
             zip(seen.tolist(), held.counts(), strict=True)
         ):
-            overlap = float(columns["overlaps"][row].fraction() / found) if found else 0.0
+            overlap = float(held.overlap(row) / found) if found else 0.0
             share = found / (found + (wrong + missed) / 2)
             quality = {"segmentation": overlap, "recognition": share, "panoptic": overlap * share}
             values[labels.index(label)] = quality[self.of]
@@ -118,6 +124,8 @@ class PanopticQuality(PanopticMetric):
         0.3333333333333333
     """
 
+    _loose = False
+
 
 class ModifiedPanopticQuality(PanopticMetric):
     """Panoptic quality of which stuff is judged by its overlap, however small that is.
@@ -141,4 +149,4 @@ class ModifiedPanopticQuality(PanopticMetric):
         0.5833333333333333
     """
 
-    _whole = True
+    _loose = True

@@ -18,6 +18,8 @@ from streammetrics.core.fields.keyed import LabelTable, Sums, Table, Weights
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
@@ -148,7 +150,7 @@ class SegmentCounts(Statistic):
         more = {
             "segments": Amount.of_counts(counts[some].sum(axis=1)),
             "counts": ExactSum.counts(counts[some]),
-            "overlaps": overlaps,
+            "overlaps": overlaps.reshaped((some.size, 1)),
         }
         if some.size:
             self.held = type(self).held.plus(self.held, Table(categories[some], more))
@@ -156,17 +158,24 @@ class SegmentCounts(Statistic):
     def check_fields(self) -> None:
         """Check that there are segments of known categories, and overlaps of those only."""
         labels, columns = self.held
-        counts, known = self.counts(), {*self.things, *self.stuffs}
-        overlaps = [columns["overlaps"][place].fraction() for place in range(len(labels))]
+        known = {*self.things, *self.stuffs}
         sound = labels.dtype == np.int64 and known.issuperset(labels.tolist())
-        sound &= columns["counts"].shape[1:] == (3,) or not len(labels)
-        if not sound or any(
+        shapes = [columns[name].shape for name in ("counts", "overlaps")]
+        if not sound or (len(labels) and shapes != [(len(labels), 3), (len(labels), 1)]):
+            raise StateFormatError("the counts are not those of any categories")
+        overlaps, counts = map(self.overlap, range(len(labels))), self.counts()
+        if any(
             min(each) < 0 or sum(each) != segments or not 0 <= overlap <= each[0]
             for each, segments, overlap in zip(
                 counts, columns["segments"].counts.tolist(), overlaps, strict=True
             )
         ):
             raise StateFormatError("the counts are not those of any segments")
+
+    def overlap(self, place: int) -> Fraction:
+        """Return the sum of what found segments of a category overlap by."""
+        overlaps: ExactSum = self.held.columns["overlaps"]
+        return overlaps[place, 0].fraction()
 
     def counts(self) -> list[list[int]]:
         """Return how many segments were found, wrongly seen and missed, for each category."""
