@@ -19,10 +19,9 @@ def cells(table: SliceTable) -> tuple[tuple[str, ...], list[tuple[str, ...]], fr
     columns = {title: column for title, column in table.items() if title != "by"}
     keys = table._keys()
     header = tuple("Rows" if title == "n_rows" else title for title in columns)
-    specs = table["by"].tolist() if "by" in table else [", ".join(keys)] * len(table)
     lines = []
-    for row, spec in enumerate(specs):
-        used = spec.split(", ")
+    for row in range(len(table)):
+        used = table._sliced(row)
         line = [_key(columns[title][row], title in used) for title in keys]
         line += [_number(columns[title][row]) for title in columns if title not in keys]
         lines.append(tuple(line))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.naming import near
+from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.slices.fairness import (
     Disparity,
     Measured,
@@ -82,6 +85,10 @@ class Audit:
             (['b'], [0.5], [1.0])
         """
         read = self._metric(metric)
+        _check_count("k", k, 1)
+        _check_count("min_rows", min_rows, 0)
+        if lowest not in {None, True, False}:
+            raise ValueError(f"lowest={lowest!r}: expected True, False or None")
         low_is_bad = read.higher_is_better if lowest is None else lowest
         if low_is_bad is None:
             raise ValueError(
@@ -169,6 +176,7 @@ class Audit:
     ) -> Disparity:
         if method not in {"between_groups", "to_overall"}:
             raise ValueError(f"method={method!r}: expected 'between_groups' or 'to_overall'")
+        _check_count("min_rows", min_rows, 0)
         read, state = self._metric(metric), self._accumulator.flush()
         specs = self._chosen_specs(by)
         if len(specs) > 1:
@@ -180,6 +188,16 @@ class Audit:
         whole = self._whole(state)
         rows = Slice((), (), self._suite._n_rows(whole), lambda: whole)
         overall = rows.measured(metric, read, each)
+        left_out = [each.title for each in found if math.isnan(each.value)]
+        if left_out or not found:
+            told = f"none has {max(min_rows, 1):,} rows"
+            if left_out:
+                told = f"{len(left_out):,} are left out, first {left_out[0]}, as {metric!r} is nan"
+            warnings.warn(
+                f"{reading.__name__} of {len(found) - len(left_out):,} slices: {told}",
+                UndefinedMetricWarning,
+                stacklevel=3,
+            )
         return reading(found, overall, method, level)
 
     def _metric(self, name: str) -> Metric:
@@ -197,3 +215,8 @@ class Audit:
             known = [list(spec.columns) for spec in self._specs if spec.columns]
             raise KeyError(f"slices are by {known}, and none by {sorted(columns)}")
         return found
+
+
+def _check_count(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name}={value!r}: expected an integer from {least} on")

@@ -44,9 +44,16 @@ class Bins:
             raise TypeError(f"Bins({column!r}): expected the name of a column first, then edges")
         try:
             # Whole edges are told as integers: 18 and 18.0 are one edge.
-            numbers = [float(edge) for edge in edges]
+            given = list(edges)
+            numbers = [float(edge) for edge in given]
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"Bins({column!r}, {edges!r}): expected numbers as edges") from None
+        rounded = [edge for edge, number in zip(given, numbers, strict=True) if edge != number]
+        if rounded and math.isfinite(rounded[0]):
+            raise ValueError(
+                f"Bins({column!r}, ...): the edge {rounded[0]} is no float64; the nearest one is "
+                f"{int(float(rounded[0]))}"
+            )
         ascending = all(a < b for a, b in pairwise(numbers))
         if not numbers or not ascending or not all(map(math.isfinite, numbers)):
             raise ValueError(
@@ -99,7 +106,7 @@ def specs_of(by: Any, *, some: bool = True) -> tuple[tuple[str | Bins, ...], ...
     specs = []
     for spec in given:
         columns = (spec,) if isinstance(spec, str | Bins) else tuple(spec)
-        if not all(isinstance(column, str | Bins) for column in columns):
+        if not all(isinstance(column, str | Bins) and title_of(column) for column in columns):
             raise ValueError(
                 f"by={by!r}: expected a list of lists of columns, such as "
                 '[["country"], ["country", "device"]], where a column is a name or Bins'

@@ -147,10 +147,18 @@ def found(
     for place, parts in enumerate(keys):
         if parts is not None and list(map(encoded, parts)) == list(map(encoded, asked)):
             return groups.state(np.array([place]))
-    named_keys = [named(spec.columns, parts) for parts in keys]
-    raise KeyError(
-        f"no slice {named(spec.columns, asked)}{near(named(spec.columns, asked), named_keys)}"
-    )
+    title, titles = named(spec.columns, asked), [named(spec.columns, parts) for parts in keys]
+    if title in titles:
+        pairs = ", ".join(
+            f"{name}={part!r}" for name, part in zip(spec.columns, asked, strict=True)
+        )
+        raise KeyError(f"no slice {pairs}: keys there are {_types(keys)}")
+    raise KeyError(f"no slice {title}{near(title, titles)}")
+
+
+def _types(keys: Sequence[Parts | None]) -> str:
+    found = {type(part).__name__ for parts in keys for part in parts or () if part is not None}
+    return ", ".join(sorted(found))
 
 
 def _spec(which: Mapping[str, Any], specs: Sequence[Spec], cuts: Sequence[Cut]) -> Spec:

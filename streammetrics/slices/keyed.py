@@ -16,6 +16,7 @@ from streammetrics.slices.bins import Bins, specs_of, title_of
 from streammetrics.slices.fairness import without_each
 from streammetrics.slices.groups import Cut, Spec, found
 from streammetrics.slices.reading import key_column, read_keys
+from streammetrics.slices.table import BESIDE, OWN
 from streammetrics.slices.units import groups_of, hashed
 from streammetrics.slices.worst import Slice
 from streammetrics.statistics.grouped.schema import GroupedLayout, KeyedSchema
@@ -86,10 +87,25 @@ class KeyedSet(MetricSet):
         self._merged: tuple[State | None, State] = (None, suite._layout.start)
 
     def _check_titles(self, columns: Mapping[str, Any]) -> None:
-        for title in columns:
-            if title in self._metrics or title in {"n_rows", "by"}:
+        """Raise `ValueError` where two columns of a table of slices would have one name."""
+        if not any(self.by) and self._called != "Slices":
+            return  # as there is no such table
+        for name in self._metrics:
+            if name in OWN:
+                raise ValueError(
+                    f"a metric is called {name!r}, as a column of the result is: rename it"
+                )
+        limits = {f"{name}{end}": name for name in self._metrics for end in BESIDE}
+        for title in (*columns, *self._metrics):
+            named = f"by names the column {title!r}" if title in columns else f"metric {title!r}"
+            if title in limits:
+                raise ValueError(
+                    f"{named}, and so is called what stands beside metric {limits[title]!r}: "
+                    "rename one"
+                )
+            if title in columns and (title in self._metrics or title in OWN):
                 what = "a metric is called" if title in self._metrics else "the result has a column"
-                raise ValueError(f"by names the column {title!r}, and {what} {title!r}: rename one")
+                raise ValueError(f"{named}, and {what} {title!r}: rename one")
 
     def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
         """Take columns by name, those to slice by among them."""

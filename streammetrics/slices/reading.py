@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     Codes = NDArray[Any]  # integers, of any width
 
 _WORTH = 256  # rows for each code, from which on spelling out one more is cheaper than looking
+_UTC = {"UTC", "Etc/UTC", "UTC+00:00", "+00:00", "Z"}  # whose midnight begins the date it names
 _KINDS = {str: "text", bool: "true or false", int: "integers", datetime.date: "dates"}
 
 
@@ -156,7 +158,16 @@ def _part(value: Any, title: str) -> _Part:
         numbers[nulls] = 0
         places, found = _places(numbers)
         return _Part.of(places, found, nulls, "dates", day_of)
-    column = flat(as_column(value, title), title)
+    try:
+        column = flat(as_column(value, title), title)
+    except InvalidBatchError as error:
+        told, unlike, _ = str(error).partition("; pass numbers")
+        if not unlike:
+            raise
+        raise InvalidBatchError(
+            f"{told}; keys are text, integers, booleans or dates: pass them as text",
+            *error.args[1:],
+        ) from None
     values, nulls = column.values, column.nulls
     if column.vocabulary is not None:
         codes = values if nulls is None else np.where(nulls, 0, values)
@@ -225,12 +236,26 @@ def _binned(value: Any, bins: Bins) -> _Part:
     column = flat(as_column(value, title), title)
     if column.vocabulary is not None and len(column.vocabulary):
         raise InvalidBatchError(f"{title} holds text; Bins need numbers")
-    numbers = column.values.astype(np.float64)
-    missing = np.isnan(numbers)
-    if column.nulls is not None:
-        missing |= column.nulls
-    codes = np.searchsorted(np.array(bins.edges, np.float64), numbers, side="right")
-    return _Part.of(codes, bins.bins, missing if missing.any() else None, None)
+    if column.values.dtype.kind in "iu":
+        codes, missing = _cut_integers(column.values, bins.edges), column.nulls
+    else:
+        numbers = column.values.astype(np.float64)
+        missing = np.isnan(numbers)
+        if column.nulls is not None:
+            missing |= column.nulls
+        codes = np.searchsorted(np.array(bins.edges, np.float64), numbers, side="right")
+    return _Part.of(
+        codes, bins.bins, missing if missing is not None and missing.any() else None, None
+    )
+
+
+def _cut_integers(values: NDArray[Any], edges: Sequence[float]) -> Codes:
+    """Return the bin of each integer, of which float64 would round the large ones."""
+    span = np.iinfo(values.dtype)
+    whole = [math.ceil(edge) for edge in edges]
+    within = np.array([edge for edge in whole if span.min <= edge <= span.max], values.dtype)
+    below: int = sum(edge < span.min for edge in whole)
+    return np.searchsorted(within, values, side="right") + below
 
 
 def _days(value: Any, title: str) -> NDArray[Any] | None:
@@ -249,14 +274,15 @@ def _days(value: Any, title: str) -> NDArray[Any] | None:
                 title,
                 odd,
             )
-        try:
-            times = np.array([None if _is_null(x) else x for x in items], "datetime64[us]")
-        except (ValueError, TypeError) as error:
-            raise InvalidBatchError(f"{title} holds times with a zone; pass dates") from error
+        for row, item in enumerate(items):
+            if getattr(item, "tzinfo", None) is not None and str(item.tzinfo) not in _UTC:
+                raise _zoned(title, item.tzinfo, row)
+        times = np.array([None if _is_null(x) else _plain(x) for x in items], "datetime64[us]")
     elif _holds_dates(value):
-        times = np.asarray(value)
-        if times.dtype.kind != "M":
-            raise InvalidBatchError(f"{title} holds times with a zone; pass dates")
+        zone = _zone(value)
+        if zone is not None and str(zone) not in _UTC:
+            raise _zoned(title, zone, None)
+        times = np.asarray(value, None if zone is None else "datetime64[ns]")
     else:
         return None
     days = times.reshape(-1).astype("datetime64[D]")
@@ -270,6 +296,28 @@ def _days(value: Any, title: str) -> NDArray[Any] | None:
             row,
         )
     return days
+
+
+def _zoned(title: str, zone: Any, row: int | None) -> InvalidBatchError:
+    """Return that a column has times of a zone: which day that is depends on whom one asks."""
+    first = "" if row is None else f", first in row {row}"
+    return InvalidBatchError(
+        f"{title} holds times of the zone {zone}{first}; slices are by date: cut them to days, "
+        "as text or as dates without a zone",
+        title if row is not None else None,
+        row,
+    )
+
+
+def _zone(value: Any) -> Any:
+    """Return the zone of a column of times of any library, ``None`` where it has none."""
+    kind = getattr(value, "type", None) or getattr(value, "dtype", None)
+    kind = getattr(kind, "pyarrow_dtype", kind)
+    return getattr(kind, "tz", None) or getattr(kind, "time_zone", None)
+
+
+def _plain(day: datetime.date) -> datetime.date:
+    return day.replace(tzinfo=None) if isinstance(day, datetime.datetime) else day
 
 
 def _holds_dates(value: Any) -> bool:

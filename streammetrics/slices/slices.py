@@ -218,7 +218,7 @@ class Slices(KeyedSet, Audit):
             KeyError: There is no such slice; the message names what there is.
         """
         if isinstance(which, str):
-            return self._views()[which]
+            return super().__getitem__(which)
         if not isinstance(which, Mapping):
             raise TypeError(f"expected a dictionary such as {{'country': 'DE'}}, not {which!r}")
         state = self._accumulator.flush()

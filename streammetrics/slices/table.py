@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from streammetrics.statistics.grouped.keys import Part
 
 MISSING, OTHERS = "missing", "(other)"
+OWN = ("by", "n_rows", "p", "p_adjusted")  # columns that are neither keys nor of a metric
+BESIDE = ("_low", "_high", "_rest")  # how those end that stand beside the values of a metric
 
 
 class SliceTable(Result, dict[str, Any]):
@@ -58,28 +60,55 @@ class SliceTable(Result, dict[str, Any]):
 
     def __repr__(self) -> str:
         """Return the table as text: a row for each slice, the value of a key that has none said."""
-        columns = {title: column.tolist() for title, column in self.items()}
-        kinds = columns.get("by")
-        for title in self._keys():
-            of = [title in kind.split(", ") for kind in kinds] if kinds else [True] * len(self)
-            columns[title] = [
-                (MISSING if sliced else "") if part is None else str(part)
-                for part, sliced in zip(columns[title], of, strict=True)
-            ]
-        if kinds:
-            columns["by"] = [kind or "all rows" for kind in kinds]
-        return Table({}, columns).text()
+        return self._told().text()
 
     __str__ = __repr__
 
     def _table(self) -> Table:
         return Table({}, {title: _alike(column) for title, column in self.items()})
 
+    def _repr_html_(self) -> str:
+        return self._told().html()
+
+    def to_markdown(self) -> str:
+        """Return the table as Markdown, a key that is missing said."""
+        return self._told().markdown()
+
+    def to_latex(self) -> str:
+        r"""Return the table as a LaTeX tabular, for ``\\usepackage{booktabs}``."""
+        return self._told().latex()
+
+    def _told(self) -> Table:
+        """Return the table as people read it: what is missing, and what is of all values, said."""
+        columns = {title: column.tolist() for title, column in self.items()}
+        for title in self._keys():
+            columns[title] = [
+                str(part) if part is not None else MISSING if title in self._sliced(at) else ""
+                for at, part in enumerate(columns[title])
+            ]
+        if "by" in columns:
+            columns["by"] = [kind or "all rows" for kind in columns["by"]]
+        return Table({}, columns)
+
     def _keys(self) -> list[str]:
         """Return the columns that are sliced by."""
         titles = list(self)
         before = titles[: titles.index("n_rows")] if "n_rows" in titles else []
         return [title for title in before if title != "by"]
+
+    def _sliced(self, at: int) -> list[str]:
+        """Return the columns that a slice is by; names may have commas in them."""
+        keys = self._keys()
+        text, found = self["by"][at] if "by" in self else "", []
+        if "by" not in self:
+            return keys
+        while text:
+            fits = [key for key in keys if text == key or text.startswith(f"{key}, ")]
+            if not fits:
+                break
+            found.append(max(fits, key=len))
+            text = text[len(found[-1]) + 2 :]
+        return found
 
     def _whole(self) -> int | None:
         """Return the place of the slice of all rows, ``None`` where there is none."""
@@ -170,8 +199,18 @@ def _numbers(values: Sequence[Any]) -> Any:
 
 
 def merged_tables(tables: Iterable[Mapping[str, Any]]) -> SliceTable:
-    """Return one table of the columns of several."""
+    """Return one table of the columns of several.
+
+    Raises:
+        ValueError: Two columns have one name.
+    """
     result = SliceTable()
     for table in tables:
+        twice = next((title for title in table if title in result), None)
+        if twice is not None:
+            raise ValueError(
+                f"two columns of the result are called {twice!r}: rename the metric or the column "
+                "sliced by"
+            )
         result.update(table)
     return result

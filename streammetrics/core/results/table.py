@@ -60,20 +60,25 @@ class Table:
 
     def markdown(self) -> str:
         """Return the table as Markdown."""
-        rule = [":--"] * len(self.index) + ["--:"] * len(self.columns)
+        rule = [":--" if left else "--:" for left in self._left()]
         rows = [list(map(str, self._titles())), rule, *(map(shown, row) for row in self._cells())]
         first, second, *rest = ([plain_text(cell) for cell in row] for row in rows)
         return "".join(f"| {' | '.join(row)} |\n" for row in (first, second, *rest))
 
     def latex(self) -> str:
         """Return the table as a LaTeX tabular, with the rules of booktabs."""
-        form = "l" * len(self.index) + "r" * len(self.columns)
+        form = "".join("l" if left else "r" for left in self._left())
         head, *lines = (
             " & ".join(_tex(cell) for cell in row) + r" \\"
             for row in (map(str, self._titles()), *(map(shown, row) for row in self._cells()))
         )
         inside = [r"\toprule", head, r"\midrule", *lines, r"\bottomrule"]
         return "\n".join([rf"\begin{{tabular}}{{{form}}}", *inside, r"\end{tabular}"]) + "\n"
+
+    def _left(self) -> list[bool]:
+        """Return which columns begin at the left: what rows are of, and text."""
+        texts = [any(isinstance(x, str) for x in column) for column in self.columns.values()]
+        return [True] * len(self.index) + texts
 
     def _titles(self) -> list[Any]:
         return [*self.index, *self.columns]

@@ -56,6 +56,8 @@ def axes(ax: Any, size: tuple[float, float] = SIZE) -> Any:
     if ax is None:
         ax = library().subplots(figsize=size, layout="constrained")[1]
         _apart(ax)
+    elif isinstance(ax, str):
+        raise TypeError(f"plot({ax!r}): expected Matplotlib's axes first; say metric={ax!r}")
     elif isinstance(ax, Sheet):
         ax = ax.opened(size)
         _apart(ax)
@@ -122,9 +124,11 @@ def counted(drawing: Drawing) -> str:
 
 
 def short(name: str, most: int) -> str:
-    """Return a name as it stands on axes: not too long, and no mathematics."""
-    name = name.replace("$", r"\$")  # which Matplotlib would set as such
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+    """Return a name as it stands on axes: not too long, its end kept, and no mathematics."""
+    if len(name) > most:  # names that are long often begin alike
+        end = (most - 1) // 2
+        name = f"{name[: most - 1 - end]}…{name[-end:]}"
+    return name.replace("$", r"\$")  # which Matplotlib would set as such
 
 
 def percent(share: float) -> str:

@@ -37,7 +37,9 @@ def draw_slices(table: SliceTable, ax: Any, drawing: Drawing) -> Any:
     values = np.asarray(table[name], float) if name in table else np.zeros(0)
     known = [at for at in range(len(table)) if at != whole and np.isfinite(values[at])]
     sign = -1 if table.better.get(name) is False else 1
-    order = sorted(known, key=lambda at: (sign * values[at], at))[:most]
+    order = sorted(known, key=lambda at: (_best(table, name, at, sign), sign * values[at], at))[
+        :most
+    ]
     ax = axes(ax, (7.6, 1.9 + 0.26 * max(len(order), 3)))
     more = f"{len(order)} of {len(known):,} slices" if len(order) < len(known) else ""
     rows = table["n_rows"][whole] if whole is not None else None
@@ -65,6 +67,16 @@ def draw_slices(table: SliceTable, ax: Any, drawing: Drawing) -> Any:
     return ax
 
 
+def _best(table: SliceTable, name: str, at: int, sign: int) -> float:
+    """Return how good a slice is at its best, as `Slices.worst` ranks it: small is bad."""
+    side = f"{name}_{'high' if sign > 0 else 'low'}"
+    limit = float(table[side][at]) if table.level is not None and side in table else np.nan
+    # Without limits a value stands for itself; where only this slice has none, it comes last.
+    if np.isnan(limit):
+        return np.inf if table.level is not None and side in table else sign * table[name][at]
+    return sign * limit
+
+
 def metrics_of(table: SliceTable) -> list[str]:
     """Return the columns of values of metrics."""
     titles = list(table)
@@ -74,8 +86,8 @@ def metrics_of(table: SliceTable) -> list[str]:
 
 
 def _named(table: SliceTable, place: int) -> str:
-    used = table["by"][place].split(", ") if "by" in table else table._keys()
-    parts = [f"{key}={MISSING if table[key][place] is None else table[key][place]}" for key in used]
+    values = {key: table[key][place] for key in table._sliced(place)}
+    parts = [f"{key}={MISSING if value is None else value}" for key, value in values.items()]
     return short(", ".join(parts), 44)
 
 
@@ -85,8 +97,8 @@ def draw_differences(found: Differences, ax: Any, drawing: Drawing) -> Any:
     chosen(drawing, "differences", ("forest",))
     metrics = list(dict.fromkeys(line.metric for line in found))
     ax = axes(ax, (6.6, 1.2 * len(metrics) + 0.3 * max(len(found), 1) + 0.4))
-    if not found:
-        return empty(ax, "nothing was compared")
+    if not found or all(np.isnan(line.difference) for line in found):
+        return empty(ax, "no rows were seen" if found else "nothing was compared")
     if len(metrics) == 1:
         _differences(ax, found, drawing)
         titled(ax, f"{metrics[0]}: differences of models")

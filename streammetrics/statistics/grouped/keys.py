@@ -37,8 +37,8 @@ class Bin(NamedTuple):
 
     def __str__(self) -> str:
         if self.low is None:
-            return f"< {self.high:g}"
-        return f">= {self.low:g}" if self.high is None else f"[{self.low:g}, {self.high:g})"
+            return f"< {self.high}"
+        return f">= {self.low}" if self.high is None else f"[{self.low}, {self.high})"
 
 
 Part = str | int | bool | datetime.date | Bin | None

@@ -1,0 +1,136 @@
+"""Keys that are hard to tell apart, and columns of the result that would have one name."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import streammetrics as sm
+
+ACC = sm.MetricSet({"acc": sm.Accuracy()})
+
+
+def by_key(keys, by="k"):
+    rows = {"y_true": [1] * len(keys), "y_pred": [1] * len(keys), "k": keys}
+    return sm.Slices(ACC, by=by).update(rows)
+
+
+@pytest.mark.parametrize("name", ["acc_low", "acc_high", "acc_rest", "p", "p_adjusted", "by"])
+def test_key_is_not_called_as_a_column_of_the_result(name):
+    with pytest.raises(ValueError, match=f"by names the column '{name}', and .*rename one"):
+        sm.Slices(ACC, by=[[], [name]])
+
+
+@pytest.mark.parametrize("name", ["n_rows", "by", "p"])
+def test_metric_is_not_called_as_a_column_of_the_result(name):
+    metrics = sm.MetricSet({name: sm.Accuracy()})
+    with pytest.raises(ValueError, match=f"a metric is called '{name}', .*: rename it"):
+        sm.Slices(metrics, by="k")
+    assert sm.MetricSet({name: sm.Accuracy()}, unit="user").n_rows == 0  # which has no table
+
+
+def test_metrics_do_not_share_a_column_of_the_result():
+    with pytest.raises(ValueError, match="metric 'acc_low', and so is called .* metric 'acc'"):
+        sm.Slices(sm.MetricSet({"acc": sm.Accuracy(), "acc_low": sm.Recall()}), by="k")
+    several = sm.MetricSet({"f": sm.F1(average=None, zero_division=0), "f_1": sm.Recall()})
+    slices = sm.Slices(several, by="k").update(y_true=[1], y_pred=[1], k=["a"])
+    with pytest.raises(ValueError, match="two columns of the result are called 'f_1'"):
+        slices.compute()
+
+
+def test_column_without_a_name_is_refused():
+    with pytest.raises(ValueError, match="where a column is a name or Bins"):
+        sm.Slices(ACC, by=[[], [""]])
+
+
+def test_names_with_commas_are_columns_like_others():
+    rows = {"y_true": [1, 1], "y_pred": [1, 0], "city, state": ["Bonn", None], "k": [1, 2]}
+    table = sm.Slices(ACC, by=[[], ["city, state"], ["k", "city, state"]]).update(rows).compute()
+    assert str(table).splitlines()[3].split() == ["city,", "state", "missing", "1", "0"]
+    assert [table._sliced(at) for at in (0, 1, 3)] == [[], ["city, state"], ["k", "city, state"]]
+
+
+def test_bins_are_told_apart_to_the_last_digit():
+    slices = by_key([1_000_000, 1_000_001, 1_000_002], sm.Bins("k", [1_000_001, 1_000_002]))
+    assert slices.compute()["k"].tolist() == ["< 1000001", "[1000001, 1000002)", ">= 1000002"]
+    assert slices[{"k": "[1000001, 1000002)"}].n_rows == 1
+    near = by_key([0.12345671, 0.12345675], sm.Bins("k", [0.1234567, 0.12345672])).compute()
+    assert near["k"].tolist() == ["[0.1234567, 0.12345672)", ">= 0.12345672"]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_large_integers_are_cut_exactly(dtype):
+    edge = 2**53 + 4
+    values = np.array([edge - 1, edge, edge + 1, 5], dtype)  # the first is edge as a float64
+    table = by_key(values, sm.Bins("k", [-2.5, 5.5, edge, 1e30])).compute()
+    told = dict(zip(table["k"].tolist(), table["n_rows"].tolist(), strict=True))
+    assert list(told.values()) == [1, 1, 2]
+    with pytest.raises(ValueError, match=f"edge {2**53 + 1} is no float64; the nearest .* {2**53}"):
+        sm.Bins("k", [2**53 + 1])
+
+
+DAY = datetime.datetime(2024, 1, 2)
+UTC, BERLIN = datetime.UTC, datetime.timezone(datetime.timedelta(hours=1), "Berlin")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda zone, _: [DAY.replace(tzinfo=zone)],
+        lambda _, name: pd.Series([DAY]).dt.tz_localize(name),
+        lambda _, name: pa.array([DAY], pa.timestamp("us", name)),
+        lambda _, name: pl.Series([DAY]).dt.replace_time_zone(name),
+    ],
+)
+def test_days_of_a_zone_are_those_of_utc_or_refused(make):
+    assert by_key(make(UTC, "UTC")).compute().to_dict()["k"] == ["2024-01-02"]
+    with pytest.raises(sm.InvalidBatchError, match="times of the zone .*Berlin.*cut them to days"):
+        by_key(make(BERLIN, "Europe/Berlin"))
+
+
+@pytest.mark.parametrize(
+    "keys", [pd.Series(pd.cut([1.0, 2.0], [0, 1, 2])), [uuid.UUID(int=5)], [b"a"]]
+)
+def test_what_is_no_key_is_told_what_to_pass(keys):
+    with pytest.raises(sm.InvalidBatchError, match="keys are text, integers.*pass them as text"):
+        by_key(keys)
+
+
+def test_key_of_another_kind_is_told():
+    with pytest.raises(KeyError, match="no slice k='1': keys there are int"):
+        by_key([1, 2])[{"k": "1"}]
+    with pytest.raises(KeyError, match="no metric 'ac'; did you mean 'acc'"):
+        by_key([1])["ac"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"k": 0}, "k=0"), ({"k": 2.5}, "k=2.5"), ({"min_rows": -1}, "min_rows=-1"),
+     ({"lowest": "x"}, "lowest='x'")],
+)  # fmt: skip
+def test_worst_refuses_what_is_no_number_of_slices(options, told):
+    with pytest.raises(ValueError, match=told):
+        by_key([1, 2]).worst("acc", **options)
+
+
+def test_gap_tells_which_slices_it_leaves_out():
+    slices = sm.Slices(sm.MetricSet({"auc": sm.ROCAUC()}), by="k")
+    slices.update(y_true=[1, 0, 1], y_score=[0.1, 0.2, 0.3], k=["a", "a", "b"])
+    with pytest.warns(
+        sm.UndefinedMetricWarning, match=r"of 1 slices: 1 are left out, first k=b, as 'auc' is nan"
+    ):
+        assert slices.gap("auc").value == 0.0
+
+
+def test_tables_for_people_say_what_is_missing():
+    slices = by_key(["a", None], [[], ["k"]])
+    html, text = slices._repr_html_(), slices.compute().to_markdown()
+    assert "None" not in html + text
+    assert "<td>missing</td>" in html
+    assert text.splitlines()[1] == "| :-- | :-- | --: | --: |"
