@@ -17,7 +17,7 @@ INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
 def _is_command() -> bool:
     program = sys.argv[0] if sys.argv else ""
     if program == "-m":  # what is run is being looked for
-        return "streammetrics.cli" in sys.orig_argv
+        return not {"streammetrics", "streammetrics.cli"}.isdisjoint(sys.orig_argv)
     return os.path.splitext(os.path.basename(program))[0] == "streammetrics"
 
 
@@ -38,7 +38,7 @@ def raise_at_interrupt() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Whether this process was started as ``streammetrics`` or ``-m streammetrics.cli``.
+# Whether this process was started as ``streammetrics`` or ``-m streammetrics``.
 IS_COMMAND = _is_command()
 if IS_COMMAND:
     leave_at_interrupt()

@@ -22,6 +22,7 @@ FLOORS = (
     {"engines", "live", "show"},
     {"streammetrics", "authoring", "testing"},  # the faces of the package: names of all floors
     {"cli"},
+    {"__main__"},
 )
 # Inside functions, each for its reason: what needs an extra, or is slow to load where a worker or
 # an interrupted command must start at once.

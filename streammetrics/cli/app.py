@@ -196,12 +196,7 @@ def evaluate(
     saved = [] if save is None else [save]
     check_places([*outputs, *(Output("--save", path, bool) for path in saved)])
     work = opened(asked)
-    if save is not None and len(work.models) > 1:
-        raise CommandError(
-            f"--save holds the state of one model, and there are {len(work.models)}: "
-            "evaluate them one by one"
-        )
-    like = is_like(next(iter(work.models.values())).plan.suite)
+    like = is_like(work.to_save() if saved else None)
     outputs += [Output("--save", path, like) for path in saved]
     check_outputs(outputs, work.files, force=force, asked=asked.patterns, fmt=asked.format)
     for note in work.notes:
@@ -209,8 +204,8 @@ def evaluate(
     found = measured(work, workers=workers, batch_rows=batch_rows)
     told = reported(work, found, asked, per_query=per_query)
     if save is not None:
-        (state,) = found.states.values()
-        write(save, state.to_bytes())
+        (state, *_) = found.states.values()
+        write(save, (found.comparison or state).to_bytes())
     return finish(told, outputs)
 
 

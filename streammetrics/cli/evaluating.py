@@ -78,6 +78,23 @@ class Work:
     notes: Sequence[str] = ()  # on what is not read
     duel: Duel | None = None  # of several models
 
+    def to_save(self) -> MetricSet:
+        """Return what `--save` writes, before it has rows: of several models their comparison.
+
+        Raises:
+            CommandError: There are several, and no one state is of all of them.
+        """
+        first, *others = (model.plan.suite for model in self.models.values())
+        if not others:
+            return first
+        if self.duel is None:
+            raise CommandError(
+                f"--save holds one state, and the {1 + len(others)} models are not compared, be it "
+                "that no metric of theirs can be or that --by or --unit is given: evaluate them "
+                "one by one"
+            )
+        return self.duel.comparison
+
 
 def opened(asked: Asked) -> Work:
     """Plan every model and open every file, so that a mistake is told before anything is read."""
@@ -105,7 +122,10 @@ def opened(asked: Asked) -> Work:
     models = {name: _of_files(what, found) for name, what in plans.items()}
     notes = [note for model in models.values() for note in model.about["left_out"]]
     paths = [source.path for source in found.sources]
-    duel = of_files(plans, found) if len(plans) > 1 and not (asked.by or asked.unit) else None
+    apart = [flag for flag, given in (("--by", asked.by), ("--unit", asked.unit)) if given]
+    duel = of_files(plans, found) if len(plans) > 1 and not apart else None
+    if len(plans) > 1 and apart:
+        notes.append(f"with {apart[0]} models stand side by side and are not compared")
     return Work(models, paths, list(dict.fromkeys(notes)), duel)
 
 

@@ -52,6 +52,9 @@ def reported_in_one(asked: ReportAsked) -> Outcome:
     if asked.json is not None:
         outputs.append(Output("--json", asked.json, _is_twin))
     every = [path for paths in files.values() for path in paths]
+    twice = _twice(every)
+    if twice is not None:
+        raise CommandError(f"{twice} is named twice, and its rows would count twice: name it once")
     check_outputs(outputs, every, force=asked.force, asked=asked.states)
     states, rules, title = {}, {}, asked.title
     for name, paths in files.items():
@@ -95,6 +98,17 @@ def _models(asked: ReportAsked) -> dict[str, list[str]]:
     return found
 
 
+def _twice(paths: Sequence[str]) -> str | None:
+    """Return the first file that is among the others already, by whatever name."""
+    seen: set[str] = set()
+    for path in paths:
+        real = os.path.realpath(path)
+        if real in seen:
+            return path
+        seen.add(real)
+    return None
+
+
 def _settings(paths: Sequence[str]) -> Settings | None:
     """Return the settings of a live service, where its configuration is what was named."""
     alone = len(paths) == 1 and paths[0].endswith(".toml")
@@ -107,8 +121,6 @@ def _stored(settings: Settings) -> Live:
 
 
 def _read(paths: Sequence[str]) -> Any:
-    if len({os.path.realpath(path) for path in paths}) < len(paths):
-        raise CommandError("a state is named twice, and its rows would count twice: name it once")
     state = in_one(paths)
     if not isinstance(state, Metric | MetricSet | Ledger | Live):
         raise StateFormatError(f"{paths[0]}: there is no report of a {type(state).__name__}")

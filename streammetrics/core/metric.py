@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from streammetrics.core.layout import Feed, State
     from streammetrics.core.statistic import Statistic
 
-_CHEAP = 1 << 14  # bytes of a state that is read whenever the metric is shown
+_CHEAP = 1 << 14  # bytes of a state that is read whenever the metric is shown as a line
+_LOOKED = 1 << 20  # and of one that is read for a notebook, where a person looks
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -297,10 +298,10 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         except ValueError as error:
             raise StateFormatError(f"the parameters are not those of a metric: {error}") from error
 
-    def _glimpse(self, state: State) -> Any:
-        """Return the value where there are rows and reading is cheap, else None."""
+    def _glimpse(self, state: State, most: int = _CHEAP) -> Any:
+        """Return the value where there are rows and at most so many bytes to read, else None."""
         statistics = self._chosen(state)
-        if not self._n_rows(state) or sum(s.nbytes for s in statistics) > _CHEAP:
+        if not self._n_rows(state) or sum(s.nbytes for s in statistics) > most:
             return None
         try:
             return self.readout(*statistics)
@@ -323,7 +324,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def _looked_at(self, state: State) -> dict[str, Any]:
         """Return what a notebook shows: the value where that is cheap, and its limits."""
-        value = self._glimpse(state)
+        value = self._glimpse(state, _LOOKED)
         told: dict[str, Any] = {"value": "", "certainly within": "", "exact": ""}
         if isinstance(value, int | float):
             statistics = self._chosen(state)
@@ -335,7 +336,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def _repr_html_(self) -> str:
         state = self._accumulator.flush()
-        value = self._glimpse(state)
+        value = self._glimpse(state, _LOOKED)
         line = f"<p>{escape(self._line(state))}</p>"
         if isinstance(value, Result):
             return f"{line}{value._repr_html_() or ''}"

@@ -81,7 +81,11 @@ def _slices(slices: Sliced, model: str) -> Iterator[Grid]:
 def _values(report: Report) -> Grid:
     inexact = any(not row.exact for row in report.rows)
     within = ["Certainly within"] if inexact else []
-    sure = [f"{row.sure.level:.10g} confidence" for row in report.rows[:1] if row.sure is not None]
+    sure = [
+        f"{100 * row.sure.level:.10g} % confidence"
+        for row in report.rows[:1]
+        if row.sure is not None
+    ]
     lines = []
     for row in report.rows:
         value, interval = cells(row)

@@ -25,7 +25,7 @@ def test_limits_stand_beside_values_apart_from_what_is_certain(command, path):
     assert "confidence" not in plain.out
     header = next(line for line in sure.out.splitlines() if line.startswith("Metric"))
     assert "Certainly within" in header
-    assert "0.9 confidence" in header
+    assert "90 % confidence" in header
     line = next(line for line in sure.out.splitlines() if line.startswith("CalibrationError"))
     assert " none " in line
     assert "note: CalibrationError has no confidence interval" in sure.out

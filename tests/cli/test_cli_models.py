@@ -64,10 +64,25 @@ def test_scores_and_labels_of_models_go_together(command, mistake, path):
 
 def test_what_is_of_one_model_only(mistake, path, tmp_path, monkeypatch):
     both = (*BINARY, "--y-score", "score", "--y-score", "other")
-    line = mistake("evaluate", path, *both, "--save", tmp_path / "s")
-    assert line.startswith("--save holds the state of one model, and there are 2")
+    by = ("--by", "weight:0.5", "--save", tmp_path / "s")
+    line = mistake("evaluate", path, *both, *by)
+    assert line.startswith("--save holds one state, and the 2 models are not compared")
     line = mistake("evaluate", path, *both, "--weight", "weight", "--weight", "score")
     assert line.startswith("Option --weight is given twice; see streammetrics evaluate --help")
+
+
+def test_what_is_saved_of_several_models_is_their_comparison(command, path, tmp_path):
+    both = (*BINARY, "--y-score", "score", "--y-score", "other", "--metrics", "ROCAUC,F1")
+    saved = tmp_path / "duel.state"
+    told = command("evaluate", path, *both, "--save", saved).out
+    state = sm.load(saved)
+    assert isinstance(state, sm.Comparison)
+    assert list(state) == ["score", "other"]
+    duel = told[told.index("Which is better") :]
+    assert duel in command("show", saved).out
+    command("evaluate", path, *both, "--save", saved)  # an earlier one of the same is replaced
+    apart = command("evaluate", path, *both, "--by", "weight:0.5")
+    assert "with --by models stand side by side and are not compared" in apart.err
 
 
 def test_several_runs_are_several_models(command, tmp_path):

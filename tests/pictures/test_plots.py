@@ -308,3 +308,55 @@ def test_observed_rows_have_no_picture_of_labels_to_come():
     ax = live.series("1min", every="1min").plot()
     assert not ax.child_axes
     assert ax.get_xlabel() == "end of the window (UTC)"
+
+
+def test_slices_are_ranked_as_worst_ranks_them():
+    slices = sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by="k")
+    keys = ["few"] * 2 + ["many"] * 200 + ["good"] * 50
+    right = [0, 1] + [1, 0] * 100 + [1] * 50  # half of both are wrong, of which few are unlucky
+    slices.update(y_true=[1] * 252, y_pred=right, k=keys)
+    names = [text.get_text().split()[0] for text in slices.plot("acc").get_yticklabels()]
+    assert (
+        names == [f"k={key}" for key in slices.worst("acc")["k"]] == ["k=many", "k=few", "k=good"]
+    )
+    with pytest.raises(TypeError, match="say metric='acc'"):
+        slices.compute().plot("acc")
+
+
+def test_long_names_keep_their_ends():
+    names = [f"a name that is so long that it has to be cut, number {n}" for n in (1, 2)]
+    slices = sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by="k")
+    ax = slices.update(y_true=[1, 1], y_pred=[1, 0], k=names).plot()
+    assert len({text.get_text() for text in ax.get_yticklabels()}) == 2
+
+
+def test_several_classes_tell_all_rows_and_of_none_how_many_are_positive():
+    ax = sm.ROCCurve().update([0, 1, 2, 2], np.eye(3)[[0, 1, 2, 1]]).plot()
+    assert ax.get_title("right") == "n = 4"
+
+
+def test_limits_that_are_not_to_be_had_are_refused():
+    for kind in ("gains", "lift"):
+        with pytest.raises(TypeError, match=r"CumulativeGains\(\).plot\(confidence=0.95\)"):
+            sm.ROCCurve().update(Y, S).plot(kind=kind, confidence=0.95)
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+def test_comparison_without_rows_says_so():
+    duel = sm.Comparison(
+        sm.MetricSet({"auc": sm.ROCAUC(), "loss": sm.LogLoss()}), {"a": "a", "b": "b"}
+    )
+    (text,) = duel.compute().plot().texts
+    assert text.get_text() == "nothing to draw:\nno rows were seen"
+
+
+def test_parts_of_a_score_are_drawn_one_by_one():
+    parts = sm.BrierDecomposition().update(Y, S)
+    ax = parts.plot()
+    assert [text.get_text() for text in ax.get_yticklabels()] == list(parts.compute())
+    assert ax.lines[0].get_xdata().tolist() == list(parts.compute().values())
+
+
+def test_short_classes_stand_upright():
+    ax = sm.ConfusionMatrix().update([0, 1], [0, 1]).plot()
+    assert {text.get_rotation() for text in ax.get_xticklabels()} == {0.0}

@@ -74,7 +74,7 @@ def test_page_says_what_was_measured_on_what(page):
     html = page.read_text()
     text = text_of(html)
     for said in (
-        "4,000 rows", "Certainly within", "0.95 confidence", "y_true: label", "sha256:",
+        "4,000 rows", "Certainly within", "95 % confidence", "y_true: label", "sha256:",
         "Accuracy(threshold=0.5)", "Worst by accuracy", "sliced by", "tree", "no column is named",
         "Share of rows predicted right",
     ):  # fmt: skip
@@ -298,3 +298,28 @@ def test_tables_of_a_page_fit_paper(page):
         cells = "[...document.querySelectorAll('table:not(details table) td')]"
         lines = f"return Math.max(...{cells}.map(cell => cell.clientHeight))"
         assert driver.execute_script(lines) < 40  # no cell breaks its number into letters
+
+
+def test_metrics_with_slashes_are_in_the_table_of_slices(tmp_path):
+    metrics = {f"val/{n}": sm.Accuracy(threshold=n / 10) for n in range(1, 7)}
+    suite = sm.MetricSet({**metrics, "cm": sm.ConfusionMatrix(threshold=0.5)})
+    slices = sm.Slices(suite, by=[[], ["k"]])
+    slices.update(y_true=[0, 1, 1, 0], y_score=[0.1, 0.7, 0.9, 0.6], k=["a", "a", "b", "b"])
+    slices.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    (table,) = re.findall(r"<caption>Slices</caption>\s*<thead>(.*?)</thead>", page)
+    assert re.findall(r"<th[^>]*>(.*?)</th>", table) == ["k", "Rows", *metrics]
+    assert re.findall(r"<figcaption>(.*?) by slice", page) == list(metrics)[:4]
+    assert "val/1, val/2, val/3, val/4 are drawn; all 6 metrics are in the table" in page
+
+
+def test_class_with_a_slash_stays_in_its_matrix(tmp_path):
+    matrix = sm.ConfusionMatrix().update(["n/a", "yes"], ["n/a", "yes"])
+    matrix.report(tmp_path / "page.html")
+    assert '<th scope="col">n/a</th>' in (tmp_path / "page.html").read_text()
+
+
+def test_state_that_is_named_twice_is_refused(shards, tmp_path, capsys):
+    path = str(next(iter(sorted(shards.glob("*.state")))))
+    assert main(["report", path, path, "-o", str(tmp_path / "page.html")]) == 2
+    assert "is named twice, and its rows would count twice" in capsys.readouterr().err

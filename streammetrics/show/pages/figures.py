@@ -30,7 +30,7 @@ _INK, _LINE = "#1a2b3c", "#a1b2c3"  # stand-ins, each for a colour of the page
 _ROWS = 24  # of the table beside a curve
 _LARGE = 60_000  # characters of a picture
 _MOST = 16  # pictures
-_SLICED = 4  # metrics whose slices, or whose course over time, are drawn
+SLICED = 4  # metrics whose slices, or whose course over time, are drawn
 _KINDS: dict[type, tuple[str | None, ...]] = {ROCPoints: ("roc",), PRPoints: ("pr", "thresholds")}
 _STYLE = {
     "svg.fonttype": "none", "svg.hashsalt": "streammetrics", "text.color": _INK,
@@ -79,7 +79,7 @@ def _course(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[in
     course = found.courses.get(subject.name)
     if course is None:
         return
-    for metric in courses.metrics_of(course.series)[:_SLICED]:
+    for metric in courses.metrics_of(course.series)[:SLICED]:
         title = f"{metric} over time, {course.every} each{of}"
         table = _only(course.series._table(), metric, "time", "coverage")
         yield lambda at, t=title, told=table, m=metric: _figure(  # type: ignore[misc]  # they are bound at once
@@ -95,10 +95,17 @@ def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[in
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         table = state.compute(confidence=found.confidence)
-    for metric in metrics_of(table)[:_SLICED]:
+    for metric in sliced_metrics(subject, found)[:SLICED]:
         yield lambda at, metric=metric: _figure(  # type: ignore[misc]  # it is bound at once
             f"{metric} by slice{of}", table, _only(sliced.table._table(), metric), at, metric=metric
         )
+
+
+def sliced_metrics(subject: Subject, found: Findings) -> list[str]:
+    """Return the metrics that are one number in each slice."""
+    sliced = found.results.models[subject.name].slices
+    titles = [] if sliced is None else metrics_of(sliced.table)
+    return [title for title in titles if title in subject.metrics]
 
 
 def _only(table: Table, metric: str, *beside: str) -> Table:

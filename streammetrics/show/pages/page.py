@@ -12,15 +12,18 @@ from streammetrics.core.results.table import shown
 from streammetrics.show.formulas import set_formula
 from streammetrics.show.grids import DETAIL, Grid, grids
 from streammetrics.show.machines import as_json, plain
-from streammetrics.show.pages.figures import figures
+from streammetrics.show.pages.figures import SLICED, figures, sliced_metrics
 from streammetrics.show.reference import formula
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
     from streammetrics.show.pages.subjects import Findings
 
 _ENDS = re.compile("_(low|high|rest|adjusted)$")  # of columns, which a page breaks in two lines
 MADE = "streammetrics report"  # by which a report is known again
 _DUEL = "Which is better"  # as the terminal calls it
+_SLICES = ("Slices", "Worst by")  # as it calls tables of slices
 _ORDER = ("How good, and how sure", "Over time", _DUEL, "For whom", "In detail")
 
 
@@ -108,29 +111,31 @@ def _titled(found: Findings) -> str:
 
 def _sections(found: Findings) -> dict[str, list[Grid]]:
     """Return the tables of the terminal under the questions that they answer."""
-    first, *rest = map(_narrow, grids(found.results))
+    names = {name for subject in found.subjects for name in subject.metrics}
+    first, *rest = (_narrow(grid, names) for grid in grids(found.results))
     sections: dict[str, list[Grid]] = {"How good, and how sure": [first]}
     for name, course in found.courses.items():
         of = f" of {name}" if len(found.subjects) > 1 else ""
         sections.setdefault("Over time", []).extend(course.grids(of))
     for grid in rest:
-        of_slices = grid.title.startswith(("Slices", "Worst by"))
+        of_slices = grid.title.startswith(_SLICES)
         question = "For whom" if of_slices else grid.title if grid.title == _DUEL else "In detail"
         sections.setdefault(question, []).append(grid)
     sections.get("For whom", []).sort(key=lambda grid: grid.title.startswith("Slices"))
     return {name: sections[name] for name in _ORDER if name in sections}
 
 
-def _narrow(grid: Grid) -> Grid:
+def _narrow(grid: Grid, metrics: Container[str]) -> Grid:
     """Return a table without what a picture shows better: points of curves, a column for each.
 
     So that it fits a page, it has p in two digits, and no column of rows omitted where none are.
     """
+    sliced = grid.title.startswith(_SLICES)
     none = {at for at, t in enumerate(grid.header) if t == "Omitted" and _are_zero(grid, at)}
     kept = [
         at
         for at, title in enumerate(grid.header)
-        if at not in none and ("/" not in title or at in grid.texts)
+        if at not in none and not (sliced and at not in grid.texts and _is_part(title, metrics))
     ]
     lines = [tuple(_cell(grid.header[at], line[at]) for at in kept) for line in grid.lines]
     texts = frozenset(new for new, at in enumerate(kept) if at in grid.texts)
@@ -138,6 +143,12 @@ def _narrow(grid: Grid) -> Grid:
     worst = grid.title.startswith("Worst by")  # whose columns are ours to name
     header = (_ENDS.sub(r" \1", grid.header[at]) if worst else grid.header[at] for at in kept)
     return Grid(title, tuple(header), lines, texts)
+
+
+def _is_part(title: str, metrics: Container[str]) -> bool:
+    """Tell whether a column is a part of a metric's value, ``cm_0/1``, not a metric ``val/f1``."""
+    ends = [at for at in range(1, len(title) + 1) if title[:at] in metrics]
+    return "/" in title[max(ends, default=0) :]
 
 
 def _are_zero(grid: Grid, column: int) -> bool:
@@ -152,7 +163,18 @@ def _cell(title: str, text: str) -> str:
 
 
 def _notes(found: Findings) -> list[str]:
-    return [*found.results.notes, *found.notes]
+    return [*found.results.notes, *found.notes, *_undrawn(found)]
+
+
+def _undrawn(found: Findings) -> Iterator[str]:
+    """Yield what is said where not all values by slice are drawn."""
+    several = len(found.subjects) > 1
+    for subject in found.subjects:
+        names = sliced_metrics(subject, found)
+        if len(names) > SLICED:
+            of = f" of {subject.name}" if several else ""
+            drawn = ", ".join(names[:SLICED])
+            yield f"By slice{of}, {drawn} are drawn; all {len(names)} metrics are in the table."
 
 
 def _text(value: Any) -> str:

@@ -59,6 +59,11 @@ TITLES = {
 def draw_roc(curve: ROCPoints, ax: Any, drawing: Drawing) -> Any:
     """Draw a ROC curve, or what else its rates tell: DET, gains, lift."""
     kind = chosen(drawing, "a ROC curve", ("roc", "det", "gains", "lift"))
+    if kind in {"gains", "lift"} and drawing.sure is not None:
+        raise TypeError(
+            f"plot(kind={kind!r}, confidence=...): limits of a ROC curve are not those of {kind}; "
+            "CumulativeGains().plot(confidence=0.95) has its own, and lift has none"
+        )
     return _alone(curve, ax, drawing, kind)
 
 
@@ -101,7 +106,9 @@ def draw_curves(curves: Curves, ax: Any, drawing: Drawing) -> Any:
     if kind != "pr":  # where chance differs from class to class
         reference(ax, kind)
     more = len(known) - len(coloured)
-    titled(ax, f"{TITLES[kind][0]} of {len(rates)} classes", _count(rates[0], drawing))
+    totals = {(curve.positives or 0) + (curve.negatives or 0) for curve in rates}
+    told = f"n = {max(totals):,}" if len(totals) == 1 and max(totals) else counted(drawing)
+    titled(ax, f"{TITLES[kind][0]} of {len(rates)} classes", told)
     legend(ax, title=f"the lowest 3, {more} more in grey" if more else None)
     return ax
 

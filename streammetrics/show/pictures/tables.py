@@ -25,6 +25,7 @@ from streammetrics.show.pictures.canvas import (
 _COUNTED = 10  # classes of a matrix whose cells have room for counts and shares
 _WRITTEN = 40  # classes of one whose cells have room for shares
 _LINES = 40  # classes of a report that are drawn
+_UPRIGHT = 2  # characters of a class that stand side by side, however many classes there are
 _AVERAGES = ("macro avg", "weighted avg")
 
 
@@ -66,9 +67,9 @@ def _matrix(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
     small = "small" if len(labels) <= _COUNTED else "x-small"
     step = 1 if len(labels) <= _WRITTEN else -(-len(labels) // _WRITTEN)
     places = range(0, len(labels), step)
-    ax.set_xticks(
-        places, [_short(titles[at]) for at in places], fontsize=small, rotation=90,
-    )  # fmt: skip
+    names = [_short(titles[at]) for at in places]
+    rotation = 0 if max(map(len, names), default=0) <= _UPRIGHT else 90
+    ax.set_xticks(places, names, fontsize=small, rotation=rotation)
     ax.set_yticks(places, [f"{_short(labels[at])}{rows[at]}" for at in places], fontsize=small)
     if len(labels) <= _WRITTEN:
         _write(ax, values, shares, counted=counted)

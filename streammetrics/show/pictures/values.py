@@ -20,12 +20,14 @@ from streammetrics.show.pictures.canvas import (
     figure,
     legend,
     option,
+    short,
     titled,
 )
 from streammetrics.show.pictures.outlines import around
 from streammetrics.show.pictures.thinning import thinned
 
 _BINS = 30
+_NAMED = 30  # values other than queries', each of which has a line of its own
 _MARKED = (0.5, 0.9, 0.99)  # quantiles that are told
 _MANY = 2000  # points that become an image, as each would be a line of SVG
 
@@ -34,8 +36,11 @@ _MANY = 2000  # points that become an image, as each would be a line of SVG
 def draw_keyed(values: KeyedValues, ax: Any, drawing: Drawing) -> Any:
     """Draw how values are spread over queries, or, with `against`, two runs query by query."""
     against = option(drawing, "against")
-    chosen(drawing, f"values by {values.name}", ("distribution",))
     what = drawing.name or "value"
+    if against is None and values.name != "query" and 0 < len(values) <= _NAMED:
+        chosen(drawing, f"values by {values.name}", ("values",))
+        return _each(values, ax, drawing, what)
+    chosen(drawing, f"values by {values.name}", ("distribution",))
     if against is not None:
         return _against(values, against, ax, drawing, what)
     ax = axes(ax)
@@ -56,6 +61,20 @@ def draw_keyed(values: KeyedValues, ax: Any, drawing: Drawing) -> Any:
             label=f"{name} {figure(float(value))}",
         )  # fmt: skip
     legend(ax)
+    return ax
+
+
+def _each(values: KeyedValues, ax: Any, drawing: Drawing, what: str) -> Any:
+    """Draw a line for each of a few values that have names: parts of a score, clusters."""
+    ax = axes(ax, (6.0, 1.6 + 0.26 * max(len(values), 3)))
+    titled(ax, f"{what} by {values.name}", counted(drawing))
+    places = np.arange(len(values))[::-1]
+    style = {"color": COLOURS[0], "markersize": 5, **drawing.style}
+    ax.plot(list(values.values()), places, "o", **style)
+    ax.set_yticks(places, [short(str(name), 28) for name in values], fontsize="small")
+    ax.set_ylim(-0.7, len(values) - 0.3)
+    ax.set_xlabel(what)
+    ax.grid(axis="x", alpha=0.25)
     return ax
 
 
