@@ -271,7 +271,7 @@ def test_what_is_no_store_of_this_configuration(path, tmp_path):
     db.close()
     with pytest.raises(sm.StateFormatError, match="has format 9; this version reads"):
         joined(store=path)
-    with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+    with pytest.raises(FileNotFoundError, match="no folder for the store"):
         joined(store=tmp_path / "nowhere" / "live.db")
 
 
