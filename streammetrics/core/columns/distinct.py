@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     Numbered = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 MULTIPLIER = 0x9E3779B97F4A7C15  # 2**64 / golden ratio, odd
-_SLOTS = 1 << 14
-_SHIFT = np.uint64(64 - 14)  # leaves of a hash the number of a slot
+_SLOTS = 1 << 16  # in which thousands of keys seldom meet
+_SHIFT = np.uint64(64 - 16)  # leaves of a hash the number of a slot
 
 
 class _Numbers(dict[int, int]):

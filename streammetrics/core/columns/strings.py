@@ -46,23 +46,24 @@ def code_fixed(array: NDArray[np.str_]) -> Coded:
     width = array.dtype.itemsize // 4
     if not width:
         return code_objects(array.tolist())
-    points = array.view(np.uint32).reshape(len(array), width)
-    hashes = _hashes(points)
+    word = np.uint32 if width % 2 else np.uint64
+    words: NDArray[Any] = array.view(word).reshape(len(array), -1)
+    hashes = _hashes(words)
     codes, first = few(hashes) or group(hashes)
-    firsts = points[first]
+    firsts = words[first]
     for start in range(0, len(array), tuning.STRING_ROWS):
         block = slice(start, start + tuning.STRING_ROWS)
-        if not np.array_equal(firsts.take(codes[block], axis=0), points[block]):
+        if not np.array_equal(firsts.take(codes[block], axis=0), words[block]):
             return code_objects(array.tolist())
     ranks, vocabulary = code_objects(array[first].tolist())
     return looked_up(ranks, codes), vocabulary
 
 
-def _hashes(points: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    hashes = np.zeros(len(points), np.uint64)
-    for start in range(0, len(points), tuning.STRING_ROWS):
+def _hashes(words: NDArray[Any]) -> NDArray[np.uint64]:
+    hashes = np.zeros(len(words), np.uint64)
+    for start in range(0, len(words), tuning.STRING_ROWS):
         block = hashes[start : start + tuning.STRING_ROWS]
-        for column in points[start : start + tuning.STRING_ROWS].T:
+        for column in words[start : start + tuning.STRING_ROWS].T:
             block += column
             block *= np.uint64(MULTIPLIER)
     return hashes
