@@ -120,6 +120,8 @@ class Parameter:
         told = self.words
         if isinstance(canonical, tuple) and not _is_of_size(canonical, _BEYOND):
             told = "integers within the range of float64"
+        if canonical != canonical:  # noqa: PLR0124 - the test for nan
+            told += ", and nan is none"
         raise ValueError(f"{cls.__name__}({self.name}={_brief(canonical)}): expected {told}")
 
     @property

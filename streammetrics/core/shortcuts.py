@@ -110,7 +110,12 @@ def score(metric: Any, *columns: Any, **named: Any) -> Any:
     if isinstance(metric, str):
         return named_metric(metric).update(*columns, **named).compute()
     if not isinstance(metric, Mergeable):
-        raise TypeError(f"score() takes a metric, a set or a name, not a {type(metric).__name__}")
+        kind = (
+            f"the class {metric.__name__}: {metric.__name__}() makes one"
+            if isinstance(metric, type)
+            else f"a {type(metric).__name__}"
+        )
+        raise TypeError(f"score() takes a metric, a set or a name, not {kind}")
     fresh: Any = metric.copy()
     return fresh.reset().update(*columns, **named).compute()
 

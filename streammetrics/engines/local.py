@@ -76,6 +76,8 @@ def evaluate(
 
     if workers < 1 or batch_rows < 1:
         raise ValueError(f"workers={workers} and batch_rows={batch_rows} must be positive")
+    if not (isinstance(workers, int) and isinstance(batch_rows, int)):
+        raise TypeError(f"workers={workers!r} and batch_rows={batch_rows!r} must be integers")
     empty = blank(suite)
     pieces = _pieces(empty, data, format, delimiter)
     return fill(empty, pieces, batch_rows=batch_rows, workers=workers, progress=progress)

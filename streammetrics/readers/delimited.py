@@ -38,6 +38,7 @@ _CONVERSION = re.compile(
     r"(?:invalid value '(.*)'|invalid UTF8 data)",
     re.DOTALL,
 )
+_TORN = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
 _BLANK = re.compile(r"(?:\r\n|\r|\n)*")
 
@@ -123,11 +124,25 @@ class CsvPiece(FilePiece):
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _explain(self, message: str) -> None:
+        torn = _TORN.match(message)
+        if torn:
+            line, expected, got = map(int, torn.groups())
+            row = self._row(line)
+            raise InvalidBatchError(
+                f"{self.source}: row {row} has {got} field{'s' * (got != 1)}, and the first line "
+                f"{expected} name{'s' * (expected != 1)}, parted by {self.head.delimiter!r}: a "
+                "field that holds that stands in double quotes",
+                None,
+                row,
+            )
         found = _CONVERSION.match(message)
         if found:
             place, number, value = found.groups()
-            column, row = self.head.names[int(place)], int(number) - 2 - self.head.blank
-            self._refuse(column, row, value)
+            self._refuse(self.head.names[int(place)], self._row(int(number)), value)
+
+    def _row(self, line: int) -> int:
+        """Return which row, of which the first is 0, stands in a line that Arrow counts."""
+        return line - 2 - self.head.blank
 
     def _refuse(self, column: str, row: int, value: str | None) -> NoReturn:
         if value is None:

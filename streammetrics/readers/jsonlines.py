@@ -182,7 +182,7 @@ def _object(line: bytes) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(value, dict):
-        raise ValueError(f"{line[:40].decode(errors='replace')!r} is not a JSON object")  # noqa: TRY004 - as json has it
+        raise ValueError(f"it is {line[:40].decode(errors='replace')!r}")  # noqa: TRY004 - as json has it
     return value
 
 
@@ -223,10 +223,13 @@ def _faulty(lines: bytes, row: int, schema: pa.Schema, error: Exception) -> str:
             if value is not None and (
                 isinstance(value, bool) != (right == (bool,)) or not isinstance(value, right)
             ):
-                return f"{field.name} holds {json.dumps(value)} in row {row}; {_wanted(field.type)}"
+                wanted = _wanted(field.type, value)
+                return f"{field.name} holds {json.dumps(value)} in row {row}; {wanted}"
         row += 1
     return str(error)
 
 
-def _wanted(kind: pa.DataType) -> str:
+def _wanted(kind: pa.DataType, value: Any) -> str:
+    if isinstance(value, list | dict):
+        return "a row has one number, one text or one boolean"
     return "numbers are needed" if kind == pa.float64() else f"rows before it hold {kind} values"

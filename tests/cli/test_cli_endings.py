@@ -19,7 +19,7 @@ from streammetrics.cli import app as commands
 from streammetrics.cli import main
 
 BINARY = ("--task", "binary", "--y-true", "label", "--y-score", "score")
-COMMAND = (sys.executable, "-m", "streammetrics.cli")
+COMMAND = (sys.executable, "-m", "streammetrics")
 
 
 @pytest.fixture

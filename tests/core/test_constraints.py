@@ -118,3 +118,8 @@ def test_copies_views_and_merges_validate_no_parameter_again(metric, monkeypatch
     suite.copy()
     sm.from_bytes(blob)
     assert not calls
+
+
+def test_nan_is_refused_as_no_number():
+    with pytest.raises(ValueError, match="expected a number or a tuple or None, and nan is none"):
+        sm.F1(threshold=float("nan"))

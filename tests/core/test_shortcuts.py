@@ -62,3 +62,5 @@ def test_names_that_are_none_are_told(names, error, message):
 def test_what_is_no_metric_has_no_score():
     with pytest.raises(TypeError, match="a metric, a set or a name, not a list"):
         sm.score([sm.F1()], [1], [1])
+    with pytest.raises(TypeError, match=r"not the class F1: F1\(\) makes one"):
+        sm.score(sm.F1, [1], [1])

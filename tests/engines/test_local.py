@@ -242,6 +242,8 @@ def test_what_is_no_data(tmp_path):
         sm.evaluate(suite(), [path, path])
     with pytest.raises(ValueError, match="workers=0"):
         sm.evaluate(suite(), TABLE, workers=0)
+    with pytest.raises(TypeError, match="workers=1.5 and batch_rows=65536 must be integers"):
+        sm.evaluate(suite(), TABLE, workers=1.5)
 
 
 def test_files_need_pyarrow(tmp_path, monkeypatch):

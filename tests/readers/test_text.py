@@ -208,3 +208,19 @@ def test_decimals_are_the_nearest_numbers(tmp_path, name, kind):
     expected = fed({"label": labels, "score": [float(score) for score in scores]})
     assert sm.evaluate(suite(), store(table, tmp_path / name)) == expected
     assert fed(table) == expected
+
+
+def test_a_row_of_other_width_is_counted_from_zero_as_all_rows_are(tmp_path):
+    told = r"row 1 has 3 fields, and the first line 2 names, parted by ',': a field that holds"
+    with pytest.raises(sm.InvalidBatchError, match=told) as caught:
+        state(tmp_path, "\nlabel,score\n1,0.5\n0,0,1\n")
+    assert caught.value.row == 1
+
+
+def test_a_list_in_json_is_told_without_rows_that_are_not_there(tmp_path):
+    with pytest.raises(
+        sm.InvalidBatchError, match=r"label holds \[1\] in row 0; a row has one num"
+    ):
+        state(tmp_path, '{"label": [1], "score": 0.5}\n', "t.jsonl")
+    with pytest.raises(sm.InvalidBatchError, match=r"row 0 is not a JSON object \(it is '3'\)"):
+        state(tmp_path, "3", "t.json")
