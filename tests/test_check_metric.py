@@ -397,3 +397,45 @@ def test_moments_are_there_to_be_read():
             return float(moments.centred("x", "x")[0]) ** 0.5 if moments.total else float("nan")
 
     assert Spread().update([1.0, 3.0]).compute() == 2**0.5
+
+
+class ErrorSum(Statistic):
+    """Exact sums of errors, of which the largest are no number any more."""
+
+    errors = Sum()
+
+    @property
+    def schema(self):
+        return Schema((Numbers("y_true"), Numbers("y_pred")))
+
+    def update(self, y_true, y_pred, *, weight):
+        with np.errstate(over="ignore"):
+            self.errors += ExactSum.of(y_pred - y_true, weight)
+
+
+class ErrorInAll(Metric[float]):
+    """The sum of all errors, Σ p - y.
+
+    Example:
+        >>> ErrorInAll().update([1.0, 2.0], [1.5, 2.5]).compute()
+        1.0
+    """
+
+    higher_is_better = False
+
+    def statistics(self):
+        return (ErrorSum(),)
+
+    def update(self, y_true, y_pred, *, sample_weight=None):
+        return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
+
+    def readout(self, sums):
+        return sums.errors.to_float()
+
+
+def test_two_columns_that_are_too_far_apart_are_tried():
+    rows = {"y_true": VALUES["values"], "y_pred": VALUES["values"][::-1]}
+    with pytest.raises(
+        AssertionError, match=r"y_true=1.7e\+308 beside y_pred=-1.7e\+308: its stat"
+    ):
+        check_metric(ErrorInAll, rows)

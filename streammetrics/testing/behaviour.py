@@ -6,6 +6,7 @@ import inspect
 import math
 import threading
 import warnings
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from streammetrics.core.results.values import plain
 from streammetrics.testing.laws import laws, split_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streammetrics.core.metric import Metric
 
@@ -25,6 +26,7 @@ _HOSTILE = (
     5e-324, -5e-324, 2.0**-1022, -0.0, 0.0, 1.0, -1.0, 1e16, 1.7e308, -1.7e308, math.inf,
     -math.inf, math.nan,
 )  # fmt: skip
+_FAR = 1.7e308
 
 Finding = tuple[str, str]  # what it is about, and what to do
 
@@ -116,7 +118,9 @@ def _of_threads(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[
 
 def _of_hostile(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[Finding]:
     """Feed numbers that are hard: each is taken or refused with words, and then laws hold."""
-    for name in (n for n, column in rows.items() if np.asarray(column).dtype.kind == "f"):
+    names = [name for name, column in rows.items() if np.asarray(column).dtype.kind == "f"]
+    yield from _of_far_apart(metric, rows, names)
+    for name in names:
         taken = []
         for number in _HOSTILE:
             hard = {**rows, name: _with(rows[name], 0, number)}
@@ -143,6 +147,20 @@ def _of_hostile(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[
                 hard = trial
         found = list(_of_laws(metric, hard, seed, f" where {name} is hard"))
         yield from found[:1]
+
+
+def _of_far_apart(
+    metric: Metric, rows: Mapping[str, Any], names: Sequence[str]
+) -> Iterator[Finding]:
+    """Feed rows of which two numbers are each within float64, and their difference is beyond it."""
+    for name, other in permutations(names, 2):
+        apart = {name: _with(rows[name], 0, _FAR), other: _with(rows[other], 0, -_FAR)}
+        fed = metric.copy()
+        try:
+            fed.feed({**rows, **apart})
+        except StreamMetricsError:
+            continue
+        yield from _of_reading(fed, f"{name}={_FAR} beside {other}={-_FAR}")
 
 
 def _with(column: Any, row: int, number: float) -> Any:
