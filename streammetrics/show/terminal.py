@@ -66,7 +66,8 @@ def _sheet() -> tuple[Console, io.StringIO]:
 def _print(results: Results, out: Console) -> None:
     told = {key: value for key, value in results.shared.items() if key not in _ELSEWHERE}
     about = [printable(f"{key}={_brief(value)}") for key, value in _flat(told)]
-    out.print("  ".join(about), style="dim")
+    if about:
+        out.print("  ".join(about), style="dim")
     first, *rest = grids(results)
     _draw(first, out)
     if is_exact(results):

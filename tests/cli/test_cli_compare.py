@@ -91,6 +91,7 @@ def test_saved_states_are_compared(command, states):
     assert line["verdict"] == "monday.state better"
     assert found["models"]["monday.state"]["metrics"]["accuracy"]["value"] == 0.9
     out = command("compare", *states).out
+    assert out.startswith("Metric ")
     assert "the weaker test" in out
     assert "left out: 'matrix'" in out
 
