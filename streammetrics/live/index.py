@@ -23,7 +23,7 @@ _WIDTH = 8  # slots of a bucket: half a line of the cache
 _LEAST = 11  # bits of the number of slots
 _FULL = 3, 4  # the part of the slots that are taken before there are twice as many
 _AT_ONCE = 1 << 16  # rows that are moved at a time
-_MOVED = 4  # rows that move to a larger table for each that comes, so that no call waits for all
+_MOVED = 2  # rows that move to a larger table for each that comes, so that no call waits for all
 
 
 def hashes_of(keys: NDArray[np.uint64]) -> Hashes:

@@ -10,7 +10,7 @@ import numpy as np
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.live.checking import Checks
+from streammetrics.live.checking import Checks, telling_rows
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import Coverage, coverage_of, share_of
 from streammetrics.live.events import alike, joined
@@ -153,7 +153,12 @@ class Stream:
         """
         self.check(columns)
         labels = set(columns) == {self.join.label}
-        (self._checks.labelled if labels else self._checks.predicted)(columns)
+        check = self._checks.labelled if labels else self._checks.predicted
+        try:
+            check(columns if self.keys.kinds else telling_rows(columns, self._kinds))
+        except InvalidBatchError:
+            check(columns)  # counts over all rows, and names the first bad one
+            raise
         self.panes.facts = self._checks.facts
 
     def _learn_default(self) -> None:

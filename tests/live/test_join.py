@@ -415,3 +415,20 @@ def test_one_and_true_are_one_label_by_rule(order):
     expected = sm.Accuracy().update([1, 1, 0, 0], [1, 1, 0, 0])
     assert seen.window("1min").to_bytes() == expected.to_bytes()
     assert waiting.window("1min").to_bytes() == expected.to_bytes()
+
+
+def test_one_label_among_many_that_contradicts_is_seen_and_named():
+    state = joined().observe(time=START, y_true=0, y_score=0.5)
+    n = 3000
+    columns = {"id": np.arange(n), "time": np.full(n, START + 1)}
+    labels = np.arange(n) % 2
+    labels[2000:] += 1  # 1 and 2, of which 2 is no label beside 0 and 1
+    before = state.to_bytes()
+    with pytest.raises(sm.InvalidBatchError, match=r"2"):
+        state.label(**columns, y_true=labels)
+    assert state.to_bytes() == before
+    scores = np.full(n, 0.5)
+    scores[1234] = np.nan
+    with pytest.raises(sm.InvalidBatchError, match="1234"):
+        state.predict(**columns, y_score=scores)
+    assert state.to_bytes() == before
