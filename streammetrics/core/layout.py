@@ -149,6 +149,11 @@ class Layout:
         schemas = [self.schemas[source] for source in self.sources]
         return type(self), (self.start.statistics, schemas)
 
+    @property
+    def _slice_rows(self) -> int:
+        """How many rows of a long batch are taken at a time."""
+        return tuning.BATCH_ROWS
+
     def _reading(self, schemas: Sequence[Schema]) -> Reading:
         """Return what reads for schemas that are alike."""
         return Reading(schemas)
@@ -192,8 +197,8 @@ class Layout:
         """Return the state after a long batch, whose columns are converted already."""
         feeds, statistics = self.fed(state)[:2]
         try:
-            for start in range(0, batch.n_rows, tuning.BATCH_ROWS):
-                rows = self.read(batch.slice(start, start + tuning.BATCH_ROWS))
+            for start in range(0, batch.n_rows, self._slice_rows):
+                rows = self.read(batch.slice(start, start + self._slice_rows))
                 feeds, statistics = self._grown(feeds, rows), self._updated(statistics, rows)
         except InvalidBatchError:
             self.read(batch)  # counts over the whole batch, and names its first bad row

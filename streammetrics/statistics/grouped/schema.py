@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.reading import Reading
 from streammetrics.core.columns.schema import NO_ROWS, Facts, Field, Rows, Schema
@@ -135,6 +136,10 @@ class GroupedLayout(Layout):
     """A layout of statistics by key."""
 
     __slots__ = ()
+
+    @property
+    def _slice_rows(self) -> int:
+        return tuning.KEYED_ROWS
 
     def _reading(self, schemas: Sequence[Schema]) -> Reading:
         left_out = isinstance(schemas[0], LeftOutSchema)
