@@ -145,9 +145,10 @@ def _written(
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array that files can hold, contiguous."""
-    if array.dtype.newbyteorder("<") not in _KNOWN:
-        raise TypeError(f"a state cannot hold an array of {array.dtype}")
-    return np.require(array, requirements="C")
+    dtype = array.dtype
+    if dtype not in _KNOWN and dtype.newbyteorder("<") not in _KNOWN:
+        raise TypeError(f"a state cannot hold an array of {dtype}")
+    return array if array.flags.c_contiguous else np.require(array, requirements="C")
 
 
 def _text(said: Mapping[str, Any]) -> str:
