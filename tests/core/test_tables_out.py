@@ -64,6 +64,8 @@ def test_card_has_what_the_hub_reads():
 def test_notebooks_show_value_interval_rows_and_exactness():
     rough = sm.ROCAUC(max_bins=4).update([0, 1] * 50, [k / 100 for k in range(100)])
     low, high = rough.bounds()
+    large = sm.ROCAUC().update([0, 1] * 2000, [k / 4000 for k in range(4000)])
+    assert f"<td>{large.compute():.6g}</td>" in large._repr_html_()  # of more than a line is worth
     html = rough._repr_html_()
     for told in ("certainly within", f"{low:.6g} .. {high:.6g}", "<td>no</td>", "<td>100</td>"):
         assert told in html
