@@ -199,17 +199,19 @@ class _Matched(NamedTuple):
     @classmethod
     def of(cls, true: Nested, pred: Nested, categories: Ints) -> _Matched:
         """Match maps of as many pixels."""
-        sides = [_segments(each, categories) for each in (true, pred)]
+        runs, sizes = _runs(true, pred)
+        sides = [_segments(runs[:, (0, k, k + 1)], categories) for k in (1, 3)]
         (first, of_true), (second, of_pred) = sides
         inside = (first >= 0) & (second >= 0)
-        areas = [np.bincount(c[c >= 0], minlength=k.size) for c, k in sides]
+        areas = [_added(c, c >= 0, sizes, k.size) for c, k in sides]
         lost = [
-            np.bincount(mine[(mine >= 0) & (other < 0)], minlength=kinds.size)
-            for mine, other, kinds in ((first, second, of_true), (second, first, of_pred))
+            _added(first, (first >= 0) & (second < 0), sizes, of_true.size),
+            _added(second, (second >= 0) & (first < 0), sizes, of_pred.size),
         ]
-        keys, shared = np.unique(
-            first[inside] * max(of_pred.size, 1) + second[inside], return_counts=True
+        keys, places = np.unique(
+            first[inside] * max(of_pred.size, 1) + second[inside], return_inverse=True
         )
+        shared = np.bincount(places, weights=sizes[inside], minlength=keys.size)
         pairs = np.stack(np.divmod(keys, max(of_pred.size, 1)))
         same = of_true[pairs[0]] == of_pred[pairs[1]]
         pairs, shared = pairs[:, same], shared[same]
@@ -225,13 +227,31 @@ class _Matched(NamedTuple):
         return left
 
 
-def _segments(pixels: Nested, categories: Ints) -> tuple[Ints, Ints]:
-    """Return the segment of each pixel, -1 for void, and the place of each one's category."""
-    category, instance = pixels.flat.values.T
+def _runs(true: Nested, pred: Nested) -> tuple[Ints, Ints]:
+    """Return image, true and predicted pixel of runs of alike neighbours, and how long they are."""
+    columns = [true.rows, *true.flat.values.T, *pred.flat.values.T]
+    begins = np.zeros(columns[0].size, np.bool_)
+    begins[:1] = True
+    for column in columns:
+        begins[1:] |= column[1:] != column[:-1]
+    starts = np.flatnonzero(begins)
+    sizes = np.diff(starts, append=begins.size)
+    return np.stack([column[starts] for column in columns], axis=1), sizes
+
+
+def _added(segments: Ints, some: Bools, sizes: Ints, count: int) -> Floats:
+    """Return how many pixels some of the runs have in each segment."""
+    added = np.bincount(segments[some], weights=sizes[some], minlength=count)
+    return added.astype(np.float64, copy=False)
+
+
+def _segments(runs: Ints, categories: Ints) -> tuple[Ints, Ints]:
+    """Return the segment of each run, -1 for void, and the place of each one's category."""
+    image, category, instance = runs.T
     inside = category != _VOID
     places = np.searchsorted(categories, category[inside])
     _, instances = np.unique(instance[inside], return_inverse=True)
-    images = pixels.rows[inside] * categories.size + places
+    images = image[inside] * categories.size + places
     keys = images * (instances.max(initial=0) + 1) + instances
     distinct, first, codes = np.unique(keys, return_index=True, return_inverse=True)
     segments = np.full(category.size, -1, np.int64)
