@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from streammetrics.show.formulas import FormulaError, set_formula
-from streammetrics.show.reference import documented, entry, formula, public, updated
+from streammetrics.show.reference import documented, entry, formula, inherited, public, updated
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 ORDER = ("Args", "Raises", "Memory and cost", "Reference", "Example")
@@ -133,3 +133,10 @@ def test_formulas_bind_as_they_are_read(typed, shown):
 def test_what_is_no_formula_is_refused_where_it_stops(typed):
     with pytest.raises(FormulaError, match="after|too early"):
         set_formula(typed)
+
+
+def test_every_parameter_of_a_metric_is_told_with_it_or_with_its_family():
+    for name, metric in public().items():
+        told = f"{entry(metric)}\n{inherited(metric)}"
+        missing = [known for known in metric._parameters if f"\n- `{known}" not in f"\n{told}"]
+        assert not missing, f"{name}: {missing}"

@@ -20,6 +20,8 @@ from streammetrics.core.stateful import REGISTRY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streammetrics.core.configured import Parameter
+
 _SECTION = re.compile(r"^(Args|Raises|Memory and cost|Reference|Example):[ \n]", re.MULTILINE)
 _ITEM = re.compile(r"^ {4}(\w[\w, ]*): ", re.MULTILINE)
 # What a page says once, above the entries of a family.
@@ -87,18 +89,34 @@ def _typed(paragraph: str) -> str:
 
 def _parameters(cls: type[Metric[Any]], args: str) -> Iterator[str]:
     """Yield the list of the parameters that are the metric's own."""
-    pieces = _ITEM.split(f"\n{args}")
-    told = dict(zip(pieces[1::2], pieces[2::2], strict=True))
-    own = {name for name, parameter in cls._parameters.items() if parameter.owner is cls}
-    lines = []
-    for name, body in told.items():
-        if name in own:
-            parameter = cls._parameters[name]
-            default = "" if parameter.required else f"={parameter.default!r}"
-            words = _OTHERS.sub("", " ".join(body.split()))
-            lines.append(f"- `{name}{default}`: {words}".replace("'", '"', 2 * ("'" in default)))
+    own = {name: known for name, known in cls._parameters.items() if known.owner is cls}
+    lines = [_item(name, own[name], body) for name, body in _told(args).items() if name in own]
     if lines:
         yield "\n".join(lines)
+
+
+def inherited(cls: type[Metric[Any]]) -> str:
+    """Return the list of the parameters that a metric has of its family, as the family tells them."""
+    told: dict[str, str] = {}
+    for base in cls.__mro__:  # what is nearer to the metric counts
+        told = _told(documented(base).sections.get("Args", "")) | told
+    return "\n".join(
+        _item(name, parameter, told[name])
+        for name, parameter in cls._parameters.items()
+        if parameter.owner is not cls and name in told
+    )
+
+
+def _told(args: str) -> dict[str, str]:
+    """Return what a section of parameters says of each."""
+    pieces = _ITEM.split(f"\n{args}")
+    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
+
+
+def _item(name: str, parameter: Parameter, body: str) -> str:
+    default = "" if parameter.required else f"={parameter.default!r}"
+    words = _OTHERS.sub("", " ".join(body.split()))
+    return f"- `{name}{default}`: {words}".replace("'", '"', 2 * ("'" in default))
 
 
 def updated(page: str) -> str:

@@ -16,7 +16,7 @@ from mkdocs.structure.files import File
 import streammetrics as sm
 from streammetrics.show.formulas import set_formula
 from streammetrics.show.pictures.canvas import Sheet
-from streammetrics.show.reference import entry, public
+from streammetrics.show.reference import entry, inherited, public
 
 mpl.use("agg")
 RNG = np.random.default_rng(0)
@@ -96,7 +96,9 @@ def _generated(config, path, content, *, in_nav=False):
 
 def page(name, metric, picture):
     """Return the page of a metric."""
-    text = re.sub(r"\]\((\w+)\.md", r"](../\1.md", entry(metric))
+    family = re.sub("``+", "`", inherited(metric))
+    parts = [entry(metric), f"Parameters of its family:\n\n{family}" if family else ""]
+    text = re.sub(r"\]\((\w+)\.md", r"](../\1.md", "\n\n".join(filter(None, parts)))
     shown = f"![{name}]({name}.svg)\n\n" if picture else ""
     shares = sharing(metric)
     told = f"It reads `{'`, `'.join(shares)}`: metrics of a set that read the same share it.\n\n"

@@ -64,20 +64,22 @@ class RankingMetric(Metric[float]):
     left out. A result without a judgment is not relevant; a judged document that is not retrieved
     counts in recall and in the ideal ranking. Rows without a document are each one of its own.
 
-    Parameters of every ranking metric:
-
-    - `ties`: results with equal scores, ``"average"``: the expectation over their orders;
-      ``"doc"``: by descending document, integers by value and strings by code point (trec_eval's).
-    - `relevant_at`: the least relevance that is relevant, above 0 (0 and below never is). Metrics
-      of graded gains use all positive relevances, and this only to tell which queries have
-      something relevant.
-    - `no_relevant`: a judged query without a relevant document counts as ``"zero"`` or is left
-      out, ``"skip"``.
-    - `unretrieved`: the same for a judged query without results (``"zero"`` is trec_eval's ``-c``).
-    - `nan_policy`: ``"omit"`` leaves rows out whose relevance or score is nan.
-
     A query without any judgment is left out, and counted in `n_unjudged`, and so is one of weight
     0. The weight of a query may be said by any of its rows; where none does it is 1.
+
+    Args:
+        ties: Results with equal scores, ``"average"``: the expectation over their orders;
+            ``"doc"``: by descending document, integers by value and strings by code point
+            (trec_eval's).
+        relevant_at: The least relevance that is relevant, above 0 (0 and below never is). Metrics
+            of graded gains use all positive relevances, and this only to tell which queries have
+            something relevant.
+        no_relevant: A judged query without a relevant document counts as ``"zero"`` or is left
+            out, ``"skip"``.
+        unretrieved: The same for a judged query without results (``"zero"`` is trec_eval's
+            ``-c``).
+        nan_policy: ``"raise"``, or ``"omit"``, which leaves rows out whose relevance or score is
+            nan.
     """
 
     higher_is_better: ClassVar[bool | None] = True
