@@ -96,7 +96,7 @@ def _parameters(cls: type[Metric[Any]], args: str) -> Iterator[str]:
 
 
 def inherited(cls: type[Metric[Any]]) -> str:
-    """Return the list of the parameters that a metric has of its family, as the family tells them."""
+    """Return the list of the parameters that a metric has of its family."""
     told: dict[str, str] = {}
     for base in cls.__mro__:  # what is nearer to the metric counts
         told = _told(documented(base).sections.get("Args", "")) | told

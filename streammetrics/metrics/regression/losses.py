@@ -132,7 +132,11 @@ class MeanError(RegressionMetric):
 
     Exact: taken from the sums of predictions and of targets, so nothing cancels.
 
-    Parameters are those of `RegressionMetric`.
+    The other parameters are those of `RegressionMetric`.
+
+    Args:
+        spread: Whether the squares are summed as well that `confidence` needs; without them a
+            large batch takes less time.
 
     Memory and cost: two exact sums for each output; about 5 ns a row.
 
