@@ -259,7 +259,7 @@ def merge(
     ] = False,
     force: typed.Force = False,
 ) -> Outcome:
-    """Merge saved states into one: as if one worker had seen all their rows."""
+    """Merge saved states into one. It is as if one worker had seen all their rows."""
     if seal and not ledger:
         raise CommandError("--seal is for ledgers: add --ledger")
     check_places([Output("-o", output, bool)])
@@ -335,7 +335,7 @@ def write_report(
     json: typed.Json = None,
     force: typed.Force = False,
 ) -> Outcome:
-    """Write what states say as one page for people, with pictures; it needs no network."""
+    """Write what states say as one page. It is for people, has pictures and needs no network."""
     asked = ReportAsked(states, output, json, merge, title, confidence, min_rows, force)
     return reported_in_one(asked)
 
@@ -351,7 +351,7 @@ def compare_states(
     markdown: typed.Markdown = None,
     force: typed.Force = False,
 ) -> Outcome:
-    """Compare two saved states of different rows: which is better, and how sure that is."""
+    """Compare two saved states of different rows. It says which is better, and how sure that is."""
     outputs = outputs_of(json, None, markdown)
     check_outputs(outputs, [one, other], force=force)
     return finish(of_states([one, other], confidence), outputs)

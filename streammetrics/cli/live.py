@@ -66,7 +66,7 @@ def serve(
     config: Config,
     port: Annotated[int | None, typer.Option(help="In place of that in the file.")] = None,
 ) -> Outcome:
-    """Take events by HTTP, and show the metrics on a page, until Ctrl-C or SIGTERM."""
+    """Take events by HTTP and show the metrics on a page. Ctrl-C or SIGTERM ends it."""
     from streammetrics.live.service.running import serve as run  # noqa: PLC0415 - needs the extra
 
     found = settings(config)
@@ -111,7 +111,7 @@ def replay(
     input_format: typed.InputFormat = None,
     force: typed.Force = False,
 ) -> Outcome:
-    """Feed files through the metrics, as if their events came now, and show how they went."""
+    """Feed files of events through the metrics. It is as if they came now."""
     found = settings(config)
     return replayed(found, predictions, labels or (), input_format, series_out, force=force)
 
@@ -146,7 +146,7 @@ def grafana(config: Config) -> Outcome:
 
 @live.command(cls=typed.Once)
 def backfill(config: Config) -> Outcome:
-    """Print the history in the store as OpenMetrics, for `promtool tsdb create-blocks-from`."""
+    """Print the history in the store as OpenMetrics. `promtool` makes blocks of it."""
     found = settings(config)
     if found.options["store"] is None:
         raise CommandError(f"{config} has no store, so there is no history: add one to [live]")
