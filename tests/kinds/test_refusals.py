@@ -24,6 +24,8 @@ PLAIN = {
     sm.ExpectedCost: {"labels": (0, 1), "cost": ((0.0, 1.0), (2.0, 0.0))},
     sm.LogAUC: {"max_fpr": 1.0},
     sm.Specificity: {"average": "macro"},
+    sm.PanopticQuality: {"things": (9,)},
+    sm.ModifiedPanopticQuality: {"things": (9,)},
 }
 FIELDS = [(oracle, name) for oracle in FIRST for name in oracle.metric.config]
 
