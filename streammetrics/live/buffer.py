@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     Sort = Literal["number", "alone"] | type | tuple[tuple[int, ...], np.dtype[Any]]
 
 MOST = 1024  # rows that wait
-MOST_WITH_ID = (
-    2048  # the same of those that are looked up by it: they cost less, the more there are
-)
+MOST_WITH_ID = 2048  # the same of those looked up by it: they cost less, the more there are
 _LABELS = 1 << 16  # that are known to be good
 _LONGEST = 1 << 63  # integers that wait are nearer to 0
 _CODES = {"d": np.float64, "q": np.int64}

@@ -113,7 +113,7 @@ class Checks:
                 return False  # of what was guessed: it is seen when the prediction is there
             raise
         if not self._example:
-            rows = [_telling(read, _OF_LABELS | {f"labels of {self._truth}"}) for read in rows]
+            rows = [_telling(read, self._of_labels) for read in rows]
         return self._agreed(batch, rows)
 
     def _agreed(self, batch: Batch, rows: Sequence[Rows]) -> bool:
@@ -124,9 +124,14 @@ class Checks:
         whole = all(read.n == batch.n_rows and not read.omitted for read in rows)
         return whole and not self._layout.can_refuse
 
+    @property
+    def _of_labels(self) -> frozenset[str]:
+        """The names of facts that labels tell."""
+        return _OF_LABELS | {f"labels of {self._truth}"}
+
     def _without_label(self, schema: Schema, rows: Rows) -> Rows:
         """Return rows without what they tell of a label that only stands in for theirs."""
-        dropped = _OF_LABELS | {f"labels of {self._truth}"}
+        dropped = self._of_labels
         inside = [kind for name, kind in schema.kinds.items() if name not in self._made]
         if inside.count("label") > 1:  # the others are of its kind
             dropped = dropped - {"labels"}

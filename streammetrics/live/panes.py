@@ -44,9 +44,8 @@ class Panes:
         self._finer = tuple([_finer(self.tiers, place) for place in range(len(self.tiers))])
         self.newest = NEVER
         self.dropped = 0  # rows that came too late for every tier; of no state
-        self.facts: tuple[Facts, ...] = tuple(
-            {} for _ in layout.schemas
-        )  # of all rows, also those that wait
+        # Of all rows, also those that wait.
+        self.facts: tuple[Facts, ...] = tuple({} for _ in layout.schemas)
 
     def advance(self, newest: int) -> None:
         """Learn of a newest time."""
