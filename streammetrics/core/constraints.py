@@ -4,7 +4,7 @@
     k: Annotated[int, AtLeast(1)]
 
 A constraint holds for one alternative of a union, so that ``None`` above needs no exception. The
-classes that check them are in `streammetrics.core.configured`.
+classes that check them are in `streammetrics.core.parameters`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ import numpy as np
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.confidence import Asked, confidence_of
 from streammetrics.core.configured import (
-    Parameter,
     configuration,
     configure,
     declared,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.layout import Feed, State
+    from streammetrics.core.parameters import Parameter
     from streammetrics.core.statistic import Statistic
 
 _CHEAP = 1 << 14  # bytes of a state that is read whenever the metric is shown as a line

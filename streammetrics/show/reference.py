@@ -20,7 +20,7 @@ from streammetrics.core.stateful import REGISTRY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streammetrics.core.configured import Parameter
+    from streammetrics.core.parameters import Parameter
 
 _SECTION = re.compile(r"^(Args|Raises|Memory and cost|Reference|Example):[ \n]", re.MULTILINE)
 _ITEM = re.compile(r"^ {4}(\w[\w, ]*): ", re.MULTILINE)

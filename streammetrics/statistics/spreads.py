@@ -16,7 +16,8 @@ from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
 from streammetrics.core.fields.sums import each_plus
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
-from streammetrics.statistics.sums.losses import LossSum, squared_losses
+from streammetrics.statistics.sums.formulas import squared_losses
+from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
 
 if TYPE_CHECKING:

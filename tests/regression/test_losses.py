@@ -13,7 +13,8 @@ from kinds.rows import layout_of
 
 import streammetrics as sm
 from streammetrics.statistics.spreads import LossSpread
-from streammetrics.statistics.sums.losses import LOSSES, LossSum
+from streammetrics.statistics.sums.formulas import LOSSES
+from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
 
 PARAMETERS = {"pinball": 0.3, "huber": 1.5, "tweedie": 1.5}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
-from streammetrics.core.columns.naming import as_text, near
+from streammetrics.core.columns.naming import near
 from streammetrics.core.confidence import check_level
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.layout import Layout, State
@@ -16,14 +15,16 @@ from streammetrics.core.results.differences import Difference, Differences
 from streammetrics.core.stateful import registered_name
 from streammetrics.inference.comparing.base import Side
 from streammetrics.inference.comparing.families import family_of
+from streammetrics.inference.comparing.models import asked_columns, told_columns
 from streammetrics.inference.comparing.verdicts import holm, verdict, widened
 from streammetrics.statistics.joint.schema import OF_MODELS, ModelSchema, alias
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
-
-    Columns = str | Sequence[str]
+    from streammetrics.inference.comparing.models import Columns
 
 __all__ = ["Comparison"]
 
@@ -86,7 +87,7 @@ class Comparison(MetricSet):
         if type(max_rows) is not int or not 64 <= max_rows <= 1 << 24:
             raise ValueError(f"max_rows={max_rows!r}: expected a whole number, 64 to 2**24")
         own = [name for name in self._suite.inputs if name in OF_MODELS]
-        asked = _asked(models, own)
+        asked = asked_columns(models, own)
         self.models = tuple(asked)
         if baseline is not None and baseline not in asked:
             raise ValueError(f"baseline={baseline!r} is no model{near(str(baseline), asked)}")
@@ -278,7 +279,7 @@ class Comparison(MetricSet):
         options: Any = {name: meta.get(name) for name in ("baseline", "max_rows")}
         suite = MetricSet._configured(meta)
         try:
-            return cls(suite, _told(meta.get("models")), **options)
+            return cls(suite, told_columns(meta.get("models")), **options)
         except (ValueError, TypeError) as error:
             raise StateFormatError(f"these are no models to compare: {error}") from error
 
@@ -290,46 +291,3 @@ class Comparison(MetricSet):
 
     def _repr_html_(self) -> str:
         return self.compute()._repr_html_() or "" if self.n_rows else f"<p>{escape(repr(self))}</p>"
-
-
-def _told(models: Any) -> dict[str, dict[str, str]]:
-    """Return the models that a file names, in their order."""
-    found = {}
-    for model, columns in models:
-        if not isinstance(columns, dict) or not all(isinstance(t, str) for t in columns.values()):
-            raise ValueError(f"the columns of {model!r} are not told")
-        found[model] = columns
-    return found
-
-
-def _asked(
-    models: Mapping[str, Columns | Mapping[str, Columns]], own: Sequence[str]
-) -> dict[str, dict[str, str]]:
-    """Return for each model the columns of the inputs that are its own."""
-    if not isinstance(models, Mapping):
-        raise TypeError(
-            f"models is a {type(models).__name__}: pass each model's column by its name, "
-            "{'a': 'score_a', 'b': 'score_b'}"
-        )
-    if len(models) < 2:
-        raise ValueError(f"models={dict(models)!r}: there are two at least to be compared")
-    if not own:
-        raise ValueError(f"none of the metrics reads an input of a model ({', '.join(OF_MODELS)})")
-    asked: dict[str, dict[str, str]] = {}
-    for model, given in models.items():
-        if not isinstance(model, str) or not model:
-            raise ValueError(f"{model!r} is no name of a model: expected text")
-        if not isinstance(given, Mapping):
-            if len(own) > 1:
-                raise ValueError(
-                    f"{model!r}: the metrics read {' and '.join(own)} of every model: "
-                    f"{{{', '.join(f'{name!r}: ...' for name in own)}}}"
-                )
-            given = {own[0]: given}  # noqa: PLW2901 - as if it had been written so
-        if given.keys() != set(own):
-            raise ValueError(f"{model!r}: expected columns for {own}, not for {list(given)}")
-        asked[model] = {name: as_text(given[name]) for name in own}
-        for other, texts in asked.items():
-            if other != model and texts == asked[model]:
-                raise ValueError(f"models {other!r} and {model!r} are read from the same columns")
-    return asked

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.fields.amounts import Amount
-    from streammetrics.statistics.grouped.fields import GroupedCells
+    from streammetrics.statistics.grouped.pairs import GroupedCells
 
     Floats = NDArray[np.float64]
 

@@ -13,10 +13,12 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.core.types import Floats
 from streammetrics.statistics.spreads import LossSpread
-from streammetrics.statistics.sums.losses import LossName, LossSum
+from streammetrics.statistics.sums.losses import LossSum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from streammetrics.statistics.sums.formulas import LossName
 
     Number = Fraction | float | None
 

@@ -13,7 +13,7 @@ from streammetrics.core.constraints import AtLeast, Bins, Outside, Share
 from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.results.values import Interval
 from streammetrics.metrics.regression.base import RegressionMetric, averaged
-from streammetrics.statistics.sums.losses import LossName, LossSum
+from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.sums.values import Estimate, ValueHistogram, deviation, quantile
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.statistic import Statistic
     from streammetrics.metrics.regression.base import Value
+    from streammetrics.statistics.sums.formulas import LossName
 
 __all__ = ["AdjustedR2", "D2AbsoluteError", "D2Pinball", "D2Tweedie", "RelativeAbsoluteError"]
 

@@ -16,8 +16,8 @@ from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.labels import coded_labels
-from streammetrics.statistics.grouped.fields import GroupedCells
 from streammetrics.statistics.grouped.grouping import Grouping
+from streammetrics.statistics.grouped.pairs import GroupedCells
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.spreads import (
     LossSpread,

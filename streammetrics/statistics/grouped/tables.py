@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from streammetrics.statistics.grouped.fields import GROUPED
+from streammetrics.core.fields.plain import Width
+from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
+from streammetrics.core.fields.sums import NamedSums, Sum
+from streammetrics.core.fields.tables import PairTable
+from streammetrics.core.fields.weights import Weight
+from streammetrics.statistics.grouped.fields import (
+    GroupedNamedSums,
+    GroupedSum,
+    GroupedWeight,
+    GroupedWidth,
+)
 from streammetrics.statistics.grouped.forms import Form
 from streammetrics.statistics.grouped.lifts import LIFTS
+from streammetrics.statistics.grouped.pairs import GroupedPairs
 from streammetrics.statistics.grouped.split import split
 
 if TYPE_CHECKING:
@@ -19,6 +30,17 @@ if TYPE_CHECKING:
     from streammetrics.statistics.grouped.fields import GroupedField
     from streammetrics.statistics.grouped.forms import Arrays
     from streammetrics.statistics.grouped.grouping import Grouping
+
+
+_FIELDS: dict[type[Any], type[GroupedField[Any]]] = {
+    Sum: GroupedSum,
+    NamedSums: GroupedNamedSums,
+    Weight: GroupedWeight,
+    Width: GroupedWidth,
+    PairTable: GroupedPairs,
+    SquareWeighted: GroupedNamedSums,
+    SquaredWeight: GroupedWeight,
+}
 
 
 class Tables(Form):
@@ -37,7 +59,7 @@ class Tables(Form):
         if type(of) not in LIFTS:
             return False
         _, lifted = LIFTS[type(of)]
-        return {*lifted} == {*of.fields} and all(type(f) in GROUPED for f in of.fields.values())
+        return {*lifted} == {*of.fields} and all(type(f) in _FIELDS for f in of.fields.values())
 
     @classmethod
     def empty(cls, of: Statistic, size: int = 0) -> Self:
@@ -107,4 +129,4 @@ class Tables(Form):
 
 
 def _fields(of: Statistic) -> dict[str, GroupedField[Any]]:
-    return {name: GROUPED[type(field)](field) for name, field in of.fields.items()}
+    return {name: _FIELDS[type(field)](field) for name, field in of.fields.items()}

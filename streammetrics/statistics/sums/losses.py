@@ -1,26 +1,27 @@
 """Sums of one row's loss: what every mean loss of regression reads.
 
-Each loss is rounded elementwise, as the formula is evaluated in float64; the sum of the rounded
-losses is exact. A square beyond the normal floats, on either side, is not rounded at all. Losses
-are non-negative, so the sum is as accurate as its terms. Integers beyond 2**53 are subtracted
-whole; where a loss divides by a number, or takes its logarithm or power, that is of the nearest
-float64. Logarithms and powers are the platform's, taken on contiguous arrays: their bits do not
-depend on how rows arrive.
+The sum of the losses, which are rounded elementwise (`formulas`), is exact. A square beyond the
+normal floats, on either side, is not rounded at all. Losses are non-negative, so the sum is as
+accurate as its terms.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core import tuning
-from streammetrics.core.columns.batch import extent
-from streammetrics.core.columns.long import nearest
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.exact.sums import ExactSum
+from streammetrics.statistics.sums.formulas import (
+    LOSSES,
+    NORMAL,
+    LossName,
+    quiet,
+    squared_of,
+)
 from streammetrics.statistics.sums.moments import ExactSums
 from streammetrics.statistics.sums.targets import PRED, TRUE, FiniteTerms, regression_schema
 
@@ -35,190 +36,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-LossName: TypeAlias = Literal[
-    "absolute",
-    "squared",
-    "magnitude",
-    "absolute_and_magnitude",
-    "percentage",
-    "symmetric_percentage",
-    "squared_log",
-    "pinball",
-    "huber",
-    "log_cosh",
-    "tweedie",
-    "tweedie_target",
-    "power",
-]
 
-_EPSILON = float(np.finfo(np.float64).eps)
-_SMALLEST = 5e-324
-_NORMAL = float(np.finfo(np.float64).tiny)
-_TAME = 2.0**500  # squares of what is below are far from overflow
-_FAR = 20.0  # log cosh d is d - log 2 from here on, to the last bit
 _ROOT = 2.0**511  # squares of what is below, and above its inverse, are normal floats
 _ROOM = 1024.0  # corners of an extent are moved outwards by this when overflow is looked for
-
-
-_quiet = np.errstate(all="ignore")  # what overflows has been refused, or is mended
-
-
-class Loss(NamedTuple):
-    """One row's loss of target and prediction, given a parameter."""
-
-    terms: Callable[[Floats, Floats, float], Floats]
-    bounded: bool = True  # finite wherever the difference of target and prediction is
-    root: Callable[[Floats, Floats, float], Floats] | None = None  # what the terms are squares of
-
-
-def _absolute(y: Floats, p: Floats, _: float) -> Floats:
-    d = y - p
-    return np.abs(d, out=d)
-
-
-def _square(d: Floats) -> Floats:
-    if d.size <= tuning.FEW_ROWS:  # to look costs less than to ask for the processor's flags
-        low, high = extent(d)
-        if -_TAME < low <= high < _TAME:
-            squares = d * d
-            if squares.item(squares.argmin()) >= _NORMAL:
-                return squares
-    # The processor's flags cost nothing: a square below the normal floats that is exact sets none.
-    with np.errstate(over="raise", under="raise"):
-        return np.multiply(d, d, out=d)
-
-
-def _squared(y: Floats, p: Floats, _: float) -> Floats:
-    return _square(y - p)
-
-
-def _magnitude(y: Floats, _p: Floats, _: float) -> Floats:
-    return abs(y)
-
-
-@_quiet
-def _absolute_and_magnitude(y: Floats, p: Floats, _: float) -> Floats:
-    d = _absolute(y, p, 0.0)
-    return np.add(d, np.abs(nearest(y)), out=d)
-
-
-def _percentage(y: Floats, p: Floats, _: float) -> Floats:
-    d = _absolute(y, p, 0.0)
-    return np.divide(d, np.maximum(np.abs(nearest(y)), _EPSILON), out=d)
-
-
-@_quiet
-def _symmetric_percentage(y: Floats, p: Floats, _: float) -> Floats:
-    d = _absolute(y, p, 0.0)
-    y, p = nearest(y), nearest(p)
-    size = np.abs(y)
-    size += np.abs(p)
-    if np.isinf(size.max()):
-        # |y| + |p| overflows: there, and only there, the ratio is taken of quarters, which are
-        # exact for numbers of that size.
-        far = np.isinf(size)
-        d[far] /= 4
-        size[far] = np.abs(y[far]) / 4 + np.abs(p[far]) / 4
-    np.maximum(size, _SMALLEST, out=size)  # 0 / 0 is a loss of 0
-    np.divide(d, size, out=d)
-    return np.multiply(d, 2, out=d)
-
-
-def _squared_log(y: Floats, p: Floats, _: float) -> Floats:
-    return _square(_log_difference(y, p))
-
-
-def _absolute_log(y: Floats, p: Floats, _: float) -> Floats:
-    d = _log_difference(y, p)
-    return np.abs(d, out=d)
-
-
-@_quiet
-def _log_difference(y: Floats, p: Floats) -> Floats:
-    d = np.log1p(nearest(y))
-    d -= np.log1p(nearest(p))
-    return d
-
-
-@_quiet
-def _pinball(y: Floats, p: Floats, alpha: float) -> Floats:
-    d = y - p
-    below = d * (alpha - 1)
-    return np.maximum(np.multiply(d, alpha, out=d), below, out=d)
-
-
-@_quiet
-def _huber(y: Floats, p: Floats, delta: float) -> Floats:
-    d = _absolute(y, p, 0.0)
-    near = np.minimum(d, delta)
-    d -= near / 2
-    return np.multiply(d, near, out=d)
-
-
-@_quiet
-def _log_cosh(y: Floats, p: Floats, _: float) -> Floats:
-    # log cosh d = log1p(2 sinh(d / 2)**2), which keeps its digits near 0.
-    d = _absolute(y, p, 0.0)
-    near = np.minimum(d, _FAR)
-    d -= near
-    near /= 2
-    np.sinh(near, out=near)
-    near *= near
-    near *= 2
-    d += np.log1p(near, out=near)
-    return d
-
-
-@_quiet
-def _tweedie(y: Floats, p: Floats, power: float) -> Floats:
-    y, p = nearest(y), nearest(p)
-    if power == 1:
-        ratio = y / p
-        logarithm = np.log(np.where(y > 0, ratio, 1.0))
-        return 2 * (y * logarithm - y + p)
-    if power == 2:
-        return 2 * (np.log(p / y) + y / p - 1)
-    positive = np.maximum(y, 0.0)
-    return 2 * (
-        np.power(positive, 2 - power) / ((1 - power) * (2 - power))
-        - y * np.power(p, 1 - power) / (1 - power)
-        + np.power(p, 2 - power) / (2 - power)
-    )
-
-
-@_quiet
-def _tweedie_target(y: Floats, _p: Floats, power: float) -> Floats:
-    """What of the deviance does not depend on the prediction, or is taken with its mean."""
-    y = nearest(y)
-    if power == 1:
-        return y * np.log(np.where(y > 0, y, 1.0))
-    if power == 2:
-        return np.log(y)
-    terms: Floats = np.power(np.maximum(y, 0.0), 2 - power) / ((1 - power) * (2 - power))
-    return terms
-
-
-@_quiet
-def _power(y: Floats, p: Floats, order: float) -> Floats:
-    d = _absolute(y, p, 0.0)
-    return np.power(d, order, out=d)
-
-
-LOSSES: dict[str, Loss] = {
-    "absolute": Loss(_absolute),
-    "squared": Loss(_squared, root=_absolute),
-    "magnitude": Loss(_magnitude),
-    "absolute_and_magnitude": Loss(_absolute_and_magnitude, bounded=False),
-    "percentage": Loss(_percentage, bounded=False),
-    "symmetric_percentage": Loss(_symmetric_percentage),
-    "squared_log": Loss(_squared_log, root=_absolute_log),
-    "pinball": Loss(_pinball),
-    "huber": Loss(_huber, bounded=False),
-    "log_cosh": Loss(_log_cosh),
-    "tweedie": Loss(_tweedie, bounded=False),
-    "tweedie_target": Loss(_tweedie_target, bounded=False),
-    "power": Loss(_power, bounded=False),
-}
 
 
 @dataclass(frozen=True)
@@ -328,7 +148,7 @@ class LossSum(ExactSums):
             return {"loss": ExactSum.of_terms(self.terms, columns, weight)}
         except FloatingPointError:  # of a square
             y, p = columns
-            return {"loss": _whole_squares(_squared_of(self.loss, y, p), weight)}
+            return {"loss": _whole_squares(squared_of(self.loss, y, p), weight)}
 
 
 def _powers_of(
@@ -345,20 +165,10 @@ def _powers_of(
     return ExactSum.of_powers(lambda y, p: terms(y, p, parameter), columns, powers)
 
 
-def squared_losses(loss: str, y: Floats, p: Floats) -> Floats:
-    """Return losses that are squares, infinite beyond float64."""
-    d = _squared_of(loss, y, p)
-    return d * d
-
-
-def _squared_of(loss: str, y: Floats, p: Floats) -> Floats:
-    return _log_difference(y, p) if loss == "squared_log" else y - p
-
-
-@_quiet
+@quiet
 def _whole_squares(d: Floats, weight: Floats | None) -> ExactSum:
     """Return the sum of squares, rounded where they are normal floats, else exact products."""
     squares = d * d
-    normal = (squares >= _NORMAL) & (squares < np.inf)
+    normal = (squares >= NORMAL) & (squares < np.inf)
     rounded, others = np.where(normal, squares, 0.0), np.where(normal, 0.0, d)
     return ExactSum.of(rounded, weight) + ExactSum.product(others, others, weight)

@@ -1,0 +1,190 @@
+"""Parameters: what each may be, read from its annotation, and how values are brought to that."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from contextlib import suppress
+from functools import cached_property
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+
+from streammetrics.core.constraints import Constraint, OrNan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+_BEYOND = 1 << 63  # integers are of 64 bits
+# Those among several may be meant as floats.
+_BEYOND_FLOATS = int(sys.float_info.max) + 1
+_PLAIN: frozenset[Any] = frozenset({bool, int, float, str, type(None)})
+_KINDS = {float: "a number", int: "an integer", str: "a string", bool: "a boolean"}
+
+
+class Option(NamedTuple):
+    """One alternative of an annotation: a type, and the constraints on its values."""
+
+    kind: Any
+    constraints: tuple[Constraint, ...]
+
+    def allows(self, value: Any) -> bool:
+        """Whether a value, Python's own by now, is one of these."""
+        return (
+            self._is_of_kind(value)
+            # Comparisons with nan are all false, so that a constraint may pass it.
+            and (value == value or OrNan() in self.constraints)  # noqa: PLR0124 - the test for nan
+            and all(constraint.allows(value) for constraint in self.constraints)
+        )
+
+    def _is_of_kind(self, value: Any) -> bool:
+        if self.kind is Any:
+            return _is_plain(value)
+        if get_origin(self.kind) is Literal:
+            return isinstance(value, str) and value in get_args(self.kind)
+        if self.kind in {int, float} and isinstance(value, bool):
+            return False
+        if self.kind is float:
+            return isinstance(value, int | float)
+        return isinstance(value, get_origin(self.kind) or self.kind)
+
+    def words(self) -> str:
+        """Return what is allowed, as a part of a message."""
+        if get_origin(self.kind) is Literal:
+            return _either([repr(choice) for choice in get_args(self.kind)])
+        if self.kind is type(None):
+            return "None"
+        name = str(getattr(get_origin(self.kind) or self.kind, "__name__", self.kind))
+        kind = _KINDS.get(self.kind, f"an {name}" if name[0] in "aeiou" else f"a {name}")
+        told = [constraint.words(kind) for constraint in self.constraints]
+        return " and ".join(told) if told else kind
+
+
+class Parameter:
+    """A parameter of a class: its default and what it may be.
+
+    It stands on the class in the place of the annotated attribute and refuses to set it in an
+    object that is made; reading finds the value in the object.
+    """
+
+    def __init__(self, owner: type, name: str, annotation: Any, default: Any) -> None:
+        self.owner, self.name, self.annotation, self.given = owner, name, annotation, default
+
+    @property
+    def required(self) -> bool:
+        """Whether there is no default."""
+        return self.given is inspect.Parameter.empty
+
+    @cached_property
+    def default(self) -> Any:
+        """The default, as values are."""
+        return self.given if self.required else self.brought(self.given, self.owner)
+
+    @cached_property
+    def options(self) -> tuple[Option, ...]:
+        """What it may be."""
+        # Annotations are strings in this package; resolving them is slow, so once a parameter.
+        holder: Any = type("", (), {"__annotations__": {self.name: self.annotation}})
+        module = sys.modules.get(self.owner.__module__)
+        names = vars(module) if module is not None else {}
+        hints = get_type_hints(holder, names, dict(vars(self.owner)), include_extras=True)
+        return tuple(_options(hints[self.name], ()))
+
+    def brought(self, value: Any, cls: type) -> Any:
+        """Return a value in its canonical Python type, or say what is wrong with it."""
+        canonical = _canonical(value)
+        for option in self.options:
+            if option.allows(canonical):
+                # An integer is a float where a float is meant and an integer is not.
+                whole = type(canonical) is int
+                if whole and option.kind is float and all(o.kind is not int for o in self.options):
+                    with suppress(OverflowError):
+                        return float(canonical)
+                elif _is_of_size(canonical, _BEYOND):
+                    return canonical
+        told = self.words
+        if isinstance(canonical, tuple) and not _is_of_size(canonical, _BEYOND):
+            told = "integers within the range of float64"
+        if canonical != canonical:  # noqa: PLR0124 - the test for nan
+            told += ", and nan is none"
+        raise ValueError(f"{cls.__name__}({self.name}={brief(canonical)}): expected {told}")
+
+    @property
+    def words(self) -> str:
+        """What it may be, in words."""
+        return _either(list(dict.fromkeys(option.words() for option in self.options)))
+
+    def __set__(self, what: Any, value: Any) -> None:
+        if "_key" in what.__dict__:
+            raise AttributeError(
+                f"{self.name} is fixed at construction: "
+                f"make another {type(what).__name__}({self.name}={value!r})"
+            )
+        what.__dict__[self.name] = value
+
+
+def _options(hint: Any, constraints: tuple[Constraint, ...]) -> Iterable[Option]:
+    """Yield the alternatives of an annotation."""
+    if get_origin(hint) is Annotated:
+        kind, *extra = get_args(hint)
+        yield from _options(kind, (*constraints, *(c for c in extra if isinstance(c, Constraint))))
+    elif get_origin(hint) in {Union, types.UnionType}:
+        for alternative in get_args(hint):
+            yield from _options(alternative, constraints)
+    else:
+        yield Option(hint, constraints)
+
+
+def brief(value: Any) -> str:
+    """Return a value as it would be written, cut short where that is long."""
+    text = repr(value)
+    if len(text) <= 60:
+        return text
+    return f"{text[:40]}... ({len(value)} items)" if isinstance(value, tuple) else f"{text[:57]}..."
+
+
+def _either(words: list[str]) -> str:
+    return " or ".join(words).removesuffix(",")
+
+
+def _canonical(value: Any) -> Any:
+    """Return NumPy's numbers as Python's, and sequences as tuples of them."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return _tupled(value.tolist())
+    return _tupled(value) if isinstance(value, list | range) else value
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value can be compared, hashed and written to a file."""
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _is_of_size(value: Any, beyond: int) -> bool:
+    """Whether no integer is out of range."""
+    if isinstance(value, tuple):
+        return all(_is_of_size(one, _BEYOND_FLOATS) for one in value)
+    return type(value) is not int or -beyond <= value < beyond
+
+
+def _tupled(value: Any) -> Any:
+    if isinstance(value, list | tuple | range):
+        return tuple(map(_tupled, value))
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,215 @@
+"""The loss of one row by its name, and of many elementwise, as the formula is in float64.
+
+Integers beyond 2**53 are subtracted whole; where a loss divides by a number, or takes its logarithm
+or power, that is of the nearest float64. Logarithms and powers are the platform's, taken on
+contiguous arrays: their bits do not depend on how rows arrive.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from streammetrics.core import tuning
+from streammetrics.core.columns.batch import extent
+from streammetrics.core.columns.long import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+LossName: TypeAlias = Literal[
+    "absolute",
+    "squared",
+    "magnitude",
+    "absolute_and_magnitude",
+    "percentage",
+    "symmetric_percentage",
+    "squared_log",
+    "pinball",
+    "huber",
+    "log_cosh",
+    "tweedie",
+    "tweedie_target",
+    "power",
+]
+_EPSILON = float(np.finfo(np.float64).eps)
+_SMALLEST = 5e-324
+NORMAL = float(np.finfo(np.float64).tiny)
+_TAME = 2.0**500  # squares of what is below are far from overflow
+_FAR = 20.0  # log cosh d is d - log 2 from here on, to the last bit
+quiet = np.errstate(all="ignore")  # what overflows has been refused, or is mended
+
+
+class Loss(NamedTuple):
+    """One row's loss of target and prediction, given a parameter."""
+
+    terms: Callable[[Floats, Floats, float], Floats]
+    bounded: bool = True  # finite wherever the difference of target and prediction is
+    root: Callable[[Floats, Floats, float], Floats] | None = None  # what the terms are squares of
+
+
+def _absolute(y: Floats, p: Floats, _: float) -> Floats:
+    d = y - p
+    return np.abs(d, out=d)
+
+
+def _square(d: Floats) -> Floats:
+    if d.size <= tuning.FEW_ROWS:  # to look costs less than to ask for the processor's flags
+        low, high = extent(d)
+        if -_TAME < low <= high < _TAME:
+            squares = d * d
+            if squares.item(squares.argmin()) >= NORMAL:
+                return squares
+    # The processor's flags cost nothing: a square below the normal floats that is exact sets none.
+    with np.errstate(over="raise", under="raise"):
+        return np.multiply(d, d, out=d)
+
+
+def _squared(y: Floats, p: Floats, _: float) -> Floats:
+    return _square(y - p)
+
+
+def _magnitude(y: Floats, _p: Floats, _: float) -> Floats:
+    return abs(y)
+
+
+@quiet
+def _absolute_and_magnitude(y: Floats, p: Floats, _: float) -> Floats:
+    d = _absolute(y, p, 0.0)
+    return np.add(d, np.abs(nearest(y)), out=d)
+
+
+def _percentage(y: Floats, p: Floats, _: float) -> Floats:
+    d = _absolute(y, p, 0.0)
+    return np.divide(d, np.maximum(np.abs(nearest(y)), _EPSILON), out=d)
+
+
+@quiet
+def _symmetric_percentage(y: Floats, p: Floats, _: float) -> Floats:
+    d = _absolute(y, p, 0.0)
+    y, p = nearest(y), nearest(p)
+    size = np.abs(y)
+    size += np.abs(p)
+    if np.isinf(size.max()):
+        # |y| + |p| overflows: there, and only there, the ratio is taken of quarters, which are
+        # exact for numbers of that size.
+        far = np.isinf(size)
+        d[far] /= 4
+        size[far] = np.abs(y[far]) / 4 + np.abs(p[far]) / 4
+    np.maximum(size, _SMALLEST, out=size)  # 0 / 0 is a loss of 0
+    np.divide(d, size, out=d)
+    return np.multiply(d, 2, out=d)
+
+
+def _squared_log(y: Floats, p: Floats, _: float) -> Floats:
+    return _square(_log_difference(y, p))
+
+
+def _absolute_log(y: Floats, p: Floats, _: float) -> Floats:
+    d = _log_difference(y, p)
+    return np.abs(d, out=d)
+
+
+@quiet
+def _log_difference(y: Floats, p: Floats) -> Floats:
+    d = np.log1p(nearest(y))
+    d -= np.log1p(nearest(p))
+    return d
+
+
+@quiet
+def _pinball(y: Floats, p: Floats, alpha: float) -> Floats:
+    d = y - p
+    below = d * (alpha - 1)
+    return np.maximum(np.multiply(d, alpha, out=d), below, out=d)
+
+
+@quiet
+def _huber(y: Floats, p: Floats, delta: float) -> Floats:
+    d = _absolute(y, p, 0.0)
+    near = np.minimum(d, delta)
+    d -= near / 2
+    return np.multiply(d, near, out=d)
+
+
+@quiet
+def _log_cosh(y: Floats, p: Floats, _: float) -> Floats:
+    # log cosh d = log1p(2 sinh(d / 2)**2), which keeps its digits near 0.
+    d = _absolute(y, p, 0.0)
+    near = np.minimum(d, _FAR)
+    d -= near
+    near /= 2
+    np.sinh(near, out=near)
+    near *= near
+    near *= 2
+    d += np.log1p(near, out=near)
+    return d
+
+
+@quiet
+def _tweedie(y: Floats, p: Floats, power: float) -> Floats:
+    y, p = nearest(y), nearest(p)
+    if power == 1:
+        ratio = y / p
+        logarithm = np.log(np.where(y > 0, ratio, 1.0))
+        return 2 * (y * logarithm - y + p)
+    if power == 2:
+        return 2 * (np.log(p / y) + y / p - 1)
+    positive = np.maximum(y, 0.0)
+    return 2 * (
+        np.power(positive, 2 - power) / ((1 - power) * (2 - power))
+        - y * np.power(p, 1 - power) / (1 - power)
+        + np.power(p, 2 - power) / (2 - power)
+    )
+
+
+@quiet
+def _tweedie_target(y: Floats, _p: Floats, power: float) -> Floats:
+    """What of the deviance does not depend on the prediction, or is taken with its mean."""
+    y = nearest(y)
+    if power == 1:
+        return y * np.log(np.where(y > 0, y, 1.0))
+    if power == 2:
+        return np.log(y)
+    terms: Floats = np.power(np.maximum(y, 0.0), 2 - power) / ((1 - power) * (2 - power))
+    return terms
+
+
+@quiet
+def _power(y: Floats, p: Floats, order: float) -> Floats:
+    d = _absolute(y, p, 0.0)
+    return np.power(d, order, out=d)
+
+
+LOSSES: dict[str, Loss] = {
+    "absolute": Loss(_absolute),
+    "squared": Loss(_squared, root=_absolute),
+    "magnitude": Loss(_magnitude),
+    "absolute_and_magnitude": Loss(_absolute_and_magnitude, bounded=False),
+    "percentage": Loss(_percentage, bounded=False),
+    "symmetric_percentage": Loss(_symmetric_percentage),
+    "squared_log": Loss(_squared_log, root=_absolute_log),
+    "pinball": Loss(_pinball),
+    "huber": Loss(_huber, bounded=False),
+    "log_cosh": Loss(_log_cosh),
+    "tweedie": Loss(_tweedie, bounded=False),
+    "tweedie_target": Loss(_tweedie_target, bounded=False),
+    "power": Loss(_power, bounded=False),
+}
+
+
+def squared_losses(loss: str, y: Floats, p: Floats) -> Floats:
+    """Return losses that are squares, infinite beyond float64."""
+    d = squared_of(loss, y, p)
+    return d * d
+
+
+def squared_of(loss: str, y: Floats, p: Floats) -> Floats:
+    """Return what a loss that is a square is the square of."""
+    return _log_difference(y, p) if loss == "squared_log" else y - p
