@@ -28,7 +28,7 @@ FLOORS = (
 # an interrupted command must start at once.
 LATE = {
     "streammetrics.cli": {"streammetrics.cli.ending"},
-    "streammetrics.cli.live": {"streammetrics.live.service.running"},
+    "streammetrics.cli.commands.live": {"streammetrics.live.service.running"},
     "streammetrics.live.live": {
         "streammetrics.live.service.app",
         "streammetrics.live.service.names",

@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING
 
 from streammetrics.cli.errors import CommandError
-from streammetrics.cli.options import summary
+from streammetrics.cli.parsing import summary
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.catalogue import catalogue
 from streammetrics.core.columns.naming import near

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import streammetrics as sm
-from streammetrics.cli.options import complete_metrics, complete_task
+from streammetrics.cli.parsing import complete_metrics, complete_task
 from streammetrics.cli.specs import depths, parse
 from streammetrics.core.catalogue import catalogue
 from streammetrics.metrics.specs import Spec

@@ -12,6 +12,7 @@ from streammetrics.cli import options as typed
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.outputs import Output, check_outputs, write
+from streammetrics.cli.parsing import Once
 from streammetrics.cli.replaying import OUT, replayed
 from streammetrics.cli.standing import firing, standing
 from streammetrics.live.exporting import files
@@ -37,7 +38,7 @@ Token = Annotated[
 ]
 
 
-@live.command(cls=typed.Once)
+@live.command(cls=Once)
 def init(
     path: Annotated[str, typer.Argument(metavar="[PATH]", help="Where to write it.")] = "live.toml",
     force: typed.Force = False,
@@ -53,7 +54,7 @@ def _is_untouched(path: str) -> bool:
         return file.read(len(TEMPLATE.encode()) + 1) == TEMPLATE.encode()
 
 
-@live.command(cls=typed.Once)
+@live.command(cls=Once)
 def check(config: Config) -> Outcome:
     """Check a configuration, all of it, without starting anything."""
     found = settings(config)
@@ -61,7 +62,7 @@ def check(config: Config) -> Outcome:
     return Outcome(text + "".join(f"{line}\n" for line in judging(found)))
 
 
-@live.command(cls=typed.Once)
+@live.command(cls=Once)
 def serve(
     config: Config,
     port: Annotated[int | None, typer.Option(help="In place of that in the file.")] = None,
@@ -91,7 +92,7 @@ def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
-@live.command(cls=typed.Once)
+@live.command(cls=Once)
 def replay(
     config: Config,
     predictions: Annotated[
@@ -116,13 +117,13 @@ def replay(
     return replayed(found, predictions, labels or (), input_format, series_out, force=force)
 
 
-@live.command(cls=typed.Once)
+@live.command(cls=Once)
 def status(target: Target, token_env: Token = None) -> Outcome:
     """Print the metrics now, what became of labels, and the alerts."""
     return standing(target, token_env)
 
 
-@live.command(cls=typed.Once)
+@live.command(cls=Once)
 def alerts(
     target: Target, token_env: Token = None, json: typed.Json = None, force: typed.Force = False
 ) -> Outcome:
@@ -130,13 +131,13 @@ def alerts(
     return firing(target, token_env, json, force=force)
 
 
-@live.command(cls=typed.Once)
+@live.command(cls=Once)
 def rules(config: Config) -> Outcome:
     """Print alerting rules for Prometheus."""
     return Outcome(files.rules(settings(config).view.title))
 
 
-@live.command(cls=typed.Once)
+@live.command(cls=Once)
 def grafana(config: Config) -> Outcome:
     """Print a dashboard for Grafana."""
     found = settings(config)
@@ -144,7 +145,7 @@ def grafana(config: Config) -> Outcome:
     return Outcome(files.dashboard(found.view.title, names, found.view.window) + "\n")
 
 
-@live.command(cls=typed.Once)
+@live.command(cls=Once)
 def backfill(config: Config) -> Outcome:
     """Print the history in the store as OpenMetrics. `promtool` makes blocks of it."""
     found = settings(config)
