@@ -126,7 +126,6 @@ from streammetrics.metrics.regression.norms import *  # noqa: F403
 from streammetrics.metrics.regression.quantiles import *  # noqa: F403
 from streammetrics.metrics.regression.relative import *  # noqa: F403
 from streammetrics.metrics.regression.shares import *  # noqa: F403
-from streammetrics.metrics.scores import areas as scores_areas
 from streammetrics.metrics.scores import calibration as scores_calibration
 from streammetrics.metrics.scores import curves as scores_curves
 from streammetrics.metrics.scores import decisions as scores_decisions
@@ -136,11 +135,12 @@ from streammetrics.metrics.scores import errors as scores_errors
 from streammetrics.metrics.scores import gains as scores_gains
 from streammetrics.metrics.scores import labels as scores_labels
 from streammetrics.metrics.scores import losses as scores_losses
+from streammetrics.metrics.scores import precision_area as scores_precision_area
 from streammetrics.metrics.scores import reliability as scores_reliability
+from streammetrics.metrics.scores import roc_area as scores_roc_area
 from streammetrics.metrics.scores import shares as scores_shares
 from streammetrics.metrics.scores import thresholds as scores_thresholds
 from streammetrics.metrics.scores import trapezoids as scores_trapezoids
-from streammetrics.metrics.scores.areas import *  # noqa: F403
 from streammetrics.metrics.scores.calibration import *  # noqa: F403
 from streammetrics.metrics.scores.curves import *  # noqa: F403
 from streammetrics.metrics.scores.decisions import *  # noqa: F403
@@ -150,7 +150,9 @@ from streammetrics.metrics.scores.errors import *  # noqa: F403
 from streammetrics.metrics.scores.gains import *  # noqa: F403
 from streammetrics.metrics.scores.labels import *  # noqa: F403
 from streammetrics.metrics.scores.losses import *  # noqa: F403
+from streammetrics.metrics.scores.precision_area import *  # noqa: F403
 from streammetrics.metrics.scores.reliability import *  # noqa: F403
+from streammetrics.metrics.scores.roc_area import *  # noqa: F403
 from streammetrics.metrics.scores.shares import *  # noqa: F403
 from streammetrics.metrics.scores.thresholds import *  # noqa: F403
 from streammetrics.metrics.scores.trapezoids import *  # noqa: F403
@@ -252,7 +254,6 @@ _MODULES = (
     regression_moments,
     regression_quantiles,
     regression_relative,
-    scores_areas,
     scores_calibration,
     scores_curves,
     scores_decisions,
@@ -261,7 +262,9 @@ _MODULES = (
     scores_gains,
     scores_labels,
     scores_losses,
+    scores_precision_area,
     scores_reliability,
+    scores_roc_area,
     scores_shares,
     scores_thresholds,
     scores_trapezoids,

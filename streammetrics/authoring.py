@@ -51,7 +51,8 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import Floats, Ints
 from streammetrics.metrics.aggregation import Aggregate
 from streammetrics.metrics.averages import ZeroDivision, mean_of_classes
-from streammetrics.metrics.classification.base import AveragedMetric, ContingencyMetric
+from streammetrics.metrics.classification.averaged import AveragedMetric
+from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.metrics.clustering.base import LabelingMetric
 from streammetrics.metrics.clustering.pairs import PairMetric, Pairs

@@ -13,7 +13,7 @@ from oracles.table import ORACLES, thinned
 
 import streammetrics as sm
 from streammetrics.core import tuning
-from streammetrics.core.exact.folds import Workspace
+from streammetrics.core.exact.workspace import Workspace
 
 PACKAGE = str(Path(sm.__file__).parent)
 

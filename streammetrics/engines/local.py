@@ -15,7 +15,7 @@ from streammetrics.readers.pieces import BATCH_ROWS, Piece, StreamPiece, TablePi
 
 if TYPE_CHECKING:
     from streammetrics.core.metric_set import MetricSet
-    from streammetrics.engines.processes import Progress
+    from streammetrics.engines.worker import Progress
 
 __all__ = ["evaluate"]
 

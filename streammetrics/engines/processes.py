@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -23,23 +22,29 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.mergeable import merge
-from streammetrics.engines.shards import S, located
+from streammetrics.engines.worker import (
+    BEATS,
+    ROWS,
+    TICK,
+    begin,
+    hand_over,
+    read,
+    read_piece,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from multiprocessing.context import SpawnProcess
 
     from streammetrics.core.accumulator import Accumulator
     from streammetrics.core.metric_set import MetricSet
+    from streammetrics.engines.shards import S
+    from streammetrics.engines.worker import Progress
     from streammetrics.readers.pieces import Piece
-
-    Progress = Callable[[int], None]
 
 SILENCE = 60.0  # seconds without a sign of life from a worker, after which it is given up
 
 _START = 300.0  # seconds that a process may take to begin, on a machine that is short of everything
-_TICK = 0.1  # seconds between two signs of life, and between two looks at them
-_BEATS, _ROWS = 0, 1  # what a worker counts where its parent sees it
 _UNGUARDED = 86  # the exit code of a worker whose script would start workers of its own
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -76,27 +81,12 @@ def fill(
             return merge(_shared(suite, pieces, batch_rows, workers, tell))
     state = suite.copy()
     for piece in pieces:
-        _read(piece, state, batch_rows, tell, threads=True)
+        read(piece, state, batch_rows, tell, threads=True)
     return state
 
 
 def _silent(rows: int) -> None:
     """Tell nobody."""
-
-
-def _read(
-    piece: Piece, suite: MetricSet, batch_rows: int, progress: Progress, *, threads: bool
-) -> None:
-    """Update the set with the rows of a piece."""
-    row = 0
-    for rows, table in piece.tables(batch_rows, threads=threads):
-        with located(str(piece), lambda: piece.first_row() + row, piece.unit):  # noqa: B023 - called before the next
-            suite.update(table)
-        row += rows
-        progress(rows)
-
-
-# --- here ----------------------------------------------------------------------------------------
 
 
 def _shared(
@@ -134,7 +124,7 @@ def _shares(
     shares: list[Accumulator] = []
     busy = {worker.do(next(turns)): worker for worker in crew}
     while busy:
-        done, _ = wait(busy, _TICK, FIRST_COMPLETED)
+        done, _ = wait(busy, TICK, FIRST_COMPLETED)
         for worker in busy.values():
             progress(worker.new_rows())
             worker.check_alive()
@@ -175,7 +165,7 @@ class _Worker:
         self.executor = ProcessPoolExecutor(
             1,
             mp_context=self.context,
-            initializer=_begin,
+            initializer=begin,
             initargs=(suite, batch_rows, self.signs),
         )
         self.index, self.doing = -1, "handed over what it had read"
@@ -187,10 +177,10 @@ class _Worker:
         with _uninterrupted(), _one_thread():  # the first call starts the process
             if turn is None:
                 self.doing = "handed over what it had read"
-                return self.executor.submit(_hand_over)
+                return self.executor.submit(hand_over)
             self.index, piece = turn
             self.doing = f"read {piece}"
-            return self.executor.submit(_read_piece, piece)
+            return self.executor.submit(read_piece, piece)
 
     def result(self, future: Future[Any]) -> Any:
         """Return what it has done, an error of its own, or raise that it is gone."""
@@ -201,7 +191,7 @@ class _Worker:
 
     def new_rows(self) -> int:
         """Return how many rows it has read since it was asked last."""
-        before, self.rows = self.rows, self.signs[_ROWS]
+        before, self.rows = self.rows, self.signs[ROWS]
         return self.rows - before
 
     def check_alive(self) -> None:
@@ -212,10 +202,10 @@ class _Worker:
         """
         now = time.monotonic()
         # While this process was itself stopped, no sign of anyone was to be seen.
-        self.silence += min(now - self.looked, 2 * _TICK)
+        self.silence += min(now - self.looked, 2 * TICK)
         self.looked = now
-        if self.signs[_BEATS] != self.beats:
-            self.beats, self.silence = self.signs[_BEATS], 0.0
+        if self.signs[BEATS] != self.beats:
+            self.beats, self.silence = self.signs[BEATS], 0.0
         limit = SILENCE if self.beats else _START
         if self.silence > limit:
             pid = self.context.process.pid if self.context.process else None
@@ -232,7 +222,7 @@ class _Worker:
         # The executor waits for it as well, and who comes second is told a little later.
         deadline = time.monotonic() + SILENCE
         while process.exitcode is None and time.monotonic() < deadline:
-            time.sleep(_TICK)
+            time.sleep(TICK)
         code = process.exitcode or 0
         if code == _UNGUARDED:
             return (
@@ -240,7 +230,7 @@ class _Worker:
                 'again: put what it does under  if __name__ == "__main__":'
             )
         how = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-        if not self.signs[_BEATS]:
+        if not self.signs[BEATS]:
             return f"a worker process died ({how}) before it began; what it wrote may say why"
         advice = "; systems do that for want of memory: try fewer workers" if code < 0 else ""
         return f"a worker process died ({how}) while it {self.doing}{advice}"
@@ -276,60 +266,3 @@ def _one_thread() -> Iterator[None]:
     finally:
         for name in missing:
             del os.environ[name]
-
-
-# --- in a worker ---------------------------------------------------------------------------------
-
-
-class _Share:
-    """What a worker has read up to now."""
-
-    def __init__(self, suite: MetricSet, batch_rows: int, signs: Any) -> None:
-        self.suite, self.batch_rows, self.signs = suite.copy(), batch_rows, signs
-
-    def read(self, piece: Piece) -> None:
-        """Take the rows of a piece."""
-        _read(piece, self.suite, self.batch_rows, self.progress, threads=False)
-
-    def progress(self, rows: int) -> None:
-        """Show how many rows have been read."""
-        self.signs[_ROWS] += rows
-
-
-_share: list[_Share] = []  # of this process, if it is a worker
-
-
-def _begin(suite: MetricSet, batch_rows: int, signs: Any) -> None:
-    _share.append(_Share(suite, batch_rows, signs))
-    threading.Thread(target=_beat, args=(signs,), daemon=True).start()
-
-
-def _beat(signs: Any) -> None:
-    """Give signs of life as long as there is somebody to see them."""
-    parent = multiprocessing.parent_process()
-    while parent is None or parent.is_alive():
-        signs[_BEATS] += 1
-        time.sleep(_TICK)
-    os._exit(1)
-
-
-def _read_piece(piece: Piece) -> Exception | None:
-    try:
-        _share[0].read(piece)
-    except Exception as error:
-        return _portable(error)
-    return None
-
-
-def _portable(error: Exception) -> Exception:
-    """Return an error that arrives at the parent: itself, or its text where it does not pickle."""
-    with contextlib.suppress(Exception):
-        same = pickle.loads(pickle.dumps(error))
-        if type(same) is type(error) and str(same) == str(error):
-            return error
-    return StreamMetricsError(f"{type(error).__name__}: {error}")
-
-
-def _hand_over() -> Accumulator:
-    # The statistics as they are: bytes would be checked, summed and sorted for nobody.
-    return _share[0].suite._alone()

@@ -19,7 +19,7 @@ from streammetrics.inference.areas import Influences
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import share_limits
 from streammetrics.inference.scores import ladders
-from streammetrics.inference.tables import units_of
+from streammetrics.inference.shares import units_of
 from streammetrics.metrics.forecasting import predictive
 from streammetrics.metrics.scores import calibration, curves, errors, gains, reliability
 from streammetrics.metrics.scores.base import one_or_all

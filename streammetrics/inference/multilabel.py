@@ -19,17 +19,15 @@ from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.influence import derivatives
 from streammetrics.inference.limits import limits
+from streammetrics.inference.shares import parts_of, share, shares_of
 from streammetrics.inference.tables import (
     JACKKNIFE,
     at_end,
     ends_of,
     general,
     of_classes,
-    parts_of,
-    share,
-    shares_of,
 )
-from streammetrics.metrics.classification.base import AveragedMetric
+from streammetrics.metrics.classification.averaged import AveragedMetric
 from streammetrics.metrics.classification.multilabel import (
     MultilabelConfusionMatrix,
     RowsMetric,

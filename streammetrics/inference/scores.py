@@ -26,7 +26,7 @@ from streammetrics.inference.bootstrap import best_errors, point_errors, top_ris
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import clopper_pearson, limits
 from streammetrics.inference.tables import no_squares
-from streammetrics.metrics.scores import areas, errors, gains, thresholds
+from streammetrics.metrics.scores import errors, gains, precision_area, roc_area, thresholds
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.versus import VersusHistogram
 
@@ -60,7 +60,7 @@ def ladders(metric: Any, asked: Asked, scores: ScoreHistogram) -> list[tuple[Sta
     return found
 
 
-def _roc(metric: areas.ROCAUC, cells: Ladder, value: float) -> tuple[float, str]:
+def _roc(metric: roc_area.ROCAUC, cells: Ladder, value: float) -> tuple[float, str]:
     rate = _rate(metric)
     if rate == 1:
         if min(cells.rows) <= 1:
@@ -71,7 +71,7 @@ def _roc(metric: areas.ROCAUC, cells: Ladder, value: float) -> tuple[float, str]
     return error / (2 * (rate - rate**2 / 2)), "influences of the partial area"
 
 
-def _rate(metric: areas.ROCAUC) -> float:
+def _rate(metric: roc_area.ROCAUC) -> float:
     """Return up to which rate the area goes, of false positives or of false negatives."""
     if metric.min_tpr is not None:
         return 1 - metric.min_tpr
@@ -83,7 +83,7 @@ def _precision(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:
     if positives < _BOYD:
         error = math.sqrt(max(value * (1 - value), 0.0) / positives)
         return error, f"Boyd, of {positives:g} positives"
-    trapezoid = isinstance(metric, areas.PRAUC)
+    trapezoid = isinstance(metric, precision_area.PRAUC)
     return precision_influences(cells, value, trapezoid=trapezoid).error(cells), "influences"
 
 
@@ -110,14 +110,14 @@ def _point(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  # no
 
 
 def _gini(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
-    error, method = _roc(areas.ROCAUC(), cells, (value + 1) / 2)
+    error, method = _roc(roc_area.ROCAUC(), cells, (value + 1) / 2)
     return 2 * error, method
 
 
 _ERRORS: dict[type, Callable[[Any, Ladder, float], tuple[float, str]]] = {
-    areas.ROCAUC: _roc,
-    areas.AveragePrecision: _precision,
-    areas.PRAUC: _precision,
+    roc_area.ROCAUC: _roc,
+    precision_area.AveragePrecision: _precision,
+    precision_area.PRAUC: _precision,
     thresholds.KolmogorovSmirnov: _distance,
     thresholds.PrecisionAtRecall: _threshold,
     thresholds.RecallAtPrecision: _threshold,
@@ -128,7 +128,7 @@ _ERRORS: dict[type, Callable[[Any, Ladder, float], tuple[float, str]]] = {
     gains.TopDecileLift: _point,
 }
 _OF_BOTH = (
-    areas.ROCAUC, errors.EqualErrorRate, gains.Gini, thresholds.KolmogorovSmirnov
+    roc_area.ROCAUC, errors.EqualErrorRate, gains.Gini, thresholds.KolmogorovSmirnov
 )  # fmt: skip
 
 
@@ -212,7 +212,7 @@ def _sides(
 
 def _least(metric: Any) -> float:
     """Return the least value that there can be."""
-    if isinstance(metric, areas.ROCAUC) and (rate := _rate(metric)) < 1:
+    if isinstance(metric, roc_area.ROCAUC) and (rate := _rate(metric)) < 1:
         return 0.5 * (1 - rate / (2 - rate))  # standardised, an area of 0 is not 0
     least: float = metric._ends[0]
     return least

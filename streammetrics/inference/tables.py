@@ -1,4 +1,4 @@
-"""How sure are metrics of labels: shares by counting, all others by how each cell moves them."""
+"""How sure are metrics of labels: shares (`shares`), all others by how each cell moves them."""
 
 from __future__ import annotations
 
@@ -20,53 +20,18 @@ from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.influence import influence, standard_error
-from streammetrics.inference.limits import clopper_pearson, limits, share_limits
+from streammetrics.inference.limits import clopper_pearson, limits
+from streammetrics.inference.shares import SHARES, micro_rows, parts_of, share, shares_of
 from streammetrics.metrics.classification import overall, rates, ratios, reports, topk
-from streammetrics.metrics.classification.base import AveragedMetric, ContingencyMetric
+from streammetrics.metrics.classification.base import ContingencyMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streammetrics.core.errors import NoConfidenceError
+    from streammetrics.metrics.classification.averaged import AveragedMetric
     from streammetrics.metrics.classification.view import Confusion
     from streammetrics.statistics.tables.topk import TopKHits
 
-WILSON = "Wilson's score"
-ANYTIME = "beta-binomial mixture, at all times at once"
 JACKKNIFE = "infinitesimal jackknife"
-
-Parts = tuple[str, "Mapping[str, float]", float]  # successes, failures and their shares, odds
-
-
-def parts_of(metric: Any) -> Parts | None:
-    """Return what a share is of: successes, and failures that count as much as they say.
-
-    With odds o the value is o s / (o s + f).
-    """
-    simple = _SHARES.get(type(metric))
-    if simple is not None:
-        return simple
-    if type(metric) is ratios.FBeta:
-        if metric.beta > 1:  # as below, over the square of beta, which can overflow
-            share = 1 / metric.beta / metric.beta
-            return "tp", {"fn": 1.0, "fp": share}, 1 + share
-        return "tp", {"fn": metric.beta**2, "fp": 1.0}, 1 + metric.beta**2
-    return None
-
-
-_SHARES: dict[type, Parts] = {
-    ratios.Precision: ("tp", {"fp": 1.0}, 1.0),
-    ratios.Recall: ("tp", {"fn": 1.0}, 1.0),
-    ratios.Specificity: ("tn", {"fp": 1.0}, 1.0),
-    ratios.FalsePositiveRate: ("fp", {"tn": 1.0}, 1.0),
-    ratios.FalseNegativeRate: ("fn", {"tp": 1.0}, 1.0),
-    ratios.NegativePredictiveValue: ("tn", {"fn": 1.0}, 1.0),
-    ratios.Jaccard: ("tp", {"fp": 1.0, "fn": 1.0}, 1.0),
-    ratios.F1: ("tp", {"fp": 1.0, "fn": 1.0}, 2.0),
-    rates.FalseDiscoveryRate: ("fp", {"tp": 1.0}, 1.0),
-    rates.FalseOmissionRate: ("fn", {"tn": 1.0}, 1.0),
-    rates.Prevalence: ("actual", {"fp": 1.0, "tn": 1.0}, 1.0),
-}
 
 
 def tables_of(metric: Any, asked: Asked, table: Any) -> tuple[Confusion, Confusion]:
@@ -168,7 +133,7 @@ def ends_of(metric: Any) -> tuple[float, float]:
         return 0.0, math.inf
     if isinstance(metric, overall.BalancedAccuracy):
         return (-1.0, 1.0) if metric.adjusted else (0.0, 1.0)
-    known = type(metric) in _SHARES or isinstance(metric, ratios.FBeta | overall.GMean)
+    known = type(metric) in SHARES or isinstance(metric, ratios.FBeta | overall.GMean)
     known = known or (isinstance(metric, _ROWS) and metric.normalize)
     return (0.0, 1.0) if known else (-math.inf, math.inf)
 
@@ -200,7 +165,7 @@ def of_classes(metric: AveragedMetric, asked: Asked, table: Any) -> ConfidenceIn
     if parts is None or metric.average in {"macro", "weighted"}:
         return general(metric, asked, value, amounts, squares)
     if metric.average == "micro":
-        micro = _micro(parts, amounts, squares)
+        micro = micro_rows(parts, amounts, squares)
         if micro is None:
             return general(metric, asked, value, amounts, squares)
         return share(metric, asked, micro[0], micro[1], parts[2])
@@ -213,50 +178,6 @@ def of_classes(metric: AveragedMetric, asked: Asked, table: Any) -> ConfidenceIn
             rows = [(s[place], f[place]) for s, f in rows]
     low, high = interval = share(metric, asked, rows[0], rows[1], parts[2])
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, interval.method)
-
-
-def shares_of(parts: Parts, table: Confusion, power: int) -> tuple[Any, Any]:
-    """Return the successes, and what failures count, of each class of a table."""
-    success, failures, _ = parts
-    failed = sum(share**power * getattr(table, name) for name, share in failures.items())
-    return getattr(table, success)[: table.kept], np.asarray(failed)[: table.kept]
-
-
-def _micro(parts: Parts, amounts: Confusion, squares: Confusion) -> Any:
-    """Return successes and failures of all classes: each row is a hit, or wrong in two of them."""
-    success, failures, _ = parts
-    if "tn" in failures or success == "tn" or amounts.size > amounts.kept:
-        return None
-    each = sum(failures.values())
-    counts = (
-        (table.hits, (table.total - table.hits) * each**power)
-        for table, power in ((amounts, 1), (squares, 2))
-    )
-    return [side if success == "tp" else side[::-1] for side in counts]
-
-
-def share(
-    metric: Any, asked: Asked, rows: Any, squares: Any, odds: float = 1.0
-) -> ConfidenceInterval:
-    """Return the interval of o s / (o s + f), of sums of weights and of their squares."""
-    success, failure = (np.asarray(side, np.float64) for side in rows)
-    if asked.anytime and odds not in {1.0, 2.0}:
-        raise not_anytime(metric)
-    units = units_of((success, failure), squares)
-    sides = share_limits(success, failure, asked.tail, units, odds, anytime=asked.anytime)
-    return ConfidenceInterval(*sides, asked.level, ANYTIME if asked.anytime else WILSON)
-
-
-def units_of(rows: Any, squares: Any) -> tuple[Any, Any]:
-    """Return Σw² / Σw of successes and of failures; where there are none, that of the others."""
-    s, f = rows
-    s_square, f_square = (np.asarray(side, np.float64) for side in squares)
-    both = np.divide(s_square + f_square, s + f, out=np.ones_like(s + f), where=s + f > 0)
-    s_unit, f_unit = (
-        np.divide(square, side, out=np.array(both), where=side > 0)
-        for side, square in ((s, s_square), (f, f_square))
-    )
-    return s_unit, f_unit
 
 
 @confidence_of.register(overall.Accuracy)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from streammetrics.inference.tables import parts_of, shares_of
+from streammetrics.inference.shares import parts_of, shares_of
 from streammetrics.metrics.classification import overall, topk
-from streammetrics.metrics.classification.base import AveragedMetric
+from streammetrics.metrics.classification.averaged import AveragedMetric
 from streammetrics.metrics.scores import losses
 
 

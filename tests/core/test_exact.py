@@ -14,7 +14,7 @@ from thinning import some
 
 from streammetrics.core import tuning
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.exact import digits as big
+from streammetrics.core.exact import floats, totals
 from streammetrics.core.exact.digits import canonical, from_integer, is_canonical
 from streammetrics.core.exact.few import few_sum
 from streammetrics.core.exact.sums import ExactSum
@@ -140,7 +140,7 @@ def test_groups(x, data):
 
 @pytest.mark.parametrize("reached", [1 << 61, 1 << 45])
 def test_groups_carry_before_digits_overflow(reached, monkeypatch):
-    monkeypatch.setattr(big, "_MAX_REACHED", reached)
+    monkeypatch.setattr(totals, "_MAX_REACHED", reached)
     rng = np.random.default_rng(8)
     index, x = rng.integers(0, 3, 40_000), rng.standard_normal(40_000)
     x *= 2.0 ** rng.integers(-40, 40, x.size)
@@ -161,9 +161,9 @@ def test_rounding_of_any_digits(exponent, width):
     table[:, -1] >>= 1
     table[::3, -1] -= 1 << 31
     for rows in (table, np.abs(table)):
-        found = big.rounded(rows, exponent)
+        found = floats.rounded(rows, exponent)
         exact = [sum(int(x) << 32 * k for k, x in enumerate(row)) for row in rows]
-        assert found.tolist() == [big.nearest(value, exponent) for value in exact]
+        assert found.tolist() == [floats.nearest(value, exponent) for value in exact]
 
 
 @given(hnp.arrays(np.int64, hnp.array_shapes(max_dims=3, min_side=0)))

@@ -14,7 +14,7 @@ from thinning import some
 
 import streammetrics as sm
 from streammetrics.engines import processes
-from streammetrics.engines.processes import _portable
+from streammetrics.engines.worker import portable
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
@@ -106,9 +106,9 @@ def test_what_befalls_a_worker_is_told(fate, error, told, monkeypatch):
 
 def test_errors_travel_as_they_are_where_they_can():
     error = sm.InvalidBatchError("x", "column", 3)
-    assert _portable(error) is error
+    assert portable(error) is error
     for odd, text in ((Odd("x", 1), "Odd: x"), (Local("y"), "Local: y")):
-        told = _portable(odd)
+        told = portable(odd)
         assert (type(told), str(told)) == (sm.StreamMetricsError, text)
 
 

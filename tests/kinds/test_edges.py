@@ -10,8 +10,8 @@ import pytest
 import streammetrics as sm
 from kinds.rows import statistics_of
 from streammetrics.core.columns.naming import meant
-from streammetrics.core.exact.folds import BLOCK, Workspace
 from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.exact.workspace import BLOCK, Workspace
 from streammetrics.core.fields.keyed import Extremes
 from streammetrics.core.fields.unions import Union
 from streammetrics.core.results.differences import Difference, Differences

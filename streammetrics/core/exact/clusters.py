@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core import tuning
-from streammetrics.core.exact.digits import Totals
 from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.exact.totals import Totals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,19 +20,17 @@ floating-point technique for extending the available precision", Numer. Math. 18
 
 import math
 import struct
-import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streammetrics.core import tuning
 from streammetrics.core.columns.batch import extent
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.digits import Floats
+from streammetrics.core.exact.workspace import Workspace
 
-BLOCK = 2**15  # elements of a block: a few buffers of 256 KiB stay in the cache
 _PIECE = 2**13  # elements of a dot product: OpenBLAS starts threads from 10 000
 
 # Folds are taken where units and products of two units are normal numbers.
@@ -43,61 +41,12 @@ DIGIT = 32  # bits
 _LONGEST = 42  # bits of an integer for an element, so that 2**19 can be added up
 
 
-def aligned(shape: tuple[int, ...]) -> Floats:
-    """An uninitialised array at the start of a cache line: passes over it take a third less."""
-    raw = np.empty(math.prod(shape) + 7)
-    start = -raw.__array_interface__["data"][0] % 64 // 8
-    return raw[start : start + math.prod(shape)].reshape(shape)
-
-
 class Fold(NamedTuple):
     """Part of a block: ``values * 2**shift``, where values are multiples of ``2**unit``."""
 
     values: Floats
     unit: int
     shift: int
-
-
-class Workspace:
-    """Scratch buffers of one call, lent by the thread and given back to it."""
-
-    _local = threading.local()
-
-    def __init__(self, elements: int) -> None:
-        self._elements = max(elements, BLOCK)
-        self._taken: list[Floats] = []
-        self._free: list[Floats] = []
-        if self._elements == BLOCK:
-            self._free, self._local.free = getattr(self._local, "free", []), []
-
-    def __enter__(self) -> "Workspace":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.reset()
-        if self._elements == BLOCK:
-            self._local.free = self._free[: tuning.KEPT_BUFFERS]
-
-    def take(self, shape: tuple[int, ...]) -> Floats:
-        """An uninitialised array, valid until the next reset."""
-        buffer = self._free.pop() if self._free else aligned((self._elements,))
-        self._taken.append(buffer)
-        return buffer[: math.prod(shape)].reshape(shape)
-
-    def reset(self) -> None:
-        """Take back every buffer."""
-        # An exception between these lines may lose buffers, but none is ever free twice.
-        taken, self._taken = self._taken, []
-        self._free += taken
-
-    def load(self, column: NDArray[Any], rows: slice) -> Floats:
-        """Those rows as contiguous float64, without a copy where they are."""
-        block = column[rows]
-        if block.dtype == np.float64 and block.dtype.isnative and block.flags.c_contiguous:
-            return block
-        copy = self.take(block.shape)
-        np.copyto(copy, block)
-        return copy
 
 
 def _magnitudes(x: Floats, scratch: Floats) -> tuple[float, float]:

@@ -14,7 +14,6 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.digits import (
     HIGHEST,
     LOWEST,
-    all_nearest,
     are_in_range,
     are_shortest,
     canonical,
@@ -23,10 +22,10 @@ from streammetrics.core.exact.digits import (
     from_integers,
     frozen,
     is_canonical,
-    rounded,
     small_integers,
     to_integer,
 )
+from streammetrics.core.exact.floats import all_nearest, rounded
 from streammetrics.core.state.arrays import Stack
 
 if TYPE_CHECKING:

@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streammetrics.core import tuning
-from streammetrics.core.exact.digits import Floats, Totals
+from streammetrics.core.exact.digits import Floats
 from streammetrics.core.exact.folds import (
     HIGH,
     LOW,
-    Workspace,
-    aligned,
     any_left,
     exponents,
     folds,
     terms,
 )
+from streammetrics.core.exact.totals import Totals
+from streammetrics.core.exact.workspace import Workspace, aligned
 
 STACKED_BLOCK = 2**15  # rows of a block whose folds are kept, several to a column
 PIECE = 2**13  # rows of one product of matrices at most: more bits are left for the folds

@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streammetrics.core import tuning
-from streammetrics.core.exact.digits import Floats, Totals
+from streammetrics.core.exact.digits import Floats
 from streammetrics.core.exact.folds import (
-    BLOCK,
     DIGIT,
     SHORT,
     Fold,
-    Workspace,
     exponents_of,
     extremes,
     folds,
@@ -29,6 +27,8 @@ from streammetrics.core.exact.folds import (
     terms,
 )
 from streammetrics.core.exact.products import PIECE, STACKED_BLOCK, Layout, Products, Stack
+from streammetrics.core.exact.totals import Totals
+from streammetrics.core.exact.workspace import BLOCK, Workspace
 
 LARGEST = 2.0**1023  # what a square is at most
 _SMALLEST = 5e-324

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from streammetrics.core.exact import digits
+from streammetrics.core.exact import floats
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -36,4 +36,4 @@ def root(value: Fraction) -> float:
     whole = math.isqrt(quotient)
     inexact = left != 0 or whole * whole != quotient
     # An odd last bit stands for whatever is left, so that rounding to nearest sees it.
-    return digits.nearest(2 * whole + inexact, -(shift // 2 + 1))
+    return floats.nearest(2 * whole + inexact, -(shift // 2 + 1))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import extent
 from streammetrics.core.columns.long import LongNumbers, halves, nearest
-from streammetrics.core.exact.digits import Floats, Totals, are_in_range, canonical, frozen
+from streammetrics.core.exact.digits import Floats, are_in_range, canonical, frozen
 from streammetrics.core.exact.few import MANY, DigitColumn, few_groups, few_sum
 from streammetrics.core.exact.folds import extremes
 from streammetrics.core.exact.numbers import SMALL, ExactNumbers
@@ -29,6 +29,7 @@ from streammetrics.core.exact.reductions import (
     squares,
     tables,
 )
+from streammetrics.core.exact.totals import Totals
 
 
 class ExactSum(ExactNumbers):

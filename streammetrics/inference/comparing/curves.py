@@ -15,7 +15,7 @@ import numpy as np
 
 from streammetrics.inference.areas import Ladder, precision_influences, structural_components
 from streammetrics.inference.comparing.base import Estimate, Family, Joint, estimated
-from streammetrics.metrics.scores.areas import ROCAUC
+from streammetrics.metrics.scores.roc_area import ROCAUC
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.joint.sample import RowSample, rows_of
 

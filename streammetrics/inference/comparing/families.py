@@ -21,7 +21,6 @@ from streammetrics.metrics.ranking.base import RankingMetric
 from streammetrics.metrics.ranking.counted import RankingCount, RecallAtFixedPrecision
 from streammetrics.metrics.regression.losses import MeanError, MeanLoss, RootMeanLoss
 from streammetrics.metrics.regression.quantiles import MaxError
-from streammetrics.metrics.scores.areas import ROCAUC, AveragePrecision
 from streammetrics.metrics.scores.calibration import CalibrationCurve
 from streammetrics.metrics.scores.curves import PrecisionRecallCurve, ROCCurve
 from streammetrics.metrics.scores.decisions import BestThreshold, ConfusionAtThresholds
@@ -29,6 +28,8 @@ from streammetrics.metrics.scores.errors import DETCurve
 from streammetrics.metrics.scores.gains import CumulativeGains, LiftCurve
 from streammetrics.metrics.scores.labels import LabelRankingMetric
 from streammetrics.metrics.scores.losses import BrierScore, LogLoss
+from streammetrics.metrics.scores.precision_area import AveragePrecision
+from streammetrics.metrics.scores.roc_area import ROCAUC
 from streammetrics.statistics.joint.schema import OF_MODELS
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.results.values import Interval
-from streammetrics.metrics.scores.areas import ROCAUC, AveragePrecision
+from streammetrics.metrics.scores.precision_area import AveragePrecision
+from streammetrics.metrics.scores.roc_area import ROCAUC
 from streammetrics.metrics.scores.thresholds import KolmogorovSmirnov
 
 if TYPE_CHECKING:

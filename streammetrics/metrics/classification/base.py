@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -12,17 +12,16 @@ from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.columns.logits import log_odds
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import NanPolicy
-from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.values import LabelledArray
 from streammetrics.core.types import Floats, V_co
-from streammetrics.metrics.averages import ZeroDivision, lone_doubt, mean_of_classes
-from streammetrics.metrics.classification.several import LabelCounts, RowCounts
+from streammetrics.metrics.averages import ZeroDivision
+from streammetrics.metrics.classification.parameters import (
+    judged_column,
+)
 from streammetrics.metrics.classification.together import Confusions
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.statistics.grouped.tables import Tables
 from streammetrics.statistics.tables.contingency import ContingencyTable
-from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
@@ -184,165 +183,3 @@ class ContingencyMetric(Metric[V_co]):
         quotients = np.full(numerator.shape, self._zero_by_zero)
         np.divide(numerator, denominator, out=quotients, where=denominator != 0)
         return quotients
-
-
-class AveragedMetric(ContingencyMetric[float | Floats]):
-    """A quotient of counts per class, and how classes are averaged.
-
-    Args:
-        average: ``"binary"``: the value of `pos_label`, and more than two classes raise.
-            ``"micro"``: the counts of all classes are added first. ``"macro"``: the mean of the
-            classes' values; ``"weighted"``: the mean weighted by the rows of each class.
-            ``"samples"``: the mean of the rows' values, each over its labels. ``None``: an array,
-            in the order of `classes`.
-        multilabel: Whether rows have several labels, or none: `update` takes indicators (n, L) of
-            0 and 1, sparse matrices of such, or sets of `labels`; with a threshold scores (n, L)
-            beside the truth. A label is then what a class is above. ``"samples"`` implies it.
-    """
-
-    average: Literal["binary", "micro", "macro", "weighted", "samples"] | None = "binary"
-    multilabel: bool = False
-
-    _younger = (*ContingencyMetric._younger, ("multilabel", False))
-
-    def check_parameters(self) -> None:
-        """Check what goes with several labels a row, and what does not."""
-        if self.average == "samples":
-            self.multilabel = True
-        if not self.multilabel:
-            super().check_parameters()
-            return
-        averaged = "'micro', 'macro', 'weighted', 'samples' or None with multilabel=True"
-        require(self, "average", self.average != "binary", averaged)
-        require(self, "ignore_index", self.ignore_index is None, "None with multilabel=True")
-        check_multilabel(self)
-
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the table of labels; of several labels a row, the counts of each or of rows."""
-        if not self.multilabel:
-            return super().statistics()
-        kind = RowTables if self.average in {"micro", "samples"} else LabelTables
-        return (kind(**multilabel_options(self)),)
-
-    @property
-    def _takes_others(self) -> bool:
-        """They count as wrong where one of the classes is right, or is predicted."""
-        return self.labels is not None and self.average != "binary"
-
-    def _confusions(self, form: Any) -> Confusions | None:
-        """Return the tables of all groups, of metrics of one class or of all together."""
-        one = self.average in {"binary", "micro"} and not self.multilabel
-        return super()._confusions(form) if one else None
-
-    def _confusion(self, table: Any) -> Confusion:
-        """Return the table as classes in order, or as labels or rows that stand for them."""
-        counts: Any
-        if isinstance(table, LabelTables):
-            counts = LabelCounts.of(table, self.labels)
-        elif isinstance(table, RowTables):
-            counts = RowCounts.of(table, joined=self.average == "micro")
-        else:
-            return super()._confusion(table)
-        return cast("Confusion", counts)
-
-    def averaged(self, table: Confusion, numerator: Floats, denominator: Floats) -> float | Floats:
-        """Return the quotient, averaged over classes as configured."""
-        several: Any = table
-        if isinstance(several, Confusions):
-            return self._of_groups(several, numerator, denominator)
-        numerator, denominator = numerator[: table.kept], denominator[: table.kept]
-        if self.average == "micro":
-            return self.ratio(numerator.sum(), denominator.sum())
-        if self.average == "binary":
-            place = self._positive(table)
-            if place is not None and denominator[place]:
-                return float(numerator[place]) / float(denominator[place])
-            table.doubt = lone_doubt([self.pos_label], self._zero_by_zero)
-            return self._zero_by_zero
-        values = self._ratios(numerator, denominator)
-        if self.average == "samples":
-            return cast("RowCounts", table).mean(values, self.zero_division)
-        if self.average is None:
-            table.doubt = lone_doubt(table.labels, values)
-            return LabelledArray.of(values, table.labels)
-        kept = slice(table.kept)
-        weight = table.actual[kept] if self.average == "weighted" else np.ones(table.kept)
-        mean, table.doubt = mean_of_classes(
-            values, weight, lambda: table.seen[kept], table.labels, self.zero_division
-        )
-        return mean
-
-    def _of_groups(
-        self, tables: Confusions, numerator: Floats, denominator: Floats
-    ) -> float | Floats:
-        """Return the quotient of the positive class of each group, or of all; a number: not so."""
-        if self.average == "micro":
-            sums = [
-                np.where(tables.there, each, 0.0).sum(axis=0) for each in (numerator, denominator)
-            ]
-            return self._ratios(*sums)
-        has = tables.has(self.pos_label)
-        if has is None or self.pos_label not in tables.labels:
-            return math.nan
-        place = tables.labels.index(self.pos_label)
-        return self._ratios(numerator[place], np.where(has, denominator[place], 0.0))
-
-    def _positive(self, table: Confusion) -> int | None:
-        """Return the place of the positive class, ``None`` where it has not been seen."""
-        if len({*table.labels, self.pos_label}) > 2:
-            advice = "average='macro', 'micro', 'weighted' or None takes any number of classes"
-            if len(table.labels) <= 2:
-                advice = f"pos_label={table.labels[-1]!r} or another says which is positive"
-            raise InvalidBatchError(
-                f"average='binary' needs two classes of which one is {self.pos_label!r} "
-                f"(pos_label); the labels seen are {_listed(table.labels)}: {advice}"
-            )
-        return table.labels.index(self.pos_label) if self.pos_label in table.labels else None
-
-    def _nothing(self, table: Confusion) -> float | Floats:
-        """Return nan, for each class that is known where none is averaged."""
-        if self.average is not None:
-            return math.nan
-        return LabelledArray.of(np.full(table.kept, math.nan), table.labels)
-
-
-def _listed(labels: list[Any]) -> str:
-    shown = ", ".join(map(repr, labels[:5]))
-    return f"{shown}, ... ({len(labels)})" if len(labels) > 5 else shown
-
-
-def judged_column(metric: Any, y_pred: Any, y_score: Any) -> tuple[str, Any]:
-    """Return what stands beside the truth, predictions or with a threshold scores, and its name."""
-    if y_pred is not None and y_score is not None:
-        raise InvalidBatchError("pass y_pred or y_score, not both")
-    if metric.threshold is None and y_score is not None:
-        raise InvalidBatchError(
-            f"y_score needs a threshold: {type(metric).__name__}(threshold=0.5)"
-        )
-    second = y_pred if y_score is None else y_score
-    return ("y_pred" if metric.threshold is None else "y_score"), second
-
-
-def check_multilabel(metric: Any) -> None:
-    """Bring the labels to one kind, and check that there is a threshold for each or for all."""
-    if metric.labels is not None:
-        metric.labels = one_kind(metric.labels)
-    cuts = metric.threshold
-    several = cuts if isinstance(cuts, tuple) else (cuts,)
-    numbers = cuts is None or all(type(x) in {int, float} and x == x for x in several)  # noqa: PLR0124 - the test for nan
-    require(metric, "threshold", numbers and cuts != (), "a number, or one for each label")
-    if isinstance(cuts, tuple) and metric.labels is not None:
-        enough = len(cuts) == len(metric.labels)
-        require(metric, "threshold", enough, f"one number, or {len(metric.labels)} for the labels")
-    if metric.from_logits and cuts is not None:
-        shares = all(0 <= x <= 1 for x in several)
-        require(metric, "threshold", shares, "probabilities, with from_logits=True")
-
-
-def multilabel_options(metric: Any) -> dict[str, Any]:
-    """Return the parameters of a statistic of rows with several labels."""
-    cuts = metric.threshold
-    if metric.from_logits and cuts is not None:
-        several = isinstance(cuts, tuple)
-        cuts = tuple(map(log_odds, cuts)) if several else log_odds(cuts)
-    return {"threshold": cuts, "labels": metric.labels, "nan_policy": metric.nan_policy}

@@ -12,7 +12,7 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.core.types import V_co
-from streammetrics.metrics.classification.base import (
+from streammetrics.metrics.classification.parameters import (
     check_multilabel,
     judged_column,
     multilabel_options,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.metrics.classification.base import AveragedMetric
+from streammetrics.metrics.classification.averaged import AveragedMetric
 from streammetrics.metrics.classification.together import elementwise
 
 if TYPE_CHECKING:

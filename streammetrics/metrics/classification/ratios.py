@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Annotated
 
 from streammetrics.core.constraints import Between
-from streammetrics.metrics.classification.base import AveragedMetric
+from streammetrics.metrics.classification.averaged import AveragedMetric
 from streammetrics.metrics.classification.together import elementwise
 
 if TYPE_CHECKING:

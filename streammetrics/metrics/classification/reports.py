@@ -11,11 +11,8 @@ from streammetrics.core.configured import require
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.results.values import LabelledArray, Report
 from streammetrics.metrics.averages import mean_of_classes
-from streammetrics.metrics.classification.base import (
-    ContingencyMetric,
-    check_multilabel,
-    multilabel_options,
-)
+from streammetrics.metrics.classification.base import ContingencyMetric
+from streammetrics.metrics.classification.parameters import check_multilabel, multilabel_options
 from streammetrics.metrics.classification.several import LabelCounts, RowCounts
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 

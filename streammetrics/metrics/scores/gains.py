@@ -9,8 +9,8 @@ import numpy as np
 
 from streammetrics.core.constraints import Between
 from streammetrics.core.results.curves import Curves, Points
-from streammetrics.metrics.scores.areas import ROCAUC
 from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all
+from streammetrics.metrics.scores.roc_area import ROCAUC
 from streammetrics.metrics.scores.view import corners, staircases
 
 if TYPE_CHECKING:

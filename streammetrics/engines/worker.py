@@ -1,0 +1,98 @@
+"""What a worker does: reads pieces into its share of the set, and shows that it is alive."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.engines.shards import located
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streammetrics.core.accumulator import Accumulator
+    from streammetrics.core.metric_set import MetricSet
+    from streammetrics.readers.pieces import Piece
+
+    Progress = Callable[[int], None]
+
+
+TICK = 0.1  # seconds between two signs of life, and between two looks at them
+BEATS, ROWS = 0, 1  # what a worker counts where its parent sees it
+
+
+def read(
+    piece: Piece, suite: MetricSet, batch_rows: int, progress: Progress, *, threads: bool
+) -> None:
+    """Update the set with the rows of a piece."""
+    row = 0
+    for rows, table in piece.tables(batch_rows, threads=threads):
+        with located(str(piece), lambda: piece.first_row() + row, piece.unit):  # noqa: B023 - called before the next
+            suite.update(table)
+        row += rows
+        progress(rows)
+
+
+class _Share:
+    """What a worker has read up to now."""
+
+    def __init__(self, suite: MetricSet, batch_rows: int, signs: Any) -> None:
+        self.suite, self.batch_rows, self.signs = suite.copy(), batch_rows, signs
+
+    def read(self, piece: Piece) -> None:
+        """Take the rows of a piece."""
+        read(piece, self.suite, self.batch_rows, self.progress, threads=False)
+
+    def progress(self, rows: int) -> None:
+        """Show how many rows have been read."""
+        self.signs[ROWS] += rows
+
+
+_share: list[_Share] = []  # of this process, if it is a worker
+
+
+def begin(suite: MetricSet, batch_rows: int, signs: Any) -> None:
+    """Start with an empty share, and give signs of life from then on."""
+    _share.append(_Share(suite, batch_rows, signs))
+    threading.Thread(target=_beat, args=(signs,), daemon=True).start()
+
+
+def _beat(signs: Any) -> None:
+    """Give signs of life as long as there is somebody to see them."""
+    parent = multiprocessing.parent_process()
+    while parent is None or parent.is_alive():
+        signs[BEATS] += 1
+        time.sleep(TICK)
+    os._exit(1)
+
+
+def read_piece(piece: Piece) -> Exception | None:
+    """Take the rows of a piece, and return the error of one that cannot be taken."""
+    try:
+        _share[0].read(piece)
+    except Exception as error:
+        return portable(error)
+    return None
+
+
+def portable(error: Exception) -> Exception:
+    """Return an error that arrives at the parent: itself, or its text where it does not pickle."""
+    with contextlib.suppress(Exception):
+        same = pickle.loads(pickle.dumps(error))
+        if type(same) is type(error) and str(same) == str(error):
+            return error
+    return StreamMetricsError(f"{type(error).__name__}: {error}")
+
+
+def hand_over() -> Accumulator:
+    """Return what has been read, the statistics as they are.
+
+    Bytes would be checked, summed and sorted for nobody.
+    """
+    return _share[0].suite._alone()

@@ -1,0 +1,47 @@
+"""What parameters of labels come to: the column beside the truth, statistics of several labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streammetrics.core.columns.labels import one_kind
+from streammetrics.core.columns.logits import log_odds
+from streammetrics.core.configured import require
+from streammetrics.core.errors import InvalidBatchError
+
+
+def judged_column(metric: Any, y_pred: Any, y_score: Any) -> tuple[str, Any]:
+    """Return what stands beside the truth, predictions or with a threshold scores, and its name."""
+    if y_pred is not None and y_score is not None:
+        raise InvalidBatchError("pass y_pred or y_score, not both")
+    if metric.threshold is None and y_score is not None:
+        raise InvalidBatchError(
+            f"y_score needs a threshold: {type(metric).__name__}(threshold=0.5)"
+        )
+    second = y_pred if y_score is None else y_score
+    return ("y_pred" if metric.threshold is None else "y_score"), second
+
+
+def check_multilabel(metric: Any) -> None:
+    """Bring the labels to one kind, and check that there is a threshold for each or for all."""
+    if metric.labels is not None:
+        metric.labels = one_kind(metric.labels)
+    cuts = metric.threshold
+    several = cuts if isinstance(cuts, tuple) else (cuts,)
+    numbers = cuts is None or all(type(x) in {int, float} and x == x for x in several)  # noqa: PLR0124 - the test for nan
+    require(metric, "threshold", numbers and cuts != (), "a number, or one for each label")
+    if isinstance(cuts, tuple) and metric.labels is not None:
+        enough = len(cuts) == len(metric.labels)
+        require(metric, "threshold", enough, f"one number, or {len(metric.labels)} for the labels")
+    if metric.from_logits and cuts is not None:
+        shares = all(0 <= x <= 1 for x in several)
+        require(metric, "threshold", shares, "probabilities, with from_logits=True")
+
+
+def multilabel_options(metric: Any) -> dict[str, Any]:
+    """Return the parameters of a statistic of rows with several labels."""
+    cuts = metric.threshold
+    if metric.from_logits and cuts is not None:
+        several = isinstance(cuts, tuple)
+        cuts = tuple(map(log_odds, cuts)) if several else log_odds(cuts)
+    return {"threshold": cuts, "labels": metric.labels, "nan_policy": metric.nan_policy}
