@@ -14,6 +14,7 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.live.service.app import application
+from streammetrics.live.service.bodies import Bodies
 from streammetrics.live.service.names import Names, View
 from streammetrics.live.service.server import Server
 
@@ -179,14 +180,12 @@ def test_bodies_that_are_none(body, headers, status):
     assert client().post("/events", content=body, headers=headers).status_code == status
 
 
-def test_too_long_too_many_and_too_slow():
+def test_too_long_too_many_and_too_slow(monkeypatch):
     asked = client(body=1000)
     assert asked.post("/events", content=b"x" * 1001).status_code == 413
     assert asked.post("/events", content=iter([b"x" * 600] * 2)).status_code == 413
 
-    from streammetrics.live.service import intake as module
-
-    def take(live, *_):
+    def take(*_):
         time.sleep(0.3)
         return {"observe": 1}
 
@@ -198,11 +197,8 @@ def test_too_long_too_many_and_too_slow():
             answers = [asked.post("/events", content=b"{}") for _ in range(6)]
             return [answer.status_code for answer in await asyncio.gather(*answers)]
 
-    original, module.take = module.take, take
-    try:
-        statuses = asyncio.run(ask(application(state(), server=Server(queue=2))))
-    finally:
-        module.take = original
+    monkeypatch.setattr(Bodies, "take", take)
+    statuses = asyncio.run(ask(application(state(), server=Server(queue=2))))
     assert sorted(statuses) == [202, 202, 429, 429, 429, 429]
 
 

@@ -10,7 +10,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.live.service.bodies import ARROW_TYPES, JSON_TYPES, BodyError, take
+from streammetrics.live.service.bodies import ARROW_TYPES, JSON_TYPES, Bodies
+from streammetrics.live.service.groups import BodyError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -35,7 +36,7 @@ class Intake:
     """Takes requests with events, one after the other, on a thread of its own."""
 
     def __init__(self, live: Any, names: Names, server: Server) -> None:
-        self._live, self._names, self._server = live, names, server
+        self._bodies, self._server = Bodies(live, names), server
         self._worker = ThreadPoolExecutor(1, "events")
         self.waiting = 0  # requests that are whole and wait for their turn
         self.held = 0  # bytes of bodies in memory
@@ -103,7 +104,7 @@ class Intake:
             raise RefusalError(429, why)
         self.waiting += 1
         loop = asyncio.get_running_loop()
-        call = loop.run_in_executor(self._worker, take, self._live, self._names, body, form, kind)
+        call = loop.run_in_executor(self._worker, self._bodies.take, body, form, kind)
         call.add_done_callback(self._done)
         try:
             return await asyncio.shield(call)
