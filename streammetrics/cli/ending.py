@@ -7,7 +7,10 @@ import io
 import os
 import sys
 import traceback
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from typer.main import get_command
 
 from streammetrics._command import INTERRUPTED
 from streammetrics.cli.app import app
@@ -58,8 +61,13 @@ class _Closed(io.TextIOBase):
         return 0
 
 
+@cache
+def _parser() -> Any:
+    return get_command(app)  # of some forty milliseconds, so once a process
+
+
 def _run(words: list[str]) -> Outcome:
-    ended = app(args=words, prog_name="streammetrics", standalone_mode=False)
+    ended = _parser().main(args=words, prog_name="streammetrics", standalone_mode=False)
     if ended == INTERRUPTED:  # the parser makes this of a KeyboardInterrupt
         raise KeyboardInterrupt
     return ended if isinstance(ended, Outcome) else Outcome()
