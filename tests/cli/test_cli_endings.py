@@ -15,8 +15,8 @@ import pytest
 from prediction_files import store
 from scripts import started
 
-from streammetrics.cli import app as commands
 from streammetrics.cli import main
+from streammetrics.cli.commands import evaluate, states
 
 BINARY = ("--task", "binary", "--y-true", "label", "--y-score", "score")
 COMMAND = (sys.executable, "-m", "streammetrics")
@@ -133,7 +133,7 @@ def test_no_failure_is_a_traceback(monkeypatch, mistake_of, error, code, line):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(commands, "state_of", fail)
+    monkeypatch.setattr(states, "state_of", fail)
     found, err = mistake_of("show", "state")
     assert found == code
     assert err.startswith(f"error: {line}")
@@ -153,7 +153,7 @@ def test_a_defect_shows_its_traceback_on_request(monkeypatch):
     def fail(*_, **__):
         raise KeyError("x")
 
-    monkeypatch.setattr(commands, "state_of", fail)
+    monkeypatch.setattr(states, "state_of", fail)
     monkeypatch.setenv("STREAMMETRICS_TRACEBACK", "1")
     with pytest.raises(KeyError, match="x"):
         main(["show", "state"])
@@ -178,7 +178,7 @@ def test_an_unreadable_file_is_one_line(mistake, path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr(commands, "opened", refuse)
+    monkeypatch.setattr(evaluate, "opened", refuse)
     assert mistake("evaluate", path, *BINARY) == f"{path}: Permission denied"
 
 
