@@ -8,7 +8,7 @@ import numpy as np
 
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.mergeable import described, each_filled, filled
-from streammetrics.core.state.arrays import part, same, take_array
+from streammetrics.core.state.arrays import LONGEST_EMPTY, MOST_DIMENSIONS, part, same, take_array
 from streammetrics.ledger.columns import LAST, Kind, StateColumn, key_of
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from streammetrics.core.layout import Layout, State
     from streammetrics.ledger.columns import Arrays, Told
 
-_DEPTH = 32  # dimensions
-_EMPTY = 1 << 16  # longest side of an array that holds nothing
 _TOGETHER = 4  # rows from which on it is cheaper to open them together
 
 
@@ -143,9 +141,12 @@ def _column(data: NDArray[Any], shapes: NDArray[Any] | None, n: int) -> StateCol
         if data.ndim and len(data) == n:
             return StateColumn(data)
     elif data.ndim == 1 and shapes.dtype == np.int64 and shapes.ndim == 2 and len(shapes) == n:
-        few = shapes.shape[1] <= _DEPTH and shapes.min(initial=0) >= 0
-        sides = few and shapes.max(initial=0) <= data.size + _EMPTY
+        are_shapes = (
+            shapes.shape[1] <= MOST_DIMENSIONS
+            and shapes.min(initial=0) >= 0
+            and shapes.max(initial=0) <= data.size + LONGEST_EMPTY
+        )
         # Of floats, as a product of integers that anyone wrote could wrap.
-        if sides and shapes.prod(axis=1, dtype=np.float64).sum() == data.size:
+        if are_shapes and shapes.prod(axis=1, dtype=np.float64).sum() == data.size:
             return StateColumn.shaped(data, shapes)
     raise StateFormatError("the states of the ledger do not fill their place")

@@ -158,16 +158,8 @@ def _part(value: Any, title: str) -> _Part:
         numbers[nulls] = 0
         places, found = _places(numbers)
         return _Part.of(places, found, nulls, "dates", day_of)
-    try:
-        column = flat(as_column(value, title), title)
-    except InvalidBatchError as error:
-        told, unlike, _ = str(error).partition("; pass numbers")
-        if not unlike:
-            raise
-        raise InvalidBatchError(
-            f"{told}; keys are text, integers, booleans or dates: pass them as text",
-            *error.args[1:],
-        ) from None
+    advice = "keys are text, integers, booleans or dates: pass them as text"
+    column = flat(as_column(value, title, advice=advice), title)
     values, nulls = column.values, column.nulls
     if column.vocabulary is not None:
         codes = values if nulls is None else np.where(nulls, 0, values)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from streammetrics.core.columns.conversion import Beside, Column, as_column, concatenate
-from streammetrics.core.columns.distinct import few
+from streammetrics.core.columns.distinct import number_few
 from streammetrics.core.errors import InvalidBatchError
 
 NUMBERS = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "f2", "f4", "f8"]
@@ -330,10 +330,10 @@ def test_keys_that_share_a_slot_are_told_apart():
         keys = rng.integers(0, 2**64, distinct, np.uint64)
         keys[:2] = [0, 1][:distinct]
         keys = keys[rng.integers(0, distinct, 60_000)]
-        codes, rows = few(keys)
+        codes, rows = number_few(keys)
         np.testing.assert_array_equal(keys[rows][codes], keys)
         assert len(rows) == len(np.unique(keys)) == codes.max() + 1
-    assert few(np.arange(60_000, dtype=np.uint64)) is None
+    assert number_few(np.arange(60_000, dtype=np.uint64)) is None
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,14 @@ REFUSED = {
 }
 
 
+class UnlikeError(InvalidBatchError):
+    """Values are of a kind that no column has: `as_column` says what to pass instead."""
+
+    def __init__(self, found: str, advice: str) -> None:
+        super().__init__(f"{found}; {advice}")
+        self.found, self.advice = found, advice
+
+
 @dataclass(slots=True)  # never changed, but a frozen one is three times as slow to make
 class Column:
     """One column of a batch: ``(n,)``, or ``(n, d)`` for a matrix.
@@ -217,6 +225,11 @@ def check(good: NDArray[Any], name: str, what: str, advice: str) -> None:
 def refuse(name: str, found: str, advice: str) -> NoReturn:
     """Raise that a column holds what it cannot."""
     raise InvalidBatchError(f"{name} holds {found}; {advice}")
+
+
+def refuse_kind(name: str, found: str, advice: str) -> NoReturn:
+    """Raise that a column holds values of a kind that none has."""
+    raise UnlikeError(f"{name} holds {found}", advice)
 
 
 def type_title(cls: type) -> str:

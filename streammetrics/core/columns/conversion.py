@@ -20,10 +20,12 @@ import numpy as np
 from streammetrics.core.columns.column import (
     REFUSED,
     Column,
+    UnlikeError,
     check,
     coded,
     concatenate,
     refuse,
+    refuse_kind,
     reshaped,
     stacked,
     type_title,
@@ -51,13 +53,13 @@ class Beside:
     columns: Mapping[str, Any]
 
 
-def as_column(value: Any, name: str, *, max_ndim: int = 2) -> Column:
+def as_column(value: Any, name: str, *, max_ndim: int = 2, advice: str = "") -> Column:
     """Return anything array-like as a column; `name` is what errors call it.
 
     A scalar is one row, a column stays one. ``uint64`` becomes ``int64`` where that holds it
     (together they would promote to floats), ``longdouble`` is rounded to ``float64``, ``bfloat16``
     and smaller become ``float32``, a Decimal an integer where it is one of 64 bits, else the
-    nearest ``float64``.
+    nearest ``float64``. `advice` is what to pass in the place of values that no column has.
 
     Raises:
         InvalidBatchError: for complex numbers, dates, bytes and other objects, mixed or ragged
@@ -78,7 +80,10 @@ def as_column(value: Any, name: str, *, max_ndim: int = 2) -> Column:
         and 1 <= value.ndim <= max_ndim
     ):
         return Column(value)
-    column = value if isinstance(value, Column) else _read(value, name)
+    try:
+        column = value if isinstance(value, Column) else _read(value, name)
+    except UnlikeError as error:
+        raise InvalidBatchError(f"{error.found}; {advice or error.advice}") from None
     if column.values.ndim > max_ndim:
         raise InvalidBatchError(f"{name} has shape {column.values.shape}; pass one column, as (n,)")
     return column
@@ -144,7 +149,7 @@ def _from_numpy(value: NDArray[Any], name: str) -> Column:
         wide = np.int8 if "int" in dtype.name else np.float32
         return Column(np.atleast_1d(array.astype(wide)), None, True)
     if dtype.kind in REFUSED:
-        refuse(name, *REFUSED[dtype.kind])
+        refuse_kind(name, *REFUSED[dtype.kind])
     ready = _ready(array, name)
     return Column(np.atleast_1d(ready), None, not np.may_share_memory(ready, array))
 

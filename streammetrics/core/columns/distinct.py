@@ -28,8 +28,13 @@ class _Numbers(dict[int, int]):
         return number
 
 
-def few(keys: NDArray[np.uint64]) -> Numbered | None:
-    """Number equal keys alike, as `group` does but in any order; ``None`` where many differ.
+def numbered(keys: NDArray[Any]) -> Numbered:
+    """Number equal integers alike, as `group` does but in any order."""
+    return number_few(keys.astype(np.uint64, copy=False)) or group(keys)
+
+
+def number_few(keys: NDArray[np.uint64]) -> Numbered | None:
+    """Number equal keys alike, in any order; ``None`` where many differ.
 
     Each slot of a table holds the key that was met there last. Nearly every row of few keys finds
     its own, at some nanoseconds; the others are looked up in a dictionary.
@@ -101,5 +106,5 @@ def same_objects(
     if len(items) < tuning.KEYS_MET // 8:
         return None
     array = items if isinstance(items, np.ndarray) else np.fromiter(items, object, len(items))
-    numbered = few(np.asarray(_Places(array)))
-    return None if numbered is None else (numbered[0], array[numbered[1]].tolist())
+    found = number_few(np.asarray(_Places(array)))
+    return None if found is None else (found[0], array[found[1]].tolist())

@@ -19,13 +19,14 @@ from streammetrics.core.columns.column import (
     Column,
     coded,
     refuse,
+    refuse_kind,
     reshaped,
     stacked,
     taken,
     type_title,
     with_nulls,
 )
-from streammetrics.core.columns.distinct import few, group
+from streammetrics.core.columns.distinct import numbered
 from streammetrics.core.columns.lists import from_items, kind_of
 from streammetrics.core.columns.strings import code_objects, recode
 from streammetrics.core.errors import InvalidBatchError
@@ -72,7 +73,7 @@ def _from_unknown(value: Any, name: str, _read: Reader) -> Column:
 
 def _from_torch(value: Any, name: str, read: Reader) -> Column:
     if value.is_complex():
-        refuse(name, *REFUSED["c"])
+        refuse_kind(name, *REFUSED["c"])
     try:
         array = value.numpy(force=True)  # detached, and brought over from an accelerator
     except TypeError:  # bfloat16 and smaller floats, which NumPy does not have
@@ -137,9 +138,9 @@ def _from_polars(value: Any, name: str, read: Reader) -> Column:
 
 def _from_polars_strings(value: Any, kind: str, name: str) -> Column:
     present = value.drop_nulls()
-    numbered = present.cast(sys.modules["polars"].Categorical) if kind == "String" else present
-    keys = numbered.to_physical().to_numpy()
-    places, rows = few(keys.astype(np.uint64)) or group(keys)
+    coded_by = present.cast(sys.modules["polars"].Categorical) if kind == "String" else present
+    keys = coded_by.to_physical().to_numpy()
+    places, rows = numbered(keys)
     labels = present.gather(rows).to_list()
     if not value.null_count():
         return coded(*recode(places, labels), name)

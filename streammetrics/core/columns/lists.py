@@ -18,6 +18,7 @@ from streammetrics.core.columns.column import (
     coded,
     concatenate,
     refuse,
+    refuse_kind,
     reshaped,
     type_title,
     with_nulls,
@@ -101,7 +102,7 @@ def _from_each(
     if not kinds.isdisjoint(refused):
         wrong = next(i for i, item in enumerate(items) if kind_of(item) in refused)
         found = f"a {type_title(type(items[wrong]))} in row {wrong // width}"
-        refuse(name, found, "pass numbers, booleans or strings in (n,) or (n, d)")
+        refuse_kind(name, found, "pass numbers, booleans or strings in (n,) or (n, d)")
     if "d" in kinds:
         plain = _plain(items, name, width)
         return _from_each(plain, name, read, width=width, nested=nested)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core import tuning
-from streammetrics.core.columns.distinct import MULTIPLIER, few, group, looked_up
+from streammetrics.core.columns.distinct import MULTIPLIER, looked_up, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def code_fixed(array: NDArray[np.str_]) -> Coded:
     word = np.uint32 if width % 2 else np.uint64
     words: NDArray[Any] = array.view(word).reshape(len(array), -1)
     hashes = _hashes(words)
-    codes, first = few(hashes) or group(hashes)
+    codes, first = numbered(hashes)
     firsts = words[first]
     for start in range(0, len(array), tuning.STRING_ROWS):
         block = slice(start, start + tuning.STRING_ROWS)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MOST_DIMENSIONS = 32  # of an array of a state
+LONGEST_EMPTY = 1 << 16  # side of an array that holds nothing
+
 
 class Stack(NamedTuple):
     """The same array of many states: what each holds, one after the other, and its shape."""

@@ -18,6 +18,7 @@ import numpy as np
 import safetensors.numpy
 
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.state.arrays import LONGEST_EMPTY, MOST_DIMENSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +33,6 @@ _BLANK = "0" * 64
 _CHECKSUM = re.compile(rb'\\"checksum\\":\\"([0-9a-f]{64})\\"')
 _HEADER = 100_000_000  # bytes, the limit of safetensors
 _DEPTH = 32  # of what JSON nests
-_EMPTY = 1 << 16  # longest side of an array that holds nothing
 _TYPES = {
     "U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4",
     "F16": "<f2", "U16": "<u2", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1",
@@ -163,11 +163,14 @@ def _views(tensors: Mapping[str, Any], blob: bytes, start: int) -> dict[str, NDA
             raise StateFormatError(f"the array {brief(name)} is not described")
         dtype = _DTYPES.get(told["dtype"]) if isinstance(told["dtype"], str) else None
         shape = _whole(told["shape"])
-        if dtype is None or shape is None or len(shape) > _DEPTH:
+        if dtype is None or shape is None or len(shape) > MOST_DIMENSIONS:
             raise StateFormatError(f"the array {brief(name)} has no type or shape")
         count = math.prod(shape)
         size = count * dtype.itemsize
-        if told["data_offsets"] != [end, end + size] or max(shape, default=0) > len(blob) + _EMPTY:
+        if (
+            told["data_offsets"] != [end, end + size]
+            or max(shape, default=0) > len(blob) + LONGEST_EMPTY
+        ):
             raise StateFormatError(f"the array {brief(name)} is not where it should be")
         if start + end + size > len(blob):
             raise StateFormatError(f"the array {brief(name)} goes beyond the end")

@@ -100,6 +100,11 @@ def schema_options(metric: Any) -> dict[str, Any]:
     return {name: getattr(metric, name) for name in names}
 
 
+def _has_single_scores(_: Metric[Any], scores: ScoreHistogram, *__: Any) -> bool:
+    """Whether every cell holds a single score."""
+    return scores.exact
+
+
 class ScoreMetric(ScoredMetric[V_co]):
     """A curve over all thresholds, exact up to `max_bins` distinct scores.
 
@@ -115,9 +120,7 @@ class ScoreMetric(ScoredMetric[V_co]):
         """Return the score histogram."""
         return (self._histogram(self.max_bins),)
 
-    def is_exact(self, scores: ScoreHistogram, *_: Any) -> bool:
-        """Whether every cell holds a single score."""
-        return scores.exact
+    is_exact = _has_single_scores
 
 
 class CurveMetric(ScoredMetric[V_co]):
@@ -145,9 +148,7 @@ class CurveMetric(ScoredMetric[V_co]):
             return (_label_histograms(self, self.max_bins),)
         return (self._histogram(self.max_bins),)
 
-    def is_exact(self, scores: ScoreHistogram, *_: Any) -> bool:
-        """Whether every cell holds a single score."""
-        return scores.exact
+    is_exact = _has_single_scores
 
 
 class ClassScoreMetric(ScoredMetric[float | Floats]):
@@ -194,9 +195,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
             )
         return super()._histogram(max_bins)
 
-    def is_exact(self, scores: ScoreHistogram, *_: Any) -> bool:
-        """Whether every cell holds a single score."""
-        return scores.exact
+    is_exact = _has_single_scores
 
     @abstractmethod
     def read(self, stairs: Staircase) -> float:

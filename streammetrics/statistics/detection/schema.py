@@ -10,6 +10,7 @@ import numpy as np
 from streammetrics.core.columns.column import Column, either
 from streammetrics.core.columns.labels import A_LABEL, KINDS
 from streammetrics.core.columns.nested import Nested
+from streammetrics.core.columns.paired import reject_values
 from streammetrics.core.columns.schema import Facts, Field, reject_present
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.statistics.detection.matching import matched
@@ -92,21 +93,22 @@ class Boxes(Field):
                 f"{title} has boxes of {shape}, first in row {row}; a box is of four", title, row
             )
         values = _numbers(title, flat).reshape(-1, 4)
-        _check(title, "has an infinite number", ~np.isfinite(values), boxes, missing)
+        reject_values(title, "has an infinite number", ~np.isfinite(values), boxes, missing)
         sides = values[:, 2:] - (values[:, :2] if self.box_format == "xyxy" else 0)
         what = "has a box of negative width or height"
         advice = _ADVICE if self.box_format == "xyxy" else ""
-        _check(title, what, sides < 0, boxes, missing, values, advice)
+        reject_values(title, what, sides < 0, boxes, missing, values, advice=advice)
 
     def _check_numbers(self, title: str, name: str, column: Nested, missing: Any) -> None:
         values = _numbers(title, column.flat)
         if values.ndim > 1:
             raise InvalidBatchError(f"{title} has lists of lists; one number a box is needed")
         if name == "true_crowd":
-            _check(title, "is neither 0 nor 1", (values != 0) & (values != 1), column, missing)
+            wrong = (values != 0) & (values != 1)
+            reject_values(title, "is neither 0 nor 1", wrong, column, missing)
         elif name == "true_areas":
             wrong = ~((values >= 0) & (values < np.inf))
-            _check(title, "is not an area, 0 or more", wrong, column, missing, values)
+            reject_values(title, "is not an area, 0 or more", wrong, column, missing, values)
 
     def finish(
         self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
@@ -170,29 +172,6 @@ def _whole(labels: Nested) -> Nested:
     return Nested.of(labels.values, flat)
 
 
-def _check(
-    title: str,
-    what: str,
-    wrong: NDArray[np.bool_],
-    of: Nested,
-    missing: Any,
-    values: Any = None,
-    advice: str = "",
-) -> None:
-    """Raise where a value of a row is wrong that is not missing; an example is of the first."""
-    if not wrong.any():
-        return
-    each = wrong.any(axis=1) if wrong.ndim > 1 else wrong
-    marked = np.zeros(len(of), np.bool_)
-    marked[of.rows[each]] = True
-    shown = None
-    if values is not None:
-        shown = np.zeros((len(of), *values.shape[1:]))
-        bad = np.flatnonzero(each)[::-1]
-        shown[of.rows[bad]] = values[bad]
-    reject_present(title, what, marked, missing, shown, advice=advice)
-
-
 def _check_labels(title: str, labels: Nested, missing: Any) -> None:
     flat = labels.flat
     if flat.values.ndim > 1:
@@ -202,4 +181,4 @@ def _check_labels(title: str, labels: Nested, missing: Any) -> None:
     if flat.vocabulary is None:
         values = flat.values.astype(np.float64)
         wrong = (np.rint(values) != values) | ~(np.abs(values) < 2.0**63)
-        _check(title, f"is not a label ({A_LABEL})", wrong, labels, missing, values)
+        reject_values(title, f"is not a label ({A_LABEL})", wrong, labels, missing, values)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.columns.column import Column, either
+from streammetrics.core.columns.column import Column
 from streammetrics.core.columns.nested import Nested
-from streammetrics.core.columns.schema import Facts, Field, Schema, reject_present
+from streammetrics.core.columns.paired import PairedLists, reject_values
+from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.exact.sums import ExactSum
@@ -33,14 +34,13 @@ _VOID = -1  # where a category is neither of things nor of stuff
 
 
 @dataclass(frozen=True)
-class Segments(Field):
+class Segments(PairedLists):
     """Maps of images, true and predicted: at every pixel a category and an instance."""
 
     things: tuple[int, ...]
     stuffs: tuple[int, ...]
     void: bool  # whether predicted categories may be others
 
-    names = ("y_true", "y_pred")
     nested = (("y_true", _EACH), ("y_pred", _EACH))
 
     @property
@@ -48,62 +48,46 @@ class Segments(Field):
         """Whole numbers."""
         return {"y_true": "number", "y_pred": "number"}
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
-        """Return both columns, and where a row lacks a value."""
-        true, pred = map(batch.column, self.names)
-        return (true, pred), either(true.nulls, pred.nulls)
-
     def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
         """Check that there are pairs of whole numbers, of as many pixels, and known categories."""
-        true, pred = map(batch.title, self.names)
-        for title, column in zip((true, pred), taken, strict=True):
-            _check_pairs(title, column, missing)
-        wrong = taken[0].values != taken[1].values
-        reject_present(pred, f"has not as many pixels as {true}", wrong, missing)
+        super().validate(batch, taken, missing)
         if not self.void and len(taken[1].flat):
             categories = taken[1].flat.values[:, 0]
             strange = ~np.isin(categories, [*self.things, *self.stuffs])
             what = "has a category that is neither of things nor of stuffs"
-            _reject(pred, what, strange, taken[1], missing, 'unknown="void" leaves such pixels out')
+            advice = 'unknown="void" leaves such pixels out'
+            reject_values(batch.title("y_pred"), what, strange, taken[1], missing, advice=advice)
 
-    def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
-    ) -> tuple[tuple[Any, ...], Facts]:
-        """Return the maps of the kept images, of stuff without instances, and void as one."""
-        del batch
-        kept = [column if rows is None else column[rows] for column in taken]
-        return tuple(self._plain(column) for column in kept), {}
+    def check(self, title: str, column: Nested, missing: Any) -> None:
+        """Raise where a pixel is not a category and an instance, whole and not negative."""
+        values = column.flat.values
+        if column.flat.vocabulary is not None or values.dtype.kind == "b":
+            raise InvalidBatchError(
+                f"{title} holds no numbers; a pixel is a category and an instance"
+            )
+        if not values.size:
+            return
+        if values.ndim != 2 or values.shape[1] != 2:
+            shape = "one number" if values.ndim == 1 else f"{values.shape[1]} numbers"
+            raise InvalidBatchError(f"{title} has pixels of {shape}; of each two are needed")
+        if values.dtype.kind == "f":
+            broken: Any = (np.rint(values) != values) | (np.abs(values) >= 2.0**53)
+            reject_values(title, "holds what is no whole number", broken, column, missing)
+        negative: Any = values < 0
+        reject_values(title, "has a negative category or instance", negative, column, missing)
 
-    def _plain(self, column: Nested) -> Nested:
+    def unequal(self, true: str) -> str:
+        """Return that there is a pixel for each."""
+        return f"has not as many pixels as {true}"
+
+    def canonical(self, column: Nested) -> Nested:
+        """Return the maps of stuff without instances, and void as one."""
         pixels = column.flat.values.reshape(-1, 2).astype(np.int64)
         category = pixels[:, 0]
         instances = np.isin(category, self.things)
         pixels[~instances, 1] = 0
         category[~instances & ~np.isin(category, self.stuffs)] = _VOID
         return Nested.of(column.values, Column(pixels, None, True))
-
-
-def _check_pairs(title: str, column: Nested, missing: Any) -> None:
-    values = column.flat.values
-    if column.flat.vocabulary is not None or values.dtype.kind == "b":
-        raise InvalidBatchError(f"{title} holds no numbers; a pixel is a category and an instance")
-    if values.size and (values.ndim != 2 or values.shape[1] != 2):
-        shape = "one number" if values.ndim == 1 else f"{values.shape[1]} numbers"
-        raise InvalidBatchError(f"{title} has pixels of {shape}; of each two are needed")
-    if values.size and values.dtype.kind == "f":
-        broken: Any = ((np.rint(values) != values) | (np.abs(values) >= 2.0**53)).any(axis=1)
-        _reject(title, "holds what is no whole number", broken, column, missing)
-    if values.size:
-        negative: Any = (values < 0).any(axis=1)
-        _reject(title, "has a negative category or instance", negative, column, missing)
-
-
-def _reject(
-    title: str, what: str, wrong: Bools, column: Nested, missing: Any, advice: str = ""
-) -> None:
-    marked = np.zeros(len(column), np.bool_)
-    marked[column.rows[wrong]] = True
-    reject_present(title, what, marked, missing, advice=advice)
 
 
 class SegmentCounts(Statistic):

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streammetrics.core.columns.column import concatenate, either
-from streammetrics.core.columns.nested import Nested
-from streammetrics.core.columns.schema import Facts, Field, reject_present
+from streammetrics.core.columns.column import concatenate
+from streammetrics.core.columns.paired import PairedLists, reject_values
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.core.columns.batch import Batch
-
-    Bools = NDArray[np.bool_]
+    from streammetrics.core.columns.nested import Nested
+    from streammetrics.core.types import Bools
 
 Scheme: TypeAlias = Literal["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"]
 
@@ -50,29 +48,16 @@ _RULES: dict[str, _Rules] = {
 
 
 @dataclass(frozen=True)
-class Tags(Field):
+class Tags(PairedLists):
     """True and predicted tags of the tokens of sentences, of a scheme where one is told."""
 
     scheme: Scheme | None = None
     suffix: bool = False
 
-    names = ("y_true", "y_pred")
     nested = (("y_true", _EACH), ("y_pred", _EACH))
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
-        """Return both columns, and where a row lacks one."""
-        true, pred = map(batch.column, self.names)
-        return (true, pred), either(true.nulls, pred.nulls)
-
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
-        """Check that there are tags, that they are of the scheme, and one for each token."""
-        true, pred = map(batch.title, self.names)
-        for title, column in zip((true, pred), taken, strict=True):
-            self._check(title, column, missing)
-        wrong = taken[0].values != taken[1].values
-        reject_present(pred, f"has not one tag for each of {true}", wrong, missing)
-
-    def _check(self, title: str, column: Nested, missing: Any) -> None:
+    def check(self, title: str, column: Nested, missing: Any) -> None:
+        """Raise where what is said of a token is no tag, or none of the scheme."""
         texts = column.flat.vocabulary
         if texts is None:
             if len(column.flat):
@@ -83,20 +68,14 @@ class Tags(Field):
         at = -1 if self.suffix else 0
         allowed = None if self.scheme is None else _RULES[self.scheme].prefixes
         bad = np.array([not t or (allowed and t[at] not in allowed) for t in texts.tolist()], bool)
-        rows = np.zeros(len(column), np.bool_)
-        rows[column.rows[bad[column.flat.values]]] = True
         what = "has an empty tag"
         if self.scheme is not None:
             what = f"has a tag that is not of the scheme {self.scheme} ({', '.join(allowed or '')})"
-        reject_present(title, what, rows, missing)
+        reject_values(title, what, bad[column.flat.values], column, missing)
 
-    def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
-    ) -> tuple[tuple[Any, ...], Facts]:
-        """Return the tags of the kept sentences."""
-        del batch
-        kept = [column if rows is None else column[rows] for column in taken]
-        return tuple(Nested.of(column.values, column.flat) for column in kept), {}
+    def unequal(self, true: str) -> str:
+        """Return that there is a tag for each."""
+        return f"has not one tag for each of {true}"
 
 
 class Spans(NamedTuple):
