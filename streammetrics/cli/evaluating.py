@@ -136,8 +136,8 @@ def _by_model(columns: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]
         return {"": {key: texts[0] for key, texts in columns.items()}}
     counts = {len(texts) for texts in several.values()}
     if len(counts) > 1:
-        told = " and ".join(f"{flag(key)} {len(texts)} times" for key, texts in several.items())
-        raise CommandError(f"{told}: give each option of a model once for each model")
+        given = " and ".join(f"{flag(key)} {len(texts)} times" for key, texts in several.items())
+        raise CommandError(f"{given}: give each option of a model once for each model")
     (count,) = counts
     leader = next(key for key in OF_MODELS if key in several)
     names = several[leader]

@@ -91,12 +91,12 @@ def _task(name: str) -> Task:
 def _check_given(
     name: str, task: Task, columns: Mapping[str, str], options: Mapping[str, Any]
 ) -> None:
-    strange = [
+    foreign = [
         *(c for c in columns if c not in task.inputs),
         *(o for o in options if o not in task.options),
     ]
-    if strange:
-        raise CommandError(f"{flag(strange[0])} is not for --task {name}")
+    if foreign:
+        raise CommandError(f"{flag(foreign[0])} is not for --task {name}")
     missing = [flag(key) for key in task.required if key not in columns]
     if missing:
         raise CommandError(f"--task {name} needs {' and '.join(missing)}")

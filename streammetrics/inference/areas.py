@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.scores.view import Staircase
-
-    Floats = NDArray[np.float64]
 
 
 class Ladder(NamedTuple):

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Floats
     from streammetrics.inference.areas import Ladder
 
-    Floats = NDArray[np.float64]
 
 REPLICATES = 200
 _GROUPS = 2048  # of neighbouring cells that are drawn as one: what is between them varies little

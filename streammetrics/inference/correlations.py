@@ -24,12 +24,10 @@ from streammetrics.inference.limits import clopper_pearson, limits
 from streammetrics.metrics.correlation import rank
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.histograms.pairs import PairCells
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.pairs.histogram import PairHistogram
 
-    Floats = NDArray[np.float64]
 
 _SIDE = 256  # places of a side of the grid
 
@@ -82,8 +80,8 @@ def _kendall(grid: Floats, metric: rank.KendallTau) -> Any:
     if metric.variant == "a":
         return (moved - 2 * balance / n) * 2 / n**2
     if metric.variant == "c":
-        few = min(grid.shape)
-        return (moved - 2 * balance / n) * 2 * few / (few - 1) / n**2
+        levels = min(grid.shape)
+        return (moved - 2 * balance / n) * 2 * levels / (levels - 1) / n**2
     a, b = (n * n - x @ x) / 2, (n * n - y @ y) / 2
     untied = (n - x)[:, None] / a + (n - y) / b
     return moved / np.sqrt(a * b) - balance / np.sqrt(a * b) / 2 * untied

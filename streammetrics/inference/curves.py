@@ -28,12 +28,10 @@ from streammetrics.metrics.scores.bins import bins_of_cells
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Floats
     from streammetrics.inference.areas import Ladder
     from streammetrics.metrics.scores.view import Staircase
 
-    Floats = NDArray[np.float64]
     Sides = tuple[Floats, Floats]  # sums of weights, and of their squares
 
 _POINTWISE = "Wilson's score of each point alone"

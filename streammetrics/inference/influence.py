@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.classification.view import Confusion
 
-    Floats = NDArray[np.float64]
 
 _STEP = 2.0**-17  # relative: its square, and rounding over it, leave about ten digits
 _CANCELLED = 2.0**-30  # of the terms of a slope: what is left below is their rounding

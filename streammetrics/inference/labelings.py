@@ -83,7 +83,7 @@ def _jackknife(metric: LabelingMetric[float], rows: Any, columns: Any, counts: C
 
 def overlap(rows: Any, columns: Any, counts: Counts) -> Overlap:
     """Return an overlap of counts some of which may be 0."""
-    held = counts > 0
-    sides = [np.unique(side[held], return_inverse=True)[1] for side in (rows, columns)]
-    sizes = [np.bincount(side, counts[held]).astype(np.int64) for side in sides]
-    return Overlap(int(counts.sum()), counts[held], sides[0], sides[1], sizes[0], sizes[1])
+    occurs = counts > 0
+    sides = [np.unique(side[occurs], return_inverse=True)[1] for side in (rows, columns)]
+    sizes = [np.bincount(side, counts[occurs]).astype(np.int64) for side in sides]
+    return Overlap(int(counts.sum()), counts[occurs], sides[0], sides[1], sizes[0], sizes[1])

@@ -27,11 +27,8 @@ from streammetrics.metrics.regression import moments
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.sums.rows import MomentSample
-
-    Floats = NDArray[np.float64]
 
 
 class Rows(NamedTuple):

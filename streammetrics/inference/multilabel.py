@@ -78,9 +78,9 @@ def _of_label(
     config = {**metric.config, "multilabel": False, "average": "binary"}
     twin = type(metric)(**{**config, "labels": None, "threshold": None, "pos_label": 1})
     cells = np.array([side[place] for side in (counts.tn, counts.fp, counts.fn, counts.tp)])
-    held = np.flatnonzero(cells)
-    amount = cells[held].astype(np.int64)
-    table = Confusion([0, 1], held // 2, held % 2, amount)
+    occupied = np.flatnonzero(cells)
+    amount = cells[occupied].astype(np.int64)
+    table = Confusion([0, 1], occupied // 2, occupied % 2, amount)
     value = twin.read(table) if amount.size else math.nan
     return general(twin, asked, value, table, table)
 

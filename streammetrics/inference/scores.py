@@ -33,13 +33,11 @@ from streammetrics.statistics.scores.versus import VersusHistogram
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.scores.base import ClassScoreMetric
     from streammetrics.metrics.scores.view import Staircase
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
-    Floats = NDArray[np.float64]
 
 _BOYD = 30  # positives below which the influences of an average precision say too little
 

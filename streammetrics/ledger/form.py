@@ -81,11 +81,11 @@ def _spelled(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any], Ar
     rows, arrays = [], {}
     for index, name in enumerate(names):
         shard = known.shards[name]
-        told = shard.digest
+        digested = shard.digest
         if shard.state is not None:
             blob = shard.state.metric.to_bytes()
-            arrays[f"shard/{index}"], told = _of(blob), digest(blob)
-        rows.append([name, shard.attempt, told])
+            arrays[f"shard/{index}"], digested = _of(blob), digest(blob)
+        rows.append([name, shard.attempt, digested])
     return {"shards": rows}, arrays
 
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Floats
+
 
 ZeroDivision = Annotated[float, OrNan()] | None  # see `mean_of_classes`
 

@@ -109,14 +109,14 @@ class KeyedSet(MetricSet):
 
     def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
         """Take columns by name, those to slice by among them."""
-        told = columns
+        given = columns
         if self.unit is not None:
             groups = groups_of(columns.get(self.unit), self.unit)
-            told = {**columns, hashed(self.unit): groups}
+            given = {**columns, hashed(self.unit): groups}
         keys = {
             cut.title: read_keys(columns[cut.title], cut.by)
             if isinstance(columns.get(cut.title), Column)
-            else key_column(told, cut.by)
+            else key_column(given, cut.by)
             for cut in self._cuts
         }
         titles = {cut.name: cut.title for cut in self._cuts}

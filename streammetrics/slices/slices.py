@@ -233,9 +233,9 @@ class Slices(KeyedSet, Audit):
         )
         layout = one._layout
         feeds, statistics = len(layout.schemas), len(layout.places)
-        held = state.statistics[number * statistics : (number + 1) * statistics]
+        kept = state.statistics[number * statistics : (number + 1) * statistics]
         forks = tuple([statistic.fork() for statistic in layout.start.statistics])
-        for fork, mine in zip(forks, held, strict=True):
+        for fork, mine in zip(forks, kept, strict=True):
             fork.merge(mine)  # whose column of keys has another number
         seen = state.feeds[number * feeds : (number + 1) * feeds]
         return one._at(State(seen, forks))

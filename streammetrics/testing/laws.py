@@ -206,18 +206,18 @@ def _check_independence(empty: M, whole: M, expected: bytes, rows: Mapping[str, 
 
 
 def _check_refusals(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any]) -> None:
-    held = whole.copy()
+    metric = whole.copy()
     nothing = _taken(rows, np.arange(0))
-    _same(_fed(held, [nothing]), expected, "an empty batch changes nothing")
+    _same(_fed(metric, [nothing]), expected, "an empty batch changes nothing")
     if len(rows) > 1:
         first = next(iter(rows))
         uneven = {**rows, first: np.asarray(rows[first])[:-1]}
-        _true(_refused(lambda: held.feed(uneven)), "columns of unequal length raise")
-        _same(held, expected, "a refused batch changes nothing")
+        _true(_refused(lambda: metric.feed(uneven)), "columns of unequal length raise")
+        _same(metric, expected, "a refused batch changes nothing")
     other = MetricSet({"metric": empty}) if isinstance(empty, Metric) else MetricSet({})
-    refused = _refused(lambda: held.merge(whole, other))  # type: ignore[arg-type]  # wrong on purpose
+    refused = _refused(lambda: metric.merge(whole, other))  # type: ignore[arg-type]  # wrong on purpose
     _true(refused, "merging another type raises")
-    _same(held, expected, "a refused merge changes nothing")
+    _same(metric, expected, "a refused merge changes nothing")
 
 
 def _refused(call: Any) -> bool:

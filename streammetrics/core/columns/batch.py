@@ -139,8 +139,8 @@ class Batch:
     @property
     def bulk(self) -> int:
         """How many rows there are, or where these hold several values how many of those."""
-        held = [c.flat for c in self._columns.values() if isinstance(c, Nested)]
-        return max([self.n_rows, *map(len, held)])
+        lists = [c.flat for c in self._columns.values() if isinstance(c, Nested)]
+        return max([self.n_rows, *map(len, lists)])
 
     def slice(self, start: int, stop: int) -> Batch:
         """Return rows ``start`` to ``stop`` of the columns converted so far."""

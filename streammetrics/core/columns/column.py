@@ -197,7 +197,7 @@ def _with_values(columns: Sequence[Column]) -> Sequence[Column]:
 def _common_dtype(columns: Sequence[Column], name: str) -> np.dtype[Any]:
     dtypes = {column.values.dtype for column in columns}
     dtype: np.dtype[Any] = np.result_type(*dtypes)
-    if dtype.kind == "f" and all(held.kind != "f" for held in dtypes):  # signed beside uint64
+    if dtype.kind == "f" and all(other.kind != "f" for other in dtypes):  # signed beside uint64
         for column in columns:
             check(column.values >= 0, name, f"is negative {BESIDE_UNSIGNED}", APART)
         return np.dtype(np.uint64)
@@ -205,8 +205,8 @@ def _common_dtype(columns: Sequence[Column], name: str) -> np.dtype[Any]:
         for column in columns:
             values = column.values
             if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
-                held = (values <= EXACT) & (values >= -EXACT)
-                check(held, name, "has floats beside integers beyond 2**53", "pass one kind")
+                is_exact = (values <= EXACT) & (values >= -EXACT)
+                check(is_exact, name, "has floats beside integers beyond 2**53", "pass one kind")
     return dtype
 
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Floats
 
 
 def sigmoid(logits: Floats) -> Floats:

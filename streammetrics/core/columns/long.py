@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

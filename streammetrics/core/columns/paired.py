@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
-
-    Bools = NDArray[np.bool_]
+    from streammetrics.core.types import Bools
 
 
 class PairedLists(Field):

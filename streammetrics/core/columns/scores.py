@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.types import Floats
 
-    Floats = NDArray[np.float64]
 
 _CLOSE = 5e-7  # sums this near to 1 need no second look
 _ADVICE = "pass probabilities, or say from_logits=True if these are logits"

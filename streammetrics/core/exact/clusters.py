@@ -14,7 +14,8 @@ from streammetrics.core.exact.totals import Totals
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Floats
+
 
 _DOT = 1 << 13  # elements of a dot product for which BLAS does not start threads
 _FOLDS = 6  # more than ordinary data needs

@@ -9,9 +9,8 @@ import numpy as np
 from streammetrics.core import tuning
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Ints
 
-    Ints = NDArray[np.int64]
 
 _BITS = 21  # of three parts of an int64: sums of a million products of parts fit in 64 bits
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.configured import Configured
-
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Floats
 
 
 class Width(StateField[int]):

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from streammetrics.core.configured import Configured
     from streammetrics.core.histograms.histogram import DyadicHistogram
     from streammetrics.core.state.arrays import Stack
+    from streammetrics.core.types import Floats
 
-    Floats = NDArray[np.float64]
     # Scores, codes, weights and tails.
     Added = tuple[Floats, NDArray[np.uint8] | None, Floats | None, Floats | None]
 
@@ -109,8 +109,8 @@ class WeighedHistograms(StateField[Weighed]):
 
     def of_squares(self, value: Weighed) -> dict[str, NDArray[Any]]:
         """Return the arrays of the histograms of squares, none where these are not held."""
-        held = {} if value.squares is None else self._squares.arrays(value.squares)
-        return nested("squares", held)
+        arrays = {} if value.squares is None else self._squares.arrays(value.squares)
+        return nested("squares", arrays)
 
     def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Weighed:
         """Return the histograms, each of them checked."""

@@ -13,7 +13,7 @@ from streammetrics.core.histograms.keys import cell_ids
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.core.histograms.keys import Ints
+    from streammetrics.core.types import Ints
 
 
 def addressed(chain: Cells, max_cells: int, dtype: type[np.integer[Any]]) -> Cells | None:

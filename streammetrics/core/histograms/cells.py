@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-    from streammetrics.core.histograms.keys import Floats
+    from streammetrics.core.types import Floats
 
 INTEGER_LIMIT = 1 << 53  # integers with a sum below are counts, and doubles as well
 

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.histograms.keys import Codes, Floats
+    from streammetrics.core.histograms.keys import Codes
     from streammetrics.core.state.arrays import Stack
+    from streammetrics.core.types import Floats
 
 _TOO_MANY_CELLS = 1 << 29
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    from streammetrics.core.types import Floats, Ints
+
     Codes = NDArray[np.uint8]
 
 FEW = 1 << 12  # rows of which positions are sorted at less cost than it takes to pack them
@@ -187,8 +187,8 @@ def sorted_rows(chunks: Sequence[ScoredRows]) -> ScoredRows:
         scores += 0.0
         scores.sort()
         return ScoredRows(scores, None, None)
-    few = sum([rows.scores.size for rows in chunks]) <= FEW
-    gap = None if few or chunks[0].weight is not None else _unused_keys(chunks)
+    are_few = sum([rows.scores.size for rows in chunks]) <= FEW
+    gap = None if are_few or chunks[0].weight is not None else _unused_keys(chunks)
     if gap is None:
         rows = concatenated(chunks)
         rows = rows.part(np.argsort(rows.scores))

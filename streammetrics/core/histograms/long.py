@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.histograms.keys import Floats, ScoredRows
+    from streammetrics.core.histograms.keys import ScoredRows
+    from streammetrics.core.types import Floats
 
 
 class LongCells(NamedTuple):

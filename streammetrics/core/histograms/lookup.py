@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.exact.sums import ExactSum
-    from streammetrics.core.histograms.keys import Floats
+    from streammetrics.core.types import Floats
 
 NOWHERE = np.iinfo(np.int32).max
 _PAGE_BITS = (6, 8, 10, 12)
@@ -159,8 +159,8 @@ def placed(
             else:
                 place[unsure] = entries
             cell = entries >> 1 if cells.classes == 2 else entries
-            held = cells.scores.take(cell, mode="clip")
-            mixed.append(cell[held != rows.scores.take(unsure, mode="clip")])
+            scores = cells.scores.take(cell, mode="clip")
+            mixed.append(cell[scores != rows.scores.take(unsure, mode="clip")])
         if rows.codes is not None:
             place += rows.codes
     strays = np.concatenate(mixed)

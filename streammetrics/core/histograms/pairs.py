@@ -13,8 +13,8 @@ from streammetrics.core.histograms.keys import MAX_LEVEL, cell_ids
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    from streammetrics.core.types import Floats, Ints
+
     Places = NDArray[np.int32]
 
 ROW = 32  # a pair is its row << ROW | its column

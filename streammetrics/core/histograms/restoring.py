@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.histograms.keys import Floats
+    from streammetrics.core.types import Floats
 
 
 def read_cells(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.histograms.keys import Floats, Ints
+    from streammetrics.core.types import Floats, Ints
 
 _NO_IDS = np.empty(0, np.int64)
 

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
     from streammetrics.inference.comparing.base import Side
     from streammetrics.metrics.classification.base import ContingencyMetric
     from streammetrics.statistics.tables.contingency import LabelCells
 
-    Floats = NDArray[np.float64]
 
 MCNEMAR = "McNemar, exact"
 DELTA = "joint counts"

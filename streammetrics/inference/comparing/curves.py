@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
     from streammetrics.inference.comparing.base import Side
     from streammetrics.metrics.scores.base import ClassScoreMetric
     from streammetrics.metrics.scores.view import Staircase
 
-    Floats = NDArray[np.float64]
 
 DELONG = "DeLong, paired"
 INFLUENCE = "influence of rows"
@@ -84,9 +84,9 @@ class Curves(Family):
         a, b = (self._influence(staircases(side.metric._read()[0])[0]) for side in (one, other))
         total = 0.0
         for positive, (rows, count) in enumerate(zip(sample.strata, sample.counts, strict=True)):
-            held = np.full(len(rows.points), bool(positive))
-            one_adds = a.at(held, rows.points[:, 1 + one.place])
-            other_adds = b.at(held, rows.points[:, 1 + other.place])
+            is_positive = np.full(len(rows.points), bool(positive))
+            one_adds = a.at(is_positive, rows.points[:, 1 + one.place])
+            other_adds = b.at(is_positive, rows.points[:, 1 + other.place])
             copies = rows.copies.astype(np.float64)
             squares = np.dot(copies, one_adds**2), np.dot(copies, other_adds**2)
             both = math.sqrt(squares[0] * squares[1])

@@ -15,12 +15,10 @@ from streammetrics.inference.rankings import error_of_mean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
     from streammetrics.inference.comparing.base import Joint, Side
 
-    Floats = NDArray[np.float64]
 
 PERMUTATIONS = 9_999
 SIGNS = "sign flips"

@@ -19,13 +19,11 @@ from streammetrics.statistics.joint.sample import RowSample, rows_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
     from streammetrics.inference.comparing.base import Side
 
-    Floats = NDArray[np.float64]
 
 GROUPS = 64
 JACKKNIFE = "jackknife, 64 groups"

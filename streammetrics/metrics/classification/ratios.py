@@ -10,12 +10,9 @@ from streammetrics.metrics.classification.averaged import AveragedMetric
 from streammetrics.metrics.classification.together import elementwise
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.classification.view import Confusion
 
-    Floats = NDArray[np.float64]
 
 __all__ = [
     "F1",

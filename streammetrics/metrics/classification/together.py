@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.fields.amounts import Amount
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.grouped.pairs import GroupedCells
-
-    Floats = NDArray[np.float64]
 
 
 def elementwise(read: Callable[..., Any]) -> Callable[..., Any]:

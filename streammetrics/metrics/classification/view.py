@@ -16,9 +16,9 @@ from streammetrics.core.fields.amounts import Amount
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.tables.contingency import LabelCells
 
-    Floats = NDArray[np.float64]
     Amounts = NDArray[np.int64] | ExactSum
 
 
@@ -107,17 +107,17 @@ class Confusion(Margins):
         """Return the table over the labels given, or over all labels seen on either side."""
         others = False
         sides = [cells.row_labels, cells.column_labels]
-        told = [side.tolist() for side in sides]
+        names = [side.tolist() for side in sides]
         if labels is not None:
             every = list(labels)
-        elif told[0] == told[1]:
-            every = told[0]
+        elif names[0] == names[1]:
+            every = names[0]
         else:
             # Without pairs a side has no labels, so their kind is the other side's.
-            held = [side for side in sides if len(side)]
-            every = np.unique(np.concatenate(held)).tolist()
+            labelled = [side for side in sides if len(side)]
+            every = np.unique(np.concatenate(labelled)).tolist()
         places: list[NDArray[Any]] = [cells.rows, cells.columns]
-        for index, (side, own) in enumerate(zip(sides, told, strict=True)):
+        for index, (side, own) in enumerate(zip(sides, names, strict=True)):
             if own and own != every:
                 among = places_or_last(side, tuple(every))
                 others = others or bool((among == len(every)).any())

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.clusters.sample import PointSample
 
-    Floats = NDArray[np.float64]
 
 __all__ = ["CalinskiHarabasz", "DaviesBouldin"]
 

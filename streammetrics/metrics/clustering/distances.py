@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.clusters.sample import PointSample
 
-    Floats = NDArray[np.float64]
 
 __all__ = ["DunnIndex", "Silhouette"]
 

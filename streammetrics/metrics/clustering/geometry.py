@@ -12,12 +12,9 @@ from streammetrics.statistics.clusters.distances import lengths
 from streammetrics.statistics.clusters.rows import by_content
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.clusters.sample import PointSample
     from streammetrics.statistics.clusters.sums import ClusterSums
-
-    Floats = NDArray[np.float64]
 
 
 class Spread(NamedTuple):
@@ -40,10 +37,10 @@ def spread(sums: ClusterSums, sample: PointSample) -> Spread:
     origin, centroids = sums.centroids(exponent)
     lowest, highest, points = lowest - origin, highest - origin, points - origin
     total = np.bincount(rows.codes, rows.copies * lengths(points - centroids[rows.codes]), size)
-    held = np.bincount(rows.codes, rows.copies, size)
+    copies = np.bincount(rows.codes, rows.copies, size)
     corner = lengths(np.maximum(highest - centroids, centroids - lowest))
-    low, high = total / n, (total + (n - held) * corner) / n
-    estimate = np.where(held > 0, total / np.maximum(held, 1), (low + high) / 2)
+    low, high = total / n, (total + (n - copies) * corner) / n
+    estimate = np.where(copies > 0, total / np.maximum(copies, 1), (low + high) / 2)
     # Differences are rounded, which moves all distances by at most so much.
     reach = max(np.abs(lowest).max(initial=0.0), np.abs(highest).max(initial=0.0))
     slack = 2.0**-50 * float(reach) * math.sqrt(max(centroids.shape[1], 1))

@@ -16,11 +16,7 @@ from streammetrics.statistics.clusters.centroids import LARGEST
 from streammetrics.statistics.clusters.sample import PointSample
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.layout import State
-
-    Floats = NDArray[np.float64]
 
 
 class InternalMetric(Metric[float]):

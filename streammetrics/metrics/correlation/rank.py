@@ -18,12 +18,10 @@ from streammetrics.metrics.correlation.view import Concordance, largest_tau_b, o
 from streammetrics.statistics.pairs.histogram import MAX_PAIRS, PairHistogram
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.histograms.pairs import Marginal, PairCells
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Ints
 
-    Ints = NDArray[np.int64]
 
 __all__ = ["KendallTau", "SpearmanRho"]
 
@@ -125,9 +123,9 @@ class KendallTau(RankCorrelation):
             value = over_root(pairs.known, x.most * y.most)
             low, high = -largest_tau_b(pairs, -pairs.known), largest_tau_b(pairs, pairs.known)
             return low, value, high
-        few = min(x.least_distinct, y.least_distinct)
-        many = min(x.most_distinct, y.most_distinct)
-        return pairs.times(*(Fraction(2 * m, cells.size**2 * (m - 1)) for m in (few, many)))
+        least = min(x.least_distinct, y.least_distinct)
+        most = min(x.most_distinct, y.most_distinct)
+        return pairs.times(*(Fraction(2 * m, cells.size**2 * (m - 1)) for m in (least, most)))
 
 
 class SpearmanRho(RankCorrelation):

@@ -13,11 +13,9 @@ from streammetrics.core.exact.rounding import root
 from streammetrics.statistics.pairs.inversions import grid_inversions, inversions
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.histograms.pairs import Marginal, PairCells
+    from streammetrics.core.types import Ints
 
-    Ints = NDArray[np.int64]
 
 _FILLED = 16  # places of a grid for each pair in it up to which the whole grid is quicker
 _REPEATED = 4  # rows a pair up to which repeating it is quicker than counting with counts

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.scores.view import Staircase
 
-    Floats = NDArray[np.float64]
 
 __all__ = ["JensenShannon", "PopulationStability"]
 

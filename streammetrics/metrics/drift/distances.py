@@ -15,10 +15,10 @@ from streammetrics.metrics.scores.view import staircases
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.scores.view import Staircase
     from streammetrics.statistics.scores.samples import SampleHistogram
 
-    Floats = NDArray[np.float64]
 
 __all__ = ["KSDistance", "Wasserstein"]
 

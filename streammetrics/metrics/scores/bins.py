@@ -14,9 +14,9 @@ from streammetrics.core.exact.sums import ExactSum
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.scores.view import Staircase, Steps
 
-    Floats = NDArray[np.float64]
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]
 

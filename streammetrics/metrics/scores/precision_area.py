@@ -17,9 +17,9 @@ from streammetrics.metrics.scores.curves import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.scores.view import Staircase, Steps
 
-    Floats = NDArray[np.float64]
 
 __all__ = ["PRAUC", "AveragePrecision"]
 

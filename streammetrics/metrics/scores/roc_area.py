@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.scores.view import Staircase
 
-    Floats = NDArray[np.float64]
 
 __all__ = ["ROCAUC"]
 

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.scores.histogram import ScoreHistogram
-
-    Floats = NDArray[np.float64]
 
 
 _COUNTABLE = 1 << 61  # products of two sums of counts up to here may be doubled in int64

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.types import Floats
 
-    Floats = NDArray[np.float64]
 
 LARGEST = 1e150  # coordinates whose squared differences are finite
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.clusters.tiles import Tile
 
-    Floats = NDArray[np.float64]
     Codes = NDArray[np.intp]
 
 _CLOSE = 1e-9  # relative; squared distances in a tile are nearer than that to the true ones

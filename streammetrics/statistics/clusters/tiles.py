@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Floats
 
-    Floats = NDArray[np.float64]
 
 Tile = Callable[[Any, Any, Any], None]  # columns (d, n, 1) and (d, 1, m), and a tile (n, m) to fill
 

@@ -21,12 +21,9 @@ from streammetrics.statistics.detection.schema import Boxes, BoxFormat
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Bools, Floats, Ints
 
-    Bools = NDArray[np.bool_]
 
 IOUS = tuple(np.linspace(0.5, 0.95, 10).tolist())  # COCO's
 MAX_BINS = 1 << 16

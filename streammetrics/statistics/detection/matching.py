@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Bools, Floats, Ints
 
-    Bools = NDArray[np.bool_]
 
 AREAS = {
     "all": (0.0, 1e10),

@@ -21,13 +21,10 @@ from streammetrics.core.statistic import Statistic
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Bools, Floats, Ints
 
-    Bools = NDArray[np.bool_]
 
 _EACH = "the pixels of an image, a category and an instance each"
 _VOID = -1  # where a category is neither of things nor of stuff
@@ -53,10 +50,10 @@ class Segments(PairedLists):
         super().validate(batch, taken, missing)
         if not self.void and len(taken[1].flat):
             categories = taken[1].flat.values[:, 0]
-            strange = ~np.isin(categories, [*self.things, *self.stuffs])
+            foreign = ~np.isin(categories, [*self.things, *self.stuffs])
             what = "has a category that is neither of things nor of stuffs"
             advice = 'unknown="void" leaves such pixels out'
-            reject_values(batch.title("y_pred"), what, strange, taken[1], missing, advice=advice)
+            reject_values(batch.title("y_pred"), what, foreign, taken[1], missing, advice=advice)
 
     def check(self, title: str, column: Nested, missing: Any) -> None:
         """Raise where a pixel is not a category and an instance, whole and not negative."""

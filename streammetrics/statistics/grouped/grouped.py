@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Facts, Rows, Schema
     from streammetrics.core.layout import Layout
+    from streammetrics.core.types import Ints
     from streammetrics.statistics.grouped.forms import Form
 
-    Ints = NDArray[np.int64]
 
 __all__ = ["KEY", "Grouped", "grouped", "grouped_layout"]
 
@@ -169,8 +169,8 @@ class Grouped(Statistic):
         places = self._places(labels, seen)
         for column, text in enumerate(texts):
             self._join(places[seen[there[seen, column]]], facts_of(text))
-        held = [self.facts[which] for which in np.unique(self._party).tolist()]
-        agreed = [t for t in texts if all(facts_of(t).items() <= fact.items() for fact in held)]
+        known = [self.facts[which] for which in np.unique(self._party).tolist()]
+        agreed = [t for t in texts if all(facts_of(t).items() <= fact.items() for fact in known)]
         self._agreed = self._party, frozenset(agreed)
         groups: NDArray[np.intp] = places[codes]
         return groups

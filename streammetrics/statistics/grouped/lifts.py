@@ -34,9 +34,8 @@ from streammetrics.statistics.tables.threshold import ThresholdTable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Floats
 
-    Floats = NDArray[np.float64]
 
 Lift = Callable[[Any, Grouping, Any, Any], "dict[str, Any] | None"]
 

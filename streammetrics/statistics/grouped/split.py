@@ -96,9 +96,9 @@ class Split(Form):
         (mine, waiting), (theirs, more) = self._held, other._held
         pairs = zip(mine, theirs, strict=True)
         states = tuple([self._together([s for s in pair if s is not self.of]) for pair in pairs])
-        held = _Held(states, (*waiting, *more))
-        rows = sum(some.codes.size for some in held.waiting)
-        return type(self)(self.of, held if rows < _room(self.size) else _fed(held))
+        both = _Held(states, (*waiting, *more))
+        rows = sum(some.codes.size for some in both.waiting)
+        return type(self)(self.of, both if rows < _room(self.size) else _fed(both))
 
     def _together(self, states: list[Statistic]) -> Statistic:
         if len(states) < 2:
@@ -125,11 +125,11 @@ class Split(Form):
     def nbytes(self) -> int:
         """Bytes of state held now."""
         states, waiting = self._held
-        held = sum(state.nbytes for state in states if state is not self.of)
+        size = sum(state.nbytes for state in states if state is not self.of)
         for codes, columns, weight in waiting:
-            held += codes.nbytes + (0 if weight is None else weight.nbytes)
-            held += sum(_size(column) for column in columns)
-        return held
+            size += codes.nbytes + (0 if weight is None else weight.nbytes)
+            size += sum(_size(column) for column in columns)
+        return size
 
 
 def _room(size: int) -> int:

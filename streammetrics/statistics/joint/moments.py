@@ -21,11 +21,9 @@ from streammetrics.statistics.tables.topk import TopKHits
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
 
-    Floats = NDArray[np.float64]
 
 _LARGEST = float(np.finfo(np.float64).max)
 

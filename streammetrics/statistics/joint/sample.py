@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.schema import Schema
+    from streammetrics.core.types import Floats
 
-    Floats = NDArray[np.float64]
 
 _MOST = 1 << 62  # copies of a row that are counted
 
@@ -100,14 +100,14 @@ class RowSample(JointStatistic):
     @property
     def complete(self) -> bool:
         """Whether every row seen is in the sample."""
-        held = [int(rows.copies.sum()) for rows in self.strata]
-        return bool(held == self.counts.tolist())
+        copies = [int(rows.copies.sum()) for rows in self.strata]
+        return bool(copies == self.counts.tolist())
 
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        held = sum(array.nbytes for rows in self.strata for array in rows)
-        return held + self.counts.nbytes + self.sums.nbytes
+        size = sum(array.nbytes for rows in self.strata for array in rows)
+        return size + self.counts.nbytes + self.sums.nbytes
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the sample in the order of its hashes, and what is known of all rows."""

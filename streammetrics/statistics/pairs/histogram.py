@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.configured import Configured
+    from streammetrics.core.types import Floats
 
-    Floats = NDArray[np.float64]
 
 MAX_PAIRS = 1 << 20
 _MOST = 1 << 52  # rows; ranks are exact in float64 while there are not twice as many

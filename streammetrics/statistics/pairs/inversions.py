@@ -12,7 +12,7 @@ from streammetrics.core.exact.integers import exact_dot
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
+    from streammetrics.core.types import Ints
 
 
 def inversions(ranks: NDArray[np.integer[Any]], counts: Ints | None = None) -> int:
@@ -70,15 +70,15 @@ def grid_inversions(
     for first in range(0, int(rows[-1]) + 1 if rows.size else 0, step):
         start, stop = np.searchsorted(rows, [first, first + step])
         at = rows[start:stop] - first, columns[start:stop]
-        held = np.zeros((step + 1, width), np.int64)
+        counted = np.zeros((step + 1, width), np.int64)
         # One row down and one column to the left: sums do not include their own place.
         inner = at[1] > 0
-        held[at[0][inner] + 1, at[1][inner] - 1] = counts[start:stop][inner]
-        held[:, ::-1].cumsum(axis=1, out=held[:, ::-1])
-        held[0] = above
-        held.cumsum(axis=0, out=held)
-        total += exact_dot(counts[start:stop], held[at])
-        above = held[-1]
+        counted[at[0][inner] + 1, at[1][inner] - 1] = counts[start:stop][inner]
+        counted[:, ::-1].cumsum(axis=1, out=counted[:, ::-1])
+        counted[0] = above
+        counted.cumsum(axis=0, out=counted)
+        total += exact_dot(counts[start:stop], counted[at])
+        above = counted[-1]
     return total
 
 

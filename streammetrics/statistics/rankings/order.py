@@ -16,7 +16,8 @@ from streammetrics.core import tuning
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
+    from streammetrics.core.types import Ints
+
 
 _MAGNITUDE = np.int64((1 << 63) - 1)
 Keys: TypeAlias = "NDArray[np.uint64]"
@@ -72,8 +73,8 @@ def _ranked(results: Results, counts: Ints, start: int, k: int | None) -> Result
     if k is not None and counts.max(initial=0) > k:
         last = np.cumsum(counts) - counts + np.minimum(counts, k) - 1
         worst = np.sort(packed).take(last, mode="clip")  # a query without results has no row
-        few = np.flatnonzero(packed <= worst.take(places))
-        results, packed = results.at(few), packed.take(few)
+        first = np.flatnonzero(packed <= worst.take(places))
+        results, packed = results.at(first), packed.take(first)
     results = results.at(_order(results, packed))
     return results if k is None else _within(results, k)
 

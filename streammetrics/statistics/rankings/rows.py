@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Kind
-
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Floats
 
 
 @dataclass(frozen=True)

@@ -94,8 +94,8 @@ class Table:
     def blocks(self, rows: int) -> Iterator[Table]:
         """Yield tables of consecutive queries, of about so many rows each."""
         parts = (self.results, self.judgments, self.grades)
-        held = sum(np.bincount(part.query, minlength=len(self.queries)) for part in parts)
-        starts = run_starts(np.cumsum(held) // rows)
+        sizes = sum(np.bincount(part.query, minlength=len(self.queries)) for part in parts)
+        starts = run_starts(np.cumsum(sizes) // rows)
         for start, stop in pairwise([*starts.tolist(), len(self.queries)]):
             cut = [_between(part, start, stop) for part in parts]
             yield replace(

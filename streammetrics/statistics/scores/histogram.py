@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from streammetrics.core.configured import Configured
     from streammetrics.core.fields.weighed import Added
     from streammetrics.core.state.arrays import Stack
+    from streammetrics.core.types import Floats
 
-    Floats = NDArray[np.float64]
 
 MAX_BINS = 1 << 20
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.fields.weighed import Added
-
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Floats
 
 
 def _indicators(labels: Any, *, probabilities: bool = False) -> Indicators:

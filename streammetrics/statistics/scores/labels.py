@@ -20,7 +20,7 @@ from streammetrics.statistics.spreads import Spreading, sums_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Floats
 
 
 class LabelRankingSum(Statistic):

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Floats
+
 
 LossName: TypeAlias = Literal["log", "logit", "brier", "focal", "hinge", "ranked", "excess"]
 

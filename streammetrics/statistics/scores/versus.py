@@ -11,9 +11,7 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Floats
 
 
 class VersusHistogram(ScoreHistogram):

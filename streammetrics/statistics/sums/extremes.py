@@ -13,11 +13,8 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.targets import values_schema
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.schema import Schema
-
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Floats
 
 
 class Extremes(Statistic):

@@ -18,9 +18,7 @@ from streammetrics.core.columns.long import nearest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Floats
 
 
 LossName: TypeAlias = Literal[

@@ -28,13 +28,10 @@ from streammetrics.statistics.sums.targets import PRED, TRUE, FiniteTerms, regre
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.sums.targets import Extent
-
-    Floats = NDArray[np.float64]
 
 
 _ROOT = 2.0**511  # squares of what is below, and above its inverse, are normal floats

@@ -23,10 +23,7 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.targets import regression_schema
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Floats
 
 
 class ExactSums(Statistic):

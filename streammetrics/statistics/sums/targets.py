@@ -14,11 +14,9 @@ from streammetrics.core.columns.schema import Condition, Schema, reject
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.types import Floats
 
-    Floats = NDArray[np.float64]
     Extent = tuple[float, float]
 
 TRUE, PRED = "y_true", "y_pred"

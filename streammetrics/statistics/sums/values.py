@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.types import Floats
 
-    Floats = NDArray[np.float64]
 
 QuantileMethod: TypeAlias = Literal["linear", "averaged_inverted_cdf"]
 
