@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats
     from streammetrics.metrics.classification.view import Confusion
 
@@ -91,7 +92,7 @@ def _whole(values: Floats, shift: int) -> NDArray[Any]:
     return np.array([round(math.ldexp(value, shift)) for value in values.tolist()], dtype=object)
 
 
-def influence(metric: Any, table: Confusion, read: Callable[[Any], Any]) -> Floats:
+def influence(metric: Metric[Any], table: Confusion, read: Callable[[Any], Any]) -> Floats:
     """Return ∂θ/∂n for every cell of a table, (cells, *the shape of the value)."""
     try:
         of_tp, of_actual, of_predicted = _of_margins(table, read)
@@ -126,7 +127,7 @@ def derivatives(amounts: Floats, read: Callable[[Floats], Any]) -> Floats:
     return np.array(found)
 
 
-def _of_cells(metric: Any, table: Confusion, read: Callable[[Any], Any]) -> Floats:
+def _of_cells(metric: Metric[Any], table: Confusion, read: Callable[[Any], Any]) -> Floats:
     if table.amount.size > _FEW:
         raise without(
             metric,

@@ -33,6 +33,8 @@ from streammetrics.metrics.scores import losses as scored
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.metric import Metric
+
 
 _NOISE = Fraction(1, 1 << 40)  # of the squares: less than that is their rounding
 
@@ -67,7 +69,7 @@ def error_of(sums: Sums, mean: Fraction, total: Fraction, n: int) -> float:
 
 
 def _answer(
-    metric: Any, asked: Asked, values: Sequence[float], errors: Sequence[float], low: float
+    metric: Metric[Any], asked: Asked, values: Sequence[float], errors: Sequence[float], low: float
 ) -> ConfidenceInterval:
     """Return the limits of each output, or of their mean as if all varied together."""
     n = asked.n_rows
@@ -91,7 +93,7 @@ def _answer(
 
 
 def _means(
-    metric: Any, asked: Asked, held: Any, means: Sequence[Fraction], total: Fraction
+    metric: Metric[Any], asked: Asked, held: Any, means: Sequence[Fraction], total: Fraction
 ) -> tuple[list[float], list[float]]:
     every = sums_of(metric, held)
     values = [float(mean) for mean in means]
@@ -100,7 +102,7 @@ def _means(
 
 
 @confidence_of.register(losses.MeanLoss)
-def of_losses(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_losses(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval:
     """The mean of losses that are not negative."""
     if asked.anytime:
         if not isinstance(metric, relative.SMAPE):
@@ -111,7 +113,7 @@ def of_losses(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
 
 
 @confidence_of.register(losses.RootMeanLoss)
-def of_roots(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_roots(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval:
     """The root of such a mean, whose relative error is half as large."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -122,7 +124,7 @@ def of_roots(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
 
 
 @confidence_of.register(losses.MeanError)
-def of_errors(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_errors(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval:
     """The mean of errors of either sign."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -132,7 +134,7 @@ def of_errors(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
 
 
 @confidence_of.register(aggregation.Mean)
-def of_values(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_values(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval:
     """The mean of values."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -141,7 +143,7 @@ def of_values(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
 
 
 @confidence_of.register(relative.WAPE)
-def of_ratio(metric: Any, asked: Asked, *held: Any) -> ConfidenceInterval:
+def of_ratio(metric: Metric[Any], asked: Asked, *held: Any) -> ConfidenceInterval:
     """A ratio of two means, linearised: the mean of e - r |y| over that of |y|."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -170,7 +172,7 @@ def of_ratio(metric: Any, asked: Asked, *held: Any) -> ConfidenceInterval:
 @confidence_of.register(scored.HingeLoss)
 @confidence_of.register(scored.ProbabilityLoss)
 @confidence_of.register(labels.LabelRankingMetric)
-def of_probabilities(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_probabilities(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval:
     """The mean loss of probabilities; that of Brier is bounded, by 2 or halved by 1."""
     total = held.rows.fraction()
     if asked.anytime and not isinstance(metric, scored.BrierScore):
@@ -189,7 +191,7 @@ def of_probabilities(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval
 
 
 @confidence_of.register(scored.Perplexity)
-def of_perplexity(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_perplexity(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval:
     """The exponential of the limits of the mean log loss."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -226,7 +228,7 @@ def of_rows(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
 
 
 def _anytime(
-    metric: Any, asked: Asked, sums: Sequence[Fraction], total: Fraction, most: int
+    metric: Metric[Any], asked: Asked, sums: Sequence[Fraction], total: Fraction, most: int
 ) -> ConfidenceInterval:
     """Return limits at all times of a mean between 0 and `most`, which need no squares."""
     if total != asked.n_rows:

@@ -27,6 +27,7 @@ from streammetrics.metrics.regression import moments
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats
     from streammetrics.statistics.sums.rows import MomentSample
 
@@ -142,7 +143,7 @@ for _kind in _KINDS:
     confidence_of.register(_kind, of_moments)
 
 
-def _rows(metric: Any, statistics: Any, sample: MomentSample) -> Rows:
+def _rows(metric: Metric[Any], statistics: Any, sample: MomentSample) -> Rows:
     """Return the rows of a sample around the means, and the sums of all rows."""
     (part,) = sample.strata
     held, weight = part.points[:, :-1], part.points[:, -1:]
@@ -183,7 +184,7 @@ def _trimmed_mean(values: Floats, mass: Floats, n: float) -> float:
     return float(np.average(values[order][inside], weights=mass[order][inside]))
 
 
-def _averaged(metric: Any, slopes_of: Callable[[Rows], Floats], rows: Rows) -> Floats:
+def _averaged(metric: Metric[Any], slopes_of: Callable[[Rows], Floats], rows: Rows) -> Floats:
     """Return what rows add to each output, or to the average of outputs."""
     multioutput = getattr(metric, "multioutput", "uniform_average")
     if multioutput == "variance_weighted":  # one ratio of the sums over outputs
@@ -202,7 +203,9 @@ def _averaged(metric: Any, slopes_of: Callable[[Rows], Floats], rows: Rows) -> F
     return np.average(slopes, axis=1, weights=weights, keepdims=True)
 
 
-def _answer(metric: Any, low: Any, high: Any, asked: Asked, method: str) -> ConfidenceInterval:
+def _answer(
+    metric: Metric[Any], low: Any, high: Any, asked: Asked, method: str
+) -> ConfidenceInterval:
     if getattr(metric, "multioutput", "") == "raw_values":
         sides = [np.atleast_1d(side) for side in (low, high)]
         low, high = (LabelledArray.of(side, range(side.size), "output") for side in sides)

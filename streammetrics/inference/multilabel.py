@@ -40,6 +40,8 @@ from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from streammetrics.core.metric import Metric
+
 _KINDS = 1 << 14  # kinds of rows whose readouts are taken one by one
 
 
@@ -100,7 +102,7 @@ def of_rows(metric: RowsMetric, asked: Asked, table: RowTables) -> ConfidenceInt
 
 
 def _of_rows(
-    metric: Any, asked: Asked, table: RowTables, read: Callable[[Any], Any], *, joined: bool
+    metric: Metric[Any], asked: Asked, table: RowTables, read: Callable[[Any], Any], *, joined: bool
 ) -> ConfidenceInterval:
     """Return the limits of a readout by how it moves with the rows of every kind."""
     if asked.anytime:
@@ -123,7 +125,7 @@ def _of_rows(
     return ConfidenceInterval(low, high, asked.level, f"{JACKKNIFE} of kinds of rows")
 
 
-def _check_rows(metric: Any, asked: Asked, total: float, counted: bool) -> None:
+def _check_rows(metric: Metric[Any], asked: Asked, total: float, counted: bool) -> None:
     if not counted or total != asked.n_rows:
         raise without(
             metric,
@@ -133,7 +135,7 @@ def _check_rows(metric: Any, asked: Asked, total: float, counted: bool) -> None:
 
 
 @confidence_of.register(MultilabelConfusionMatrix)
-def of_tables(metric: Any, asked: Asked, table: Any) -> ConfidenceInterval:  # noqa: ARG001 - as others
+def of_tables(metric: Metric[Any], asked: Asked, table: Any) -> ConfidenceInterval:  # noqa: ARG001 - as others
     """None: counts grow with the rows."""
     raise without(
         metric, "its counts grow with the rows; Recall(average=None, multilabel=True) has shares"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.metric import Metric
     from streammetrics.statistics.sums.values import ValueHistogram
 
 
@@ -50,7 +51,7 @@ def _split(sides: Sequence[tuple[float, float]]) -> tuple[list[float], list[floa
 
 
 def _sides(
-    metric: Any, q: float, asked: Asked, values: ValueHistogram, least: float
+    metric: Metric[Any], q: float, asked: Asked, values: ValueHistogram, least: float
 ) -> tuple[list[tuple[float, float]], str]:
     """Return the limits of each output, and how they were found.
 

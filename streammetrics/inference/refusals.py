@@ -137,7 +137,7 @@ REFUSALS: dict[type[Metric], str] = {
 }
 
 
-def _refuse(metric: Any, asked: Asked, *statistics: Any) -> NoReturn:  # noqa: ARG001 - as others
+def _refuse(metric: Metric[Any], asked: Asked, *statistics: Any) -> NoReturn:  # noqa: ARG001 - as others
     raise without(metric, next(REFUSALS[cls] for cls in type(metric).__mro__ if cls in REFUSALS))
 
 

@@ -33,6 +33,7 @@ from streammetrics.statistics.scores.versus import VersusHistogram
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats
     from streammetrics.metrics.scores.base import ClassScoreMetric
     from streammetrics.metrics.scores.view import Staircase
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
 _BOYD = 30  # positives below which the influences of an average precision say too little
 
 
-def ladders(metric: Any, asked: Asked, scores: ScoreHistogram) -> list[tuple[Staircase, Ladder]]:
+def ladders(
+    metric: Metric[Any], asked: Asked, scores: ScoreHistogram
+) -> list[tuple[Staircase, Ladder]]:
     """Return what each class is read from, with its cells."""
     weighed = scores.weighed
     classes = scores.classes()
@@ -76,7 +79,7 @@ def _rate(metric: roc_area.ROCAUC) -> float:
     return 1.0 if metric.max_fpr is None else metric.max_fpr
 
 
-def _precision(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:
+def _precision(metric: Metric[Any], cells: Ladder, value: float) -> tuple[float, str]:
     positives = cells.rows[0]
     if positives < _BOYD:
         error = math.sqrt(max(value * (1 - value), 0.0) / positives)
@@ -85,7 +88,7 @@ def _precision(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:
     return precision_influences(cells, value, trapezoid=trapezoid).error(cells), "influences"
 
 
-def _distance(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
+def _distance(metric: Metric[Any], cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
     method = "binomial at the largest distance, the lower limit less what a maximum is too high"
     return distance_influences(cells).error(cells), method
 
@@ -99,15 +102,15 @@ def _lowered(low: float, cells: Ladder) -> float:
     return max(low - 2 * top_rise(cells), low / 1024)
 
 
-def _threshold(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
+def _threshold(metric: Metric[Any], cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
     return best_errors(metric, cells), "bootstrap of the cells"
 
 
-def _point(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
+def _point(metric: Metric[Any], cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
     return point_errors(metric, cells), "bootstrap of the cells"
 
 
-def _gini(metric: Any, cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
+def _gini(metric: Metric[Any], cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
     error, method = _roc(roc_area.ROCAUC(), cells, (value + 1) / 2)
     return 2 * error, method
 

@@ -17,6 +17,7 @@ from streammetrics.metrics.classification import rates, ratios
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streammetrics.core.metric import Metric
     from streammetrics.metrics.classification.view import Confusion
 
 
@@ -25,7 +26,7 @@ ANYTIME = "beta-binomial mixture, at all times at once"
 Parts = tuple[str, "Mapping[str, float]", float]  # successes, failures and their shares, odds
 
 
-def parts_of(metric: Any) -> Parts | None:
+def parts_of(metric: Metric[Any]) -> Parts | None:
     """Return what a share is of: successes, and failures that count as much as they say.
 
     With odds o the value is o s / (o s + f).
@@ -77,7 +78,7 @@ def micro_rows(parts: Parts, amounts: Confusion, squares: Confusion) -> Any:
 
 
 def share(
-    metric: Any, asked: Asked, rows: Any, squares: Any, odds: float = 1.0
+    metric: Metric[Any], asked: Asked, rows: Any, squares: Any, odds: float = 1.0
 ) -> ConfidenceInterval:
     """Return the interval of o s / (o s + f), of sums of weights and of their squares."""
     success, failure = (np.asarray(side, np.float64) for side in rows)

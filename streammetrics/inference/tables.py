@@ -27,6 +27,7 @@ from streammetrics.metrics.classification.base import ContingencyMetric
 
 if TYPE_CHECKING:
     from streammetrics.core.errors import NoConfidenceError
+    from streammetrics.core.metric import Metric
     from streammetrics.metrics.classification.averaged import AveragedMetric
     from streammetrics.metrics.classification.view import Confusion
     from streammetrics.statistics.tables.topk import TopKHits
@@ -63,7 +64,7 @@ def _in_units(amount: ExactSum, of: int) -> ExactSum:
     return ExactSum(amount.shape, amount.digits, amount.exponent - 32 * of)
 
 
-def no_squares(metric: Any) -> NoConfidenceError:
+def no_squares(metric: Metric[Any]) -> NoConfidenceError:
     """Return the error of a state of rows with weights that does not hold their squares."""
     return without(
         metric,
@@ -72,7 +73,7 @@ def no_squares(metric: Any) -> NoConfidenceError:
     )
 
 
-def counts_rows(metric: Any) -> NoConfidenceError:
+def counts_rows(metric: Metric[Any]) -> NoConfidenceError:
     """Return the error of limits at all times of rows with weights."""
     return without(metric, "limits at all times count rows, and these have weights")
 
@@ -125,7 +126,7 @@ _ROWS = (overall.Accuracy, overall.ZeroOneLoss)
 _ODDS = (rates.PositiveLikelihoodRatio, rates.NegativeLikelihoodRatio, rates.DiagnosticOddsRatio)
 
 
-def ends_of(metric: Any) -> tuple[float, float]:
+def ends_of(metric: Metric[Any]) -> tuple[float, float]:
     """Return between what the values of a metric of labels lie."""
     if isinstance(metric, _CORRELATIONS):
         return -1.0, 1.0
@@ -266,7 +267,7 @@ def of_matrix(metric: reports.ConfusionMatrix, asked: Asked, table: Any) -> Conf
 
 
 @confidence_of.register(reports.ClassificationReport)
-def of_report(metric: Any, asked: Asked, table: Any) -> ConfidenceInterval:  # noqa: ARG001 - as others
+def of_report(metric: Metric[Any], asked: Asked, table: Any) -> ConfidenceInterval:  # noqa: ARG001 - as others
     """None: what is in it has."""
     raise without(
         metric,

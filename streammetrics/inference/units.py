@@ -29,6 +29,8 @@ from streammetrics.metrics.scores.base import ClassScoreMetric
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.metric import Metric
+
 _SHARED = (ClassScoreMetric, LabelingMetric, *SHARES)
 _SIGNED = (RankCorrelation, moments.PearsonCorrelation, moments.ConcordanceCorrelation)
 _POSITIVE = (
@@ -38,7 +40,7 @@ _POSITIVE = (
 
 
 def unit_limits(
-    metric: Any, value: Any, without: Sequence[Any], level: float
+    metric: Metric[Any], value: Any, without: Sequence[Any], level: float
 ) -> ConfidenceInterval | None:
     """Return limits of a value, of which is known what it is without each group of units.
 
@@ -62,7 +64,7 @@ def unit_limits(
     return ConfidenceInterval(low, high, level, method)
 
 
-def _ends(metric: Any) -> tuple[float, float]:
+def _ends(metric: Metric[Any]) -> tuple[float, float]:
     """Return between what a metric's values lie."""
     if isinstance(metric, ContingencyMetric):
         return ends_of(metric)

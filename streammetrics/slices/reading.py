@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Bools
+
     Codes = NDArray[Any]  # integers, of any width
 
 _WORTH = 256  # rows for each code, from which on spelling out one more is cheaper than looking
@@ -46,7 +48,7 @@ class _Part:
         cls,
         codes: Codes,
         values: Sequence[Any],
-        nulls: Any,
+        nulls: Bools | None,
         kind: str | None,
         made: Callable[[Any], Any] = lambda value: value,  # of values, only those that occur
     ) -> _Part:
@@ -205,7 +207,7 @@ def _places(values: NDArray[Any]) -> tuple[Codes, Sequence[int]]:
 
 
 def whole(
-    values: NDArray[Any], nulls: Any, title: str, what: str, advice: str = ""
+    values: NDArray[Any], nulls: Bools | None, title: str, what: str, advice: str = ""
 ) -> tuple[NDArray[np.int64], Any]:
     """Return floats as integers, as frames that have missing values hold them, or refuse them."""
     missing = np.isnan(values)

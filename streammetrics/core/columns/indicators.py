@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.types import Bools
 
     Marks = NDArray[np.uint8]
 
@@ -93,7 +94,7 @@ class Indicators(Field):
             return values, None
         return values, missing.reshape(len(values), -1).any(axis=1)
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
         """Check that indicators are 0 and 1, and that scores are what they are used as."""
         for name, values in zip(self.names, taken, strict=True):
             if not (self.scores and name == self.second):
@@ -105,7 +106,7 @@ class Indicators(Field):
                 advice = "pass probabilities, or say from_logits=True if these are logits"
                 _refuse(batch, self.second, "is outside [0, 1]", wrong, taken[1], missing, advice)
 
-    def _check_marks(self, batch: Batch, name: str, values: Any, missing: Any) -> None:
+    def _check_marks(self, batch: Batch, name: str, values: Any, missing: Bools | None) -> None:
         if values.dtype.kind == "b" or not values.size:
             return
         if values.dtype.kind in "iu":
@@ -133,7 +134,7 @@ class Indicators(Field):
 
 
 def _refuse(
-    batch: Batch, name: str, what: str, wrong: Any, values: Any, missing: Any, advice: str
+    batch: Batch, name: str, what: str, wrong: Any, values: Any, missing: Bools | None, advice: str
 ) -> None:
     if missing is not None:
         wrong = wrong & ~missing[:, None]

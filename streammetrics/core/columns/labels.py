@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.types import Bools
 
 _CUT = "to cut scores, give the metric a threshold, as threshold=0.5; numbers are for regression"
 A_LABEL = "an integer, a boolean or a string"
@@ -55,7 +56,9 @@ def label_column(
     return column, missing
 
 
-def _whole(values: NDArray[Any], title: str, nulls: Any, advice: str) -> tuple[Column, Any]:
+def _whole(
+    values: NDArray[Any], title: str, nulls: Bools | None, advice: str
+) -> tuple[Column, Any]:
     # Frameworks hand targets over as floats; 1.0 is the label 1, 0.5 is no label.
     values = values.astype(np.float64, copy=False)  # 2**63 is beyond a half
     absent = np.isnan(values)

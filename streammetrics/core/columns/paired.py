@@ -28,7 +28,7 @@ class PairedLists(Field):
         true, pred = map(batch.column, self.names)
         return (true, pred), either(true.nulls, pred.nulls)
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
         """Check the values of both columns, and that there are as many."""
         true, pred = map(batch.title, self.names)
         for title, column in zip((true, pred), taken, strict=True):
@@ -37,7 +37,7 @@ class PairedLists(Field):
         reject_present(pred, what, taken[0].values != taken[1].values, missing)
 
     @abstractmethod
-    def check(self, title: str, column: Nested, missing: Any) -> None:
+    def check(self, title: str, column: Nested, missing: Bools | None) -> None:
         """Raise where a value of a row that is not missing is none."""
 
     @abstractmethod
@@ -62,7 +62,7 @@ def reject_values(
     what: str,
     wrong: Bools,
     column: Nested,
-    missing: Any,
+    missing: Bools | None,
     values: NDArray[Any] | None = None,
     *,
     advice: str = "",

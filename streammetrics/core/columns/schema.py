@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.types import Bools
 
 # What a column holds, which tells how text is read: a label may spell an integer or a boolean, an
 # id is the text that it is. A column read as several is of the last of its kinds.
@@ -62,7 +63,7 @@ class Field(ABC):
         """Return a mask of rows to be left out whatever else they hold, ``None`` for none."""
         return None
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:  # noqa: B027 - most fields have nothing to add
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:  # noqa: B027 - most fields have nothing to add
         """Raise where a value that is not missing lies outside the domain."""
 
     @abstractmethod

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.columns.scores import Scores
+    from streammetrics.core.types import Bools
 
 
 _ORDER = "labels come first, scores second"
@@ -94,7 +95,7 @@ class ScoredLabels(Field):
         """Return the rows to be left out for their label."""
         return ignored_rows(taken[0], self.ignore_index)
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
         """Check the shape and the domain of the scores."""
         if self.matrix and taken[-1].ndim == 1:
             raise InvalidBatchError(

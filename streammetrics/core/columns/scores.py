@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
 
 _CLOSE = 5e-7  # sums this near to 1 need no second look
@@ -52,7 +52,7 @@ class Scores(Numbers):
         """The same column, of any numbers, for whatever use."""
         return Scores(self.name, wide=True, long=True)
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
         """Check that they are what they are used as."""
         wide = taken[0].ndim > 1
         if wide and not self.wide:
@@ -71,7 +71,7 @@ class Scores(Numbers):
         elif wide:
             self._check_logits(batch, missing, math.inf)
 
-    def _check_logits(self, batch: Batch, missing: Any, limit: float) -> None:
+    def _check_logits(self, batch: Batch, missing: Bools | None, limit: float) -> None:
         """Refuse logits beyond the limit; without one, rows of which the largest is infinite."""
         low, high = batch.extent(self.name)
         if -limit <= low and high <= limit and abs(low) + abs(high) < math.inf:
@@ -81,7 +81,7 @@ class Scores(Numbers):
         of = "margin" if self.use == "margin" else "logit"
         self._reject(batch, f"is infinite or too large for a {of}", wrong, missing, "")
 
-    def _check_probabilities(self, batch: Batch, missing: Any, wide: bool) -> None:
+    def _check_probabilities(self, batch: Batch, missing: Bools | None, wide: bool) -> None:
         low, high = batch.extent(self.name)
         values = batch.numbers(self.name)
         if not (low >= 0 and high <= 1):
@@ -93,7 +93,9 @@ class Scores(Numbers):
                 wrong = ~_sums_to_one(values)
                 self._reject(batch, "does not sum to 1", wrong, missing, _ADVICE)
 
-    def _reject(self, batch: Batch, what: str, wrong: Any, missing: Any, advice: str) -> None:
+    def _reject(
+        self, batch: Batch, what: str, wrong: Any, missing: Bools | None, advice: str
+    ) -> None:
         if missing is not None:
             wrong = wrong & ~missing.reshape(-1, *[1] * (wrong.ndim - 1))
         if wrong.any():

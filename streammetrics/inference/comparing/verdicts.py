@@ -10,6 +10,7 @@ from streammetrics.inference.distributions import normal_quantile, normal_tail
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.metric import Metric
     from streammetrics.inference.comparing.base import Estimate, Side
 
 NO_EVIDENCE = "no evidence"
@@ -31,7 +32,9 @@ def holm(chances: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def verdict(metric: Any, pair: tuple[str, str], difference: float, p: float, chance: float) -> str:
+def verdict(
+    metric: Metric[Any], pair: tuple[str, str], difference: float, p: float, chance: float
+) -> str:
     """Return which model is better; where more is neither better nor worse, which is higher."""
     if not p < chance:  # or nan
         return NO_EVIDENCE

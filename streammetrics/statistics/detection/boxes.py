@@ -50,7 +50,7 @@ class BoxStatistic(Statistic):
         boxes = Boxes(self.ious, self.box_format, self.classes)
         return Schema((boxes,), self.nan_policy, "metrics of boxes")
 
-    def update(self, *columns: Any, weight: Any) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: Any, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Take images, whose boxes are matched."""
         seen = Outcomes(*columns)
         if len(seen.true_labels.flat):

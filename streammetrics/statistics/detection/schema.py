@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 
@@ -67,7 +67,7 @@ class Boxes(Field):
             taken.append(column)
         return tuple(taken), missing
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
         """Check that there is one of everything for each box, and that boxes are such."""
         held = dict(zip(self.names, taken, strict=True))
         for boxes, *others in (TRUE, PRED):
@@ -84,7 +84,7 @@ class Boxes(Field):
         for name in ("true_labels", "pred_labels"):
             _check_labels(batch.title(name), held[name], missing)
 
-    def _check_boxes(self, title: str, boxes: Nested, missing: Any) -> None:
+    def _check_boxes(self, title: str, boxes: Nested, missing: Bools | None) -> None:
         flat = boxes.flat
         if len(flat) and (flat.values.ndim != 2 or flat.values.shape[1] != 4):
             shape = "one number" if flat.values.ndim == 1 else f"{flat.values.shape[1]} numbers"
@@ -99,7 +99,7 @@ class Boxes(Field):
         advice = _ADVICE if self.box_format == "xyxy" else ""
         reject_values(title, what, sides < 0, boxes, missing, values, advice=advice)
 
-    def _check_numbers(self, title: str, name: str, column: Nested, missing: Any) -> None:
+    def _check_numbers(self, title: str, name: str, column: Nested, missing: Bools | None) -> None:
         values = _numbers(title, column.flat)
         if values.ndim > 1:
             raise InvalidBatchError(f"{title} has lists of lists; one number a box is needed")
@@ -172,7 +172,7 @@ def _whole(labels: Nested) -> Nested:
     return Nested.of(labels.values, flat)
 
 
-def _check_labels(title: str, labels: Nested, missing: Any) -> None:
+def _check_labels(title: str, labels: Nested, missing: Bools | None) -> None:
     flat = labels.flat
     if flat.values.ndim > 1:
         raise InvalidBatchError(f"{title} has lists of lists; one label a box is needed")

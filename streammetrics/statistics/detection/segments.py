@@ -45,7 +45,7 @@ class Segments(PairedLists):
         """Whole numbers."""
         return {"y_true": "number", "y_pred": "number"}
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
         """Check that there are pairs of whole numbers, of as many pixels, and known categories."""
         super().validate(batch, taken, missing)
         if not self.void and len(taken[1].flat):
@@ -55,7 +55,7 @@ class Segments(PairedLists):
             advice = 'unknown="void" leaves such pixels out'
             reject_values(batch.title("y_pred"), what, foreign, taken[1], missing, advice=advice)
 
-    def check(self, title: str, column: Nested, missing: Any) -> None:
+    def check(self, title: str, column: Nested, missing: Bools | None) -> None:
         """Raise where a pixel is not a category and an instance, whole and not negative."""
         values = column.flat.values
         if column.flat.vocabulary is not None or values.dtype.kind == "b":
@@ -108,7 +108,7 @@ class SegmentCounts(Statistic):
         segments = Segments(self.things, self.stuffs, self.void)
         return Schema((segments,), self.nan_policy, "metrics of segments")
 
-    def update(self, *columns: Any, weight: Any) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: Any, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Match the segments of images."""
         if not len(columns[0].flat):
             return

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.grouped.grouping import Grouping
 
     Arrays = Mapping[str, NDArray[Any]]
@@ -38,7 +39,7 @@ class Form(ABC):
         """Return the states whose `arrays_at` are given, or raise `StateFormatError`."""
 
     @abstractmethod
-    def updated(self, by: Grouping, columns: Sequence[Any], weight: Any) -> Self:
+    def updated(self, by: Grouping, columns: Sequence[Any], weight: Floats | None) -> Self:
         """Return the states after rows, each of its group."""
 
     @abstractmethod

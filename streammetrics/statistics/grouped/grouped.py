@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Facts, Rows, Schema
     from streammetrics.core.layout import Layout
-    from streammetrics.core.types import Ints
+    from streammetrics.core.types import Floats, Ints
     from streammetrics.statistics.grouped.forms import Form
 
 
@@ -129,7 +129,7 @@ class Grouped(Statistic):
         found = labels[np.bincount(codes, minlength=len(labels)) > 0]
         return not bool(np.isin(found, self.keys).all())
 
-    def update(self, key: Column, party: Column, *columns: Any, weight: Any) -> None:
+    def update(self, key: Column, party: Column, *columns: Any, weight: Floats | None) -> None:
         """Take rows with their keys and what each is party to, as `KeyedSchema` has them."""
         labels = key.vocabulary
         codes, labels = coded_labels(key) if labels is None else (key.values, labels)

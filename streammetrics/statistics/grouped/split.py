@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.grouped.forms import Arrays
     from streammetrics.statistics.grouped.grouping import Grouping
 
@@ -32,7 +33,7 @@ class _Waiting(NamedTuple):
 
     codes: NDArray[Any]
     columns: tuple[Any, ...]
-    weight: Any
+    weight: Floats | None
 
     def moved(self, places: NDArray[np.intp]) -> _Waiting:
         """Return the rows with the groups that they go to; those that go nowhere are left out."""
@@ -68,7 +69,7 @@ class Split(Form):
         """Return the states whose `arrays_at` are given."""
         return cls(of, _Held(tuple([of.restored(arrays) for arrays in every])))
 
-    def updated(self, by: Grouping, columns: Sequence[Any], weight: Any) -> Self:
+    def updated(self, by: Grouping, columns: Sequence[Any], weight: Floats | None) -> Self:
         """Return the states after rows, or with rows that wait."""
         states, waiting = self._held
         codes = by.codes
@@ -150,7 +151,7 @@ def _fed(held: _Held) -> _Held:
     states, waiting = held
     codes = np.concatenate([rows.codes for rows in waiting])
     columns = list(map(joined, zip(*(rows.columns for rows in waiting), strict=True)))
-    weight: Any = None
+    weight: Floats | None = None
     if any(rows.weight is not None for rows in waiting):
         ones = [np.ones(r.codes.size) if r.weight is None else r.weight for r in waiting]
         weight = np.concatenate(ones)
@@ -158,7 +159,10 @@ def _fed(held: _Held) -> _Held:
 
 
 def split(
-    states: Sequence[Statistic], codes: NDArray[np.intp], columns: Sequence[Any], weight: Any
+    states: Sequence[Statistic],
+    codes: NDArray[np.intp],
+    columns: Sequence[Any],
+    weight: Floats | None,
 ) -> list[Statistic]:
     """Return the state of each group after its rows."""
     narrow = codes.astype(np.uint16) if len(states) <= 1 << 16 else codes  # sorted by radix

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.grouped.fields import GroupedField
     from streammetrics.statistics.grouped.forms import Arrays
     from streammetrics.statistics.grouped.grouping import Grouping
@@ -82,7 +83,7 @@ class Tables(Form):
             },
         )
 
-    def updated(self, by: Grouping, columns: Sequence[Any], weight: Any) -> Self:
+    def updated(self, by: Grouping, columns: Sequence[Any], weight: Floats | None) -> Self:
         """Return the states after rows."""
         lift, _ = LIFTS[type(self.of)]
         values = lift(self.of, by, columns, weight)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.types import Bools
 
     Columns = tuple[Any, ...]
 
@@ -81,7 +82,7 @@ class Own(Field):
         """Return a mask of rows to be left out whatever else they hold."""
         return self.of.ignored(taken)
 
-    def validate(self, batch: Batch, taken: Columns, missing: Any) -> None:
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Raise where a value that is not missing lies outside the domain."""
         self.of.validate(_view(batch, self.of.names, self.model), taken, missing)
 

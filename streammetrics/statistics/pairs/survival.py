@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Condition, Schema, reject_present
@@ -13,14 +13,14 @@ from streammetrics.statistics.pairs.histogram import MAX_PAIRS, PairsField
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
 
 @dataclass(frozen=True)
 class Seen(Condition):
     """Refuses events that are neither 0 nor 1."""
 
-    def check(self, batch: Batch, missing: Any) -> None:
+    def check(self, batch: Batch, missing: Bools | None) -> None:
         """Check the column."""
         event = batch.numbers("event")
         wrong = (event != 0) & (event != 1)

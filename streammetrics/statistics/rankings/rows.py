@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class RankingRows(Field):
                 missing = either(missing, wrong)
         return (query, taken["relevance"], taken["score"], doc, taken["query_weight"]), missing
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Any) -> None:
+    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
         """Check that relevances are finite, that no row is empty and that documents are there."""
         query, relevance, score, doc, weight = taken
         kept = True if missing is None else ~missing

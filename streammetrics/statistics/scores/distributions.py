@@ -16,14 +16,14 @@ from streammetrics.statistics.sums.rowwise import RowSum
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
 
 @dataclass(frozen=True)
 class OfOneWidth(Condition):
     """Refuses distributions over other numbers of classes."""
 
-    def check(self, batch: Batch, missing: Any) -> None:  # noqa: ARG002 - no row matters
+    def check(self, batch: Batch, missing: Bools | None) -> None:  # noqa: ARG002 - no row matters
         """Check the shapes."""
         one, other = (batch.numbers(name) for name in ("y_true", "y_score"))
         if one.shape != other.shape:

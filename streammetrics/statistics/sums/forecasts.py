@@ -23,7 +23,7 @@ from streammetrics.statistics.sums.targets import regression_schema
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
 _MOST = 2.0**250  # of numbers, whose inverse is the least scale
 _TERMS = 64  # of the series of a normal distribution's score
@@ -41,7 +41,7 @@ class Ascending(Condition):
     names: tuple[str, ...]
     width: int = 0  # how many numbers a row has, 0 for any
 
-    def check(self, batch: Batch, missing: Any) -> None:
+    def check(self, batch: Batch, missing: Bools | None) -> None:
         """Check that no number is below the one before it."""
         columns = [batch.numbers(name) for name in self.names]
         values = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)

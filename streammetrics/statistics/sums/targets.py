@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
     Extent = tuple[float, float]
 
@@ -41,7 +41,7 @@ class FiniteTerms(Condition):
     def complaint(self) -> str:
         """Return what to say of rows whose term overflows."""
 
-    def check(self, batch: Batch, missing: Any) -> None:
+    def check(self, batch: Batch, missing: Bools | None) -> None:
         """Check that both columns are of one shape and that every term is finite."""
         one, other = batch.numeric(TRUE), batch.numeric(PRED)
         true, pred = one.values, other.values

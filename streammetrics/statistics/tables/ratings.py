@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
 _MOST = 1 << 20  # ratings of an item that fall to one category
 
@@ -30,7 +30,7 @@ _MOST = 1 << 20  # ratings of an item that fall to one category
 class WholeRatings(Condition):
     """Refuses items of which a count is no whole number, or which nobody rated."""
 
-    def check(self, batch: Batch, missing: Any) -> None:
+    def check(self, batch: Batch, missing: Bools | None) -> None:
         """Check the counts."""
         counts = batch.numbers("ratings")
         counts = counts[:, None] if counts.ndim == 1 else counts

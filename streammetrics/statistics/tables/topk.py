@@ -15,6 +15,8 @@ from streammetrics.statistics.scores.base import ScoredStatistic
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Floats
+
 
 class TopKHits(ScoredStatistic):
     """The weight of the rows whose true class is in their top k, and of all rows.
@@ -39,7 +41,9 @@ class TopKHits(ScoredStatistic):
         """Scores (n, K), of which only the order within a row matters, or one a row."""
         return Scores(wide=True, use="rank", from_logits=self.from_logits)
 
-    def update(self, truth: NDArray[Any], scores: NDArray[np.float64], *, weight: Any) -> None:
+    def update(
+        self, truth: NDArray[Any], scores: NDArray[np.float64], *, weight: Floats | None
+    ) -> None:
         """Count the rows with fewer than k better classes."""
         hit = self.hit(truth, scores)
         right = None if weight is None else weight[hit]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
 REFERENCE, PREDICTION = "reference", "prediction"
 
@@ -35,7 +35,7 @@ class Texts(Condition):
 
     filled: bool
 
-    def check(self, batch: Batch, missing: Any) -> None:
+    def check(self, batch: Batch, missing: Bools | None) -> None:
         """Check both columns."""
         for name in (REFERENCE, PREDICTION):
             if batch.n_rows and batch.column(name).vocabulary is None:
@@ -105,7 +105,7 @@ class TextCounts(Statistic):
     def counted(self, reference: str, prediction: str) -> list[int]:
         """Return the integers of one row."""
 
-    def update(self, *columns: Any, weight: Any) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: Any, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Add the integers of rows."""
         pairs, places = distinct_pairs(columns)
         times = np.bincount(places, minlength=len(pairs)).astype(np.int64)

@@ -56,7 +56,7 @@ class Tags(PairedLists):
 
     nested = (("y_true", _EACH), ("y_pred", _EACH))
 
-    def check(self, title: str, column: Nested, missing: Any) -> None:
+    def check(self, title: str, column: Nested, missing: Bools | None) -> None:
         """Raise where what is said of a token is no tag, or none of the scheme."""
         texts = column.flat.vocabulary
         if texts is None:
