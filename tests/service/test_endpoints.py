@@ -223,7 +223,8 @@ def test_pages_of_other_sites_send_and_read_nothing():
     assert client(base="http://evil.example").get("/api/now").status_code == 421
     assert client(base="http://127.0.0.1:8000").get("/api/now").status_code == 200
     assert client(base="http://[::1]:8000").get("/api/now").status_code == 200
-    for headers in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
+    others = ("http://evil.example", "http://[evil", "null", "")
+    for headers in (*({"origin": each} for each in others), {"sec-fetch-site": "cross-site"}):
         assert asked.post("/events", content=b"", headers=headers).status_code == 403
     own = {"origin": "http://localhost", "sec-fetch-site": "same-origin"}
     assert asked.post("/events", content=b"", headers=own).status_code == 202

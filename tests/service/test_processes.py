@@ -142,6 +142,34 @@ def test_slow_clients_and_junk_leave_it_answering(config):
             assert b" 400 " in client.recv(100)
 
 
+HEAD = b"%s /events HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n"
+CHUNKED, LONG = b"Transfer-Encoding: chunked", b"Content-Length: 99999999"
+
+
+NO_HTTP = [
+    (HEAD % (b"POST", CHUNKED), b"zz\r\n", 400),  # while it reads on
+    (HEAD % (b"PUT", CHUNKED), b"zz\r\n", 405),  # which it has answered already
+    (HEAD % (b"HEAD", CHUNKED), b"zz\r\n", 405),
+    (HEAD % (b"POST", LONG), b"{}", 413),
+    (HEAD % (b"HEAD", CHUNKED) + b"zz\r\n", b"", 400),  # an answer without a text
+    (HEAD % (b"GET", CHUNKED) + b"zz\r\n", b"", 400),
+    (b"\x16\x03\x01\x02\x00\x01", b"\r\n\r\n", 400),
+]
+
+
+def test_what_is_no_http_is_refused_without_a_word(config):
+    with Service(config()) as service:
+        for head, then, status in NO_HTTP:
+            with socket.create_connection(("127.0.0.1", service.port), timeout=30) as client:
+                client.sendall(head)
+                time.sleep(0.3)
+                with contextlib.suppress(OSError):
+                    client.sendall(then)
+                assert b" %d " % status in client.recv(100), (head, then)
+        service.post(observed(5))
+        assert service.end() == ""
+
+
 def taken(service, events):
     """Whether a service has taken events, or was still answering more requests than it may."""
     try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.core.needs import needs
 
 with needs("uvicorn", "live"):
+    import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
@@ -42,6 +43,16 @@ class Connection(H11Protocol):  # type: ignore[misc]  # an extra, which need not
         super().data_received(data)
         if not self._is_idle():
             self._forget()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP; who answers the request that it is part of answers nobody."""
+        if not self._is_idle():
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:  # it has an answer already, or may have none with a text
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request, or for the client to read the last answer."""

@@ -90,7 +90,7 @@ class Guard:
     def _is_own(headers: Headers, host: str) -> bool:
         """Whether a request is of no page, or of one of ours."""
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and origin.partition("://")[2] != host:
             return False
         return headers.get("sec-fetch-site", "none") in {"none", "same-origin"}
 

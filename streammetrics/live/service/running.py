@@ -62,7 +62,7 @@ def serve(found: Settings) -> None:
         timeout_keep_alive=max(1, math.ceil(server.timeout)),
         timeout_graceful_shutdown=_GRACE,
         timeout_worker_healthcheck=_SILENCE,
-        log_level="warning",
+        log_level="error",  # not a line for each request that is no HTTP
         access_log=False,
         server_header=False,
         date_header=False,
