@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from streammetrics.live.join import Join
     from streammetrics.live.newest import Some
+    from streammetrics.live.possible.unlabelled import Left
 
 Arrays = dict[str, "NDArray[Any]"]
 
@@ -34,6 +35,7 @@ def described(cls: type, stream: Stream) -> tuple[dict[str, Any], Arrays, str]:
     """Return what a file says of a settled stream, its arrays, and no opening."""
     panes, pane_arrays = _panes(stream.panes)
     counted, counted_arrays = _panes(stream.counted)
+    left, left_arrays = _left(stream.left)
     rows, row_arrays = _rows(stream.join)
     newest = stream.newest.settled()
     told = {
@@ -42,6 +44,7 @@ def described(cls: type, stream: Stream) -> tuple[dict[str, Any], Arrays, str]:
         "newest": stream.panes.newest,
         "panes": panes,
         "counted": counted,
+        **left,
         "rows": rows,
         "newest rows": [[list(column) for column in part.form] for part in newest],
     }
@@ -49,6 +52,7 @@ def described(cls: type, stream: Stream) -> tuple[dict[str, Any], Arrays, str]:
         "suite": np.frombuffer(stream.suite.to_bytes(), np.uint8),
         **nested("panes", pane_arrays),
         **nested("counted", counted_arrays),
+        **nested("left", left_arrays),
         **nested("rows", row_arrays),
         **nested("newest", _newest(newest)),
     }
@@ -65,6 +69,9 @@ def read(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Stream:
     for name, panes in (("panes", stream.panes), ("counted", stream.counted)):
         panes.newest = newest
         _read_panes(meta.get(name), part(arrays, name), panes)
+    stream.left.advance(newest)
+    if "left" in meta:  # older files do not have it, nor those of which no row left so
+        _read_left(meta["left"], part(arrays, "left"), stream.left)
     _read_rows(meta.get("rows"), part(arrays, "rows"), stream)
     _read_newest(meta.get("newest rows"), part(arrays, "newest"), stream)
     try:
@@ -121,6 +128,28 @@ def _read_panes(said: Any, arrays: Arrays, panes: Panes) -> None:
         panes.agree()
     except InvalidBatchError as error:
         raise StateFormatError(f"the panes saw different kinds of rows: {error}") from error
+
+
+def _left(left: Left) -> tuple[dict[str, Any], Arrays]:
+    """Return what a file says of rows that left without a label, nothing where none did."""
+    if not any(row.states for panes in left.columns.values() for row in panes.rows):
+        return {}, {}
+    told: list[Any] = []
+    arrays: Arrays = {}
+    for place, (_, panes) in enumerate(sorted(left.columns.items())):
+        said, mine = _panes(panes)
+        told.append(said)
+        arrays |= nested(str(place), mine)
+    return {"left": told}, arrays
+
+
+def _read_left(told: Any, arrays: Arrays, left: Left) -> None:
+    if not isinstance(told, tuple) or len(told) != len(left.columns) or not any(told):
+        raise StateFormatError("the state does not say what left without a label")
+    for place, (said, (_, panes)) in enumerate(
+        zip(told, sorted(left.columns.items()), strict=True)
+    ):
+        _read_panes(said, part(arrays, str(place)), panes)
 
 
 def _time(value: Any) -> int:

@@ -9,7 +9,6 @@ import numpy as np
 
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
-from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.checking import Checks, telling_rows
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import Coverage, coverage_of, share_of
@@ -19,13 +18,19 @@ from streammetrics.live.keys import Keys
 from streammetrics.live.newest import Newest, Some, kept_rows
 from streammetrics.live.panes import Panes
 from streammetrics.live.possible.intervals import possible
-from streammetrics.live.possible.unlabelled import Unlabelled
+from streammetrics.live.possible.unlabelled import Left, Unlabelled
 from streammetrics.live.rows import batch_of
 from streammetrics.live.table import LABELLED, Labels, Predictions
 from streammetrics.live.telling import tell
 from streammetrics.live.time import SECOND
 from streammetrics.live.truth import as_numbers, kinds_of, truth_of
-from streammetrics.live.waiting import Waiting, newest_labelled, settle
+from streammetrics.live.waiting import (
+    Waiting,
+    named_columns,
+    newest_labelled,
+    settle,
+    unlabelled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +66,7 @@ class Stream:
         self.suite, self.config, self.keys = suite, config, Keys(suite)
         self.panes = Panes(suite._layout, config.tiers)
         self.counted = Panes(COVERAGE._layout, config.tiers)
+        self.left = Left(self.keys.inner, config.tiers)
         self.join = Join(config, (), truth_of(suite))
         self.newest = Newest(config.keep_rows)
         self.refused = Refused()
@@ -204,6 +210,7 @@ class Stream:
         """Learn of the newest time of a prediction or an observation."""
         self.panes.advance(newest)
         self.counted.advance(newest)
+        self.left.advance(newest)
         self.join.newest = max(self.join.newest, newest)
 
     def tidy(self) -> None:
@@ -224,7 +231,7 @@ class Stream:
                 f"more than max_pending={config.max_pending:,} predictions wait, and the oldest "
                 f"leave early: label_ttl + label_lateness holds {rate:,.1f} of them a second"
             )
-        settle(self.suite, self.join, self.panes, self.counted, self.newest)
+        settle(self.suite, self.join, self.panes, self.counted, self.left, self.newest)
         self._settled = self.join.newest
 
     # --- reads -------------------------------------------------------------------------------
@@ -302,18 +309,13 @@ class Stream:
         first, last = self._units(span, clock)
         numbers, clock = join.table.times.values // join.unit, max(clock, join.newest)
         rows = np.flatnonzero((numbers >= first) & (numbers <= last))
-        missing = join.table.flags.values[rows] & LABELLED == 0
-        if self.config.default_label is not None:
-            missing &= join.table.times.values[rows] + self.config.label_ttl >= clock
-        columns = join.table.at(rows[missing]).columns
-        suite = self.keys.inner
-        titles: Mapping[str, str] = getattr(suite, "columns", {})
+        waiting = unlabelled(join, rows, clock)
         gone = coverage_of(merged(COVERAGE, self.counted.over(*span)), (0,) * 5)
         left = gone.displaced + (gone.expired if self.config.default_label is None else 0)
-        if left:  # of which nothing is known any more
-            return dict.fromkeys(suite) if isinstance(suite, MetricSet) else None
-        unlabelled = Unlabelled(dict(zip(join.names, columns, strict=True)), join.label, titles)
-        return possible(suite, self.keys.whole(state), unlabelled, target_range)
+        without = Unlabelled(
+            self.left, self.left.over(span), left, named_columns(join, waiting), len(waiting)
+        )
+        return possible(self.keys.inner, self.keys.whole(state), without, target_range)
 
     def _units(self, span: Span, clock: int) -> tuple[int, int]:
         """Return the panes, of those in which rows wait, that make up others."""
@@ -328,7 +330,7 @@ class Stream:
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        parts = (self.panes, self.counted, self.join.table, self._waiting, self.newest)
+        parts = (self.panes, self.counted, self.left, self.join.table, self._waiting, self.newest)
         return sum(part.nbytes for part in parts)
 
     # --- states ------------------------------------------------------------------------------
@@ -356,6 +358,7 @@ class Stream:
                 )
         self.panes.merge([other.panes for other in others])
         self.counted.merge([other.counted for other in others])
+        self.left.merge([other.left for other in others])
         for other in others:
             self.newest.merge(other.newest)
             if other.join.names and not self.join.names:
@@ -384,6 +387,7 @@ class Stream:
         twin = object.__new__(Stream)
         twin.__dict__.update(self.__dict__)
         twin.panes, twin.counted = self.panes.copy(), self.counted.copy()
+        twin.left = self.left.copy()
         twin.join, twin.newest = self.join.copy(), self.newest.copy()
         twin._begin_checks()
         twin.restart()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from streammetrics.live.join import Join
     from streammetrics.live.newest import Newest, Some
     from streammetrics.live.panes import Panes
+    from streammetrics.live.possible.unlabelled import Left
 
 
 class Read(NamedTuple):
@@ -63,7 +64,7 @@ def read(suite: Mergeable, join: Join, rows: NDArray[np.int64], clock: int) -> R
             kept = np.concatenate([kept, expired])
     batch = None
     if kept.size:
-        columns = dict(zip(join.names, table.at(rows[kept]).columns, strict=True))
+        columns = named_columns(join, rows[kept])
         columns[join.label] = concatenate(labels, join.label)
         batch = batch_of(suite, columns, checked=True)
         bad = _refused(suite._layout, batch, 0, kept.size)
@@ -175,7 +176,23 @@ def labelled_rows(join: Join, found: Read) -> Some | None:
     return kept_rows(found.times, join.table.keys[found.rows], columns_of(found.batch))
 
 
-def settle(suite: Mergeable, join: Join, panes: Panes, counted: Panes, newest: Newest) -> None:
+def unlabelled(join: Join, rows: NDArray[np.int64], clock: int) -> NDArray[np.int64]:
+    """Return those of some rows that have no label, nor one that stands for it."""
+    missing = join.table.flags.values[rows] & LABELLED == 0
+    if join.config.default_label is not None:
+        missing &= join.table.times.values[rows] + join.config.label_ttl >= clock
+    found: NDArray[np.int64] = rows[missing]
+    return found
+
+
+def named_columns(join: Join, rows: NDArray[np.int64]) -> dict[str, Column]:
+    """Return the columns of some rows by their names."""
+    return dict(zip(join.names, join.table.at(rows).columns, strict=True))
+
+
+def settle(
+    suite: Mergeable, join: Join, panes: Panes, counted: Panes, left: Left, newest: Newest
+) -> None:
     """Bring rows that no label in time can reach to the panes.
 
     Rows that have to leave for want of room are the oldest, and a few more, so that it is seldom.
@@ -188,13 +205,17 @@ def settle(suite: Mergeable, join: Join, panes: Panes, counted: Panes, newest: N
     floor = join.left = join.floor
     leaving = table.times.values < floor
     if leaving.any():
-        found = read(suite, join, np.flatnonzero(leaving), join.newest)
+        rows = np.flatnonzero(leaving)
+        found = read(suite, join, rows, join.newest)
         if found.batch is not None:
             panes.add(found.times, found.batch, known=True)
-        if newest.most and (rows := labelled_rows(join, found)) is not None:
-            newest.add(rows)
+        if newest.most and (known := labelled_rows(join, found)) is not None:
+            newest.add(known)
         if found.counted is not None:
             counted.add(found.all_times, found.counted, known=True)
+        without = unlabelled(join, rows, join.newest)
+        if without.size:
+            left.add(table.times.values[without], named_columns(join, without))
         join.changed.update(np.unique(table.times.values[leaving] // join.unit).tolist())
         table.keep(np.flatnonzero(~leaving))
     join.orphans()

@@ -8,9 +8,12 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 from live.events import START
 
 import streammetrics as sm
+from streammetrics.core.state.container import packed, unpacked
 
 SUITE = {
     "auc": sm.ROCAUC(),
@@ -63,18 +66,37 @@ def agrees(interval, every, name):
     assert interval.high == pytest.approx(max(defined), abs=1e-9), name
 
 
+LATER = {"wait": None, "some left": 1900, "left": 3400}  # when the newest prediction is
+WINDOW = {"length": "1h", "end": START + 1560}
+
+
+def served(metrics, scores, labels, name="y_score", way="wait", **parameters):
+    """Return rows half of which are 25 minutes younger; the last of them have no label."""
+    live = sm.Live(metrics, label_ttl="5min", label_lateness="25min", **parameters)
+    times = [START + 1500 * (place % 2) for place in range(len(scores))]
+    live.predict(id=range(len(scores)), time=times, **{name: scores})
+    if labels:
+        live.label(id=range(len(labels)), time=times[: len(labels)], y_true=labels)
+    if LATER[way]:
+        live.predict(id="later", time=START + LATER[way], **{name: scores[0]})
+        live.flush()
+        assert len(live._stream.join.table) == {"left": 1}.get(way, 1 + len(scores) // 2)
+    return live
+
+
 def asked(metrics, scores, labels, name="y_score", **parameters):
-    """Return what is possible where the last rows have no label."""
-    live = sm.Live(metrics)
-    for place, score in enumerate(scores):
-        live.predict(id=place, time=START, **{name: score})
-    for place, label in enumerate(labels):
-        live.label(id=place, time=START, y_true=label)
-    return live.possible("1min", **parameters)
+    """Return what is possible where the last rows have no label, which wait or have left."""
+    found = []
+    for way in LATER:
+        live = served(metrics, scores, labels, name, way)
+        found.append(live.possible(**WINDOW, **parameters))
+    assert sm.from_bytes(live.to_bytes()).possible(**WINDOW, **parameters) == found[0]
+    assert found[0] == found[1] == found[2]
+    return found[0]
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(8), *[pytest.param(n, marks=pytest.mark.long) for n in range(8, 60)]]
+    "seed", [*range(5), *[pytest.param(n, marks=pytest.mark.long) for n in range(5, 40)]]
 )
 def test_intervals_are_those_of_all_labelings(seed):
     dice = np.random.default_rng(seed)
@@ -176,6 +198,22 @@ def test_errors_over_all_targets_of_a_range(seed):
         agrees(found[name], [one[name] for one in every], name)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_an_area_is_sought_among_all_numbers_of_positives(seed):
+    dice = np.random.default_rng(seed)
+    scores, labels = dice.integers(0, 5, 100) / 5, dice.integers(0, 2, 10)
+    found = asked(sm.ROCAUC(), scores.tolist(), labels.tolist())
+    order = 10 + np.argsort(scores[10:], kind="stable")
+    areas = []
+    for k in range(91):
+        for positive in (order[:k], order[90 - k :]):
+            every = np.zeros(100, int)
+            every[:10], every[positive] = labels, 1
+            areas.append(sm.ROCAUC().update(every, scores).compute())
+    assert found.low == pytest.approx(min(areas), abs=1e-12)
+    assert found.high == pytest.approx(max(areas), abs=1e-12)
+
+
 def test_many_rows_have_certain_limits():
     dice = np.random.default_rng(0)
     scores = dice.random(30_000)
@@ -218,12 +256,117 @@ def test_a_label_that_never_comes_is_none_where_it_has_a_default():
     assert live.now(START + 301).possible("1h") == sm.Interval(0.0, 0.0)
 
 
-def test_rows_that_left_without_a_label_leave_nothing_certain():
-    live = sm.Live(sm.Accuracy(threshold=0.5), label_ttl="5min", label_lateness="5min")
+def test_rows_that_left_without_a_label_stay_possible_in_every_tier():
+    live = sm.Live(
+        sm.Accuracy(threshold=0.5),
+        tiers=[("1min", "15min"), ("5min", "2h")],
+        label_ttl="5min",
+        label_lateness="5min",
+    )
     live.predict(id=1, time=START, y_score=0.75).observe(time=START + 900, y_true=1, y_score=1.0)
-    live.to_bytes()
-    assert live.possible("1h") is None
+    assert live.possible("1h") == sm.Interval(0.5, 1.0)
     assert live.possible("1min") == sm.Interval(1.0, 1.0)
+    live.observe(time=START + 3600, y_true=1, y_score=1.0)
+    assert live.possible("2h") == sm.Interval(2 / 3, 1.0)
+    live.observe(time=START + 7200, y_true=1, y_score=1.0)  # its pane is kept no longer
+    assert live.possible("2h") == sm.Interval(1.0, 1.0)
+
+
+def test_displaced_rows_stay_possible():
+    found = {}
+    for most in (16, 1000):
+        live = sm.Live(sm.MetricSet(SUITE), max_pending=most, default_label=0)
+        for place in range(100):
+            live.predict(id=place, time=START + place / 4, y_score=place % 7 / 7)
+        live.label(id=99, time=START + 100, y_true=1)
+        if most == 16:
+            with pytest.warns(UserWarning, match="max_pending=16"):
+                live.flush()
+            assert live.coverage("1min").displaced > 80
+        found[most] = live.possible("1min")
+    assert found[16] == found[1000]
+    assert found[16]["auc"].low < found[16]["auc"].high
+
+
+def test_of_rows_that_left_before_states_remembered_them_nothing_is_certain():
+    live = served(sm.MetricSet(SUITE), [0.25, 0.5, 0.75], [1], way="some left")
+    file = unpacked(live.to_bytes())
+    told = {name: value for name, value in file.meta.items() if name not in {"left", "checksum"}}
+    arrays = {name: array for name, array in file.arrays.items() if not name.startswith("left/")}
+    older = packed(told, arrays)  # as states were written then
+    restored = sm.from_bytes(older)
+    assert set(restored.possible(**WINDOW).values()) == {None}
+    assert restored.to_bytes() == older
+    assert live.possible(**WINDOW)["auc"] is not None
+
+
+@pytest.mark.parametrize("way", LATER)
+def test_of_rows_with_weights_or_with_several_scores_nothing_is_said(way):
+    columns = {"y_true": "y_true", "y_score": "y_score", "sample_weight": "w"}
+    suite = sm.MetricSet({"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC()}, columns=columns)
+    live = sm.Live(suite, label_ttl="5min", label_lateness="25min")
+    live.predict(id=1, time=START, y_score=0.5, w=2.0)
+    live.predict(id=2, time=START + 1500, y_score=0.5, w=2.0)
+    wide = served(sm.ROCAUC(), [[0.25, 0.75], [0.5, 0.5]], [1], way=way)
+    assert wide.possible(**WINDOW) is None
+    if LATER[way]:
+        live.predict(id=3, time=START + LATER[way], y_score=0.5, w=2.0)
+    assert live.possible(**WINDOW) == {"f1": None, "auc": None}
+
+
+ROUGH = {
+    "auc": sm.ROCAUC(max_bins=3),
+    "ap": sm.AveragePrecision(max_bins=3),
+    "ks": sm.KolmogorovSmirnov(max_bins=3),
+    "ece": sm.CalibrationError(n_bins=3, max_bins=3),
+    "rmsce": sm.CalibrationError(n_bins=3, norm="l2", max_bins=3),
+    "mce": sm.CalibrationError(n_bins=2, norm="max", strategy="quantile", max_bins=4),
+    "loss": sm.LogLoss(),
+    "f1": sm.F1(threshold=0.5),
+}
+FINE = {
+    name: type(metric)(**{**metric.config, "max_bins": 1 << 20})
+    if "max_bins" in metric.config
+    else metric
+    for name, metric in ROUGH.items()
+}
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(3), *[pytest.param(n, marks=pytest.mark.long) for n in range(3, 40)]]
+)
+def test_scores_that_share_cells_have_certain_limits(seed):
+    dice = np.random.default_rng(seed)
+    known, missing = int(dice.integers(0, 7)), int(dice.integers(2, 6))
+    scores = dice.integers(1, 64, known + missing) / 64
+    labels = dice.integers(0, 2, known).tolist()
+    found = {
+        way: served(sm.MetricSet(ROUGH), scores.tolist(), labels, way=way).possible(**WINDOW)
+        for way in LATER
+    }
+    exact = served(sm.MetricSet(FINE), scores.tolist(), labels).possible(**WINDOW)
+    for rest in itertools.product([0, 1], repeat=missing):
+        suite = sm.MetricSet(FINE).update(y_true=[*labels, *rest], y_score=scores)
+        for name, value in values(suite).items():
+            for intervals in found.values():
+                low, high = intervals[name]
+                assert math.isnan(value) or low - 1e-12 <= value <= high + 1e-12, name
+    for name in ("loss", "f1"):
+        assert all(intervals[name] == exact[name] for intervals in found.values())
+
+
+def test_predictions_that_share_cells_have_certain_limits(monkeypatch):
+    monkeypatch.setattr("streammetrics.live.possible.targets._CELLS", 2)
+    suite = {**ERRORS, "median": sm.MedianAbsoluteError(max_bins=2)}
+    dice = np.random.default_rng(0)
+    predicted, labels = (dice.integers(1, 40, 8) / 4).tolist(), [3.0, 5.0, 2.0]
+    target = {"target_range": (2.0, 6.0)}
+    rough = served(sm.MetricSet(suite), predicted, labels, "y_pred", "left")
+    fine = served(sm.MetricSet(ERRORS), predicted, labels, "y_pred")
+    rough, fine = rough.possible(**WINDOW, **target), fine.possible(**WINDOW, **target)
+    for name in ERRORS.keys() - {"r2", "wape"}:
+        assert rough[name].low <= fine[name].low <= fine[name].high <= rough[name].high, name
+    assert rough["mae"] != fine["mae"]
 
 
 @pytest.mark.parametrize("wrong", [(3, 0), (math.nan, 1), (0,), 5, ("a", 1)])
@@ -231,3 +374,54 @@ def test_a_range_of_targets_that_is_none_is_refused(wrong):
     state = sm.Live(sm.MAE()).predict(id=1, time=START, y_pred=1.0)
     with pytest.raises(ValueError, match="target_range=.*: expected the least and the largest"):
         state.possible("1min", target_range=wrong)
+
+
+late = st.tuples(
+    st.integers(0, 1500),  # when the prediction is made
+    st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]),
+    st.none() | st.tuples(st.integers(0, 400), st.integers(0, 1)),  # its label
+)
+
+
+@settings(max_examples=12, phases=[Phase.generate])
+@given(
+    st.lists(late, min_size=1, max_size=25),
+    st.randoms(use_true_random=False),
+    st.sampled_from([None, 0]),
+)
+def test_it_is_the_same_whether_rows_wait_or_have_left(rows, random, default):
+    metrics = {name: SUITE[name] for name in ("auc", "loss", "f1", "ece")}
+
+    def made(lateness):
+        return sm.Live(
+            sm.MetricSet(metrics),
+            tiers=[("1min", "6min"), ("5min", "30min")],
+            label_ttl="5min",
+            label_lateness=lateness,
+            default_label=default,
+        )
+
+    waiting, whole, *workers = made("1d"), made("10min"), *[made("10min") for _ in range(2)]
+    events = [(time, "predict", place, score) for place, (time, score, _) in enumerate(rows)]
+    events += [
+        (time + label[0], "label", place, label[1])
+        for place, (time, _, label) in enumerate(rows)
+        if label is not None
+    ]
+    for second, kind, place, value in sorted(events):
+        for into in (waiting, whole, workers[place % 2]):  # rows leave before workers meet
+            if kind == "predict":
+                into.predict(id=place, time=START + second, y_score=value)
+            else:
+                into.label(id=place, time=START + second, y_true=value)
+        if random.random() < 0.2:
+            whole.to_bytes()  # for which rows leave that are due to
+            workers = [sm.from_bytes(worker.to_bytes()) for worker in workers]
+    merged = workers[0].merge(workers[1])
+    assert merged.to_bytes() == whole.to_bytes()
+    for state in (waiting, whole, merged):
+        state.now(START + 1900)
+    assert len(waiting.flush()._stream.join.table) == len(rows)
+    for window in ("30min", "5min"):
+        found = [each.possible(window, end=START + 1560) for each in (waiting, merged, whole)]
+        assert repr(found[0]) == repr(found[1]) == repr(found[2])  # also where it is nan

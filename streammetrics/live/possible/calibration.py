@@ -6,39 +6,64 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.metrics.scores.bins import bins_of_cells, floats, read
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.results.values import Interval
+from streammetrics.live.possible.classes import two_classes
+from streammetrics.live.possible.groups import joined, unknown_of
+from streammetrics.live.possible.orders import is_plain, scores_of
+from streammetrics.metrics.scores.base import outward
+from streammetrics.metrics.scores.bins import bins_of_cells, floats, read, read_uncertain
+from streammetrics.metrics.scores.calibration import CalibrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from streammetrics.core.metric import Metric
+    from streammetrics.live.possible.remembered import Cells
     from streammetrics.metrics.scores.view import Staircase
 
 
-def labels(
-    metric: Any, stairs: Staircase, scores: NDArray[np.float64]
-) -> Iterator[NDArray[np.bool_]]:
-    """Yield which rows are positive at the extremes.
+def asks(metric: Metric, titles: Mapping[str, str]) -> Cells | None:
+    """Return the scores."""
+    if not isinstance(metric, CalibrationError) or not is_plain(
+        metric, "n_bins", "norm", "strategy"
+    ):
+        return None
+    return scores_of(metric, titles)
+
+
+def interval(known: Any, held: Cells, _: Any) -> Interval | None:
+    """Return the error with the least, and the largest, gap of each bin.
 
     Each norm grows with the gap of each bin, and gaps are each of their own rows: a gap is largest
     where all or none of them are positive, and least at the count next to the sum of the scores.
-
-    Args:
-        metric: The calibration error.
-        stairs: The scores seen, and those of the rows as negatives.
-        scores: The scores of the rows.
     """
-    size = metric.n_bins
-    cells = np.concatenate([steps.low for steps in stairs.steps()])
-    bins = bins_of_cells(stairs, size, metric.strategy)[np.searchsorted(cells, scores)]
-    held = read(stairs, size, metric.strategy)
-    wanted = floats(held.scores - held.positives)  # positives that would close the gap
-    rows = np.bincount(bins, minlength=size)
+    both = None if two_classes(known) is None else joined(known, held)
+    if both is None:
+        return None
+    stairs, seen = both
+    size, strategy = known.n_bins, known.strategy
+    if not stairs.exact:
+        return _certain(known, stairs, joined(known, held, 1))
+    bins, unknown = bins_of_cells(stairs, size, strategy), unknown_of(stairs, seen)
+    rows = np.bincount(bins, unknown, size)
+    sums = read(stairs, size, strategy)
+    wanted = floats(sums.scores - sums.positives)  # positives that would close the gap
     widest = np.where(np.abs(wanted) >= np.abs(wanted - rows), 0, rows)
+    values = []
     for counts in (np.clip(np.rint(wanted), 0, rows), widest):
-        order = np.argsort(bins, kind="stable")
-        place = np.arange(len(scores)) - (np.cumsum(rows) - rows)[bins[order]]
-        chosen = np.empty(len(scores), bool)
-        chosen[order] = place < counts[bins[order]]
-        yield chosen
+        more = ExactSum.counts(counts.astype(np.int64))
+        gap = np.abs(floats(sums.positives + more - sums.scores))
+        values.append(known.of_gaps(gap, floats(sums.rows)))
+    return Interval(*values)
+
+
+def _certain(known: Any, negative: Staircase, other: Any) -> Interval | None:
+    """Return the same of cells of several scores: all rows without a label are of one class."""
+    if other is None:
+        return None
+    sides = (negative, other[0])
+    bins = [read_uncertain(stairs, known.n_bins, known.strategy) for stairs in sides]
+    least, most = known.between(*bins, negative.positives + negative.negatives)
+    low, high = outward(least, most, most)
+    return Interval(float(low), float(high))

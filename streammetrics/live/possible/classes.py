@@ -1,11 +1,14 @@
-"""Labels at which metrics of counts, and losses of labels, are as small and as large as can be."""
+"""Metrics of counts: labels at which they are as small, and as large, as can be."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.live.possible.fed import extremes, with_rows
+from streammetrics.live.possible.remembered import Called, Classes
 from streammetrics.metrics.classification.overall import (
     Accuracy,
     BalancedAccuracy,
@@ -26,18 +29,16 @@ from streammetrics.metrics.classification.ratios import (
     Recall,
     Specificity,
 )
-from streammetrics.metrics.scores.losses import BrierScore, LogLoss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator, Mapping
 
     from streammetrics.core.metric import Metric
-    from streammetrics.live.possible.unlabelled import Unlabelled
+    from streammetrics.core.results.values import Interval
+    from streammetrics.live.possible.fed import Rows
 
-    Labels = list[NDArray[Any]]
     Two = tuple[Any, Any]  # the negative class, and the positive one
+    Counts = dict[Any, int]
 
 # Each grows, or falls, with either of two counts: those of the rows that are called positive, and
 # those that are called negative, whose label is positive. So its extremes are at the corners.
@@ -46,19 +47,99 @@ _COUNTED = frozenset({
     FBeta, F1, Jaccard, Specificity, FalsePositiveRate, FalseNegativeRate, FalseDiscoveryRate,
     NegativePredictiveValue, Informedness,
 })  # fmt: skip
-_LOSSES = (LogLoss, BrierScore)  # whose rows cost least where the label is the likelier one
 _MATCHES = (Accuracy, ZeroOneLoss)  # which count the rows where two labels are one, however many
 
 
-def two_classes(known: Metric, rows: Unlabelled) -> Two | None:
+def asks(metric: Metric, titles: Mapping[str, str]) -> Called | Classes | None:
+    """Return the rows on either side of a threshold, or those of each class."""
+    kind, config = type(metric), metric.config
+    if kind not in _COUNTED or config.get("from_logits") or config["ignore_index"] is not None:
+        return None
+    threshold, policy = config["threshold"], config["nan_policy"]
+    plain = config.get("average", "binary") == "binary" and config.get("weights") is None
+    subset = kind is CohenKappa and config["labels"] is not None  # beside which are others
+    if (not plain or subset) and not (kind in _MATCHES and threshold is None):
+        return None
+    if threshold is None:
+        return Classes(of=titles.get("y_pred", "y_pred"), nan_policy=policy)
+    title = titles.get("y_score", "y_score")
+    return Called(of=title, nan_policy=policy, threshold=threshold)
+
+
+def interval(known: Metric, held: Called | Classes, _: Any) -> Interval | None:
+    """Return the least and the most at the corners, and next to them where it is undefined."""
+    if isinstance(held, Classes) and type(known) in _MATCHES:
+        return _matching(known, held.counts)
+    two = two_classes(known, held.counts if isinstance(held, Classes) else {})
+    if two is None:
+        return None
+    sides = _sides_of(held, two)
+    corners = [(a, b) for a in {0, sides.positive} for b in {0, sides.negative}]
+    values = [sides.value(known, *corner) for corner in corners]
+    if any(math.isnan(value) for pair in values for value in pair):
+        near = {other for corner in corners for other in sides.beside(*corner)}
+        values += [sides.value(known, *corner) for corner in near]
+    return extremes(values)
+
+
+class _Sides(NamedTuple):
+    """Rows that are called positive, and rows that are called negative."""
+
+    positive: int
+    negative: int
+    name: str  # of what says so
+    called: tuple[Any, Any]  # what it is of a row of either
+    two: Two
+
+    def value(self, known: Metric, a: int, b: int) -> tuple[float, float]:
+        """Return the value where `a` rows of the one and `b` of the other are positive."""
+        yes, no = self.called
+        negative, positive = self.two
+        return with_rows(known, self.name, [
+            (positive, yes, a), (negative, yes, self.positive - a),
+            (positive, no, b), (negative, no, self.negative - b),
+        ])  # fmt: skip
+
+    def beside(self, a: int, b: int) -> Iterator[tuple[int, int]]:
+        """Yield labels of which one is another, of a row of either."""
+        if self.positive:
+            yield (a - 1 if a else 1), b
+        if self.negative:
+            yield a, (b - 1 if b else 1)
+
+
+def _sides_of(held: Called | Classes, two: Two) -> _Sides:
+    if isinstance(held, Classes):
+        counts = held.counts
+        positive = counts.get(two[1], 0)
+        return _Sides(positive, sum(counts.values()) - positive, "y_pred", two[::-1], two)
+    negative, positive = map(int, held.rows.counts)
+    below = float(np.nextafter(held.threshold, -np.inf))
+    return _Sides(positive, negative, "y_score", (held.threshold, below), two)
+
+
+def _matching(known: Metric, predicted: Counts) -> Interval | None:
+    """Return the value where all labels are right, and where all are wrong."""
+    fixed = known.config["labels"]
+    every = sorted({*predicted, *_seen(known)} if fixed is None else fixed)
+    if len(every) == 1 and fixed is None:
+        every.append(_another(every[0]))
+    right: Rows = [(label, label, n) for label, n in predicted.items()]
+    values = [with_rows(known, "y_pred", right)]
+    if len(every) > 1:
+        first, second = every[:2]
+        wrong: Rows = [
+            (second if label == first else first, label, n) for label, n in predicted.items()
+        ]
+        values.append(with_rows(known, "y_pred", wrong))
+    return extremes(values)
+
+
+def two_classes(known: Metric, predicted: Counts | None = None) -> Two | None:
     """Return the two classes that labels are of, ``None`` where there may be others."""
     config = known.config
     positive, fixed = config.get("pos_label", 1), config.get("labels")
-    seen = _seen(known)
-    if "y_pred" in known.inputs:
-        predicted = rows.plain("y_pred")
-        seen |= set() if predicted is None else set(np.unique(predicted).tolist())
-    others = set(fixed or seen) - {positive}
+    others = set(fixed or {*_seen(known), *(predicted or ())}) - {positive}
     if len(others) > 1 or (fixed is not None and (positive not in fixed or not others)):
         return None
     return (next(iter(others)) if others else _another(positive)), positive
@@ -76,64 +157,3 @@ def _another(label: Any) -> Any:
     if isinstance(label, str):
         return label + "~"
     return 0 if label else 1
-
-
-def rule_of(
-    metric: Metric, rows: Unlabelled, two: Two | None, known: Metric
-) -> tuple[Any, Callable[[], Labels] | None] | None:
-    """Return the labels of the extremes, and others near them; ``None`` where no rule is known."""
-    kind, config = type(metric), metric.config
-    if config.get("from_logits") or config.get("ignore_index") is not None:
-        return None
-    if kind in _MATCHES and config.get("threshold") is None:
-        predicted = rows.plain("y_pred")
-        return None if predicted is None else (_matching(predicted, known), None)
-    called = _called(metric, rows, two)
-    if called is None or two is None or kind not in {*_COUNTED, *_LOSSES}:
-        return None
-    if kind in _LOSSES:
-        return [_named(one, two) for one in (called, ~called)], None
-    plain = config.get("average", "binary") == "binary" and config.get("weights") is None
-    subset = kind is CohenKappa and config.get("labels") is not None  # beside which are others
-    if not plain or subset:
-        return None
-    corners = [called, ~called, np.zeros_like(called), np.ones_like(called)]
-    return (
-        [_named(one, two) for one in corners],
-        lambda: [_named(near, two) for one in corners for near in _one_off(one, called)],
-    )
-
-
-def _called(metric: Metric, rows: Unlabelled, two: Two | None) -> NDArray[np.bool_] | None:
-    """Return which rows are called positive, ``None`` where that is not known of each."""
-    threshold = 0.5 if type(metric) in _LOSSES else metric.config.get("threshold")
-    if threshold is not None:
-        scores = rows.of("y_score")
-        return None if scores is None else scores >= threshold
-    predicted = rows.plain("y_pred")
-    return None if predicted is None or two is None else predicted == two[1]
-
-
-def _one_off(labels: NDArray[np.bool_], called: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
-    """Yield labels of which one is another, of a row called positive or of one called negative."""
-    for group in (np.flatnonzero(called), np.flatnonzero(~called)):
-        if group.size:
-            near = labels.copy()
-            near[group[0]] ^= True
-            yield near
-
-
-def _named(positive: NDArray[np.bool_], two: Two) -> NDArray[Any]:
-    return np.array(two)[positive.astype(np.intp)]
-
-
-def _matching(predicted: NDArray[Any], known: Metric) -> Labels:
-    """Return labels that are all right, and labels that are all wrong."""
-    fixed = known.config.get("labels")
-    every = sorted({*np.unique(predicted).tolist(), *_seen(known)} if fixed is None else fixed)
-    if len(every) == 1 and fixed is None:
-        every.append(_another(every[0]))
-    if len(every) == 1:
-        return [predicted]
-    first, second = every[:2]
-    return [predicted, np.where(predicted == first, second, first)]

@@ -3,69 +3,64 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streammetrics.core.results.values import Interval
+from streammetrics.live.possible.classes import two_classes
+from streammetrics.live.possible.groups import groups_of, joined
+from streammetrics.live.possible.precision import precision
+from streammetrics.live.possible.remembered import Cells
 from streammetrics.metrics.scores.precision_area import AveragePrecision
 from streammetrics.metrics.scores.roc_area import ROCAUC
 from streammetrics.metrics.scores.thresholds import KolmogorovSmirnov
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from streammetrics.core.metric import Metric
-    from streammetrics.metrics.scores.view import Staircase
+    from streammetrics.live.possible.groups import Groups
 
     Numbers = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-_MOST = 10_000  # rows without a label that are looked at for average precision
-_WORK = 1 << 21  # of groups of scores and counts of positives, beyond which a distance is looser
+_WORK = 1 << 20  # of groups of scores and counts of positives, beyond which a distance is looser
 _HALVINGS = 60
+_COUNTABLE = 1 << 30  # rows of which pairs are counted in int64, else in float64
+_ROUNDING = 2.0**-30  # relative, of sums of such floats: more than they come to
 
 
-class Groups(NamedTuple):
-    """Rows of equal scores, from the highest down: those known, and those without a label."""
-
-    positives: Ints
-    negatives: Ints
-    unknown: Ints
-
-    @property
-    def totals(self) -> tuple[int, int, int]:
-        """The sums of each."""
-        return int(self.positives.sum()), int(self.negatives.sum()), int(self.unknown.sum())
+def asks(metric: Metric, titles: Mapping[str, str]) -> Cells | None:
+    """Return the scores."""
+    if type(metric) not in _RULES or not is_plain(metric):
+        return None
+    return scores_of(metric, titles)
 
 
-def groups_of(stairs: Staircase, scores: Numbers) -> Groups:
-    """Return the groups of the scores seen, and of those of rows without a label."""
-    empty = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
-    steps = [(s.low, s.p, s.n) for s in stairs.steps()]
-    low, p, n = map(np.concatenate, zip(empty, *steps, strict=True))
-    every, places = np.unique(np.concatenate([low, scores]), return_inverse=True)
-    size = len(every)
-    known, unknown = places[: len(low)], places[len(low) :]
-    held = [np.zeros(size, np.int64) for _ in range(2)]
-    for amounts, into in zip((p, n), held, strict=True):
-        into[known] = amounts
-    return Groups(*(each[::-1] for each in (*held, np.bincount(unknown, minlength=size))))
+def scores_of(metric: Metric, titles: Mapping[str, str]) -> Cells:
+    """Return the scores, in as many cells as the metric's own."""
+    config = metric.config
+    return Cells(
+        of=titles.get("y_score", "y_score"),
+        nan_policy=config["nan_policy"],
+        max_bins=config["max_bins"],
+    )
 
 
 def is_plain(metric: Metric, *others: str) -> bool:
     """Whether all parameters but those of labels, memory, and `others` are the default."""
     given, default = metric.config, type(metric)().config
-    free = {"pos_label", "labels", "max_bins", *others}
+    free = {"pos_label", "labels", "max_bins", "nan_policy", *others}
     return all(given[name] == default[name] for name in given if name not in free)
 
 
-def between(values: list[float]) -> Interval | None:
-    """Return the least and the most of values, ``None`` where all are undefined."""
-    defined = [value for value in values if not math.isnan(value)]
-    return Interval(min(defined), max(defined)) if defined else None
+def interval(known: Metric, held: Cells, _: Any) -> Interval | None:
+    """Return what the metric of an order may be."""
+    both = None if two_classes(known) is None else joined(known, held)
+    return None if both is None else _RULES[type(known)](groups_of(*both))
 
 
 def area(groups: Groups) -> Interval | None:
@@ -74,88 +69,65 @@ def area(groups: Groups) -> Interval | None:
     For any number k of positives it is least, or largest, where they have the lowest, or the
     highest, scores: an exchange of two labels moves it one way.
     """
-    return between([*_areas(groups), *(1.0 - area for area in _areas(groups, least=True))])
+    one, other = _largest_area(groups), _largest_area(groups.exchanged)
+    if one is None or other is None:
+        return None
+    return Interval(max(1.0 - other, 0.0), min(one, 1.0))
 
 
-def _areas(groups: Groups, *, least: bool = False) -> Iterator[float]:
-    """Yield the largest area; or of one less the area, of which negatives have the top scores."""
-    p, n, u = groups
-    if least:
-        p, n = n, p
-    positives, negatives, unknown = int(p.sum()), int(n.sum()), int(u.sum())
-    # Twice the pairs in order are counted, so that a tie is one; the rows below each group.
-    below = negatives - np.cumsum(n)
-    inside = int((p * (2 * below + n)).sum())
-    above = np.cumsum(p) - p
-    rows = np.repeat(np.arange(len(u)), u)  # the group of each unknown row, from the top
-    gained = np.append(0, np.cumsum(2 * below[rows] + n[rows]))
-    lost = np.append(np.cumsum((2 * above[rows] + p[rows])[::-1])[::-1], 0)
-    k = np.arange(unknown + 1)
-    starts = np.cumsum(u) - u
-    at = np.append(rows, rows[-1:]) if unknown else np.zeros(1, np.intp)
-    here = k - starts[at]  # of the tie that k is in the middle of
-    tied = here * (u[at] - here)
-    pairs = inside + gained + lost + 2 * k * (unknown - k) - tied
-    whole = (positives + k) * (negatives + unknown - k)
-    good = whole > 0
-    yield from (pairs[good] / (2.0 * whole[good])).tolist()
+def _largest_area(groups: Groups) -> float | None:
+    """Return the largest area, of which positives have the top scores.
 
-
-def precision(groups: Groups) -> Interval | None:
-    """Return the least and the most of average precision, ``None`` of too many rows.
-
-    Of the first groups and each number of positives among their unknown rows the best sum of
-    precisions is kept, from the highest scores down: what is below does not ask for more.
+    Within a group, the pairs in order and all pairs are squares of the number of positives: their
+    ratio is largest at an end, or next to where its slope is 0. Pairs in order are counted twice,
+    so that a tie is one; in a cell of several scores each pair may be in order.
     """
-    p, n, u = groups
-    known, _, unknown = groups.totals
-    if unknown > _MOST:
+    p: Any
+    n: Any
+    u: Any
+    p, n, u = groups.amounts
+    positives, negatives, unknown = groups.totals
+    whole = positives + negatives + unknown < _COUNTABLE
+    if not whole:
+        p, n, u = (each.astype(np.float64) for each in groups.amounts)
+    tie = np.where(groups.single, 1, 2).astype(p.dtype)
+    gained = 2 * (negatives - np.cumsum(n)) + tie * n
+    lost = 2 * (np.cumsum(p) - p) + tie * p
+    inside = (p * gained).sum()
+    before = np.cumsum(u) - u  # unknown rows above each group, which are positive
+    base = inside + np.cumsum(u * gained) - u * gained + np.cumsum((u * lost)[::-1])[::-1]
+    free = unknown - before
+    pairs = (base + 2 * before * free, gained - lost + 2 * (free - before) - (2 - tie) * u, -tie)
+    one, rest = positives + before, negatives + free
+    every = (2 * one * rest, 2 * (rest - one), np.full_like(tie, -2))
+    best = [_ratio(pairs, every, j) for j in _turns(pairs, every, u)]
+    found = np.concatenate(best)
+    if np.isnan(found).all():
         return None
-    rows = np.cumsum(p + n + u)
-    above = np.cumsum(p)
-    fixed = np.where(u == 0, p, 0)  # groups whose own positives are known add a line
-    flat, slope = np.cumsum(fixed * above / rows), np.cumsum(fixed / rows)
-    sums = [np.zeros(1), np.zeros(1)]
-    before = -1
-    for place in np.flatnonzero(u).tolist():
-        extra = _line(flat, slope, before, place, len(sums[0]))
-        sums = [
-            _chosen(each + extra, place, groups, above, rows, best)
-            for each, best in zip(sums, (np.minimum, np.maximum), strict=True)
-        ]
-        before = place
-    extra = _line(flat, slope, before, len(u) - 1, unknown + 1)
-    total = known + np.arange(unknown + 1)
-    good = total > 0
-    values = [((each + extra)[good] / total[good]) for each in sums]
-    if not good.any():
-        return None
-    slack = len(u) * 2.0**-52
-    return Interval(
-        float(values[0].min()) * (1 - slack), min(float(values[1].max()) * (1 + slack), 1.0)
-    )
+    return float(np.nanmax(found)) * (1.0 if whole else 1.0 + _ROUNDING)
 
 
-def _line(flat: Numbers, slope: Numbers, before: int, last: int, size: int) -> Numbers:
-    """Return what groups after one, up to another, add at each count of positives above."""
-    a, b = flat[last], slope[last]
-    if before >= 0:
-        a, b = a - flat[before], b - slope[before]
-    line: Numbers = a + b * np.arange(size)
-    return line
+def _turns(above: Any, below: Any, most: Any) -> Iterator[Any]:
+    """Yield whole numbers, up to the most, next to which a ratio of squares can be largest."""
+    (a, b, c), (d, e, f) = ([x.astype(np.float64) for x in each] for each in (above, below))
+    two, one, none = c * e - b * f, 2 * (c * d - a * f), b * d - a * e
+    with np.errstate(all="ignore"):
+        half = np.sqrt(one * one - 4 * two * none)
+        roots = [(-one + half) / (2 * two), (-one - half) / (2 * two), -none / one]
+    for root in roots:
+        near = np.clip(np.nan_to_num(np.floor(root), posinf=0.0, neginf=0.0), 0, most)
+        for step in (-1, 0, 1, 2):
+            yield np.clip(near.astype(most.dtype) + step, 0, most)
+    yield np.zeros_like(most)
+    yield most
 
 
-def _chosen(
-    sums: Numbers, place: int, groups: Groups, above: Ints, rows: Ints, best: Any
-) -> Numbers:
-    """Return the best sums after a group, of which any number of unknown rows is positive."""
-    p, u = int(groups.positives[place]), int(groups.unknown[place])
-    worst = np.inf if best is np.minimum else -np.inf
-    found = np.full(len(sums) + u, worst)
-    precisions = (above[place] + np.arange(len(found))) / rows[place]
-    for j in range(u + 1):
-        part = slice(j, j + len(sums))
-        best(found[part], sums + (p + j) * precisions[part], out=found[part])
+def _ratio(above: Any, below: Any, j: Any) -> Numbers:
+    """Return the ratio of two squares, nan where there are no pairs."""
+    (a, b, c), (d, e, f) = above, below
+    whole = d + j * (e + f * j)
+    found = np.full(len(j), math.nan)
+    np.divide(a + j * (b + c * j), whole, out=found, where=whole > 0)
     return found
 
 
@@ -166,56 +138,77 @@ def distance(groups: Groups) -> Interval | None:
     it and of the other below. The least is sought among all orders, or, where these are too many,
     is what every threshold needs by itself: certain, and mostly somewhat less.
     """
-    p, n, u = map(np.cumsum, groups)
     known = groups.totals
-    one, other = _furthest(p, n, u, known), _furthest(n, p, u, (known[1], known[0], known[2]))
+    one, other = _furthest(groups), _furthest(groups.exchanged)
     if one is None or other is None:
         return None
-    most = float(max(one.max(), other.max(), 0.0))
-    if known[2] * len(p) <= _WORK:
+    most = min(max(one[1], other[1], 0.0), 1.0)
+    if known[2] * len(groups.single) <= _WORK:
         return Interval(_nearest(groups), most)
-    return Interval(float(max((-one).max(), (-other).max(), 0.0)), most)
+    return Interval(max(one[0], other[0], 0.0), most)
 
 
-def _furthest(p: Ints, n: Ints, u: Ints, known: tuple[int, int, int]) -> Numbers | None:
-    """Return how far the first rate can be above the second at each threshold."""
-    positives, negatives, unknown = known[0] + u, known[1] + known[2] - u, known[2]
+def _furthest(groups: Groups) -> tuple[float, float] | None:
+    """Return how far the second rate must be above the first, and the first can be above it.
+
+    A threshold within a cell of several scores passes some of its rows: all that make the first
+    rate larger, and none that make the second one so.
+    """
+    known, (p, n, u) = groups.totals, map(np.cumsum, groups.amounts)
+    if sum(known) < 2:
+        return None
+    found = _apart(known, p, u, n, u)
+    inside = np.flatnonzero(~groups.single)
+    start = [(sums - own)[inside] for sums, own in zip((n, u), groups.amounts[1:], strict=True)]
+    within = _apart(known, p[inside], u[inside], *start)
+    return float((-found).max(initial=0.0)), float(max(found.max(), within.max(initial=0.0)))
+
+
+def _apart(known: tuple[int, int, int], p: Ints, u: Ints, n: Ints, v: Ints) -> Numbers:
+    """Return the rate of p and u less that of n, where v of the unknown are not negative."""
+    positives, negatives = known[0] + u, known[1] + known[2] - v
     good = (positives > 0) & (negatives > 0)
     found = np.zeros(len(p))
     found[good] = (p + u)[good] / positives[good] - n[good] / negatives[good]
-    return found if good.any() or known[0] + known[1] + unknown > 1 else None
+    return found
 
 
 def _nearest(groups: Groups) -> float:
-    """Return the least of the largest distance, to some 1e-12."""
-    p, n, u = groups
+    """Return the least of the largest distance, to some 1e-12.
+
+    Thresholds within cells of several scores are left out: with them it can only be larger.
+    """
     positives, negatives, unknown = groups.totals
     k = np.arange(unknown + 1)
     k = k[(positives + k > 0) & (negatives + unknown - k > 0)]
-    one, other = 1.0 / (positives + k), 1.0 / (negatives + unknown - k)
     low, high = np.zeros(len(k)), np.ones(len(k))
-    sums = [np.cumsum(each).tolist() for each in (p, n, u)]
+    sums = [np.cumsum(each) for each in groups.amounts]
     for _ in range(_HALVINGS):
+        least = low <= high.min()  # of the others none is the least
+        k, low, high = k[least], low[least], high[least]
         middle = (low + high) / 2
-        good = _reachable(middle, k, one, other, sums, u.tolist())
+        good = _reachable(middle, k, 1.0 / (positives + k), 1.0 / (negatives + unknown - k), sums)
         low, high = np.where(good, low, middle), np.where(good, middle, high)
     return float(low.min())
 
 
-def _reachable(within: Numbers, k: Ints, one: Numbers, other: Numbers, sums: Any, u: Any) -> Any:
-    """Return for which numbers of positives no threshold needs to be further apart."""
-    least, most = np.zeros(len(k)), np.zeros(len(k))
-    good = np.ones(len(k), bool)
-    rounding = 1e-12 + 1e-15 * sum(each[-1] for each in sums)
-    for p, n, a, step in zip(*sums, u, strict=True):
-        even = ((n + a) * other - p * one) / (one + other)
-        room = within / (one + other) + rounding
-        least = np.maximum(np.maximum(least, np.ceil(even - room)), k - (sums[2][-1] - a))
-        most = np.minimum(np.minimum(most + step, np.floor(even + room)), k)
-        good &= least <= most
-    return good
+def _reachable(within: Numbers, k: Ints, one: Numbers, other: Numbers, sums: Any) -> Any:
+    """Return for which numbers of positives no threshold needs to be further apart.
+
+    Above each threshold there are as many positives among the unknown rows as both rates allow,
+    not fewer than above the one before, and not more by more than the rows between them.
+    """
+    p, n, a = sums
+    k, one, other = k[:, None], one[:, None], other[:, None]
+    even = ((n + a) * other - p * one) / (one + other)
+    room = within[:, None] / (one + other) + 1e-12 + 1e-15 * sum(each[-1] for each in sums)
+    least = np.maximum(np.maximum(np.ceil(even - room), k - (a[-1] - a)), 0)
+    most = np.minimum(np.floor(even + room), k) - a
+    np.maximum.accumulate(least, axis=1, out=least)
+    np.minimum.accumulate(most, axis=1, out=most)
+    return (least <= a + np.minimum(most, 0)).all(axis=1)
 
 
-RULES: dict[type, Callable[[Groups], Interval | None]] = {
+_RULES: dict[type, Callable[[Groups], Interval | None]] = {
     ROCAUC: area, AveragePrecision: precision, KolmogorovSmirnov: distance,
 }  # fmt: skip

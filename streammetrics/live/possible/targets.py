@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.live.possible.fed import extremes, with_columns
+from streammetrics.live.possible.remembered import Cells
 from streammetrics.metrics.regression.losses import (
     MAE,
     MSE,
@@ -23,12 +25,11 @@ from streammetrics.metrics.regression.quantiles import (
 from streammetrics.metrics.regression.relative import MAPE, MSLE, RMSLE, SMAPE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from streammetrics.core.metric import Metric
-    from streammetrics.live.possible.unlabelled import Unlabelled
 
     Numbers = NDArray[np.float64]
 
@@ -71,6 +72,9 @@ _LOSSES: dict[type, Callable[[Any, Numbers, Numbers], Numbers]] = {
 _POSITIVE = (MSLE, RMSLE, MAPE, SMAPE)  # of which that is so where nothing is negative, or 0
 
 
+_CELLS = 1024  # of predictions in a pane, where the metric has no budget of its own
+
+
 def check_range(target_range: Any) -> None:
     """Raise unless it says what the least and the largest target may be, or nothing."""
     if target_range is None:
@@ -86,25 +90,44 @@ def check_range(target_range: Any) -> None:
         )
 
 
-def has(metric: Metric) -> bool:
-    """Whether there is such a rule for a metric."""
-    return type(metric) in _LOSSES or type(metric) is MeanError
+def asks(metric: Metric, titles: Mapping[str, str]) -> Cells | None:
+    """Return the predicted numbers."""
+    if type(metric) not in _LOSSES and type(metric) is not MeanError:
+        return None
+    config = metric.config
+    return Cells(
+        of=titles.get("y_pred", "y_pred"),
+        nan_policy=config["nan_policy"],
+        max_bins=config.get("max_bins", _CELLS),
+    )
 
 
-def labels(
-    metric: Metric, rows: Unlabelled, target_range: tuple[float, float] | None
-) -> Iterator[Numbers]:
-    """Yield the targets of the extremes, none where nothing bounds them."""
-    predicted = rows.of("y_pred")
-    if target_range is None or predicted is None:
-        return
-    low, high = target_range
-    if type(metric) in _POSITIVE and (low <= 0 or predicted.min() <= 0):
-        return
-    ends = np.full(len(predicted), float(low)), np.full(len(predicted), float(high))
-    if type(metric) is MeanError:
-        yield from ends
-        return
-    loss = _LOSSES[type(metric)]
-    yield np.clip(predicted, low, high)
-    yield np.where(loss(metric, ends[0], predicted) > loss(metric, ends[1], predicted), *ends)
+def interval(known: Metric, held: Cells, target_range: tuple[float, float] | None) -> Any:
+    """Return the value where each row loses as little, and as much, as its target can make it.
+
+    Predictions that share a cell may be anywhere in it: they are taken where they lose least, and
+    most.
+    """
+    low, high, counts = held.ends()
+    if not len(counts):  # each of the rows is left out, as its prediction is missing
+        return known.bounds()
+    if target_range is None or (type(known) in _POSITIVE and min(target_range[0], low[0]) <= 0):
+        return None
+    found = _extremes(known, low, high, *map(float, target_range))
+    return extremes([with_columns(known, "y_pred", *columns, counts) for columns in found])
+
+
+def _extremes(
+    known: Metric, low: Numbers, high: Numbers, least: float, most: float
+) -> list[tuple[Numbers, Numbers]]:
+    """Return the targets and the predictions of either extreme, of cells and a range of targets."""
+    ends = np.full(len(low), least), np.full(len(low), most)
+    if type(known) is MeanError:
+        return [(ends[0], high), (ends[1], low)]
+    target = np.clip(high, least, most)  # as near as can be, where no target is in the cell
+    near = target, np.clip(target, low, high)
+    corners = [(end, side) for end in ends for side in (low, high)]
+    loss = _LOSSES[type(known)]
+    worst = np.argmax([loss(known, *corner) for corner in corners], axis=0)
+    far = tuple([np.choose(worst, each) for each in zip(*corners, strict=True)])
+    return [near, (far[0], far[1])]

@@ -1,32 +1,123 @@
-"""Rows without a label, as the rules for what their labels may be see them."""
+"""Rows without a label: those that left the join, as far as panes remember them, and others."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from streammetrics.core.columns.batch import WEIGHT, Batch
+from streammetrics.core.layout import Layout
+from streammetrics.live.panes import Panes
+from streammetrics.live.possible.rules import rule_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.layout import State
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.live.possible.remembered import Remembered
+    from streammetrics.live.reading import Span
+    from streammetrics.live.tiers import Tier
+
+    Columns = Mapping[str, Column]
+
+R = TypeVar("R", bound="Remembered")
+
+
+class Left:
+    """The panes of rows that left without a label: for each column what metrics ask of it.
+
+    They are panes as those of labelled rows, and so are a function of the events as they are. A
+    column is by itself, as no rule looks at two. Nothing is kept of rows with weights, and of
+    columns of which a row has several: no rule is known for them.
+    """
+
+    def __init__(self, suite: Mergeable, tiers: Sequence[Tier]) -> None:
+        titles: Mapping[str, str] = getattr(suite, "columns", {})
+        metrics: Any = suite.values() if hasattr(suite, "values") else [suite]
+        rules = filter(None, [rule_of(metric, titles) for metric in metrics])
+        wanted: dict[str, list[Remembered]] = {}
+        for rule in rules:
+            wanted.setdefault(rule.asks.of, []).append(rule.asks)
+        self.columns = {title: Panes(Layout(asked), tiers) for title, asked in wanted.items()}
+        self.weight = titles.get(WEIGHT, WEIGHT)
+
+    def advance(self, newest: int) -> None:
+        """Learn of a newest time."""
+        for panes in self.columns.values():
+            panes.advance(newest)
+
+    def add(self, times: NDArray[Any], columns: Columns) -> None:
+        """Take rows that leave."""
+        for title, panes in self.columns.items():
+            batch = self.batch(title, columns)
+            if batch is not None:
+                panes.add(times, batch, known=True)
+
+    def batch(self, title: str, columns: Columns) -> Batch | None:
+        """Return a column as it is read, ``None`` where no rule is known for its rows."""
+        column = columns.get(title)
+        if column is None or column.values.ndim > 1 or self.weight in columns:
+            return None
+        batch = Batch({title: column})
+        batch.column(title)
+        return batch
+
+    def over(self, span: Span) -> dict[str, State]:
+        """Return what is remembered of the rows of some panes, by column."""
+        return {
+            title: panes.layout.merged(panes.layout.start, panes.over(*span))
+            for title, panes in self.columns.items()
+        }
+
+    def merge(self, others: Sequence[Left]) -> None:
+        """Take what others hold, which are untouched."""
+        for title, panes in self.columns.items():
+            panes.merge([other.columns[title] for other in others])
+
+    def copy(self) -> Left:
+        """Return independent panes at the same states."""
+        twin = object.__new__(Left)
+        twin.columns = {title: panes.copy() for title, panes in self.columns.items()}
+        twin.weight = self.weight
+        return twin
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        return sum(panes.nbytes for panes in self.columns.values())
 
 
 class Unlabelled(NamedTuple):
-    """Rows without a label, by the names of their columns; and how a label is named."""
+    """The rows of a window without a label: so many that left, and those that wait."""
 
-    columns: Mapping[str, Column]
-    label: str
-    titles: Mapping[str, str]  # the user's names of inputs
+    left: Left
+    states: Mapping[str, State]  # of those that left
+    n_left: int
+    waiting: Columns
+    n_waiting: int
 
-    def of(self, name: str) -> NDArray[Any] | None:
-        """Return the numbers of an input, ``None`` where it holds none."""
-        values = self.plain(name)
-        return None if values is None or values.dtype.kind == "U" else values
+    def of(self, asked: R) -> R | None:
+        """Return what is remembered of all rows, ``None`` where some of them are not known.
 
-    def plain(self, name: str) -> NDArray[Any] | None:
-        """Return the numbers, or the texts, of an input, ``None`` where a row has several."""
-        column = self.columns.get(self.titles.get(name, name))
-        if column is None or column.values.ndim > 1:
+        These left before anything was remembered of such rows, or are rows for which there is no
+        rule. Those that wait are told apart as if there were room for all of them.
+        """
+        layout = self.left.columns[asked.of].layout
+        place, state = layout.places[asked._key, asked.schema], self.states[asked.of]
+        feed = state.feeds[layout.sources[place]]
+        if feed.n_rows + feed.n_omitted != self.n_left:
             return None
-        return column.values if column.vocabulary is None else column.vocabulary[column.values]
+        kept: Any = state.statistics[place]
+        found: R = kept.widened()
+        if self.n_waiting:
+            batch = self.left.batch(asked.of, self.waiting)
+            if batch is None:
+                return None
+            alone = Layout([type(found)(**found.config)])
+            read: Any = alone.with_slices(alone.start, batch).statistics[0]
+            found = found.fork()
+            found.merge(read)
+        return found

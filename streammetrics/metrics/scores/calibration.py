@@ -21,6 +21,7 @@ from streammetrics.metrics.scores.bins import (
     MOST_BINS,
     Bins,
     Strategy,
+    UncertainBins,
     floats,
     ratio,
     read,
@@ -114,7 +115,10 @@ class CalibrationError(ClassScoreMetric):
     def read(self, stairs: Staircase) -> float:
         """Return the error with every cell in its middle."""
         bins = read(stairs, self.n_bins, self.strategy)
-        rows, gap = floats(bins.rows), np.abs(floats(bins.positives - bins.scores))
+        return self.of_gaps(np.abs(floats(bins.positives - bins.scores)), floats(bins.rows))
+
+    def of_gaps(self, gap: Floats, rows: Floats) -> float:
+        """Return the error where bins have a gap in sum over their rows, ``nan`` without rows."""
         if not rows.any():
             return math.nan
         return self._whole(self._parts(gap, rows), rows.sum())
@@ -122,26 +126,37 @@ class CalibrationError(ClassScoreMetric):
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the error with the least, the middle and the largest gap of each bin."""
         bins = read_uncertain(stairs, self.n_bins, self.strategy)
-        rows, below, above = bins.p + bins.n, bins.p - bins.high, bins.p - bins.low
+        least, most = self.between(bins, bins, stairs.positives + stairs.negatives)
+        return least, self.read(stairs), most
+
+    def between(
+        self, fewest: UncertainBins, bins: UncertainBins, total: float
+    ) -> tuple[float, float]:
+        """Return the error with the least and the largest gap of each bin.
+
+        Args:
+            fewest: The rows, with those labels of which fewest are positive.
+            bins: The same rows, with those labels of which most are positive.
+            total: How many rows there are.
+        """
+        rows, below, above = bins.p + bins.n, fewest.p - bins.high, bins.p - bins.low
         # Of the rows that may come, a positive widens a gap above 0 by 1 - score at most, a
         # negative one below 0 by its score. Every norm of a bin is convex, or monotone, in how
         # many of them come: it is largest with all or none.
-        up, down = bins.p_moved * (1.0 - bins.floor), bins.n_moved * bins.ceiling
+        up, down = bins.p_moved * (1.0 - bins.floor), fewest.n_moved * bins.ceiling
         most = [
             self._parts(np.maximum(gap, 0.0), held)
             for gap, held in (
                 (above, rows),
                 (above + up, rows + bins.p_moved),
                 (-below, rows),
-                (down - below, rows + bins.n_moved),
+                (down - below, rows + fewest.n_moved),
             )
         ]
         least = np.maximum(np.maximum(below - down, -above - up), 0.0)
         held = rows + bins.p_moved + bins.n_moved
-        total = stairs.positives + stairs.negatives
         return (
             self._whole(self._parts(least, held), total),
-            self.read(stairs),
             self._whole(np.max(most, axis=0), total),
         )
 

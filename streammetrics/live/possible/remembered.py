@@ -1,0 +1,151 @@
+"""What is remembered of rows without a label: as much as what their labels may do asks for.
+
+Each of these reads one column of predictions, and none of them a label. None is larger than what
+the metric itself keeps: cells of scores or predicted numbers, two counts, two sums, or a count for
+each class.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from streammetrics.core.columns.labels import Labels
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.schema import Schema
+from streammetrics.core.constraints import Bins, NanPolicy
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.fields.histograms import Histograms
+from streammetrics.core.fields.keyed import LabelTable, Table, Weights
+from streammetrics.core.fields.labels import coded_labels, used_labels
+from streammetrics.core.fields.sums import Sum
+from streammetrics.core.fields.weights import Weight
+from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.scores.losses import ProbabilityLossSum
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.histograms.histogram import DyadicHistogram
+
+    Floats = NDArray[np.float64]
+
+READ_CELLS = 1 << 20  # in which rows that still wait are read, and those that left where they fit
+
+
+class Remembered(Statistic):
+    """What is remembered of one column, by the user's name of it."""
+
+    of: str
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """A column of numbers."""
+        return Schema((Numbers(self.of, ordered=True),), self.nan_policy)
+
+    def widened(self) -> Self:
+        """Return the same rows with room to tell apart more of those that are merged into it."""
+        return self
+
+
+class Cells(Remembered):
+    """A sorted histogram of scores, or of predicted numbers."""
+
+    max_bins: Bins
+
+    columns = Histograms(lambda of: of.max_bins, 1, "columns of predictions", inline=True)
+
+    def update(self, values: Floats, *, weight: None) -> None:  # noqa: ARG002 - rows weigh one
+        """Count the values of the rows."""
+        (cells,) = type(self).columns.forks(self.columns, 1, self)
+        if values.size:
+            cells.add(values)
+        self.columns = (cells,)
+
+    def widened(self) -> Self:
+        """Return the same rows in as many cells as are read."""
+        twin = type(self)(
+            of=self.of, nan_policy=self.nan_policy, max_bins=max(self.max_bins, READ_CELLS)
+        )
+        twin.columns = tuple([cells.narrowed(twin.max_bins) for cells in self.columns])
+        return twin
+
+    @property
+    def histogram(self) -> DyadicHistogram:
+        """The histogram, which has no cells where there are no rows."""
+        return type(self).columns.forks(self.columns, 1, self)[0]
+
+    def ends(self) -> tuple[Floats, Floats, NDArray[np.int64]]:
+        """Return the least and the largest number that each cell may hold, and its rows."""
+        empty = np.empty(0), np.empty(0), np.empty(0, np.int64)
+        parts = [(block.low, block.high, block.counts[0]) for block in self.histogram.cells()]
+        low, high, counts = map(np.concatenate, zip(empty, *parts, strict=True))
+        return low, high, counts.astype(np.int64)
+
+
+class Called(Remembered):
+    """How many rows a threshold calls negative, and how many positive."""
+
+    threshold: float
+
+    rows = Weight((2,), inline=True)
+
+    def update(self, values: Floats, *, weight: None) -> None:  # noqa: ARG002 - rows weigh one
+        """Count the rows on either side."""
+        positive = int(np.count_nonzero(values >= self.threshold))
+        self.rows += Amount.of_counts(np.array([values.size - positive, positive]), values.size)
+
+
+class Terms(Remembered):
+    """The exact sums of what each row loses with the label that costs it least, and most."""
+
+    loss: Literal["log", "brier"]
+
+    least = Sum()
+    most = Sum()
+    rows = Weight()
+
+    def update(self, values: Floats, *, weight: None) -> None:  # noqa: ARG002 - rows weigh one
+        """Add both losses of the rows."""
+        lost = ProbabilityLossSum(loss=self.loss).losses
+        codes = np.zeros(values.size, np.uint8)
+        zero, one = lost(codes, values), lost(codes + np.uint8(1), values)
+        self.least += ExactSum.of(np.minimum(zero, one))
+        self.most += ExactSum.of(np.maximum(zero, one))
+        self.rows += Amount.of_rows(values.size, None)
+
+    def check_fields(self) -> None:
+        """Check that the sums are in order, and of rows."""
+        least, most = self.least.fraction(), self.most.fraction()
+        if not 0 <= least <= most or (most and not self.rows):
+            raise StateFormatError("the least and the most that rows lose are out of order")
+
+
+class Classes(Remembered):
+    """How many rows are predicted to be of each class."""
+
+    classes = LabelTable(rows=Weights(whole=True), inline=True)
+
+    @property
+    def schema(self) -> Schema:
+        """A column of labels."""
+        return Schema((Labels(self.of, fact=f"labels of {self.of}"),), self.nan_policy)
+
+    def update(self, labels: Column, *, weight: Any) -> None:  # noqa: ARG002 - rows weigh one
+        """Count the rows of each class."""
+        places, every = coded_labels(labels)
+        used, codes = used_labels(every, places)
+        counts = Amount.of_counts(np.bincount(codes, minlength=len(used)), len(places))
+        more = Table(used, {"rows": counts})
+        self.classes = type(self).classes.plus(self.classes, more)
+
+    @property
+    def counts(self) -> dict[Any, int]:
+        """The rows of each class that occurs."""
+        table = self.classes
+        return dict(zip(table.labels.tolist(), table.columns["rows"].counts.tolist(), strict=True))

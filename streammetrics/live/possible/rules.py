@@ -1,0 +1,35 @@
+"""Which rule there is for a metric, what it asks to be remembered, and the interval it gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from streammetrics.live.possible import calibration, classes, losses, orders, targets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streammetrics.core.metric import Metric
+    from streammetrics.core.results.values import Interval
+    from streammetrics.live.possible.remembered import Remembered
+
+    Range = tuple[float, float] | None
+
+
+class Rule(NamedTuple):
+    """What a metric asks to be remembered of rows without a label, and what it may be for it."""
+
+    asks: Remembered
+    interval: Callable[[Metric, Any, Range], Interval | None]
+
+
+_RULES = (targets, orders, calibration, losses, classes)
+
+
+def rule_of(metric: Metric, titles: Mapping[str, str]) -> Rule | None:
+    """Return the rule for a metric whose inputs have these names, ``None`` where there is none."""
+    for each in _RULES:
+        asks = each.asks(metric, titles)
+        if asks is not None:
+            return Rule(asks, each.interval)
+    return None
