@@ -135,8 +135,8 @@ class Asking:
         The interval certainly holds the value that the metric has once all labels are there,
         whichever of the classes they are, or which targets within `target_range`: that of areas and
         distances of curves, calibration, losses of labels, ratios of counts of two classes,
-        accuracy of any, and losses of numbers. ``None`` for other metrics, for weighted rows, and
-        where rows have left without a label.
+        accuracy of any, and losses of numbers. ``None`` for other metrics and for weighted rows.
+        Rows whose time for a label is over are among them, as long as the window is kept.
 
         Raises:
             ValueError: `target_range` is none, or no tier has such a window.

@@ -7,6 +7,7 @@ each class.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 READ_CELLS = 1 << 20  # in which rows that still wait are read, and those that left where they fit
 
+UNWEIGHTED = "metrics of rows without a label"  # as no rule is known for weights
+
 
 class Remembered(Statistic):
     """What is remembered of one column, by the user's name of it."""
@@ -46,7 +49,17 @@ class Remembered(Statistic):
     @property
     def schema(self) -> Schema:
         """A column of numbers."""
-        return Schema((Numbers(self.of, ordered=True),), self.nan_policy)
+        return Schema((Numbers(self.of, ordered=True),), self.nan_policy, UNWEIGHTED)
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """The rows that are remembered."""
+
+    def of_rows(self, n: int) -> None:
+        """Check that the state, which was read, is of so many rows."""
+        if self.n_rows != n:
+            raise StateFormatError(f"{self.n_rows} rows of {self.of} are remembered, and not {n}")
 
     def widened(self) -> Self:
         """Return the same rows with room to tell apart more of those that are merged into it."""
@@ -66,6 +79,11 @@ class Cells(Remembered):
         if values.size:
             cells.add(values)
         self.columns = (cells,)
+
+    @property
+    def n_rows(self) -> int:
+        """The rows in the cells."""
+        return int(sum(sum(cells.totals()) for cells in self.columns))
 
     def widened(self) -> Self:
         """Return the same rows in as many cells as are read."""
@@ -100,6 +118,11 @@ class Called(Remembered):
         positive = int(np.count_nonzero(values >= self.threshold))
         self.rows += Amount.of_counts(np.array([values.size - positive, positive]), values.size)
 
+    @property
+    def n_rows(self) -> int:
+        """The rows on both sides."""
+        return int(self.rows.counts.sum())
+
 
 class Terms(Remembered):
     """The exact sums of what each row loses with the label that costs it least, and most."""
@@ -119,6 +142,11 @@ class Terms(Remembered):
         self.most += ExactSum.of(np.maximum(zero, one))
         self.rows += Amount.of_rows(values.size, None)
 
+    @property
+    def n_rows(self) -> int:
+        """The rows that lose."""
+        return int(self.rows.counts)
+
     def check_fields(self) -> None:
         """Check that the sums are in order, and of rows."""
         least, most = self.least.fraction(), self.most.fraction()
@@ -134,7 +162,8 @@ class Classes(Remembered):
     @property
     def schema(self) -> Schema:
         """A column of labels."""
-        return Schema((Labels(self.of, fact=f"labels of {self.of}"),), self.nan_policy)
+        labels = Labels(self.of, fact=f"labels of {self.of}")
+        return Schema((labels,), self.nan_policy, UNWEIGHTED)
 
     def update(self, labels: Column, *, weight: Any) -> None:  # noqa: ARG002 - rows weigh one
         """Count the rows of each class."""
@@ -143,6 +172,11 @@ class Classes(Remembered):
         counts = Amount.of_counts(np.bincount(codes, minlength=len(used)), len(places))
         more = Table(used, {"rows": counts})
         self.classes = type(self).classes.plus(self.classes, more)
+
+    @property
+    def n_rows(self) -> int:
+        """The rows of all classes."""
+        return int(self.classes.columns["rows"].counts.sum())
 
     @property
     def counts(self) -> dict[Any, int]:
