@@ -1,4 +1,4 @@
-"""What is remembered of rows without a label is a state like any other, and refuses what is none."""
+"""What is remembered of rows without a label: states that keep the laws and refuse forgeries."""
 
 from __future__ import annotations
 
