@@ -54,7 +54,7 @@ def interval(known: Any, held: Cells, _: Any) -> Interval | None:
     for counts in (np.clip(np.rint(wanted), 0, rows), widest):
         more = ExactSum.counts(counts.astype(np.int64))
         gap = np.abs(floats(sums.positives + more - sums.scores))
-        values.append(known.of_gaps(gap, floats(sums.rows)))
+        values.append(known._of_gaps(gap, floats(sums.rows)))
     return Interval(*values)
 
 
@@ -64,6 +64,6 @@ def _certain(known: Any, negative: Staircase, other: Any) -> Interval | None:
         return None
     sides = (negative, other[0])
     bins = [read_uncertain(stairs, known.n_bins, known.strategy) for stairs in sides]
-    least, most = known.between(*bins, negative.positives + negative.negatives)
+    least, most = known._between(*bins, negative.positives + negative.negatives)
     low, high = outward(least, most, most)
     return Interval(float(low), float(high))

@@ -115,9 +115,9 @@ class CalibrationError(ClassScoreMetric):
     def read(self, stairs: Staircase) -> float:
         """Return the error with every cell in its middle."""
         bins = read(stairs, self.n_bins, self.strategy)
-        return self.of_gaps(np.abs(floats(bins.positives - bins.scores)), floats(bins.rows))
+        return self._of_gaps(np.abs(floats(bins.positives - bins.scores)), floats(bins.rows))
 
-    def of_gaps(self, gap: Floats, rows: Floats) -> float:
+    def _of_gaps(self, gap: Floats, rows: Floats) -> float:
         """Return the error where bins have a gap in sum over their rows, ``nan`` without rows."""
         if not rows.any():
             return math.nan
@@ -126,10 +126,10 @@ class CalibrationError(ClassScoreMetric):
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the error with the least, the middle and the largest gap of each bin."""
         bins = read_uncertain(stairs, self.n_bins, self.strategy)
-        least, most = self.between(bins, bins, stairs.positives + stairs.negatives)
+        least, most = self._between(bins, bins, stairs.positives + stairs.negatives)
         return least, self.read(stairs), most
 
-    def between(
+    def _between(
         self, fewest: UncertainBins, bins: UncertainBins, total: float
     ) -> tuple[float, float]:
         """Return the error with the least and the largest gap of each bin.
