@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.state.container import brief, packed, unpacked
+from streammetrics.core.state.container import brief, header_of, packed, unpacked
 from streammetrics.core.state.files import write_whole
 
 if TYPE_CHECKING:
@@ -103,9 +103,9 @@ def pickled(types: tuple[type, ...], blob: bytes) -> tuple[Any, ...]:
 # The classes whose states can be read, by the name that stands in a file.
 REGISTRY: dict[str, type[Any]] = {}
 
-# Objects without rows, and the classes they are made of, by how their files open: states come by
-# the thousand of one configuration.
-_KNOWN: dict[str, tuple[Any, dict[str, type[Any]]]] = {}
+# Objects without rows, and the classes they are made of, by how the headers of their files begin:
+# states come by the thousand of one configuration.
+_KNOWN: dict[bytes, tuple[Any, dict[str, type[Any]]]] = {}
 
 
 def register(cls: type[Any]) -> None:
@@ -176,13 +176,13 @@ def _rebuilt(blob: bytes) -> Any:
         if len(_KNOWN) >= tuning.KNOWN_OPENINGS:
             _KNOWN.clear()
         classes = {registered_name(cls): cls for cls in (type(what), *what._types)}
-        _KNOWN[opening] = what._blank(), classes
+        _KNOWN[header_of(opening)] = what._blank(), classes
     return what
 
 
-def _known(opening: str) -> Any:
-    """Return an object whose file opens so, if its classes are still the ones of their names."""
-    blank, classes = _KNOWN.get(opening, (None, {}))
+def _known(header: bytes) -> Any:
+    """Return an object whose file begins so, if its classes are still the ones of their names."""
+    blank, classes = _KNOWN.get(header, (None, {}))
     return blank if classes.items() <= REGISTRY.items() else None
 
 

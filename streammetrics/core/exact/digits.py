@@ -22,6 +22,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Digits: TypeAlias = NDArray[np.int64]
 
 MASK = np.int64(0xFFFFFFFF)
+_LOW_BITS = np.dtype("<u4")
 # The lowest and the highest bit that sums of weight * x * y of doubles can have, with room
 # for 2**160 rows; a state beyond them was not written by us.
 LOWEST, HIGHEST = -3232, 3232
@@ -103,7 +104,7 @@ def is_canonical(row: Sequence[int]) -> bool:
         return False
     if lower and highest == -(lower[-1] >> 31):
         return False  # it only repeats the sign of the one below
-    return all(0 <= digit < 2**32 for digit in lower)
+    return not lower or (min(lower) >= 0 and max(lower) < 2**32)
 
 
 def each_shortest(stack: Digits) -> bool:
@@ -144,11 +145,12 @@ def from_integer(value: int, exponent: int) -> tuple[Digits, int]:
     value, exponent = value << exponent % 32, exponent - exponent % 32
     zeros = ((value & -value).bit_length() - 1) // 32
     value, exponent = value >> 32 * zeros, exponent + 32 * zeros
-    width = (value if value >= 0 else ~value).bit_length() // 32 + 1
-    raw = np.frombuffer(value.to_bytes(4 * width, "little", signed=True), "<u4")
-    digits = raw.astype(np.int64)
-    digits[-1] -= (digits[-1] >> 31) << 32
-    return frozen(digits.reshape(1, width)), exponent
+    row = []
+    while not -(1 << 31) <= value < 1 << 31:
+        row.append(value & 0xFFFFFFFF)
+        value >>= 32
+    row.append(value)
+    return frozen(np.array([row], np.int64)), exponent
 
 
 def each_from_integer(
@@ -196,5 +198,5 @@ def from_integers(values: Sequence[int], exponent: int) -> tuple[Digits, int]:
 
 def to_integer(row: Digits) -> int:
     """The Python integer of one row of canonical digits."""
-    low = row.astype("<u4").tobytes()  # two's complement: the cast keeps the low 32 bits
+    low = row.astype(_LOW_BITS).tobytes()  # two's complement: the cast keeps the low 32 bits
     return int.from_bytes(low, "little", signed=True)

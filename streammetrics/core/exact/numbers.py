@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from streammetrics.core.exact.digits import Digits, Floats
 
 
+_INT64 = np.dtype(np.int64)
+_ARRAYS = frozenset({"digits", "exponent"})
+
 SMALL = 64  # numbers up to which Python's integers are quicker than a table of digits
 
 
@@ -292,11 +295,7 @@ class ExactNumbers:
     @classmethod
     def from_arrays(cls, shape: tuple[int, ...], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The sums that :meth:`arrays` was read from; ``StateFormatError`` for anything else."""
-        if set(arrays) != {"digits", "exponent"}:
-            raise StateFormatError(f"exact sums need digits and exponent, not {sorted(arrays)}")
-        digits, exponent = arrays["digits"], arrays["exponent"]
-        if digits.dtype != np.int64 or exponent.dtype != np.int64:
-            raise StateFormatError("digits and exponent of exact sums must be int64")
+        digits, exponent = _digits_of(arrays)
         if digits.ndim != 2 or len(digits) != math.prod(shape) or exponent.shape != ():
             raise StateFormatError(
                 f"digits of exact sums of shape {shape} cannot have shape {digits.shape}"
@@ -332,11 +331,7 @@ class ExactNumbers:
         shape: tuple[int, ...], stacks: Mapping[str, NDArray[Any]], n: int
     ) -> tuple[Digits, list[int]]:
         """The digits ``(n, m, D)`` and the exponents of each of `n` states, which are canonical."""
-        if set(stacks) != {"digits", "exponent"}:
-            raise StateFormatError(f"exact sums need digits and exponent, not {sorted(stacks)}")
-        digits, exponents = stacks["digits"], stacks["exponent"]
-        if digits.dtype != np.int64 or exponents.dtype != np.int64:
-            raise StateFormatError("digits and exponent of exact sums must be int64")
+        digits, exponents = _digits_of(stacks)
         size = math.prod(shape)
         if digits.ndim != 3 or digits.shape[1] != size or exponents.shape != (n,):
             raise StateFormatError(
@@ -351,3 +346,13 @@ class ExactNumbers:
         if not each_shortest(digits) or (not width and (low or high)):
             raise StateFormatError("digits of exact sums are not in canonical form")
         return frozen(digits.copy()), exponents.tolist()
+
+
+def _digits_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[Digits, NDArray[np.int64]]:
+    """Return the digits and exponents that a state names."""
+    if arrays.keys() != _ARRAYS:
+        raise StateFormatError(f"exact sums need digits and exponent, not {sorted(arrays)}")
+    digits, exponents = arrays["digits"], arrays["exponent"]
+    if digits.dtype != _INT64 or exponents.dtype != _INT64:
+        raise StateFormatError("digits and exponent of exact sums must be int64")
+    return digits, exponents

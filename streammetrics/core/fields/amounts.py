@@ -145,9 +145,7 @@ class Amount:
         mine, theirs = self.squared(), other.squared()
         squares = None if mine is None or theirs is None else mine - theirs
         left = self.of_exact(self.exact() - other.exact(), squares)
-        if (left.signs() < 0).any() or (
-            left.squares is not None and _signs(left.squares).min() < 0
-        ):
+        if left.any_negative or (left.squares is not None and left.squares.any_negative):
             raise not_among("there are fewer of them here")
         return left
 
@@ -257,6 +255,13 @@ class Amount:
             return int(self.counts), 1
         return (self.weights.fraction() + int(self.counts)).as_integer_ratio()
 
+    @property
+    def any_negative(self) -> bool:
+        """Whether there is less than nothing of something."""
+        if self.weights is not None:
+            return self.exact().any_negative
+        return bool(np.less(self.counts, 0).any())
+
     def signs(self) -> NDArray[Any]:
         """Numbers of the signs that the amounts have."""
         return np.asarray(self.counts) if self.weights is None else _signs(self.exact())
@@ -313,10 +318,12 @@ class Amount:
 
 def split_squares(
     arrays: Mapping[str, NDArray[Any]],
-) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+) -> tuple[Mapping[str, NDArray[Any]], dict[str, NDArray[Any]]]:
     """Return arrays of weights, and those of their squares."""
-    own = {key: array for key, array in arrays.items() if not key.startswith("squares/")}
-    return own, part(arrays, "squares")
+    squares = part(arrays, "squares")
+    if squares:
+        arrays = {key: array for key, array in arrays.items() if not key.startswith("squares/")}
+    return arrays, squares
 
 
 def _sum(one: ExactSum | None, other: ExactSum | None) -> ExactSum | None:

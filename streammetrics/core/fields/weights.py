@@ -70,7 +70,7 @@ class Weight(StateField[Amount]):
     def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Amount:
         """Return the amounts, none of which is negative."""
         value = Amount.from_arrays(shape_of(self._shape, of), arrays)
-        if (value.signs() < 0).any():
+        if value.any_negative:
             raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
         return value
 

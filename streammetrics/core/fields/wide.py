@@ -51,7 +51,7 @@ class WideWeights(StateField[Amount]):
         if size % self._kinds:
             raise StateFormatError(f"{size} sums are not those of {self._kinds} for each thing")
         value = Amount.of_exact(ExactSum.from_arrays((self._kinds, size // self._kinds), arrays))
-        if (value.signs() < 0).any():
+        if value.any_negative:
             raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
         return value
 

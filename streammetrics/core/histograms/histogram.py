@@ -320,7 +320,7 @@ class DyadicHistogram:
 
     def _of(self, cells: Cells, long: LongCells | None) -> Self:
         """A histogram of counted cells; None for long ones where there have never been any."""
-        twin = type(self)(self.max_cells, self.classes)
+        twin = self.fork()
         held = () if long is None or not long.size else (long,)
         twin._state = _State(Sorting(cells), held, long is not None)
         return twin

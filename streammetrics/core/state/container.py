@@ -30,6 +30,10 @@ LATEST = 2  # of ledgers of many shards
 ROWS = "feeds"  # under which a description ends with what there is to say of rows
 
 _BLANK = "0" * 64
+_TEXT = (
+    b'{"__metadata__":{"streammetrics":"'  # begins a file's header, and its text in JSON follows
+)
+_ROWS = rb",\"%b\":" % ROWS.encode()  # as it stands in that
 _CHECKSUM = re.compile(rb'\\"checksum\\":\\"([0-9a-f]{64})\\"')
 _HEADER = 100_000_000  # bytes, the limit of safetensors
 _DEPTH = 32  # of what JSON nests
@@ -64,6 +68,11 @@ class File(NamedTuple):
         return _written(description, arrays, opening) == self.unsigned
 
 
+def header_of(opening: str) -> bytes:
+    """Return how the header of a file with an opening begins, up to its rows."""
+    return _TEXT + json.dumps(opening)[1:-1].encode()
+
+
 def opened(configuration: Mapping[str, Any]) -> str:
     """Return how files of a configuration open: JSON, to be made only once.
 
@@ -85,10 +94,11 @@ def packed(
     return bytes(blob)
 
 
-def unpacked(blob: bytes, known: Callable[[str], Any] = lambda _: None) -> File:
+def unpacked(blob: bytes, known: Callable[[bytes], Any] = lambda _: None) -> File:
     """Return what a file holds, once it is known to be whole.
 
-    An opening of which `known` returns anything but None is not read again.
+    What begins as `header_of` an opening of which `known` returns anything but None is not read
+    again.
 
     Raises:
         StateFormatError: It is not.
@@ -100,16 +110,21 @@ def unpacked(blob: bytes, known: Callable[[str], Any] = lambda _: None) -> File:
     unsigned = b"".join([blob[:start], _BLANK.encode(), blob[start + 64 :]])
     if hashlib.sha256(unsigned).hexdigest() != blob[start : start + 64].decode():
         raise StateFormatError("the checksum does not match: the state was altered or cut short")
-    tensors = _parsed(unsigned[8:size])
+    beginning, mark, rest = unsigned[8:size].rpartition(_ROWS)
+    what = known(beginning) if mark else None
+    tensors = _parsed(
+        unsigned[8:size] if what is None else b"".join([_TEXT, b"{", _ROWS[1:], rest])
+    )
     text = tensors.pop("__metadata__", None) if isinstance(tensors, dict) else None
     if not isinstance(text, dict) or not isinstance(text.get("streammetrics"), str):
         raise StateFormatError("not a state of streammetrics: it says nothing of itself")
-    opening, _, rest = text["streammetrics"].rpartition(f',"{ROWS}":')
-    what = known(opening)
-    if what is not None:
-        rows = {ROWS: _decoded(_parsed(rest[:-1]), _DEPTH)}
-        return File(rows, _views(tensors, blob, size), unsigned, what)
     meta = _decoded(_parsed(text["streammetrics"]), _DEPTH)
+    if what is None:
+        _check_format(meta)
+    return File(meta, _views(tensors, blob, size), unsigned, what)
+
+
+def _check_format(meta: Any) -> None:
     if not isinstance(meta, dict) or type(meta.get("format")) is not int:
         raise StateFormatError("the state does not say which format it has")
     if not 1 <= meta["format"] <= LATEST:
@@ -117,7 +132,6 @@ def unpacked(blob: bytes, known: Callable[[str], Any] = lambda _: None) -> File:
             f"the state has format {brief(meta['format'])}; this version reads formats up to "
             f"{LATEST}"
         )
-    return File(meta, _views(tensors, blob, size), unsigned, None)
 
 
 def brief(value: Any) -> str:
@@ -152,39 +166,41 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _text(said: Mapping[str, Any]) -> str:
-    return _JSON.encode(_encoded(said))
+    try:
+        return _JSON.encode(said)
+    except ValueError:  # JSON has neither infinities nor nan
+        return _JSON.encode(_encoded(said))
 
 
 def _views(tensors: Mapping[str, Any], blob: bytes, start: int) -> dict[str, NDArray[Any]]:
     """Return the arrays of a file, each a view of bytes that are there, one after the other."""
-    arrays, end = {}, 0
+    arrays, end, room = {}, 0, len(blob) - start
     for name, told in tensors.items():
-        if not isinstance(told, dict) or told.keys() != _TOLD:
+        if type(told) is not dict or told.keys() != _TOLD:
             raise StateFormatError(f"the array {brief(name)} is not described")
-        dtype = _DTYPES.get(told["dtype"]) if isinstance(told["dtype"], str) else None
+        dtype = _DTYPES.get(told["dtype"]) if type(told["dtype"]) is str else None
         shape = _whole(told["shape"])
         if dtype is None or shape is None or len(shape) > MOST_DIMENSIONS:
             raise StateFormatError(f"the array {brief(name)} has no type or shape")
         count = math.prod(shape)
         size = count * dtype.itemsize
-        if (
-            told["data_offsets"] != [end, end + size]
-            or max(shape, default=0) > len(blob) + LONGEST_EMPTY
+        if told["data_offsets"] != [end, end + size] or not (
+            count or max(shape) <= len(blob) + LONGEST_EMPTY
         ):
             raise StateFormatError(f"the array {brief(name)} is not where it should be")
-        if start + end + size > len(blob):
+        if end + size > room:
             raise StateFormatError(f"the array {brief(name)} goes beyond the end")
         flat = np.frombuffer(blob, dtype, count, start + end if size else 0)
         arrays[name] = flat if len(shape) == 1 else flat.reshape(shape)
         end += size
-    if start + end != len(blob):
+    if end != room:
         raise StateFormatError("there are bytes that belong to no array")
     return arrays
 
 
 def _whole(value: Any) -> tuple[int, ...] | None:
     """Return a list of whole numbers that are not negative, as a tuple."""
-    if not isinstance(value, list):
+    if type(value) is not list:
         return None
     for n in value:  # mostly one or two
         if type(n) is not int or n < 0:
@@ -207,7 +223,6 @@ def _parsed(text: str | bytes | bytearray) -> Any:
 
 
 def _encoded(value: Any) -> Any:
-    # JSON has neither infinities nor nan.
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if isinstance(value, dict):
@@ -229,5 +244,5 @@ def _decoded(value: Any, depth: int) -> Any:
     return value
 
 
-_JSON = json.JSONEncoder(separators=(",", ":"))
+_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}

@@ -93,7 +93,7 @@ class LabelTables(MultilabelStatistic):
         true, said, both = amount[0], amount[1], amount[2]
         # Of all rows some have the label or are said to: as many as of either, less those of both.
         rest = self.rows.exact()[np.zeros(width, np.intp)] - (true + said - both)
-        if any((Amount.of_exact(x).signs() < 0).any() for x in (true - both, said - both, rest)):
+        if any(x.any_negative for x in (true - both, said - both, rest)):
             raise StateFormatError("labels are said of more rows than there are")
 
 
