@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -156,6 +157,12 @@ def test_files_of_metrics_have_one_purpose():
         if (lines := path.read_text().count("\n")) > 350
     }
     assert not long
+
+
+def test_no_test_reaches_inside_a_metric():
+    inside = re.compile(r"\._(accumulator|read)\b")
+    tests = Path(__file__).parent.rglob("test_*.py")
+    assert [path.name for path in tests if inside.search(path.read_text())] == []
 
 
 def test_files_of_tests_have_names_of_their_own():

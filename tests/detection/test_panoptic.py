@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.forging import arrays_of
 from oracles.detection import maps
 
 import streammetrics as sm
-from streammetrics.statistics.detection.segments import SegmentCounts
 
 CLASSES = {"things": (1, 2), "stuffs": (5, 6)}
 
@@ -83,13 +83,16 @@ def test_categories_are_distinct(things):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("held/labels", [3]), ("held/segments", [2]), ("held/labels", [1, 2])],
+    ("name", "value", "message"),
+    [
+        ("labels", [3], "not those of any categories"),
+        ("segments", [2], "not those of any segments"),
+        ("labels", [1, 2], "segments of labels are not positive, one for each"),
+    ],
 )
-def test_counts_that_no_segments_have_are_no_state(name, value):
-    statistic = SegmentCounts(**CLASSES)
+def test_counts_that_no_segments_have_are_no_state(name, value, message):
     metric = sm.PanopticQuality(**CLASSES).update([[[1, 0]]], [[[1, 0]]])
-    arrays = metric._read()[0].arrays()
-    key = next(key for key in arrays if key.endswith(name.removeprefix("held/")))
-    with pytest.raises(sm.StateFormatError):
-        statistic.restored({**arrays, key: np.array(value)})
+    (statistic,), arrays = metric.statistics(), arrays_of(metric.to_bytes())
+    assert name in arrays
+    with pytest.raises(sm.StateFormatError, match=message):
+        statistic.restored({**arrays, name: np.array(value)})

@@ -8,6 +8,8 @@ import re
 import struct
 from typing import TYPE_CHECKING, Any
 
+from streammetrics.core.state.container import unpacked
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -44,3 +46,10 @@ def forged(blob: bytes, change: Callable[[dict[str, Any], dict[str, Any]], Any])
     change(header, meta)
     header["__metadata__"]["streammetrics"] = json.dumps(meta, separators=(",", ":"))
     return joined(header, body)
+
+
+def arrays_of(blob: bytes, place: int = 0) -> dict[str, Any]:
+    """Return the arrays of a statistic of a state, by its place."""
+    start = f"{place}/"
+    arrays = unpacked(blob).arrays.items()
+    return {name.removeprefix(start): array for name, array in arrays if name.startswith(start)}

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from fuzz.forging import arrays_of
 from sklearn.metrics import dcg_score, label_ranking_average_precision_score, ndcg_score
 
 import streammetrics as sm
@@ -125,9 +126,10 @@ def test_rows_with_a_missing_weight_may_be_omitted():
 )
 def test_weights_that_no_rows_have_are_no_state(weights):
     metric = sm.NDCG().update([1, 2], [1, 1], [0.5, 0.4], query_weight=[1, 2])
-    (held,) = metric._read()
+    (statistic,), arrays = metric.statistics(), arrays_of(metric.to_bytes())
+    assert arrays["weights"].tolist() == [1.0, 2.0]
     with pytest.raises(sm.StateFormatError, match="ranking state"):
-        held.restored({**held.arrays(), "rows/weights": np.array(weights)})
+        statistic.restored({**arrays, "weights": np.array(weights)})
 
 
 def test_limits_are_those_of_a_weighted_mean(tables):

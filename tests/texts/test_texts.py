@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sacrebleu
+from fuzz.forging import arrays_of
 from thinning import some
 
 import streammetrics as sm
@@ -61,13 +62,12 @@ def test_counts_that_no_texts_have_are_no_state(statistic, counts):
 
 def test_products_that_no_counts_have_are_no_state():
     metric = sm.WER().update(["a b", "c"], ["a", "c d"])
-    (held,) = metric._read()
+    (statistic,), arrays = metric.statistics(), arrays_of(metric.to_bytes())
     for wrong in (0.0, 1.5, -1.0):
-        arrays = held.arrays()
         doubled = ExactSum.of(np.full((1, 10), wrong))
-        arrays |= {f"products/{k}": v for k, v in doubled.arrays().items()}
+        products = {f"products/{k}": v for k, v in doubled.arrays().items()}
         with pytest.raises(sm.StateFormatError, match="the products of .* are not those of 2 rows"):
-            held.restored(arrays)
+            statistic.restored({**arrays, **products})
 
 
 def corpus(rng, n):
