@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
@@ -11,7 +12,7 @@ import numpy as np
 from streammetrics.live.alerts.rule import Rule
 from streammetrics.live.decay import decayed
 from streammetrics.live.possible.targets import check_range
-from streammetrics.live.reading import Span, series_by, series_of, span_of, spans_of
+from streammetrics.live.reading import Series, Span, series_by, series_of, span_of, spans_of
 from streammetrics.live.time import duration, instant
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from streammetrics.live.config import Config
     from streammetrics.live.coverage import Coverage
     from streammetrics.live.keys import By
-    from streammetrics.live.reading import Series
     from streammetrics.live.stream import Stream
 
 
@@ -231,7 +231,8 @@ class Asking:
         The columns are ``time``, the end of each window (UTC), ``n_rows``, ``coverage``, and of
         each metric ``NAME``, ``NAME_low`` and ``NAME_high``; of a single metric ``value``, ``low``
         and ``high``. Values that are no numbers, as those of curves, have no column. The last
-        window is that of `window`; the first one begins with the oldest pane that is kept.
+        window is that of `window`; the first one begins with the oldest pane that is kept. Before
+        any event, and without `now`, there is no window: columns without rows.
 
         With `by`, a kind of the slices that are kept, there is a row for each slice of each window:
         its keys are columns, and there is no ``coverage``.
@@ -258,8 +259,18 @@ class Asking:
 
     def _series(self, stream: Stream, spans: Sequence[Span], by: By) -> Series:
         states = [self._over(span, by) for span in spans]
+        if not spans:  # a window without rows tells which columns there are
+            alone = stream.keys.shown(self._suite._layout.start, by)
+            none = self._columns([alone], [math.nan], [0], by)
+            return Series({name: column[:0] for name, column in none.items()})
         covered = [stream.share(span, self._clock) for span in spans]
         ends = [self._config.tiers[span.place].start(span.last + 1) for span in spans]
+        return self._columns(states, covered, ends, by)
+
+    @staticmethod
+    def _columns(
+        states: Sequence[Any], covered: Sequence[float], ends: Sequence[int], by: By
+    ) -> Series:
         times = np.array(ends, np.int64).view("datetime64[ns]")
         if by is not None:
             return series_by(states, times)

@@ -89,7 +89,10 @@ def _fits(tier: Tier, length: int) -> bool:
 def spans_of(
     tiers: Sequence[Tier], window: str | timedelta, every: str | timedelta, newest: int, now: int
 ) -> list[Span]:
-    """Return the windows of a series, the oldest first, the last one that of `now`."""
+    """Return the windows of a series, the oldest first, the last one that of `now`.
+
+    None ends before 1970, and there are none where nobody has said what time it is.
+    """
     step = duration(every, "every")
     kept = [tier for tier in tiers if step % tier.length == 0]
     if not kept:
@@ -101,8 +104,10 @@ def spans_of(
     tier = kept[place]
     place = list(tiers).index(tier)
     panes, stride = duration(window, "window") // tier.length, step // tier.length
+    if newest < 0 and not now:
+        return []
     oldest = tier.oldest(newest if newest >= 0 else now)  # before any event, what it would keep
-    lasts = range(last, oldest + panes - 2, -stride)
+    lasts = range(last, max(oldest + panes - 2, tier.number(0) - 1), -stride)
     return [Span(place, number - panes + 1, number) for number in reversed(lasts)]
 
 

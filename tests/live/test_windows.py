@@ -101,7 +101,25 @@ def test_nothing_observed_is_an_empty_window():
     state = live()
     assert state.window("5min") == fresh([])
     assert state.n_rows == state.dropped == 0
-    assert state.series("5min", every="1min")["n_rows"].sum() == 0
+
+
+@pytest.mark.parametrize("by", [None, "country"])
+def test_a_series_of_nothing_at_no_time_has_columns_without_rows(by):
+    state = live(by=by or ())
+    some = {"y_true": [1, 0], "y_score": [0.5, 0.25], **({by: ["DE"] * 2} if by else {})}
+    columns = state.copy().observe(time=[START] * 2, **some).series("5min", every="1min", by=by)
+    empty = state.series("5min", every="1min", by=by)
+    assert by or list(empty) == list(columns)  # of no slice there is no key, nor what is of one
+    assert empty.keys() <= columns.keys()
+    assert {len(column) for column in empty.values()} == {0}
+    assert empty["time"].dtype == columns["time"].dtype
+
+
+def test_no_window_of_a_series_ends_before_1970():
+    state = sm.Live(sm.Mean(), tiers=[("1min", "5min")]).observe(time=90, values=1.0)
+    assert state.series("1min", every="1min")["time"].astype("int64").tolist() == [
+        60 * 10**9, 120 * 10**9,
+    ]  # fmt: skip
 
 
 def test_a_series_of_nothing_reaches_back_from_now_and_no_further():

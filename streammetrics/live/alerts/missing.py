@@ -113,8 +113,9 @@ class Silence(Rule):
         if newest < 0:
             return []
         quiet = newest + duration(self.length, "length")
-        told = f"the newest event is {(clock - newest) / 1e9:,.0f} seconds old"
         age = (clock - newest) / 1e9
+        seconds = f"{age:,.0f} second{'s' * (round(age) != 1)}"
+        told = f"the newest event is {seconds} old"
         found = [Moment(newest, "good", 0.0, 0.0, 0.0, 0, told)]
         if clock > quiet:
             found.append(Moment(quiet, "bad", age, age, age, 0, told))
