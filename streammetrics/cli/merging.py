@@ -66,7 +66,7 @@ def as_one(paths: Sequence[str], output: str, *, asked: Sequence[str], force: bo
 def as_ledger(paths: Sequence[str], output: str, *, seal: bool, force: bool) -> Ledger:
     """Write a ledger of all states, and of the shards that it has already, and return it."""
     kept = ""
-    with _held(output):
+    with _locked(output):
         before = state_in(output)
         is_ledger = isinstance(before, Ledger)
         named = identity(output) in map(identity, paths)
@@ -137,7 +137,7 @@ def _in_ledger(paths: Sequence[str]) -> Ledger:
 
 
 @contextmanager
-def _held(path: str) -> Iterator[None]:
+def _locked(path: str) -> Iterator[None]:
     """Keep other commands from the ledger in a file while it is read, changed and written."""
     try:
         with locked(path):

@@ -57,7 +57,7 @@ def replayed(
         with progress_of(events.n_events, "replay") as progress:
             events.feed(live, progress)
         series = live.series(found.view.window, every=found.view.every)
-        told = [_told(live, found), *_alerts(live, found)]
+        told = [_counted(live, found), *_alerts(live, found)]
     if out is None:
         text = drawn([_grid(series, found), *told])
     elif outputs[0].is_stdout:
@@ -132,7 +132,7 @@ def _alerts(live: Live, found: Settings) -> list[Grid]:
     return [Grid("Alerts", ("Alert", "State", "Since", "Why"), lines)] if lines else []
 
 
-def _told(live: Live, found: Settings) -> Grid:
+def _counted(live: Live, found: Settings) -> Grid:
     """Return what became of all events, as far back as the coarsest panes reach."""
     tier = found.options["tiers"][-1]
     counts = live.coverage(tier[1])

@@ -33,7 +33,7 @@ _PATIENCE = 60.0  # seconds; a long history takes some at first
 
 def standing(target: str, token_env: str | None) -> Outcome:
     """Return the newest window of a service or a store: its metrics, coverage and alerts."""
-    now, alerts = _told(target, token_env, "now", "alerts")
+    now, alerts = _answers(target, token_env, "now", "alerts")
     with _expecting(target):
         grids = [_metrics(now), *_coverage(now["coverage"]), *_alerts(alerts["alerts"])]
     return Outcome(drawn(grids))
@@ -43,7 +43,7 @@ def firing(target: str, token_env: str | None, out: str | None, *, force: bool) 
     """Return how the rules of a service or a store stand; the exit code is 1 where one fires."""
     outputs = [] if out is None else [Output("--json", out, _is_alerts)]
     check_outputs(outputs, [target], force=force)
-    (told,) = _told(target, token_env, "alerts")
+    (told,) = _answers(target, token_env, "alerts")
     with _expecting(target):
         grids = _alerts(told["alerts"])
         code = FIRING if any(each["state"] == "firing" for each in told["alerts"]) else 0
@@ -74,7 +74,7 @@ def _expecting(target: str) -> Iterator[None]:
         raise CommandError(f"{target} answers, but not as a live service does") from error
 
 
-def _told(target: str, token_env: str | None, *names: str) -> list[Any]:
+def _answers(target: str, token_env: str | None, *names: str) -> list[Any]:
     """Return what a service, or the store of a configuration, answers to some questions."""
     if not target.startswith(("http://", "https://")):
         return _read(target, names)

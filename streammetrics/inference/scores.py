@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -133,6 +133,30 @@ _OF_BOTH = (
 )  # fmt: skip
 
 
+class _OfClass(NamedTuple):
+    """A class's value, between which ones it certainly is, and how sure that is."""
+
+    value: float
+    low: float
+    high: float
+    error: float
+    method: str
+    rows: float  # what the smallest class that it depends on is worth
+
+
+def _of_class(metric: ClassScoreMetric, stairs: Staircase, cells: Ladder) -> _OfClass:
+    value = metric.read(stairs)
+    low, high = (value, value) if stairs.exact else metric._sides(stairs)
+    error, method = math.nan, ""
+    if value == value:  # noqa: PLR0124 - the test for nan
+        error_of = next(_ERRORS[cls] for cls in type(metric).__mro__ if cls in _ERRORS)
+        error, method = error_of(metric, cells, value)
+    if isinstance(metric, thresholds.KolmogorovSmirnov) and error > 0:
+        low = _lowered(low, cells)
+    rows = min(cells.rows) if isinstance(metric, _OF_BOTH) else cells.rows[0]
+    return _OfClass(value, low, high, error, method, rows)
+
+
 def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> ConfidenceInterval:
     """A number for one class, or a mean of those of several."""
     if asked.anytime:
@@ -141,50 +165,51 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
         raise without(
             metric, "the scores of a row hang together, and how is not kept; each class has limits"
         )
-    error_of = next(_ERRORS[cls] for cls in type(metric).__mro__ if cls in _ERRORS)
-    values, spans, errors, methods, smallest = [], [], [], [], []
     found = ladders(metric, asked, scores)
-    for stairs, cells in found:
-        value = metric.read(stairs)
-        below, above = (value, value) if stairs.exact else metric._sides(stairs)
-        error, method = (math.nan, "") if value != value else error_of(metric, cells, value)  # noqa: PLR0124 - the test for nan
-        if isinstance(metric, thresholds.KolmogorovSmirnov) and error > 0:
-            below = _lowered(below, cells)
-        spans.append((below, above))
-        values.append(value)
-        errors.append(error)
-        methods.append(method)
-        of_both = isinstance(metric, _OF_BOTH)
-        smallest.append(min(cells.rows) if of_both else cells.rows[0])
+    each = [_of_class(metric, stairs, cells) for stairs, cells in found]
     classes = tuple(stairs for stairs, _ in found)
-    low_side, high_side = map(list, zip(*spans, strict=True))
-    least: Any = metric._averaged(classes, low_side)[0]
-    most: Any = metric._averaged(classes, high_side)[0]
-    method = next(filter(None, methods), "no rows of a class")
-    ends = (_least(metric), metric._ends[1])
-    if len(values) == 1 or metric.average is None:
-        sides = [np.atleast_1d(np.asarray(side, np.float64)) for side in (least, most)]
-        pairs = [
-            _sides(low, high, error, n, ends, asked)
-            for low, high, error, n in zip(*sides, errors, smallest, strict=True)
-        ]
-        exactly = [n for (*_, exact), n in zip(pairs, smallest, strict=True) if exact]
-        if exactly:
-            method = f"Clopper-Pearson of {exactly[0]:g} rows, as no row varies"
-        low, high = ([pair[place] for pair in pairs] for place in (0, 1))
-        if metric.average is None and len(values) > 1:
-            axes = least.axes
-            return ConfidenceInterval(
-                LabelledArray(low, axes), LabelledArray(high, axes), asked.level, method
-            )
-        return ConfidenceInterval(low[0], high[0], asked.level, method)
+    least: Any = metric._averaged(classes, [one.low for one in each])[0]
+    most: Any = metric._averaged(classes, [one.high for one in each])[0]
+    if len(each) == 1 or metric.average is None:
+        return _one_by_one(metric, asked, each, least, most)
     every = [cells for _, cells in found]
-    error = _error_of_mean(metric, scores, every, np.array(values), np.array(errors))
-    least, most, exact = _sides(least, most, error, min(smallest), ends, asked)
-    method = f"{method}, of a mean over classes as if they varied together (at most)"
+    values, errors = (np.array([one[place] for one in each]) for place in (0, 3))
+    error, rows = _error_of_mean(metric, scores, every, values, errors), min(o.rows for o in each)
+    least, most, exact = _sides(least, most, error, rows, _ends(metric), asked)
+    method = f"{_method(each)}, of a mean over classes as if they varied together (at most)"
     if exact:
-        method = f"Clopper-Pearson of {min(smallest):g} rows, as no row varies"
+        method = f"Clopper-Pearson of {rows:g} rows, as no row varies"
     return ConfidenceInterval(least, most, asked.level, method)
+
+
+def _one_by_one(
+    metric: ClassScoreMetric, asked: Asked, each: Sequence[_OfClass], least: Any, most: Any
+) -> ConfidenceInterval:
+    """Return the limits of the only class, or of each of several."""
+    sides = [np.atleast_1d(np.asarray(side, np.float64)) for side in (least, most)]
+    pairs = [
+        _sides(low, high, one.error, one.rows, _ends(metric), asked)
+        for low, high, one in zip(*sides, each, strict=True)
+    ]
+    exactly = [one.rows for (*_, exact), one in zip(pairs, each, strict=True) if exact]
+    method = _method(each)
+    if exactly:
+        method = f"Clopper-Pearson of {exactly[0]:g} rows, as no row varies"
+    low, high = ([pair[place] for pair in pairs] for place in (0, 1))
+    if metric.average is None and len(each) > 1:
+        axes = least.axes
+        return ConfidenceInterval(
+            LabelledArray(low, axes), LabelledArray(high, axes), asked.level, method
+        )
+    return ConfidenceInterval(low[0], high[0], asked.level, method)
+
+
+def _method(each: Sequence[_OfClass]) -> str:
+    return next(filter(None, [one.method for one in each]), "no rows of a class")
+
+
+def _ends(metric: ClassScoreMetric) -> tuple[float, float]:
+    return _least(metric), metric._ends[1]
 
 
 for _kind in _ERRORS:

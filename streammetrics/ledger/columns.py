@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Arrays = dict[str, "NDArray[Any]"]
-Told = tuple[tuple[Feed, ...], Arrays]  # what a state knows of its rows, and its arrays
+Contents = tuple[tuple[Feed, ...], Arrays]  # what a state knows of its rows, and its arrays
 
 LAST = (1 << 63) - 1  # the largest count that stands in a column
 

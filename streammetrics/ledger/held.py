@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.ledger.rows import Row, alike, opened, told
+from streammetrics.ledger.rows import Row, alike, contents, opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ class Held:
         """Bytes held now."""
         form = self.form
         if isinstance(form, Row):
-            return sum(array.nbytes for array in told(form)[1].values())
+            return sum(array.nbytes for array in contents(form)[1].values())
         return sum(statistic.nbytes for statistic in form.statistics)
 
     def equals(self, other: Held) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from streammetrics.core.mergeable import each_described
 from streammetrics.ledger.columns import LAST, Kind, StateColumn, facts_of, far, key_of
-from streammetrics.ledger.rows import Row, told
+from streammetrics.ledger.rows import Row, contents
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.layout import Feed, State
-    from streammetrics.ledger.columns import Arrays, Told
+    from streammetrics.ledger.columns import Arrays, Contents
 
 
 def kinds_of(states: Sequence[State | Row]) -> tuple[list[Kind], NDArray[np.int64]]:
@@ -53,10 +53,10 @@ def _kinds_one_by_one(
     states: Iterable[State | Row],
 ) -> tuple[list[Kind], NDArray[np.int64]]:
     places: dict[Hashable, int] = {}
-    groups: list[list[Row | Told]] = []
+    groups: list[list[Row | Contents]] = []
     index = []
     for form in states:
-        member = form if isinstance(form, Row) else told(form)
+        member = form if isinstance(form, Row) else contents(form)
         key = member.key if isinstance(member, Row) else key_of(*member)
         place = places.setdefault(key, len(groups))
         if place == len(groups):
@@ -66,11 +66,11 @@ def _kinds_one_by_one(
     return list(map(_kind, groups)), np.array(index, np.int64)
 
 
-def _kind(group: list[Row | Told]) -> Kind:
+def _kind(group: list[Row | Contents]) -> Kind:
     """Return the kind of states that are alike, of which there is one at least."""
     if _of_one_file(group):
         return group[0].kind.take(np.array([row.place for row in group]))
-    every = [member.told if isinstance(member, Row) else member for member in group]
+    every = [member.contents if isinstance(member, Row) else member for member in group]
     names = sorted(every[0][1])
     columns = {name: StateColumn.of([mine[name] for _, mine in every]) for name in names}
     return _of_columns([feeds for feeds, _ in every], columns)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.layout import Layout, State
-    from streammetrics.ledger.columns import Arrays, Told
+    from streammetrics.ledger.columns import Arrays, Contents
 
 _TOGETHER = 4  # rows from which on it is cheaper to open them together
 
@@ -31,14 +31,14 @@ class Row(NamedTuple):
 
     def opened(self, layout: Layout) -> State:
         """Return the state, or raise `StateFormatError` where these are not its arrays."""
-        feeds, arrays = self.told
+        feeds, arrays = self.contents
         state = filled(layout, feeds, arrays)
         if not same(described(state)[1], arrays):
             raise StateFormatError("the state of a shard is not one that is written")
         return state
 
     @property
-    def told(self) -> Told:
+    def contents(self) -> Contents:
         """What is said of the rows, and the arrays."""
         return self.kind.feeds(self.place), self.kind.arrays(self.place)
 
@@ -60,14 +60,14 @@ def opened(rows: Sequence[Row], layout: Layout) -> list[State]:
     return [states[index] for index in range(len(rows))]
 
 
-def told(form: State | Row) -> Told:
+def contents(form: State | Row) -> Contents:
     """Return what a state knows of its rows, and its arrays."""
-    return form.told if isinstance(form, Row) else (form.feeds, described(form)[1])
+    return form.contents if isinstance(form, Row) else (form.feeds, described(form)[1])
 
 
 def alike(one: State | Row, other: State | Row) -> bool:
     """Whether two states have the same bytes."""
-    (feeds, arrays), (others, theirs) = told(one), told(other)
+    (feeds, arrays), (others, theirs) = contents(one), contents(other)
     return (
         feeds == others and key_of(feeds, arrays) == key_of(others, theirs) and same(arrays, theirs)
     )
@@ -86,7 +86,7 @@ def rows_of(
         raise StateFormatError("a state of the ledger is of no kind")
     counts = np.bincount(index, minlength=len(said)).tolist()
     each = zip(said, _by_kind(arrays, len(said)), counts, strict=True)
-    kinds = [_read(told, mine, n, len(layout.schemas)) for told, mine, n in each]
+    kinds = [_read(feeds, mine, n, len(layout.schemas)) for feeds, mine, n in each]
     following = [(kind, kind.key, iter(range(n))) for kind, n in zip(kinds, counts, strict=True)]
     return [
         Row(kind, key, next(row)) for kind, key, row in map(following.__getitem__, index.tolist())

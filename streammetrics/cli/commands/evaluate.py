@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli import inputs
 from streammetrics.cli import options as typed
@@ -16,6 +16,9 @@ from streammetrics.cli.specs import character, depths, literal, literals, parse,
 from streammetrics.cli.tasks import TASKS
 from streammetrics.metrics.specs import WORDS
 from streammetrics.readers.pieces import BATCH_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def evaluate(
@@ -155,7 +158,21 @@ def evaluate(
         confidence=confidence,
         unit=unit,
     )
+    reading = {"workers": workers, "batch_rows": batch_rows}
     outputs = outputs_of(json, csv, markdown)
+    return _done(asked, outputs, save, reading, force=force, per_query=per_query)
+
+
+def _done(
+    asked: Asked,
+    outputs: list[Output],
+    save: str | None,
+    reading: Mapping[str, int],
+    *,
+    force: bool,
+    per_query: bool,
+) -> Outcome:
+    """Check where results are to be written, read the files, and write."""
     saved = [] if save is None else [save]
     check_places([*outputs, *(Output("--save", path, bool) for path in saved)])
     work = opened(asked)
@@ -164,12 +181,12 @@ def evaluate(
     check_outputs(outputs, work.files, force=force, asked=asked.patterns, fmt=asked.format)
     for note in work.notes:
         say(f"note: {note}")
-    found = measured(work, workers=workers, batch_rows=batch_rows)
-    told = reported(work, found, asked, per_query=per_query)
+    found = measured(work, **reading)
+    results = reported(work, found, asked, per_query=per_query)
     if save is not None:
         (state, *_) = found.states.values()
         write(save, (found.comparison or state).to_bytes())
-    return finish(told, outputs)
+    return finish(results, outputs)
 
 
 def _each(given: str | list[str]) -> list[str]:

@@ -76,7 +76,7 @@ def locked(path: str | os.PathLike[str], timeout: float = 60.0) -> Iterator[None
     """
     lock = _beside(os.path.realpath(path), "lock")
     end = time.monotonic() + timeout
-    while (handle := _held(lock, os.O_RDWR | os.O_CREAT)) is None:
+    while (handle := _opened_locked(lock, os.O_RDWR | os.O_CREAT)) is None:
         if time.monotonic() > end:
             raise TimeoutError(
                 errno.ETIMEDOUT, f"locked by another process for {timeout:g} s", os.fspath(path)
@@ -106,7 +106,7 @@ def _temporary(target: str) -> tuple[str, int]:
 def _created(name: str) -> tuple[str, int] | None:
     for _ in range(10):
         with suppress(FileExistsError):
-            handle = _held(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            handle = _opened_locked(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
             if handle is not None:
                 return name, handle
         if not _removed(name):
@@ -119,7 +119,7 @@ def _removed(name: str) -> bool:
     if sys.platform == "win32":
         return False
     try:
-        handle = _held(name, os.O_RDWR)
+        handle = _opened_locked(name, os.O_RDWR)
     except OSError:  # it is not there, or not ours
         return False
     if handle is None:
@@ -129,7 +129,7 @@ def _removed(name: str) -> bool:
     return True
 
 
-def _held(name: str, flags: int) -> int | None:
+def _opened_locked(name: str, flags: int) -> int | None:
     """Return a file, open and locked, or None where somebody else has it or took it away."""
     handle = os.open(name, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
     try:
@@ -157,8 +157,8 @@ def _lock(handle: int) -> bool:
 def _beside(target: str, kind: str) -> str:
     """Return a hidden name in the folder of a file, of bounded length and its own."""
     folder, name = os.path.split(target)
-    told = hashlib.sha256(os.fsencode(name)).hexdigest()[:8]
-    return os.path.join(folder, f".{name[:40]}.{told}.streammetrics.{kind}")
+    hashed = hashlib.sha256(os.fsencode(name)).hexdigest()[:8]
+    return os.path.join(folder, f".{name[:40]}.{hashed}.streammetrics.{kind}")
 
 
 def _mode(path: str) -> int | None:

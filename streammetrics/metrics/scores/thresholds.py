@@ -81,6 +81,16 @@ def _certainly_highest(aim: _Aim, stairs: Staircase) -> tuple[float, float, floa
     return low, value, _best(aim, stairs, -margin, corners=True)
 
 
+def _lacks_a_class(_: Any, stairs: Staircase) -> bool:
+    """Whether there are no rows of one of both classes."""
+    return not stairs.positives or not stairs.negatives
+
+
+def _lacks_positives(_: Any, stairs: Staircase) -> bool:
+    """Whether there are no positives."""
+    return not stairs.positives
+
+
 class KolmogorovSmirnov(ClassScoreMetric):
     """Largest distance between the classes' distributions of scores.
 
@@ -116,9 +126,7 @@ class KolmogorovSmirnov(ClassScoreMetric):
         gaps = np.abs(tp * stairs.negatives - fp * stairs.positives)
         return gaps, stairs.positives * stairs.negatives
 
-    def _undefined(self, stairs: Staircase) -> bool:
-        """Both classes are needed."""
-        return not stairs.positives or not stairs.negatives
+    _undefined = _lacks_a_class
 
 
 class RecallAtPrecision(ClassScoreMetric):
@@ -160,9 +168,7 @@ class RecallAtPrecision(ClassScoreMetric):
         enough = _rate(tp, tp + fp) >= min(self.p + margin, 1.0)
         return np.where(enough, tp / np.float64(stairs.positives), 0.0), 1.0
 
-    def _undefined(self, stairs: Staircase) -> bool:
-        """Positives are needed."""
-        return not stairs.positives
+    _undefined = _lacks_positives
 
 
 class PrecisionAtRecall(ClassScoreMetric):
@@ -205,9 +211,7 @@ class PrecisionAtRecall(ClassScoreMetric):
         enough = tp / np.float64(stairs.positives) >= min(self.r + margin, 1.0)
         return np.where(enough, _rate(tp, tp + fp), 0.0), 1.0
 
-    def _undefined(self, stairs: Staircase) -> bool:
-        """Positives are needed."""
-        return not stairs.positives
+    _undefined = _lacks_positives
 
 
 class SensitivityAtSpecificity(ClassScoreMetric):
@@ -249,9 +253,7 @@ class SensitivityAtSpecificity(ClassScoreMetric):
         enough = (stairs.negatives - fp) / np.float64(stairs.negatives) >= min(self.s + margin, 1.0)
         return np.where(enough, tp / np.float64(stairs.positives), 0.0), 1.0
 
-    def _undefined(self, stairs: Staircase) -> bool:
-        """Both classes are needed."""
-        return not stairs.positives or not stairs.negatives
+    _undefined = _lacks_a_class
 
 
 class SpecificityAtSensitivity(ClassScoreMetric):
@@ -291,9 +293,7 @@ class SpecificityAtSensitivity(ClassScoreMetric):
         kept = (stairs.negatives - fp) / np.float64(stairs.negatives)
         return np.where(enough, kept, 0.0), 1.0
 
-    def _undefined(self, stairs: Staircase) -> bool:
-        """Both classes are needed."""
-        return not stairs.positives or not stairs.negatives
+    _undefined = _lacks_a_class
 
 
 def _rate(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:

@@ -18,10 +18,16 @@ from streammetrics.core.layout import Feed
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.grouped.columns import as_bytes, from_bytes, stacked, unstacked
+from streammetrics.statistics.grouped.facts import are_facts, facts_of, facts_text
 from streammetrics.statistics.grouped.grouping import Grouping
 from streammetrics.statistics.grouped.keys import OTHER, lowest, too_many
 from streammetrics.statistics.grouped.registry import form_of
-from streammetrics.statistics.grouped.schema import KEY, GroupedLayout, keyed, leaves_out, told
+from streammetrics.statistics.grouped.schema import (
+    KEY,
+    GroupedLayout,
+    keyed,
+    leaves_out,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -133,7 +139,7 @@ class Grouped(Statistic):
         """Take rows with their keys and what each is party to, as `KeyedSchema` has them."""
         labels = key.vocabulary
         codes, labels = coded_labels(key) if labels is None else (key.values, labels)
-        texts = [told(_NOTHING)] if party.vocabulary is None else party.vocabulary.tolist()
+        texts = [facts_text(_NOTHING)] if party.vocabulary is None else party.vocabulary.tolist()
         groups = self._known_groups(codes, labels, texts)
         if groups is None:
             groups = self._met(codes, labels, party.values, texts)
@@ -289,9 +295,10 @@ class Grouped(Statistic):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return keys, rows and facts, and of each statistic the arrays of every key."""
-        texts = sorted({told(self.facts[which]) for which in np.unique(self._party).tolist()})
-        place = {told(fact): texts.index(told(fact)) for fact in self.facts if told(fact) in texts}
-        lookup = np.array([place.get(told(fact), 0) for fact in self.facts], np.int64)
+        spelt = [facts_text(fact) for fact in self.facts]
+        texts = sorted({spelt[which] for which in np.unique(self._party).tolist()})
+        places = {text: place for place, text in enumerate(texts)}
+        lookup = np.array([places.get(text, 0) for text in spelt], np.int64)
         arrays = {
             "keys": packed_labels(self.keys),
             "rows": self.rows,
@@ -319,7 +326,7 @@ class Grouped(Statistic):
         if party.size and not 0 <= party.min() <= party.max() < len(texts):
             raise StateFormatError("the rows of a group are party to no facts")
         facts = [facts_of(text) for text in texts]
-        if not all(map(_are_facts, facts)):
+        if not all(map(are_facts, facts)):
             raise StateFormatError("the facts of groups are none")
         self.keys, self.rows = keys, rows
         self.facts, self._party = (_NOTHING, *facts), party + 1
@@ -328,17 +335,6 @@ class Grouped(Statistic):
             type(form).restored(form.of, unstacked(part(arrays, str(number)), len(keys)))
             for number, form in enumerate(self.forms)
         )
-
-
-def facts_of(text: Any) -> Any:
-    """Return the facts that a text tells."""
-    return from_bytes(np.frombuffer(str(text).encode(), np.uint8))
-
-
-def _are_facts(fact: Any) -> bool:
-    return isinstance(fact, dict) and all(
-        type(value) in {str, int, bool} for value in fact.values()
-    )
 
 
 def grouped_layout(layout: Layout) -> Layout:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,10 @@ from streammetrics.core.columns.reading import Reading
 from streammetrics.core.columns.schema import NO_ROWS, Facts, Field, Rows, Schema
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.layout import Layout
+from streammetrics.statistics.grouped.facts import facts_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -171,17 +171,12 @@ def keyed(schema: Schema, name: str = KEY, *, left_out: bool = False) -> Schema:
 def _parties(facts: Facts, codes: Any, n: int) -> Column:
     """Return the facts of each row, as text."""
     if _NEGATIVE not in facts:
-        return Column(np.zeros(n, np.int8), None, True, np.array([told(facts)]))
+        return Column(np.zeros(n, np.int8), None, True, np.array([facts_text(facts)]))
     # Only of one score a row is there such a fact, and codes 0 and 1 of its labels.
     less = {name: fact for name, fact in facts.items() if name != _NEGATIVE}
-    texts = [told(less), told(facts)]
+    texts = [facts_text(less), facts_text(facts)]
     negative = codes == 0
     if texts[0] > texts[1]:
         texts.reverse()
         negative = ~negative
     return Column(negative.view(np.int8), None, True, np.array(texts))
-
-
-def told(facts: Mapping[str, Any]) -> str:
-    """Return facts as text, the same for equal ones."""
-    return json.dumps(facts, sort_keys=True, separators=(",", ":"))
