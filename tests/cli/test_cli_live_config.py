@@ -112,3 +112,25 @@ def test_the_commands(command, mistake, tmp_path, monkeypatch):
     assert "--force replaces it" in mistake("live", "init")
     assert command("live", "init", "--force").code == 0
     assert sm.MetricSet is type(settings("live.toml").suite)
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_good"),
+    [
+        ('Below("loss", 1, window="61s")', False),
+        ('Below("loss", 1, window="1h")', False),  # once predictions wait for their labels
+        ('Below("loss", 1, window="1h", after="1min")', True),
+        ('Coverage(0.9, window="1h", after="3h")', False),
+        ('Silence("1d")', True),
+    ],
+)
+def test_rules_judge_windows_that_are_kept_when_they_are_over(tmp_path, rule, is_good):
+    text = '[metrics]\nloss = "BrierScore"\n[live]\ntiers = [["1min", "3h"]]\n[alerts]\n'
+    path = written(tmp_path, f"{text}low = {rule!r}")
+    if is_good:
+        assert len(settings(path).rules) == 1
+        return
+    with pytest.raises(
+        ConfigError, match=r"line 6, alerts.low: a window of .*, for which the rule"
+    ):
+        settings(path)

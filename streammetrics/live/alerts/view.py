@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streammetrics.live.alerts.rule import WindowRule
 from streammetrics.live.alerts.states import Alerts, alert_of
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import coverage_of
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.layout import State
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.live.alerts.rule import Moment, Rule, WindowRule
+    from streammetrics.live.alerts.rule import Moment, Rule
     from streammetrics.live.config import Config
     from streammetrics.live.stream import Stream
     from streammetrics.live.tiers import Tier
@@ -38,6 +39,38 @@ def delay_of(config: Config, after: str | None, *, waits: bool) -> int:
     if after is not None:
         return duration(after, "after")
     return config.horizon if waits else config.tiers[0].length
+
+
+def place_of(tiers: Sequence[Tier], length: int, back: int) -> int:
+    """Return the finest tier that has windows of a length, which ended so long ago.
+
+    Raises:
+        ValueError: There is none.
+    """
+    for place, tier in enumerate(tiers):
+        reach = tier.length * (tier.count - 1)  # the newest pane is not over
+        if length % tier.length == 0 and length + back <= reach:
+            return place
+    raise ValueError(
+        f"a window of {shown_duration(length)} is no whole number of panes, or longer than "
+        f"they are kept once {shown_duration(back)} are over, for which the rule waits; "
+        f"there are {'; '.join(tier.shown for tier in tiers)}: keep them longer, or judge earlier "
+        'with after="5min"'
+    )
+
+
+def check_windows(config: Config, rule: Rule, *, waits: bool) -> None:
+    """Raise `ValueError` where a rule judges windows that no tier has.
+
+    Args:
+        config: The tiers, and how long labels may take.
+        rule: The rule.
+        waits: Whether predictions wait for their labels.
+    """
+    if isinstance(rule, WindowRule):
+        back = rule.reach + delay_of(config, rule.after, waits=waits)
+        for length in rule.lengths:
+            place_of(config.tiers, length, back)
 
 
 class Found(NamedTuple):
@@ -95,7 +128,7 @@ class View:
         lengths = rule.lengths
         short = min(lengths)
         back = rule.reach + delay
-        tier = self.tiers[self._place(short, back)]
+        tier = self.tiers[place_of(self.tiers, short, back)]
         oldest = tier.oldest(self.newest) + short // tier.length - 1
         last = tier.number(max(self.clock - delay, 0)) - 1
         first = max(oldest, min(tier.number(self._oldest), last), 0)
@@ -192,24 +225,12 @@ class View:
         place = tier.number(begins)
         return place if tier.start(place) == begins else place + 1
 
-    def _place(self, length: int, back: int) -> int:
-        """Return the finest tier that has windows of a length, which ended so long ago."""
-        for place, tier in enumerate(self.tiers):
-            reach = tier.length * (tier.count - 1)  # the newest pane is not over
-            if length % tier.length == 0 and length + back <= reach:
-                return place
-        raise ValueError(
-            f"a window of {shown_duration(length)} is no whole number of panes, or longer than "
-            f"they are kept once {shown_duration(back)} are over, for which the rule waits; "
-            f"there are {'; '.join(tier.shown for tier in self.tiers)}"
-        )
-
     def _spans(self, length: int, back: int, ends: Sequence[int]) -> list[Span | None]:
         """Return the panes of windows, ``None`` where they are no longer kept.
 
         Where panes are longer than those by which it is judged, the last whole one counts.
         """
-        place = self._place(length, back)
+        place = place_of(self.tiers, length, back)
         tier = self.tiers[place]
         n, oldest = length // tier.length, tier.oldest(self.newest)
         lasts = [tier.number(end) - 1 for end in ends]

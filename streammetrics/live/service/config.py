@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.columns.naming import near
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.live.alerts.view import check_windows
 from streammetrics.live.live import Live
 from streammetrics.live.reading import spans_of
 from streammetrics.live.service import toml
@@ -91,6 +92,8 @@ def _rules(table: Section, empty: Live, folder: str) -> tuple[Rule, ...]:
         try:
             found.append(rule_of(words, name, folder))
             empty.alerts(found[-1:])
+            # Predictions may come whose labels are waited for, though none has come yet.
+            check_windows(empty._config, found[-1], waits=bool(truth_of(empty._suite)))
         except (SpecError, ValueError) as error:
             table.fail(name, str(error))
     return tuple(found)
