@@ -222,8 +222,7 @@ class Asking:
             if not isinstance(rule, Rule):
                 raise TypeError(f'{rule!r} is no rule, such as sm.Below("auc", 0.8)')
             rule.check(self._suite)
-        with self._at_rest() as stream:
-            return self._watch.alerts(stream, self._clock, rules)
+        return self._watch.alerts(self._at_rest(), lambda: self._clock, rules)
 
     def series(self, window: str | timedelta, *, every: str | timedelta, by: By = None) -> Series:
         """Return the metrics over windows that end one after the other, as columns.

@@ -96,6 +96,20 @@ class Stream(Taking):
         waiting = self.join.table.times.values
         return min([*kept, int(waiting.min(initial=_BEYOND))])
 
+    def busy(self) -> list[tuple[int, int]]:
+        """Return when runs of panes that have predictions or observations begin and end."""
+        found: list[tuple[int, int]] = []
+        waiting = self.join.table.times.values
+        for place, tier in enumerate(self.panes.tiers):
+            kept = [*self.panes.rows[place].states, *self.counted.rows[place].states]
+            numbers = np.unique(np.array(kept, np.int64))
+            if not place:
+                numbers = np.union1d(numbers, tier.numbers(waiting))
+            runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+            ends = [(int(run[0]), int(run[-1])) for run in runs if run.size]
+            found += [(tier.start(first), tier.start(last + 1)) for first, last in ends]
+        return sorted(found)
+
     def coverage(self, span: Span, clock: int) -> Coverage:
         """Return what became of the predictions of some panes."""
         state, join = self._counted(span, clock), self.join

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Event
 
 import numpy as np
 import pytest
@@ -348,3 +350,64 @@ def test_what_is_judged_is_the_time_of_which_there_are_rows(monkeypatch):
     assert earlier[0].changes[-3:] == alerts[0].changes
     for found in (alerts, earlier):  # minutes are judged, and not hours
         assert START < found[1].since.timestamp() < START + 600
+
+
+def test_silence_tells_since_when_events_come_and_when_they_did_not():
+    state = sm.Live(sm.Mean(), tiers=(("1min", "3h"), ("1h", "2d")), max_ahead=None)
+    rules = [sm.Silence("10min")]
+    for minute in (*range(5, 30), *range(60, 90)):
+        state.observe(time=minute * 60 + 7, values=1.0)
+        (alert,) = state.alerts(rules)
+        assert (alert.state, alert.until.minute) == ("ok", minute % 60)
+        assert alert.since.minute == (5 if minute < 60 else 0)
+    times = [(time.hour * 60 + time.minute, to) for time, to in alert.changes]
+    assert times == [(5, "ok"), (40, "firing"), (60, "ok")]
+    (alert,) = state.now(99 * 60 + 7).alerts(rules)
+    assert (alert.state, alert.since.hour, alert.since.minute) == ("ok", 1, 0)
+    (alert,) = state.now(101 * 60).alerts(rules)
+    assert (alert.state, alert.since.minute, alert.since.second) == ("firing", 39, 7)
+    assert sm.from_bytes(state.to_bytes()).now(101 * 60).alerts(rules) == (alert,)
+    state.observe(time=30 * 3600, values=1.0)  # the minutes are kept no longer
+    (alert,) = state.now(None).alerts(rules)
+    assert [to for _, to in alert.changes] == ["ok", "firing", "ok"]
+
+
+def test_predictions_that_wait_are_events_to_silence():
+    state = sm.Live(sm.MetricSet({"loss": sm.BrierScore()}), max_ahead=None)
+    for minute in (0, 1, 2, 50):
+        state.predict(id=minute, time=minute * 60, y_score=0.5)
+    (alert,) = state.alerts([sm.Silence("30min")])
+    assert [(time.minute, to) for time, to in alert.changes] == [
+        (0, "ok"),
+        (33, "firing"),
+        (50, "ok"),
+    ]
+
+
+def test_events_come_in_and_others_read_while_rules_judge(monkeypatch):
+    state = sm.Live(sm.MetricSet({"loss": sm.BrierScore()}), tiers=(("1min", "3h"),))
+    state.observe(time=range(0, 3600, 10), y_true=[1] * 360, y_score=[0.5] * 360)
+    rule, judging, go_on = sm.Below("loss", 0.5, window="5min"), Event(), Event()
+    expected = state.copy().alerts([rule])
+    compare = sm.Below.compare
+
+    def slow(*args):
+        judging.set()
+        assert go_on.wait(60)
+        return compare(*args)
+
+    monkeypatch.setattr(sm.Below, "compare", slow)
+    with ThreadPoolExecutor(2) as pool:
+        alerts = pool.submit(state.alerts, [rule])
+        assert judging.wait(60)
+        other = pool.submit(lambda: state.observe(time=3600, y_true=1, y_score=0.5).window("1h"))
+        try:
+            assert other.result(60).n_rows == 355  # of the panes up to the newest
+            assert not alerts.done()
+        finally:
+            go_on.set()
+        assert told_of(alerts.result(60)) == told_of(expected)
+
+
+def told_of(alerts):
+    return [(alert.state, alert.since, alert.until, alert.why) for alert in alerts]

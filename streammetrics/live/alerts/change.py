@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from streammetrics.live.alerts.rule import Moment, Rule, metric_of
 from streammetrics.live.time import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import timedelta
 
     from numpy.typing import NDArray
@@ -124,15 +124,15 @@ class Change(Rule):
         if self.direction == "worse" and metric.higher_is_better is None:
             raise ValueError(f'{self.metric}: no way is worse: say direction="up", "down", "both"')
 
-    def moments(self, view: View) -> list[Moment]:
+    def moments(self, view: View) -> Callable[[], list[Moment]]:
         """Go through the panes that are over, from the oldest that is kept."""
         runs = view.panes(self.after)
-        judge = partial(self._judged, view, runs)
-        found: list[Moment] = view.unchanged(("all", *runs), view.whole(runs), judge)
-        return found
+        return view.later(("all", *runs), view.whole(runs), partial(self._read, view, runs))
 
-    def _judged(self, view: View, runs: Sequence[Span], _: Any) -> list[Moment]:
-        panes = view.each(runs)
+    def _read(self, view: View, runs: Sequence[Span]) -> Callable[[], list[Moment]]:
+        return partial(self._judged, view, view.each(runs))
+
+    def _judged(self, view: View, panes: Sequence[tuple[int, Parts]]) -> list[Moment]:
         read = partial(self._trials, view)
         trials = [view.made(end, (parts,), read) for end, parts in panes]
         table, ends = np.array(trials, np.float64).reshape(-1, 2), [end for end, _ in panes]
@@ -141,7 +141,7 @@ class Change(Rule):
     def _trials(self, view: View, parts: tuple[Parts]) -> tuple[float, float]:
         if not parts[0]:
             return 0.0, 0.0
-        metric = metric_of(view.window(parts[0]), self.metric)
+        metric = view.window(parts[0], self.metric)
         return trials_of(metric, *metric._read())
 
     def _ways(self, view: View) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.constraints import Share
@@ -9,6 +10,7 @@ from streammetrics.live.alerts.rule import Moment, Rule, WindowRule
 from streammetrics.live.time import duration
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from datetime import timedelta
 
     from streammetrics.live.alerts.view import View
@@ -89,7 +91,8 @@ class Coverage(WindowRule):
 class Silence(Rule):
     """Fires where no prediction, nor observation, is younger than a duration.
 
-    What time it is says `Live.now`; without it, the newest event does, and nothing is silent.
+    What time it is says `Live.now`; without it, the newest event does, and nothing is silent. Of
+    the past it knows which panes have events: it was silent where it certainly was for so long.
 
     Args:
         length: How long nothing may come.
@@ -107,18 +110,25 @@ class Silence(Rule):
     def __init__(self, length: str | timedelta, *, name: str = "") -> None:
         self._configure(length=length, name=name)
 
-    def moments(self, view: View) -> list[Moment]:
-        """Return when the newest event was, and since when it is quiet."""
-        newest, clock = view.newest, view.clock
-        if newest < 0:
-            return []
-        quiet = newest + duration(self.length, "length")
-        age = (clock - newest) / 1e9
-        seconds = f"{age:,.0f} second{'s' * (round(age) != 1)}"
-        told = f"the newest event is {seconds} old"
-        found = [Moment(newest, "good", 0.0, 0.0, 0.0, 0, told)]
-        if clock > quiet:
-            found.append(Moment(quiet, "bad", age, age, age, 0, told))
+    def moments(self, view: View) -> Callable[[], list[Moment]]:
+        """Return when events came and when they did not, the past as far as panes tell it."""
+        newest, clock, runs = view.newest, view.clock, view.busy()
+        return partial(self._moments, newest, clock, runs)
+
+    def _moments(self, newest: int, clock: int, runs: Sequence[tuple[int, int]]) -> list[Moment]:
+        length, age = duration(self.length, "length"), (clock - newest) / 1e9
+        told = f"the newest event is {age:,.0f} second{'s' * (round(age) != 1)} old"
+        found: list[Moment] = []
+        until = 0  # no event is later, of those of the runs before
+        for start, end in runs:
+            if found and start - until > length:
+                found.append(Moment(until + length, "bad", told=told))
+            found.append(Moment(start, "good", told=told))
+            until = max(until, end)
+        if found and newest > found[-1].end:
+            found.append(Moment(newest, "good", 0.0, 0.0, 0.0, 0, told))
+        if found and clock > newest + length:
+            found.append(Moment(newest + length, "bad", age, age, age, 0, told))
         return found
 
     def _says(self) -> str:

@@ -17,7 +17,7 @@ from streammetrics.live.reading import ALONE
 from streammetrics.live.time import duration, shown_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from streammetrics.core.mergeable import Mergeable
 
@@ -98,8 +98,11 @@ class Rule(Configured, ABC):
         """Raise `ValueError` where the rule asks for what a suite does not have."""
 
     @abstractmethod
-    def moments(self, view: Any) -> list[Moment]:
-        """Return what the rule finds, the oldest first, as far back as panes are kept."""
+    def moments(self, view: Any) -> Callable[[], list[Moment]]:
+        """Return what finds moments, the oldest first, as far back as panes are kept.
+
+        All that is needed of the view is read before this returns.
+        """
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Rule) and self._key == other._key
@@ -144,9 +147,14 @@ class WindowRule(Rule):
     def judge(self, end: int, windows: tuple[Any, ...]) -> Moment:
         """Return what the windows that end at a time come to."""
 
-    def moments(self, view: Any) -> list[Moment]:
+    @property
+    def reads(self) -> str | None:
+        """The metric of windows that is judged, ``None`` for all of them."""
+        return None
+
+    def moments(self, view: Any) -> Callable[[], list[Moment]]:
         """Judge the windows of all panes."""
-        found: list[Moment] = view.judged(self)
+        found: Callable[[], list[Moment]] = view.judged(self)
         return found
 
 
@@ -154,6 +162,11 @@ class MetricRule(WindowRule):
     """A rule that judges a metric over windows."""
 
     metric: str
+
+    @property
+    def reads(self) -> str:
+        """The metric."""
+        return self.metric
 
     @abstractmethod
     def compare(self, end: int, readings: tuple[Reading, ...]) -> Moment:
@@ -180,16 +193,16 @@ def metric_of(suite: Mergeable, name: str) -> Any:
     return suite[name] if isinstance(suite, MetricSet) else suite
 
 
-def reading_of(window: Mergeable, name: str) -> Reading:
-    """Return what a metric of a window is.
+def reading_of(metric: Any, name: str) -> Reading:
+    """Return what a metric of a window, which has a name, is.
 
     Raises:
         ValueError: Its value is no number.
     """
-    metric = metric_of(window, name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        value, (low, high) = metric.compute(), metric.bounds()
+        value = metric.compute()
+        low, high = (value, value) if metric.exact else metric.bounds()
     if not isinstance(value, int | float | np.number):
         told = f"{name} is no number but a {type(value).__name__}: watch one of its parts"
         raise ValueError(told)  # noqa: TRY004 - it is the name that is wrong

@@ -221,7 +221,7 @@ class BurnRate(MetricRule):
 
     def judge(self, end: int, windows: tuple[Any, ...]) -> Moment:
         """Read how fast the budget burns."""
-        right = metric_of(windows[0], self.metric).higher_is_better
+        right = windows[0].higher_is_better
         every = (self.burnt(reading_of(window, self.metric), right=right) for window in windows)
         return self.compare(end, tuple(every))
 

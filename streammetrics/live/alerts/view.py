@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streammetrics.live.alerts.rule import WindowRule
+from streammetrics.core.locks import Locked
+from streammetrics.core.metric_set import MetricSet
+from streammetrics.live.alerts.rule import WindowRule, metric_of
 from streammetrics.live.alerts.states import Alerts, alert_of
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import coverage_of
@@ -15,9 +17,9 @@ from streammetrics.live.time import duration, shown_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from streammetrics.core.layout import State
-    from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.alerts.rule import Moment, Rule
     from streammetrics.live.config import Config
     from streammetrics.live.stream import Stream
@@ -91,6 +93,7 @@ class View:
 
     def __init__(self, stream: Stream, clock: int, before: dict[Any, Found]) -> None:
         self._stream, self.clock, self._before = stream, clock, before
+        self.suite = stream.suite  # the empty set, or metric
         self.kept: dict[Any, Found] = {}
 
     @property
@@ -120,11 +123,11 @@ class View:
     def _delay(self, after: str | None) -> int:
         return delay_of(self._stream.config, after, waits=bool(self._stream.join.names))
 
-    def judged(self, rule: WindowRule) -> list[Moment]:
-        """Return what a rule finds in the windows that end with each pane that is over."""
+    def judged(self, rule: WindowRule) -> Callable[[], list[Moment]]:
+        """Return what judges the windows that end with each pane that is over."""
         delay = self._delay(rule.after)
         if self.newest < 0:
-            return []
+            return list
         lengths = rule.lengths
         short = min(lengths)
         back = rule.reach + delay
@@ -134,17 +137,21 @@ class View:
         first = max(oldest, min(tier.number(self._oldest), last), 0)
         ends = [tier.start(number + 1) for number in range(first, last + 1)]
         every = [self._spans(length, back, ends) for length in lengths]
-        whole = [self._whole(spans, rule.counted) for spans in every]
-        judge = partial(self._each, rule, ends, every)
-        key = ("all", len(ends), *ends[:1])
-        found: list[Moment] = self.unchanged(key, tuple(whole), judge)
-        return found
+        whole = tuple(self._whole(spans, rule.counted) for spans in every)
+        read = partial(self._read, rule, ends, every)
+        return self.later(("all", len(ends), *ends[:1]), whole, read)
+
+    def _read(
+        self, rule: WindowRule, ends: list[int], every: list[list[Span | None]]
+    ) -> Callable[[], list[Moment]]:
+        """Read the windows that end one after the other; return what judges those that are new."""
+        return partial(
+            self._each, rule, ends, [self._parts(spans, rule.counted) for spans in every]
+        )
 
     def _each(
-        self, rule: WindowRule, ends: list[int], every: list[list[Span | None]], _: Any
+        self, rule: WindowRule, ends: list[int], read: list[list[Parts | None]]
     ) -> list[Moment]:
-        """Judge what is new of the windows that end one after the other."""
-        read = [self._parts(spans, rule.counted) for spans in every]
         moments = []
         blank: Moment | None = None  # of windows without rows, which are all alike
         for place, end in enumerate(ends):
@@ -156,29 +163,39 @@ class View:
                 moments.append(self.made(end, parts, partial(self._judge, rule, end)))
         return moments
 
-    def unchanged(
-        self, key: Any, parts: tuple[Parts, ...], make: Callable[[tuple[Parts, ...]], Any]
-    ) -> Any:
-        """As `made`, of parts that cover all that others are made of."""
+    def later(
+        self, key: Any, parts: tuple[Parts, ...], read: Callable[[], Callable[[], Any]]
+    ) -> Callable[[], Any]:
+        """Return what makes something of parts that cover all that it is made of.
+
+        Where they are those from which it was made before, that is what it makes. Else they are
+        read now, while nobody else changes the stream, and it takes its time afterwards.
+        """
         found = self._before.get(key)
         if found is not None and _are_same(found.parts, parts):
             self.kept.update(self._before)
-        return self.made(key, parts, make)
+            return lambda: found.made
+        make = read()
+        return lambda: self.made(key, parts, lambda _: make())
 
     def _judge(self, rule: WindowRule, end: int, parts: tuple[Parts, ...]) -> Moment:
         if rule.counted:
             windows = tuple(coverage_of(merged(COVERAGE, p), (0,) * 5) for p in parts)
             return rule.judge(end, windows)
-        return rule.judge(end, tuple(map(self.window, parts)))
+        return rule.judge(end, tuple(self.window(each, rule.reads) for each in parts))
 
-    @property
-    def suite(self) -> Mergeable:
-        """The empty set, or metric, of the stream."""
-        return self._stream.suite
+    def window(self, parts: Parts, metric: str | None = None) -> Any:
+        """Return the set of a window, or one metric, for which nothing else is merged."""
+        suite = self.suite
+        if metric is None or type(suite) is not MetricSet:
+            whole = suite._at(merged(suite, parts))
+            return whole if metric is None else metric_of(whole, metric)
+        only = suite[metric]
+        return only._at(merged(only, [suite._layout.part(one, only._layout) for one in parts]))
 
-    def window(self, parts: Parts) -> Any:
-        """Return the set, or metric, of a window."""
-        return self.suite._at(merged(self.suite, parts))
+    def busy(self) -> list[tuple[int, int]]:
+        """Return the times in which there are events, as runs of panes that begin in order."""
+        return self._stream.busy()
 
     def panes(self, after: str | None) -> list[Span]:
         """Return the panes that are over, the oldest first, as runs of one tier each.
@@ -271,14 +288,29 @@ class Watch:
 
     def __init__(self) -> None:
         self._found: dict[Rule, dict[Any, Found]] = {}
+        self._guard = Locked()  # which is taken before that of the stream
 
-    def alerts(self, stream: Stream, clock: int, rules: Sequence[Rule]) -> Alerts:
-        """Return the alerts of rules, in their order."""
-        alerts = []
-        for rule in rules:
-            view = View(stream, clock, self._found.get(rule, {}))
-            alerts.append(alert_of(rule, rule.moments(view), rule.reach))
-            self._found[rule] = view.kept
-        while len(self._found) > _RULES:
-            del self._found[next(iter(self._found))]
-        return Alerts(alerts)
+    def alerts(
+        self,
+        stream: AbstractContextManager[Stream],
+        clock: Callable[[], int],
+        rules: Sequence[Rule],
+    ) -> Alerts:
+        """Return the alerts of rules, in their order.
+
+        All are judged by one state of the stream, which is held while they read it: others go on
+        while what was read is judged, as states are never written to.
+        """
+        with self._guard._lock:
+            with stream as held:
+                now = clock()
+                views = [View(held, now, self._found.get(rule, {})) for rule in rules]
+                judges = [rule.moments(view) for rule, view in zip(rules, views, strict=True)]
+            found = zip(rules, views, judges, strict=True)
+            alerts = []
+            for rule, view, judge in found:
+                alerts.append(alert_of(rule, judge(), rule.reach))
+                self._found[rule] = view.kept
+            while len(self._found) > _RULES:
+                del self._found[next(iter(self._found))]
+            return Alerts(alerts)
