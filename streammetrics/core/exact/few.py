@@ -34,21 +34,21 @@ def few_sum(values: NDArray[Any], least: float = 0.0) -> tuple[int, int]:
     >>> few_sum(np.array([1e16, 1.25, -1e16]))
     (5, -2)
     """
-    floats, parts = values.tolist(), []
+    floats, total, unit = values.tolist(), 0, 1
     try:
         part = math.fsum(floats)
-        if not math.isfinite(part):
-            return DigitColumn.of(values).total()
         while part:
-            parts.append(part.as_integer_ratio())
+            above, below = part.as_integer_ratio()  # a power of two
+            if below > unit:
+                total, unit = total * (below // unit), below
+            total += above * (unit // below)
             if -least <= part <= least:
                 break
             floats.append(-part)
             part = math.fsum(floats)
-    except (OverflowError, ValueError):  # of partial sums beyond float64, of infinities
+    except (OverflowError, ValueError):  # of partial sums beyond float64, of infinities and nan
         return DigitColumn.of(values).total()
-    unit = max([below for _, below in parts], default=1)  # powers of two
-    return sum([above * (unit // below) for above, below in parts]), 1 - unit.bit_length()
+    return total, 1 - unit.bit_length()
 
 
 def few_groups(

@@ -76,13 +76,13 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
 
     def _confusion(self, table: Any) -> Confusion:
         """Return the table as classes in order, or as labels or rows that stand for them."""
+        if not self.multilabel:
+            return super()._confusion(table)
         counts: Any
         if isinstance(table, LabelTables):
             counts = LabelCounts.of(table, self.labels)
-        elif isinstance(table, RowTables):
-            counts = RowCounts.of(table, joined=self.average == "micro")
         else:
-            return super()._confusion(table)
+            counts = RowCounts.of(table, joined=self.average == "micro")
         return cast("Confusion", counts)
 
     def averaged(self, table: Confusion, numerator: Floats, denominator: Floats) -> float | Floats:

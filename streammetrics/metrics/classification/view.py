@@ -101,6 +101,8 @@ class Confusion(Margins):
             total = amount.sum().to_float(-self.exponent)  # type: ignore[assignment]  # of one sum
         self._amount: Amounts = amount
         self.total = float(total)  # of all rows
+        if self._few is not None:
+            self.actual, self.predicted, self.tp = np.array(self._few[:3], np.float64)
 
     @classmethod
     def of_labels(cls, cells: LabelCells, labels: tuple[Any, ...] | None) -> Self:
@@ -111,7 +113,7 @@ class Confusion(Margins):
         if labels is not None:
             every = list(labels)
         elif names[0] == names[1]:
-            every = names[0]
+            return cls(names[0], cells.rows, cells.columns, cells.amount)
         else:
             # Without pairs a side has no labels, so their kind is the other side's.
             labelled = [side for side in sides if len(side)]
@@ -198,8 +200,6 @@ class Confusion(Margins):
     @cached_property
     def tp(self) -> Floats:
         """True positives: rows of the class that were predicted so."""
-        if self._few:
-            return np.array(self._few.tp, np.float64)
         return self._sums(self.rows, self._hit)
 
     @cached_property
@@ -230,15 +230,11 @@ class Confusion(Margins):
     @cached_property
     def actual(self) -> Floats:
         """Rows of the class."""
-        if self._few:
-            return np.array(self._few.actual, np.float64)
         return self._sums(self.rows)
 
     @cached_property
     def predicted(self) -> Floats:
         """Rows predicted to be of the class."""
-        if self._few:
-            return np.array(self._few.predicted, np.float64)
         return self._sums(self.columns)
 
     @cached_property

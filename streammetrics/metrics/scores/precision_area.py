@@ -49,7 +49,7 @@ def _precision_area(heights: _Heights, stairs: Staircase) -> tuple[float, float,
     for steps in stairs.steps():
         tied = steps.p * heights._tied(steps)
         if steps.single.all():
-            part = ExactSum.of(tied)
+            part = ExactSum.of(tied[tied > 0])
             certain = part if certain is None else certain + part
             continue
         least, most = heights._least(steps, stairs.least), heights._most(steps)
@@ -76,11 +76,10 @@ def _halfway(steps: Steps, row: float) -> Floats:
 def _precision(tp: NDArray[Any], fp: NDArray[Any]) -> Floats:
     """Return tp / (tp + fp), and 1 where nothing is called positive."""
     called = tp + fp
-    some = called > 0
-    if some.all():
+    if called.all():
         return np.asarray(tp / called)
     precision = np.ones(called.shape)
-    np.divide(tp, called, out=precision, where=some)
+    np.divide(tp, called, out=precision, where=called > 0)
     return precision
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _COUNTABLE = 1 << 61  # products of two sums of counts up to here may be doubled in int64
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # never changed, but a frozen one is three times as slow to make
 class Steps:
     """Neighbouring cells in ascending order, and how much lies at or above each.
 
