@@ -6,7 +6,6 @@ import functools
 import types
 import warnings
 from abc import abstractmethod
-from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, dataclass_transform
 
 import numpy as np
@@ -23,14 +22,13 @@ from streammetrics.core.configured import (
 )
 from streammetrics.core.errors import (
     StateFormatError,
-    StreamMetricsError,
     UndefinedMetricWarning,
 )
 from streammetrics.core.layout import Layout
+from streammetrics.core.looks import html_of, line_of
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.results import pictures
-from streammetrics.core.results.table import Table, shown
-from streammetrics.core.results.values import Interval, Result
+from streammetrics.core.results.values import Interval
 from streammetrics.core.stateful import registered_name
 from streammetrics.core.types import V_co
 
@@ -41,9 +39,6 @@ if TYPE_CHECKING:
     from streammetrics.core.layout import Feed, State
     from streammetrics.core.parameters import Parameter
     from streammetrics.core.statistic import Statistic
-
-_CHEAP = 1 << 14  # bytes of a state that is read whenever the metric is shown as a line
-_LOOKED = 1 << 20  # and of one that is read for a notebook, where a person looks
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -298,23 +293,8 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         except ValueError as error:
             raise StateFormatError(f"the parameters are not those of a metric: {error}") from error
 
-    def _glimpse(self, state: State, most: int = _CHEAP) -> Any:
-        """Return the value where there are rows and at most so many bytes to read, else None."""
-        statistics = self._chosen(state)
-        if not self._n_rows(state) or sum(s.nbytes for s in statistics) > most:
-            return None
-        try:
-            return self.readout(*statistics)
-        except StreamMetricsError:  # which `compute` will tell
-            return None
-
     def __repr__(self) -> str:
-        return self._line(self._accumulator.flush())
-
-    def _line(self, state: State) -> str:
-        value = self._glimpse(state)
-        equals = f" = {shown(value)}" if isinstance(value, int | float) else ""
-        return f"{self._titled()} <{self._n_rows(state):,} rows>{equals}"
+        return line_of(self, self._accumulator.flush())
 
     def _apart(self, other: Self) -> str:
         return differing(self, other)
@@ -322,26 +302,8 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     def _titled(self) -> str:
         return f"{type(self).__name__}({written(self)})"
 
-    def _looked_at(self, state: State) -> dict[str, Any]:
-        """Return what a notebook shows: the value where that is cheap, and its limits."""
-        value = self._glimpse(state, _LOOKED)
-        told: dict[str, Any] = {"value": "", "certainly within": "", "exact": ""}
-        if isinstance(value, int | float):
-            statistics = self._chosen(state)
-            exact = self.is_exact(*statistics)
-            low, high = self.interval(*statistics)
-            within = "" if exact else f"{shown(low)} .. {shown(high)}"
-            told = {"value": value, "certainly within": within, "exact": "yes" if exact else "no"}
-        return {**told, "rows": self._n_rows(state)}
-
     def _repr_html_(self) -> str:
-        state = self._accumulator.flush()
-        value = self._glimpse(state, _LOOKED)
-        line = f"<p>{escape(self._line(state))}</p>"
-        if isinstance(value, Result):
-            return f"{line}{value._repr_html_() or ''}"
-        look = {title: [cell] for title, cell in self._looked_at(state).items()}
-        return f"{line}{Table({'metric': [type(self).__name__]}, look).html()}"
+        return html_of(self, self._accumulator.flush())
 
 
 def _called(method: types.FunctionType, cls: type) -> Any:

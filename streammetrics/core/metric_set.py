@@ -18,11 +18,11 @@ from streammetrics.core.errors import (
     UndefinedMetricWarning,
 )
 from streammetrics.core.layout import Layout
+from streammetrics.core.looks import html_of_set
 from streammetrics.core.members import members_of
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric import Metric
 from streammetrics.core.named_inputs import NamedInputs, columns_of
-from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Values, flat
 from streammetrics.core.stateful import registered, registered_name
 
@@ -371,13 +371,7 @@ class MetricSet(NamedInputs, Mergeable):
         return f"MetricSet({{{inside}}}) <{self.n_rows:,} rows>"
 
     def _repr_html_(self) -> str:
-        state = self._accumulator.flush()
-        looks = [metric._looked_at(state) for metric in self._metrics.values()]
-        columns: dict[str, list[Any]] = {
-            "configuration": [repr(metric).partition(" <")[0] for metric in self._metrics.values()],
-            **{title: [look[title] for look in looks] for title in (looks[0] if looks else ())},
-        }
-        return Table({"metric": list(self._metrics)}, columns).html()
+        return html_of_set(self._metrics, self._accumulator.flush())
 
 
 def _configured(member: Mapping[str, Any]) -> Metric:

@@ -1,0 +1,93 @@
+"""How metrics look: as a line, and in a notebook, with their value where reading it is cheap."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any, Protocol
+
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.results.table import Table, shown
+from streammetrics.core.results.values import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streammetrics.core.layout import State
+    from streammetrics.core.results.values import Interval
+    from streammetrics.core.statistic import Statistic
+
+_CHEAP = 1 << 14  # bytes of a state that is read whenever the metric is shown as a line
+_LOOKED = 1 << 20  # and of one that is read for a notebook, where a person looks
+
+
+class _Metric(Protocol):
+    """What is asked of a metric, which is on a floor above."""
+
+    def readout(self, *statistics: Any) -> Any:
+        """Return the value of the statistics."""
+
+    def interval(self, *statistics: Any) -> Interval[Any]:
+        """Return what certainly holds the exact value."""
+
+    def is_exact(self, *statistics: Any) -> bool:
+        """Whether the readout is the exact value."""
+
+    def _chosen(self, state: State) -> tuple[Statistic, ...]:
+        """Return the statistics of a state that the metric reads."""
+
+    def _n_rows(self, state: State) -> int:
+        """Return how many rows a state has seen."""
+
+    def _titled(self) -> str:
+        """Return the configuration as it would be written."""
+
+
+def line_of(metric: _Metric, state: State) -> str:
+    """Return the configuration, the number of rows, and the value."""
+    value = _glimpse(metric, state, _CHEAP)
+    equals = f" = {shown(value)}" if isinstance(value, int | float) else ""
+    return f"{metric._titled()} <{metric._n_rows(state):,} rows>{equals}"
+
+
+def html_of(metric: _Metric, state: State) -> str:
+    """Return what a notebook shows of a metric."""
+    line = f"<p>{escape(line_of(metric, state))}</p>"
+    value = _glimpse(metric, state, _LOOKED)
+    if isinstance(value, Result):
+        return f"{line}{value._repr_html_() or ''}"
+    look = {title: [cell] for title, cell in _looked_at(metric, state).items()}
+    return f"{line}{Table({'metric': [type(metric).__name__]}, look).html()}"
+
+
+def html_of_set(metrics: Mapping[str, _Metric], state: State) -> str:
+    """Return what a notebook shows of several metrics of one state."""
+    looks = [_looked_at(metric, state) for metric in metrics.values()]
+    columns: dict[str, list[Any]] = {
+        "configuration": [repr(metric).partition(" <")[0] for metric in metrics.values()],
+        **{title: [look[title] for look in looks] for title in (looks[0] if looks else ())},
+    }
+    return Table({"metric": list(metrics)}, columns).html()
+
+
+def _glimpse(metric: _Metric, state: State, most: int) -> Any:
+    """Return the value where there are rows and at most so many bytes to read, else None."""
+    statistics = metric._chosen(state)
+    if not metric._n_rows(state) or sum(s.nbytes for s in statistics) > most:
+        return None
+    try:
+        return metric.readout(*statistics)
+    except StreamMetricsError:  # which `compute` will tell
+        return None
+
+
+def _looked_at(metric: _Metric, state: State) -> dict[str, Any]:
+    """Return the value where that is cheap, and its limits."""
+    value = _glimpse(metric, state, _LOOKED)
+    cells: dict[str, Any] = {"value": "", "certainly within": "", "exact": ""}
+    if isinstance(value, int | float):
+        statistics = metric._chosen(state)
+        exact = metric.is_exact(*statistics)
+        low, high = metric.interval(*statistics)
+        within = "" if exact else f"{shown(low)} .. {shown(high)}"
+        cells = {"value": value, "certainly within": within, "exact": "yes" if exact else "no"}
+    return {**cells, "rows": metric._n_rows(state)}
