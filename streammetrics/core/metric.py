@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, dataclass_transf
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
-from streammetrics.core.confidence import Asked, confidence_of
+from streammetrics.core.confidence import Asked, confidence_of, reading
 from streammetrics.core.configured import (
     configuration,
     configure,
@@ -226,6 +226,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
             kind,
             certain=certain,
             sure=sure,
+            read=None if own else reading(self, confidence, statistics),
             n_rows=self._n_rows(state),
             name=type(self).__name__,
             style=style,

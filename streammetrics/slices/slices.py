@@ -23,6 +23,7 @@ from streammetrics.slices.keyed import KeyedSet, limits_by_unit
 from streammetrics.slices.table import (
     SliceTable,
     key_columns,
+    limit_columns,
     merged_tables,
     value_columns,
 )
@@ -132,7 +133,7 @@ class Slices(KeyedSet, Audit):
                 limits[name].append(limits_by_unit(metric, each.state, rests, level))
         tables = [self._keys(every)]
         for name in self._metrics:
-            tables += [value_columns(name, values[name]), value_columns(name, limits[name])]
+            tables += [value_columns(name, values[name]), limit_columns(name, limits[name])]
         return merged_tables(tables).told(level, self._better)
 
     def bounds(self) -> SliceTable:  # type: ignore[override]  # a table of them
@@ -141,7 +142,7 @@ class Slices(KeyedSet, Audit):
         tables = [self._keys(found)]
         for name, metric in self._metrics.items():
             intervals = [metric.interval(*metric._chosen(each.state)) for each in found]
-            tables.append(value_columns(name, intervals))
+            tables.append(limit_columns(name, intervals))
         return merged_tables(tables).told(None, self._better)
 
     def _read(
@@ -162,7 +163,7 @@ class Slices(KeyedSet, Audit):
                 if without:
                     self._warn(name, "has no confidence limits", without, len(every), depth)
                 nothing = unsure(level, "")
-                tables.append(value_columns(name, [limit or nothing for limit in limits]))
+                tables.append(limit_columns(name, [limit or nothing for limit in limits]))
         return merged_tables(tables).told(level, self._better)
 
     def _judged_of(self, metric: Metric, spec: Spec, kept: Kept) -> list[tuple[Any, str]]:

@@ -170,19 +170,17 @@ def _text(part: Part) -> str:
     return MISSING if part is None else str(part)
 
 
-def value_columns(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    """Return the columns of one metric: one, or one for each class, query or output there is.
+def limit_columns(name: str, limits: Sequence[Interval[Any]]) -> dict[str, Any]:
+    """Return the columns of both limits of one metric, where there is no slice empty ones."""
+    low, high = (value_columns(name, [limit[side] for limit in limits]) for side in (0, 1))
+    sides: dict[str, Any] = {}
+    for (title, lower), upper in zip(low.items(), high.values(), strict=True):
+        sides |= {f"{title}_low": lower, f"{title}_high": upper}
+    return sides
 
-    Intervals give the columns of both limits.
-    """
-    if values and isinstance(values[0], Interval):
-        sides: dict[str, Any] = {}
-        low, high = ([value[side] for value in values] for side in (0, 1))
-        for (title, lower), upper in zip(
-            value_columns(name, low).items(), value_columns(name, high).values(), strict=True
-        ):
-            sides |= {f"{title}_low": lower, f"{title}_high": upper}
-        return sides
+
+def value_columns(name: str, values: Sequence[Any]) -> dict[str, Any]:
+    """Return the columns of one metric: one, or one for each class, query or output there is."""
     if all(type(value) is float for value in values):
         return {name: np.array(values, np.float64)}
     rows = [{of: row["value"] for of, row in numbers(value)} for value in values]

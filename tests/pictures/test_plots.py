@@ -136,7 +136,7 @@ def test_calibration_has_the_rows_of_its_bins_beneath():
 
 def test_matrix_writes_counts_and_shares():
     ax = sm.ConfusionMatrix().update(["a", "b", "b"], ["a", "b", "a"]).plot()
-    assert [t.get_text() for t in ax.texts] == ["1\n100 %", "1\n50 %", "1\n50 %"]
+    assert [t.get_text() for t in ax.texts] == ["1\n100 %", "0\n0 %", "1\n50 %", "1\n50 %"]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["a (1)", "b (2)"]
     assert ax.get_title("right") == "n = 3"
 
@@ -247,6 +247,11 @@ EMPTY = {
     "queries": (sm.NDCG(k=3), "there are no queries"),
     "quantiles": (sm.MedianAbsoluteError(), "no rows were seen"),
     "values": (sm.Quantile(q=0.5), "no rows were seen"),
+    "errors of one class": (sm.DETCurve().update([1, 1], [0.2, 0.3]), "there are no negatives"),
+    "gains": (sm.CumulativeGains(), "no rows were seen"),
+    "gains of one class": (sm.CumulativeGains().update([0], [0.2]), "there are no positives"),
+    "lift": (sm.LiftCurve(), "no rows were seen"),
+    "slices": (sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by="k"), "no slice has a value"),
 }
 
 
@@ -258,7 +263,7 @@ def test_empty_frame_says_why(name):
 
 
 def test_number_has_no_picture():
-    with pytest.raises(TypeError, match="float has no picture"):
+    with pytest.raises(TypeError, match="Accuracy has no picture: its value is one number"):
         sm.Accuracy().update([0, 1], [0, 1]).plot()
 
 
@@ -360,3 +365,119 @@ def test_parts_of_a_score_are_drawn_one_by_one():
 def test_short_classes_stand_upright():
     ax = sm.ConfusionMatrix().update([0, 1], [0, 1]).plot()
     assert {text.get_rotation() for text in ax.get_xticklabels()} == {0.0}
+
+
+SCORED = {
+    ("ROCCurve", "det"): ("DETCurve", "det"),
+    ("DETCurve", "det"): ("DETCurve", "det"),
+    ("ROCCurve", "gains"): ("CumulativeGains", "gains"),
+    ("CumulativeGains", "gains"): ("CumulativeGains", "gains"),
+    ("ROCCurve", "lift"): ("LiftCurve", "lift"),
+    ("LiftCurve", "lift"): ("LiftCurve", "lift"),
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), SCORED)
+def test_certain_bands_of_other_scales_hold_the_exact_curve(name, kind):
+    other, _ = SCORED[name, kind]
+    x, y = getattr(sm, other)().update(Y, S).plot().lines[0].get_data()
+    ax = getattr(sm, name)(max_bins=16).update(Y, S).plot(kind=kind)
+    assert labels(ax)[0] == "certain bounds"
+    (band,) = ax.patches
+    path = band.get_path()
+    # Chords of a line that bends lie within it by less than a pixel.
+    inside = path.contains_points(np.column_stack([x, y]), radius=0.01)
+    inside |= path.contains_points(np.column_stack([x, y]), radius=-0.01)
+    assert inside[2:-2].all()
+
+
+def test_certain_band_of_quantiles_holds_the_exact_ones():
+    t = RNG.normal(size=N)
+    metric = sm.Quantile(q=0.5, max_bins=32).update(t)
+    ax = metric.plot(kind="quantiles")
+    (band,) = ax.patches
+    share = 100 * (np.arange(N) + 0.5) / N
+    assert held(band, share, np.sort(t)).all()
+
+
+@pytest.mark.parametrize(
+    "kind", ["ROCAUC", "PrecisionRecallCurve", "DETCurve", "CumulativeGains", "CalibrationCurve"]
+)
+def test_several_classes_have_their_bands(kind):
+    ax = getattr(sm, kind)(max_bins=32).update(C, P).plot(confidence=0.9)
+    assert {"90 % confidence", "certain bounds"} < set(labels(ax))
+    if kind == "CalibrationCurve":
+        assert len(ax.collections) == 4
+    else:
+        assert len(ax.patches) == 8
+
+
+@pytest.mark.parametrize("kind", ["DETCurve", "CumulativeGains", "LiftCurve"])
+def test_every_class_has_its_curve(kind):
+    ax = getattr(sm, kind)(labels=CLASSES.tolist()).update(CLASSES[C], P).plot()
+    told = set(labels(ax)) - {"chance"}
+    assert told == {name.replace("$", r"\$") for name in CLASSES}
+    assert ax.get_title("right") == f"n = {N:,}"
+
+
+def test_every_output_has_its_quantiles():
+    t = RNG.normal(size=(N, 2))
+    metric = sm.MedianAbsoluteError(multioutput="raw_values", max_bins=64)
+    ax = metric.update(t, t + 1 + RNG.normal(size=(N, 2))).plot()
+    assert labels(ax) == ["certain bounds", "output 0", "output 1"]
+    with pytest.raises(TypeError, match="of several outputs draw one"):
+        metric.plot(kind="histogram")
+
+
+def test_number_read_from_a_curve_is_told_with_its_limits():
+    metric = sm.ROCAUC(max_bins=64).update(Y, S)
+    low, high = metric.bounds()
+    sure = metric.confidence(0.95)
+    (told,) = (text for text in labels(metric.plot(confidence=0.95)) if text.startswith("ROC"))
+    assert told == (
+        f"ROCAUC {metric.compute():.4g}\ncertainly {low:.4g} to {high:.4g}\n"
+        f"95 %: {sure.low:.4g} to {sure.high:.4g}"
+    )
+
+
+def test_precision_is_drawn_in_the_steps_that_average_precision_is_the_area_below():
+    metric = sm.PrecisionRecallCurve().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    x, y = metric.plot().lines[0].get_data()
+    assert -np.trapezoid(y, x) == pytest.approx(5 / 6)
+
+
+def test_names_are_told_as_they_are_in_legends_titles_and_ticks():
+    names = np.array(["_a", "$b_1$", "c\nd"])
+    p = P[:, :3] / P[:, :3].sum(axis=1, keepdims=True)
+    told = labels(sm.ROCAUC(labels=names.tolist()).update(names[C % 3], p).plot())
+    assert [text.partition(":")[0] for text in told[:3]] == [" _a", r"\$b_1\$", "c d"]
+    suite = sm.MetricSet({"$m_1$": sm.Accuracy(threshold=0.5)})
+    duel = sm.Comparison(suite, {"$x$": "one", "$y$": "two"})
+    ax = duel.update(y_true=Y, one=S, two=1 - S).compute().plot()
+    assert ax.get_title("left") == "\\$m_1\\$: differences of models\nn = 3,000"
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["\\$x\\$ − \\$y\\$\n\\$x\\$ better"]
+
+
+def test_bins_read_as_ranges():
+    slices = sm.Slices(sm.MetricSet({"mean": sm.Mean()}), by=[[sm.Bins("age", [25, 40])]])
+    ax = slices.update(values=[1.0, 2.0, 3.0], age=[20, 30, 50]).plot()
+    names = {t.get_text().partition("  ")[0] for t in ax.get_yticklabels()}
+    assert names == {"age < 25", "age in [25, 40)", "age >= 40"}
+
+
+def test_window_that_stands_alone_is_seen():
+    live = sm.Live(sm.MetricSet({"mean": sm.Mean()}))
+    live.observe(time=[1_700_000_000], values=[2.0])
+    ax = live.series("1min", every="1min").plot()
+    marks = [line for line in ax.lines if line.get_marker() == "o"]
+    assert [mark.get_ydata().tolist() for mark in marks] == [[2.0]]
+    assert np.diff(ax.get_xlim()) < 1  # a day
+
+
+def test_values_of_many_classes_say_how_many_are_drawn():
+    many = RNG.integers(0, 60, N)
+    ax = sm.Recall(average=None).update(many, many[::-1]).plot()
+    assert ax.get_title("right") == "the lowest 40 of 60, n = 3,000"
+    assert sm.ConfusionMatrix(normalize="true").update(Y, Y).plot().get_title("right") == (
+        "n = 3,000, shares"
+    )

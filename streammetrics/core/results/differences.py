@@ -52,11 +52,13 @@ class Differences(Result, tuple[Difference, ...]):
     """Lines of a comparison; ``found["auc"]`` has those of one metric. Printed, it is a table."""
 
     level: float
+    n_rows: int | None  # which all models were compared on, where they are the same
 
-    def __new__(cls, lines: Iterable[Difference], level: float) -> Self:
+    def __new__(cls, lines: Iterable[Difference], level: float, n_rows: int | None = None) -> Self:
         """Return the lines, whose limits are of a confidence level."""
         self = super().__new__(cls, lines)
         self.level = level
+        self.n_rows = n_rows
         return self
 
     @overload
@@ -73,7 +75,7 @@ class Differences(Result, tuple[Difference, ...]):
         if not lines:
             names = ", ".join(repr(name) for name in dict.fromkeys(line.metric for line in self))
             raise KeyError(f"no metric {place!r}; there are {names}")
-        return Differences(lines, self.level)
+        return Differences(lines, self.level, self.n_rows)
 
     @property
     def values(self) -> dict[str, dict[str, float]]:
@@ -121,7 +123,7 @@ class Differences(Result, tuple[Difference, ...]):
         return aligned([header, *lines], {0, 1, 3, len(header) - 2, len(header) - 1})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (tuple(self), self.level)
+        return type(self), (tuple(self), self.level, self.n_rows)
 
 
 def _digits(line: Difference) -> int:

@@ -12,6 +12,15 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class Reading:
+    """The number that a metric reads from what is drawn, and what holds it, where it is known."""
+
+    value: float
+    bounds: Any = None
+    sure: Any = None
+
+
+@dataclass(frozen=True)
 class Drawing:
     """What is to be drawn beside a value, and how.
 
@@ -19,6 +28,7 @@ class Drawing:
         kind: Which of several pictures of one result; ``None``: the one that it is known by.
         certain: What certainly holds the exact value, where that is not known.
         sure: Confidence limits of the value, where they were asked for.
+        read: The number that is read from what is drawn, where the value is one.
         n_rows: How many rows the value is of, where that is known.
         name: What the value is called in the legend.
         options: What one kind of picture takes besides.
@@ -28,6 +38,7 @@ class Drawing:
     kind: str | None = None
     certain: Any = None
     sure: Any = None
+    read: Reading | None = None
     n_rows: int | None = None
     name: str = ""
     options: dict[str, Any] = field(default_factory=dict)
@@ -37,4 +48,5 @@ class Drawing:
 @singledispatch
 def drawn(value: Any, ax: Any, drawing: Drawing) -> Any:  # noqa: ARG001 - what families take
     """Return Matplotlib's axes with the picture of a value, by its family."""
-    raise TypeError(f"{type(value).__name__} has no picture: it is one number, or of no known kind")
+    what = drawing.name or type(value).__name__
+    raise TypeError(f"{what} has no picture: its value is one number, or of no known kind")

@@ -172,7 +172,7 @@ class Comparison(MetricSet):
                         name, *pair, one.value, other.value, *estimate[:4], p, says, estimate.test
                     )
                 )
-        return Differences(lines, level)
+        return Differences(lines, level, self._n_rows(state))
 
     def _joint(self, name: str, pair: tuple[str, str], state: State) -> Statistic | None:
         """Return the joint statistic of a metric that has both models."""

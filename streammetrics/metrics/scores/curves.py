@@ -118,7 +118,7 @@ def roc_points(stairs: Staircase) -> ROCPoints:
         fpr = np.append(fp, 0)[::-1] / np.float64(stairs.negatives)
         tpr = np.append(tp, 0)[::-1] / np.float64(stairs.positives)
     thresholds = np.append(stairs.probabilities(low), math.inf)[::-1].copy()
-    return ROCPoints(fpr, tpr, thresholds).told(**_rows(stairs))
+    return ROCPoints(fpr, tpr, thresholds).told(**rows_of(stairs))
 
 
 def pr_points(stairs: Staircase) -> PRPoints:
@@ -127,10 +127,10 @@ def pr_points(stairs: Staircase) -> PRPoints:
     with np.errstate(invalid="ignore"):
         recall = np.append(tp, 0) / np.float64(stairs.positives)
     points = PRPoints(np.append(tp / (tp + fp), 1.0), recall, stairs.probabilities(low))
-    return points.told(**_rows(stairs))
+    return points.told(**rows_of(stairs))
 
 
-def _rows(stairs: Staircase) -> dict[str, Any]:
+def rows_of(stairs: Staircase) -> dict[str, Any]:
     """Return what a picture of the curve tells of its rows; weights count only where whole."""
     known = {"positives": stairs.positives, "negatives": stairs.negatives}
     return {"exact": stairs.exact, **(known if stairs.counted else {})}

@@ -9,6 +9,7 @@ import numpy as np
 
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.metrics.scores.base import ClassScoreMetric, CurveMetric, one_or_all
+from streammetrics.metrics.scores.curves import rows_of
 from streammetrics.metrics.scores.view import corners, staircases
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ class _DET(NamedTuple):
 
 class DETPoints(Points, _DET):
     """Rates (m,) of false positives and negatives where the score is at least each threshold."""
-
-    __slots__ = ()
 
 
 class DETCurve(CurveMetric[DETPoints | Curves]):
@@ -68,7 +67,7 @@ def _points(stairs: Staircase) -> DETPoints:
     with np.errstate(invalid="ignore"):
         fpr = known.fp[shown] / np.float64(stairs.negatives)
         fnr = (stairs.positives - known.tp[shown]) / np.float64(stairs.positives)
-    return DETPoints(fpr, fnr, cuts[shown].copy())
+    return DETPoints(fpr, fnr, cuts[shown].copy()).told(**rows_of(stairs))
 
 
 class EqualErrorRate(ClassScoreMetric):

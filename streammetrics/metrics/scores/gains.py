@@ -10,6 +10,7 @@ import numpy as np
 from streammetrics.core.constraints import Between
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all
+from streammetrics.metrics.scores.curves import rows_of
 from streammetrics.metrics.scores.roc_area import ROCAUC
 from streammetrics.metrics.scores.view import corners, staircases
 
@@ -30,8 +31,6 @@ class _Gains(NamedTuple):
 class GainPoints(Points, _Gains):
     """Shares (m,) of all rows, and of the positives, with a score of at least each threshold."""
 
-    __slots__ = ()
-
 
 class _Lift(NamedTuple):
     depth: Floats
@@ -41,8 +40,6 @@ class _Lift(NamedTuple):
 
 class LiftPoints(Points, _Lift):
     """Share (m,) of all rows with a score of at least each threshold, and the lift among them."""
-
-    __slots__ = ()
 
 
 class CumulativeGains(ScoreMetric[GainPoints | Curves]):
@@ -98,9 +95,7 @@ class LiftCurve(ScoreMetric[LiftPoints | Curves]):
 
     def readout(self, scores: ScoreHistogram) -> LiftPoints | Curves:
         """Return the curve, or one for each class."""
-        curves = [_gains(stairs) for stairs in staircases(scores)]
-        points = [LiftPoints(d[1:], gain[1:] / d[1:], cuts[1:]) for d, gain, cuts in curves]
-        return one_or_all(points, self.labels)
+        return one_or_all([_lifts(stairs) for stairs in staircases(scores)], self.labels)
 
 
 def _gains(stairs: Staircase) -> GainPoints:
@@ -109,7 +104,12 @@ def _gains(stairs: Staircase) -> GainPoints:
         gain = known.tp[::-1] / np.float64(stairs.positives)
         depth = (known.tp + known.fp)[::-1] / np.float64(stairs.positives + stairs.negatives)
     cuts = np.append(stairs.probabilities(known.low), math.inf)[::-1]
-    return GainPoints(depth, gain, cuts.copy())
+    return GainPoints(depth, gain, cuts.copy()).told(**rows_of(stairs))
+
+
+def _lifts(stairs: Staircase) -> LiftPoints:
+    depth, gain, cuts = (values[1:] for values in _gains(stairs))
+    return LiftPoints(depth, gain / depth, cuts).told(**rows_of(stairs))
 
 
 class TopDecileLift(ClassScoreMetric):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from streammetrics.core.confidence import ConfidenceInterval
 from streammetrics.core.results.curves import Curves
 from streammetrics.core.results.pictures import Drawing, drawn
 from streammetrics.core.results.values import Interval
@@ -53,7 +55,13 @@ def draw_calibration(curves: Curves, ax: Any, drawing: Drawing) -> Any:
     ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1.0, label="calibrated")
     beneath = ax.inset_axes([0, -0.30, 1, 0.24], sharex=ax)
     beneath.spines[["top", "right"]].set_visible(False)
-    for number, place in enumerate(known[:MOST]):
+    coloured = known
+    if len(known) > MOST:
+        coloured = sorted(known, key=lambda place: -_error(curves[place]))[:3]
+    for place in set(known) - set(coloured):
+        far: Any = curves[place]
+        ax.plot(far.prob_pred, far.prob_true, color=GREY, alpha=0.4, linewidth=0.7)
+    for number, place in enumerate(coloured):
         colour = COLOURS[number]
         curve: Any = curves[place]
         name = short(str(curves.labels[place]), 28)
@@ -61,19 +69,35 @@ def draw_calibration(curves: Curves, ax: Any, drawing: Drawing) -> Any:
             "color": colour, "marker": "o", "markersize": 4,
             "linestyle": DASHES[number % len(DASHES)], "label": name or "measured",
         }  # fmt: skip
-        if len(curves) == 1:
-            _limits(ax, curve, drawing, colour)
+        _limits(ax, curve, _of_one(drawing, place, len(curves)), colour)
         ax.plot(curve.prob_pred, curve.prob_true, **{**style, **drawing.style})
         _bars(beneath, curve, colour, filled=len(known) == 1)
-    if len(known) > MOST:
-        ax.plot([], [], " ", label=f"{len(known) - MOST} more not drawn")
     ax.tick_params(labelbottom=False)
     beneath.set_xlabel("mean score")
     beneath.set_ylabel("rows")
     beneath.set_ylim(bottom=0)
     beneath.yaxis.set_major_formatter("{x:,.0f}")
-    legend(ax)
+    more = len(known) - len(coloured)
+    legend(ax, title=f"the worst 3, {more} more in grey" if more else None)
     return ax
+
+
+def _error(curve: Any) -> float:
+    """Return how far a curve is from a calibrated one, in the mean over its rows."""
+    rows = np.ones(len(curve.prob_true)) if curve.rows is None else curve.rows
+    return float(np.average(abs(curve.prob_true - curve.prob_pred), weights=rows))
+
+
+def _of_one(drawing: Drawing, place: int, several: int) -> Drawing:
+    """Return what is to be drawn of one of several classes."""
+    if several == 1:
+        return drawing
+    sure, certain = drawing.sure, drawing.certain
+    if isinstance(certain, Interval):
+        certain = Interval(certain.low[place], certain.high[place])
+    if sure is not None:
+        sure = ConfidenceInterval(sure.low[place], sure.high[place], sure.level, sure.method)
+    return replace(drawing, certain=certain, sure=sure)
 
 
 def _limits(ax: Any, curve: Any, drawing: Drawing, colour: str) -> None:

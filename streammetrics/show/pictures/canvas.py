@@ -118,17 +118,30 @@ def ranges(
     )  # fmt: skip
 
 
+def lined(ax: Any) -> None:
+    """Draw lines behind values that stand one below the other, few enough to read their places."""
+    ax.locator_params(axis="x", nbins=7)
+    ax.grid(axis="x", alpha=0.25)
+
+
 def counted(drawing: Drawing) -> str:
     """Return of how many rows a picture is, nothing where that is not known."""
     return "" if drawing.n_rows is None else f"n = {drawing.n_rows:,}"
 
 
 def short(name: str, most: int) -> str:
-    """Return a name as it stands on axes: not too long, its end kept, and no mathematics."""
+    """Return a name as it stands on axes: not too long, and its end kept."""
+    name = " ".join(name.split())
     if len(name) > most:  # names that are long often begin alike
         end = (most - 1) // 2
         name = f"{name[: most - 1 - end]}…{name[-end:]}"
-    return name.replace("$", r"\$")  # which Matplotlib would set as such
+    return plainly(name)
+
+
+def plainly(name: str) -> str:
+    """Return a name as Matplotlib writes it as it is, in legends too."""
+    name = name.replace("$", r"\$")  # else it is mathematics between two of them
+    return f" {name}" if name.startswith("_") else name  # else no legend tells it
 
 
 def percent(share: float) -> str:
@@ -141,12 +154,24 @@ def figure(value: float) -> str:
     return "undefined" if np.isnan(value) else f"{value:.4g}"
 
 
+def between(bounds: Any, sure: Any) -> str:
+    """Return what holds a number, in the words of a legend, each in a line."""
+    certain = "" if bounds is None else f"certainly {figure(bounds[0])} to {figure(bounds[1])}"
+    likely = ""
+    if sure is not None and not np.isnan(sure.low):
+        likely = f"{percent(sure.level)}: {figure(sure.low)} to {figure(sure.high)}"
+    return "".join(f"\n{told}" for told in (certain, likely) if told)
+
+
 def legend(ax: Any, **options: Any) -> None:
     """Explain what has a label, if anything has one."""
     handles, labels = ax.get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))  # a band of several curves is told once
+    unique: dict[str, Any] = {}
+    for label, handle in zip(labels, handles, strict=True):
+        unique.setdefault(label, handle)  # a band of several curves is told once
     if unique:
         style = {"framealpha": 0.7, "edgecolor": "none", "fontsize": "small", **options}
+        style.setdefault("title_fontsize", "small")
         ax.legend(unique.values(), unique.keys(), **style).set_zorder(5)
 
 

@@ -6,8 +6,7 @@ from streammetrics.show.pictures import (
     forests,
     series,
     tables,
-    targeting,
     values,
 )
 
-__all__ = ["calibration", "curves", "forests", "series", "tables", "targeting", "values"]
+__all__ = ["calibration", "curves", "forests", "series", "tables", "values"]

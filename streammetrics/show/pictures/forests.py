@@ -16,7 +16,9 @@ from streammetrics.show.pictures.canvas import (
     column,
     empty,
     legend,
+    lined,
     option,
+    plainly,
     ranges,
     short,
     titled,
@@ -24,6 +26,8 @@ from streammetrics.show.pictures.canvas import (
 from streammetrics.slices.table import MISSING, SliceTable
 
 _MOST = 30  # slices that are drawn
+_AROUND = 2.5  # lines that the title and the axis of one metric take
+_ABOVE = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2}
 _ENDS = ("_low", "_high", "_rest")
 
 
@@ -44,9 +48,9 @@ def draw_slices(table: SliceTable, ax: Any, drawing: Drawing) -> Any:
     more = f"{len(order)} of {len(known):,} slices" if len(order) < len(known) else ""
     rows = table["n_rows"][whole] if whole is not None else None
     total = f"n = {rows:,}" if rows is not None else ""
-    title = f"{name} by slice, worst first"
+    title = f"{plainly(name)} by slice, worst first"
     titled(ax, title, ", ".join(filter(None, (more, total))), stacked=True)
-    ax.set_xlabel(name)
+    ax.set_xlabel(plainly(name))
     if not order:
         return empty(ax, "no slice has a value")
     places = np.arange(len(order))[::-1]
@@ -62,7 +66,7 @@ def draw_slices(table: SliceTable, ax: Any, drawing: Drawing) -> Any:
     titles = [f"{_named(table, place)}  ({table['n_rows'][place]:,})" for place in order]
     ax.set_yticks(places, titles, fontsize="small")
     ax.set_ylim(-0.7, len(order) - 0.3)
-    ax.grid(axis="x", alpha=0.25)
+    lined(ax)
     legend(ax, loc="lower right", bbox_to_anchor=(1.0, 1.0))
     return ax
 
@@ -87,8 +91,15 @@ def metrics_of(table: SliceTable) -> list[str]:
 
 def _named(table: SliceTable, place: int) -> str:
     values = {key: table[key][place] for key in table._sliced(place)}
-    parts = [f"{key}={MISSING if value is None else value}" for key, value in values.items()]
-    return short(", ".join(parts), 44)
+    return short(", ".join(_told(key, value) for key, value in values.items()), 44)
+
+
+def _told(key: str, value: Any) -> str:
+    """Return one part of a slice's name; bins are written as ranges."""
+    text = MISSING if value is None else str(value)
+    if text.startswith(("< ", ">= ")):
+        return f"{key} {text}"
+    return f"{key} in {text}" if text.startswith("[") else f"{key}={text}"
 
 
 @drawn.register(Differences)
@@ -96,28 +107,31 @@ def draw_differences(found: Differences, ax: Any, drawing: Drawing) -> Any:
     """Draw the differences of models with their limits, each metric on a scale of its own."""
     chosen(drawing, "differences", ("forest",))
     metrics = list(dict.fromkeys(line.metric for line in found))
-    ax = axes(ax, (6.6, 1.2 * len(metrics) + 0.3 * max(len(found), 1) + 0.4))
+    ax = axes(ax, (6.6, 0.9 * len(metrics) + 0.36 * max(len(found), 1) + 0.7))
+    told = "" if found.n_rows is None else f"n = {found.n_rows:,}"
     if not found or all(np.isnan(line.difference) for line in found):
+        titled(ax, "Differences of models")
         return empty(ax, "no rows were seen" if found else "nothing was compared")
     if len(metrics) == 1:
         _differences(ax, found, drawing)
-        titled(ax, f"{metrics[0]}: differences of models")
-        legend(ax, loc="best")
+        titled(ax, f"{plainly(metrics[0])}: differences of models", told, stacked=True)
+        legend(ax, **_ABOVE)
         return ax
     ax.axis("off")
-    sizes = [len(found[name]) + 2.6 for name in metrics]
+    titled(ax, "Differences of models", told)
+    # In lines of text: those of a metric, and what its title and axis take.
+    sizes = [len(found[name]) + _AROUND for name in metrics]
     top = 1.0
     for name, size in zip(metrics, sizes, strict=True):
         height = size / sum(sizes)
-        part = ax.inset_axes(
-            [0, top - height * (size - 1.6) / size, 1, height * (size - 2.6) / size]
-        )
+        foot = top - height * (size - 0.9) / size
+        part = ax.inset_axes([0, foot, 1, height * (size - _AROUND) / size])
         part.spines[["top", "right"]].set_visible(False)
         _differences(part, found[name], drawing)
-        titled(part, name)
+        titled(part, plainly(name))
         top -= height
         if name == metrics[0]:
-            legend(part, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
+            legend(part, **_ABOVE)
     return ax
 
 
@@ -130,9 +144,10 @@ def _differences(ax: Any, lines: Differences, drawing: Drawing) -> None:
     ax.plot(middle, places, "o", **{"color": COLOURS[0], "markersize": 5, **drawing.style})
     ax.axvline(0.0, color=GREY, linestyle=":", linewidth=1, label="no difference")
     names = [
-        f"{line.model} − {line.against}".replace("$", r"\$") + f"\n{line.verdict}" for line in lines
+        f"{short(line.model, 20)} − {short(line.against, 20)}\n{short(line.verdict, 40)}"
+        for line in lines
     ]
     ax.set_yticks(places, names, fontsize="small")
     ax.set_ylim(-0.6, len(lines) - 0.4)
-    ax.set_xlabel("difference", fontsize="small")
-    ax.grid(axis="x", alpha=0.25)
+    ax.set_xlabel("difference", fontsize="small", labelpad=1)
+    lined(ax)

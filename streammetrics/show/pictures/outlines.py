@@ -12,19 +12,48 @@ from streammetrics.show.pictures.thinning import thinned
 Outline: TypeAlias = tuple[Floats, Floats]
 
 
+_FEW = 1 << 12  # points, of which a line between two may be seen to bend
 _LEAST = 1e-4  # share of errors, below all that scales of them show
 
 
-def certain_roc(curve: Any) -> Outline:
-    """Return what the curve lies in, whatever the order of rows within a cell is.
+def certain_roc(x: Floats, y: Floats) -> tuple[Outline, Outline]:
+    """Return the lines that a ROC curve runs between, whatever the order within a cell is.
 
     Between two points the exact curve goes up and to the right, at worst along either side of the
     box around them.
     """
-    x, y = curve.fpr, curve.tpr
-    return around(
+    return (
         (np.repeat(x, 2)[:-1], np.repeat(y, 2)[1:]), (np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1])
-    )
+    )  # fmt: skip
+
+
+def certain_gains(
+    depth: Floats, gain: Floats, positives: float, *, fine: bool = False
+) -> tuple[Outline, Outline]:
+    """Return the lines that gains run between: of a cell the positives come first, or last.
+
+    Args:
+        depth: Shares (m,) of all rows, ascending.
+        gain: Shares (m,) of the positives.
+        positives: The share of all rows that are positive.
+        fine: Whether lines of few points are to have more of them, which other scales bend.
+    """
+    found = positives * np.diff(gain)
+    best = np.column_stack([depth[:-1], depth[:-1] + found]).ravel()
+    worst = np.column_stack([depth[:-1], depth[1:] - found]).ravel()
+    most = np.append(best, depth[-1]), np.append(np.repeat(gain, 2)[1:-1], gain[-1])
+    least = np.append(worst, depth[-1]), np.append(np.repeat(gain[:-1], 2), gain[-1])
+    if not fine or len(depth) > _FEW:
+        return most, least
+    steps = np.linspace(0, len(most[0]) - 1, 16 * len(most[0]))
+    at = np.arange(len(most[0]))
+    x, y = ([np.interp(steps, at, line) for line in side] for side in (most, least))
+    return (x[0], x[1]), (y[0], y[1])
+
+
+def stepped(x: Floats, y: Floats) -> Outline:
+    """Return a line of steps: each height holds until the next place."""
+    return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
 
 def certain_pr(curve: Any) -> Outline:
@@ -61,11 +90,12 @@ def sure_det(limits: Any) -> Outline:
         sides = (low.fpr, 1 - high.tpr), (high.fpr, 1 - low.tpr)
     else:
         sides = (low.fpr, low.fnr), (high.fpr, high.fnr)
-    best, worst = ((_logits(across), _logits(up)) for across, up in sides)
+    best, worst = ((logits(across), logits(up)) for across, up in sides)
     return around(best, worst)
 
 
-def _logits(shares: Floats) -> Floats:
+def logits(shares: Floats) -> Floats:
+    """Return the logits of shares, of extreme ones those that scales of them still show."""
     inside = np.clip(shares, _LEAST, 1 - _LEAST)
     return np.asarray(np.log(inside / (1 - inside)))
 

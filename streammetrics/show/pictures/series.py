@@ -17,6 +17,7 @@ from streammetrics.show.pictures.canvas import (
     empty,
     legend,
     library,
+    plainly,
     titled,
 )
 
@@ -30,12 +31,13 @@ def draw_series(series: Series, ax: Any, drawing: Drawing) -> Any:
     chosen(drawing, "a series", ("series",))
     name = column(drawing, metrics_of(series))
     ax = axes(ax, _WIDE)
-    ax.set_ylabel(name)
+    title = plainly(name)
+    ax.set_ylabel(title)
     times = series["time"].astype("datetime64[ms]")
     values = np.asarray(series.get(name, []), float)
     rows = series["n_rows"][series["n_rows"] > 0]
-    told = f"n = {int(np.median(rows)):,} rows a window (median)" if len(rows) else ""
-    titled(ax, f"{name} over time", told)
+    told = f"median n = {int(np.median(rows)):,} a window" if len(rows) else ""
+    titled(ax, f"{title} over time", told)
     if not np.isfinite(values).any():
         ax.set_xlabel("end of the window (UTC)")
         return empty(ax, "no window has a value")
@@ -45,7 +47,15 @@ def draw_series(series: Series, ax: Any, drawing: Drawing) -> Any:
         ax.fill_between(
             times, low, high, color=COLOURS[0], alpha=0.45, linewidth=0, label="certain bounds"
         )
-    ax.plot(times, values, **{"color": COLOURS[0], "label": name, **drawing.style})
+    style = {"color": COLOURS[0], "label": title, **drawing.style}
+    ax.plot(times, values, **style)
+    known = np.pad(np.isfinite(values), 1)
+    alone = known[1:-1] & ~known[:-2] & ~known[2:]
+    aside = max((times[-1] - times[0]) // 50, np.timedelta64(30, "s"))
+    ax.set_xlim(times[0] - aside, times[-1] + aside)  # all windows, also those without a value
+    if alone.any():  # of which no line is seen
+        ax.plot(times[alone], values[alone], "o", **{**style, "markersize": 3, "label": None})
+        ax.vlines(times[alone], low[alone], high[alone], color=COLOURS[0], alpha=0.45, linewidth=4)
     ax.grid(alpha=0.25)
     dates = library("dates")
     locator = dates.AutoDateLocator()

@@ -17,6 +17,7 @@ from streammetrics.show.pictures.canvas import (
     counted,
     empty,
     legend,
+    lined,
     ranges,
     short,
     titled,
@@ -48,22 +49,24 @@ def _matrix(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
     size = max(4.4, min(2.2 + 0.36 * len(labels), 13.5))
     ax = axes(ax, (size + 0.6, size))
     ax.set_xlabel(_spoken(across))
-    ax.set_ylabel(_spoken(down))
-    counted = array.dtype.kind in "iu" or bool((values > 1).any())
-    total = values.sum() if counted else np.nan
-    told = f"n = {total:,.10g}" if counted else "shares"
-    if _COUNTED < len(labels) <= _WRITTEN:
-        told += ", cells in % of the true class"
+    ofcounts = array.dtype.kind in "iu" or bool((values > 1).any())
+    ax.set_ylabel(_spoken(down) + " (rows)" * ofcounts)
+    told = f"n = {values.sum():,.10g}" if ofcounts else counted(drawing)
+    if not ofcounts:
+        told = ", ".join(filter(None, (told, "shares")))
+    elif len(labels) > _COUNTED:
+        what = "cells in %" if len(labels) <= _WRITTEN else "shades are shares"
+        told += f", {what} of the true class"
     titled(ax, "Confusion matrix", told)
     if not values.size or not np.nansum(values):
         return empty(ax, "no rows were seen")
     whole = values.sum(axis=1, keepdims=True)
     shares = np.divide(values, whole, out=np.full_like(values, np.nan), where=whole > 0)
-    shares = shares if counted else values
+    shares = shares if ofcounts else values
     style = {"cmap": "Blues", "vmin": 0.0, "vmax": 1.0, "aspect": "equal", **drawing.style}
     ax.imshow(np.nan_to_num(shares), **style)
     ax.spines[:].set_visible(False)
-    rows = [f" ({n:,.10g})" if counted else "" for n in whole[:, 0]]
+    rows = [f" ({n:,.10g})" if ofcounts else "" for n in whole[:, 0]]
     small = "small" if len(labels) <= _COUNTED else "x-small"
     step = 1 if len(labels) <= _WRITTEN else -(-len(labels) // _WRITTEN)
     places = range(0, len(labels), step)
@@ -72,14 +75,16 @@ def _matrix(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
     ax.set_xticks(places, names, fontsize=small, rotation=rotation)
     ax.set_yticks(places, [f"{_short(labels[at])}{rows[at]}" for at in places], fontsize=small)
     if len(labels) <= _WRITTEN:
-        _write(ax, values, shares, counted=counted)
+        _write(ax, values, shares, counted=ofcounts)
     return ax
 
 
 def _write(ax: Any, values: Any, shares: Any, *, counted: bool) -> None:
     """Write in each cell the count and its share of the true class, or the share alone."""
     large = len(values) <= _COUNTED
-    for i, j in zip(*np.nonzero(np.nan_to_num(values)), strict=True):
+    # Of few classes an empty cell is told as well.
+    cells = np.isfinite(shares) if large else np.nan_to_num(values) > 0
+    for i, j in zip(*np.nonzero(cells), strict=True):
         share = f"{100 * shares[i, j]:.0f}"
         share = f"{share} %" if large else ("<1" if share == "0" else share)
         text = f"{values[i, j]:,.10g}\n{share}" if large and counted else share
@@ -107,18 +112,18 @@ def draw_report(report: Report, ax: Any, drawing: Drawing) -> Any:
     if not rows:
         return empty(ax, "no rows were seen")
     places = np.arange(len(shown))[::-1] + np.array([0.4 * (n in classes) for n in shown])
-    for name, mark, colour in zip(
-        ("precision", "recall", "f1-score"), "osD", COLOURS, strict=False
-    ):
+    for number, name in enumerate(("precision", "recall", "f1-score")):
         values = [lines[line][name] for line in shown]
-        style = {"color": colour, "label": name.replace("f1-score", "F1"), "alpha": 0.9}
-        ax.plot(values, places, mark, **{**style, **drawing.style})
+        style = {"color": COLOURS[number], "label": name.replace("f1-score", "F1"), "markersize": 5}
+        # One below the other, as they are often alike.
+        ax.plot(values, places + 0.2 * (1 - number), "osD"[number], **{**style, **drawing.style})
     if "accuracy" in report:
         text = f"accuracy {report['accuracy']:.4g}"
         ax.axvline(report["accuracy"], color=GREY, linestyle=":", linewidth=1, label=text)
     names = [f"{_short(n)} ({lines[n]['support']:,.10g})" if n in classes else n for n in shown]
     ax.set_yticks(places, names, fontsize="small")
     ax.set_xlim(-0.02, 1.02)
+    ax.set_ylim(-0.6, places[0] + 0.6)
     ax.grid(axis="both", alpha=0.2)
     legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return ax
@@ -130,7 +135,9 @@ def _vector(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
     known = np.flatnonzero(np.isfinite(values))
     order = known[np.argsort(values[known], kind="stable")][:_LINES][::-1]
     ax = axes(ax, (6.0, 1.4 + 0.25 * max(len(order), 3)))
-    titled(ax, f"{drawing.name or 'Value'} by {name}", counted(drawing))
+    more = f"the lowest {len(order)} of {len(known)}" if len(order) < len(known) else ""
+    told = ", ".join(filter(None, (more, counted(drawing))))
+    titled(ax, f"{drawing.name or 'Value'} by {name}", told)
     ax.set_xlabel(drawing.name or "value")
     if not len(order):
         return empty(ax, "no value is defined")
@@ -141,13 +148,14 @@ def _vector(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
             ranges(ax, low, high, places, level=getattr(limits, "level", None))
     ax.plot(values[order], places, "o", **{"color": COLOURS[0], **drawing.style})
     ax.set_yticks(places, [_short(labels[at]) for at in order], fontsize="small")
-    ax.grid(axis="x", alpha=0.25)
+    ax.set_ylim(-0.7, len(order) - 0.3)
+    lined(ax)
     legend(ax)
     return ax
 
 
 def _spoken(name: str) -> str:
-    return {"y_true": "true class (rows)", "y_pred": "predicted class"}.get(name, name)
+    return {"y_true": "true class", "y_pred": "predicted class"}.get(name, name)
 
 
 def _short(label: Any) -> str:

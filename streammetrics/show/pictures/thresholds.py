@@ -35,7 +35,8 @@ def draw_thresholds(curve: PRPoints, ax: Any, drawing: Drawing) -> Any:
     ax.set_xlabel("threshold: scores from here on are positive")
     ax.set_ylabel("share")
     rows = 0 if curve.positives is None else curve.positives + (curve.negatives or 0)
-    titled(ax, "By threshold", f"n = {rows:,}, {curve.positives:,} positive" if rows else "")
+    told = f"n = {rows:,}, {curve.positives:,} positive" if rows else ""
+    titled(ax, "Precision, recall, F1 and cost by threshold", told, stacked=True)
     finite = np.isfinite(curve.thresholds)
     precision, recall = curve.precision[:-1][finite], curve.recall[:-1][finite]
     at = curve.thresholds[finite]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from streammetrics.core.results.values import KeyedValues
 from streammetrics.metrics.distributions import Distribution
 from streammetrics.show.pictures.canvas import (
     COLOURS,
+    DASHES,
     GREY,
+    MOST,
     axes,
     certain_band,
     chosen,
@@ -19,12 +22,16 @@ from streammetrics.show.pictures.canvas import (
     empty,
     figure,
     legend,
+    lined,
     option,
     short,
     titled,
 )
 from streammetrics.show.pictures.outlines import around
 from streammetrics.show.pictures.thinning import thinned
+
+if TYPE_CHECKING:
+    from streammetrics.core.results.curves import Curves
 
 _BINS = 30
 _NAMED = 30  # values other than queries', each of which has a line of its own
@@ -48,13 +55,15 @@ def draw_keyed(values: KeyedValues, ax: Any, drawing: Drawing) -> Any:
     ax.set_xlabel(f"{what} of each {values.name}")
     ax.set_ylabel(of)
     numbers = np.array([value for value in values.values() if np.isfinite(value)])
-    titled(ax, f"{what} by {values.name}", f"n = {len(numbers):,} {of}")
+    one = values.name if len(numbers) == 1 else of
+    titled(ax, f"{what} by {values.name}", f"n = {len(numbers):,} {one}")
     if not len(numbers):
         return empty(ax, f"there are no {of}")
     ends = (0.0, 1.0) if numbers.min() >= 0 and numbers.max() <= 1 else None
     counts, edges = np.histogram(numbers, bins=_BINS, range=ends)
     style = {"color": COLOURS[0], "alpha": 0.7, **drawing.style}
     ax.bar(edges[:-1], counts, width=np.diff(edges), align="edge", **style)
+    ax.yaxis.get_major_locator().set_params(integer=True)
     for place, value, name in ((1, numbers.mean(), "mean"), (2, np.median(numbers), "median")):
         ax.axvline(
             value, color=COLOURS[place], linestyle="-" if place == 1 else "--", linewidth=1.4,
@@ -74,7 +83,7 @@ def _each(values: KeyedValues, ax: Any, drawing: Drawing, what: str) -> Any:
     ax.set_yticks(places, [short(str(name), 28) for name in values], fontsize="small")
     ax.set_ylim(-0.7, len(values) - 0.3)
     ax.set_xlabel(what)
-    ax.grid(axis="x", alpha=0.25)
+    lined(ax)
     return ax
 
 
@@ -85,7 +94,8 @@ def _against(mine: KeyedValues, other: Any, ax: Any, drawing: Drawing, what: str
     y = np.array([mine[key] for key in both])
     ax.set_xlabel(f"{what}, the other run")
     ax.set_ylabel(f"{what}, this run")
-    titled(ax, f"{what}, {mine.name} by {mine.name}", f"n = {len(both):,}")
+    of = {"query": "queries"}.get(mine.name, f"{mine.name}s")
+    titled(ax, f"{what}, {mine.name} by {mine.name}", f"n = {len(both):,} {of}")
     if not both:
         return empty(ax, f"no {mine.name} is in both runs")
     better, worse = int((y > x).sum()), int((y < x).sum())
@@ -96,6 +106,8 @@ def _against(mine: KeyedValues, other: Any, ax: Any, drawing: Drawing, what: str
     ax.plot(
         x, y, "o", markersize=4, rasterized=len(both) > _MANY, **{**style, **drawing.style}
     )  # fmt: skip
+    ends = low - 0.03 * (high - low or 1.0), high + 0.03 * (high - low or 1.0)
+    ax.set(xlim=ends, ylim=ends, aspect="equal")
     legend(ax)
     return ax
 
@@ -103,6 +115,35 @@ def _against(mine: KeyedValues, other: Any, ax: Any, drawing: Drawing, what: str
 @drawn.register(Distribution)
 def draw_distribution(cells: Distribution, ax: Any, drawing: Drawing) -> Any:
     """Draw all quantiles, or a histogram."""
+    kind, ax = _spread(ax, drawing)
+    if not _inside(cells).any():
+        return empty(ax, "no rows were seen")
+    (_quantiles if kind == "quantiles" else _histogram)(ax, cells, drawing)
+    return ax
+
+
+def draw_distributions(several: Curves, ax: Any, drawing: Drawing) -> Any:
+    """Draw all quantiles of several outputs on the same axes."""
+    if drawing.kind == "histogram":
+        raise TypeError("plot(kind='histogram'): of several outputs draw one, each alone")
+    _, ax = _spread(ax, replace(drawing, kind="quantiles"))
+    known = [at for at, cells in enumerate(several) if _inside(cells).any()]
+    if not known:
+        return empty(ax, "no rows were seen")
+    for number, place in enumerate(known[:MOST]):
+        style = {
+            "color": COLOURS[number], "linestyle": DASHES[number % len(DASHES)],
+            "label": short(f"output {several.labels[place]}", 28),
+        }  # fmt: skip
+        _line(ax, several[place], {**style, **drawing.style})
+    if len(known) > MOST:
+        ax.plot([], [], " ", label=f"{len(known) - MOST} more not drawn")
+    legend(ax, loc="upper left")
+    return ax
+
+
+def _spread(ax: Any, drawing: Drawing) -> tuple[str, Any]:
+    """Return which picture of a distribution is asked for, and its axes, named."""
     first = "quantiles" if "Error" in drawing.name else "histogram"
     kinds = (first, *{"quantiles", "histogram"} - {first})
     kind = chosen(drawing, "a distribution", kinds)
@@ -111,38 +152,50 @@ def draw_distribution(cells: Distribution, ax: Any, drawing: Drawing) -> Any:
     share = "share of rows (%)"
     value = f"{what}, in units of the target" if what != "value" else what
     if kind == "quantiles":
-        name, draw, x, y = "Quantiles", _quantiles, share, value
+        name, x, y = "Quantiles", share, value
+        ax.set_xlim(0, 100)
+        ax.grid(alpha=0.25)
     else:
-        name, draw, x, y = "Distribution", _histogram, value, share
+        name, x, y = "Distribution", value, share
     titled(ax, f"{name} of the {what}", counted(drawing))
     ax.set_xlabel(x)
     ax.set_ylabel(y)
-    inside = np.isfinite(cells.low) & np.isfinite(cells.high)
-    if not inside.any():
-        return empty(ax, "no rows were seen")
-    draw(ax, cells, inside, drawing)
-    return ax
+    return kind, ax
 
 
-def _quantiles(ax: Any, cells: Distribution, inside: Any, drawing: Drawing) -> None:
-    low, high, share = cells.low[inside], cells.high[inside], 100 * cells.share[inside]
-    middle = (low + high) / 2
-    at = thinned(share, middle)
+def _inside(cells: Any) -> Any:
+    return np.isfinite(cells.low) & np.isfinite(cells.high)
+
+
+def _line(ax: Any, cells: Any, style: dict[str, Any]) -> Any:
+    """Draw the quantiles: those of a cell's rows lie between its edges, wherever in it they are."""
+    inside = _inside(cells)
+    low, high = cells.low[inside], cells.high[inside]
+    share = np.append(0.0, 100 * cells.share)
+    across = np.column_stack([share[:-1][inside], share[1:][inside]]).ravel()
     if not cells.exact:
-        certain_band(ax, *around((share, high), (share, low)), COLOURS[0])
-    ax.plot(share[at], middle[at], **{"color": COLOURS[0], **drawing.style})
-    for number, level in enumerate(_MARKED):
-        place = min(int(np.searchsorted(share, 100 * level)), len(share) - 1)
-        text = f"{100 * level:g} % at most {figure(float(high[place]))}"
-        ax.plot(
-            [100 * level], [middle[place]], "osD"[number], color=COLOURS[1 + number], label=text
+        certain_band(
+            ax, *around((across, np.repeat(high, 2)), (across, np.repeat(low, 2))), style["color"]
         )
-    ax.set_xlim(0, 100)
-    ax.grid(alpha=0.25)
+    middle = np.repeat((low + high) / 2, 2)
+    at = thinned(across, middle)
+    ax.plot(across[at], middle[at], **style)
+
+
+def _quantiles(ax: Any, cells: Distribution, drawing: Drawing) -> None:
+    _line(ax, cells, {"color": COLOURS[0], **drawing.style})
+    share, high = cells.share, cells.high
+    for number, level in enumerate(_MARKED):
+        place = min(int(np.searchsorted(share, level)), len(share) - 1)
+        if np.isfinite(high[place]):
+            text = f"{100 * level:g} % at most {figure(float(high[place]))}"
+            mark = {"color": COLOURS[1 + number], "label": text, "clip_on": False}
+            ax.plot([100 * level], [high[place]], "osD"[number], **mark)
     legend(ax, loc="upper left")
 
 
-def _histogram(ax: Any, cells: Distribution, inside: Any, drawing: Drawing) -> None:
+def _histogram(ax: Any, cells: Distribution, drawing: Drawing) -> None:
+    inside = _inside(cells)
     mass = np.diff(cells.share, prepend=0.0)[inside]
     middle = (cells.low[inside] + cells.high[inside]) / 2
     # The outermost thousandth would leave the rest no room.
@@ -156,6 +209,8 @@ def _histogram(ax: Any, cells: Distribution, inside: Any, drawing: Drawing) -> N
     outside = 1 - counts.sum()
     at = min(int(np.searchsorted(share, 0.5)), len(share) - 1)
     ax.axvline(middle[at], color=COLOURS[1], label=f"median {figure(float(middle[at]))}")
+    if not cells.exact:
+        ax.plot([], [], " ", label="cells of several values stand at their middle")
     if outside > 1e-9:
         ax.plot([], [], " ", label=f"{100 * outside:.2g} % lie farther out")
     legend(ax)
