@@ -117,15 +117,14 @@ class Keeper:
 
     def try_to_write(self) -> bool:
         """Write what came, and keep to itself what fails."""
+        return self._try(self._append) and self._try(self._fold)
+
+    def _try(self, write: Callable[[], None]) -> bool:
+        """Write, and return whether that went well."""
         with self._guard._lock:
             self._check_process()
-            kept = self._kept()
-            if kept is not None:
-                self._waiting += kept._taken()
             try:
-                self._append()
-                if self._store.due:
-                    self._fold()
+                write()
             except (sqlite3.Error, StreamMetricsError) as error:
                 self._failed(error)
                 return False
@@ -144,14 +143,15 @@ class Keeper:
             StreamMetricsError: It cannot be written; nothing was closed.
         """
         until = time.monotonic() + PATIENCE
-        while not self.try_to_write():
+        while not self._try(self._append):
+            self._tell()
             if time.monotonic() > until:
-                break
+                raise StreamMetricsError(
+                    "the store cannot be written, and would lose events: close() again when it "
+                    "can be"
+                )
             time.sleep(_PAUSE)
-        if not self.write():
-            raise StreamMetricsError(
-                "the store cannot be written, and would lose events: close() again when it can be"
-            )
+        self._try(self._fold)  # once: what is written is safe, and others fold it where this fails
         with self._guard._lock:
             self._stop.set()
             self._store.forget(self.worker)
@@ -159,7 +159,10 @@ class Keeper:
             _KEEPERS.discard(self)
 
     def _append(self) -> None:
-        """Write what waits as a part, which counts once, whatever becomes of an attempt."""
+        """Write what came as a part, which counts once, whatever becomes of an attempt."""
+        kept = self._kept()
+        if kept is not None:
+            self._waiting += kept._taken()
         while self._part is not None or self._waiting:
             self._make_part()
             with self._store.writing():
@@ -208,7 +211,9 @@ class Keeper:
         self._seen = parts[-1].seq if parts else base.through
 
     def _fold(self) -> None:
-        """Make all parts up to now one state."""
+        """Make all parts up to now one state, where they are worth it."""
+        if not self._store.due:
+            return
         self._read()
         kept = self._kept()
         if kept is None:

@@ -229,6 +229,22 @@ def test_a_locked_file_keeps_events_in_memory_until_it_is_free(path, monkeypatch
         assert service.to_bytes() == first(2).to_bytes()
 
 
+def test_closing_waits_for_events_to_be_written_and_for_nothing_else(path, monkeypatch):
+    folds = []
+
+    def busy(keeper):
+        folds.append(keeper)
+        raise sqlite3.OperationalError("database is locked")
+
+    with joined(store=path) as service:
+        send(service, 0)
+        monkeypatch.setattr(keeper_module.Keeper, "_fold", busy)
+    assert len(folds) == 1
+    monkeypatch.undo()
+    with joined(store=path) as service:
+        assert service.to_bytes() == first(1).to_bytes()
+
+
 def test_a_full_disk_loses_nothing(path):
     with joined(store=path) as service:
         db = service._keeper._store._db

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import threading
 import time
 import warnings
 
@@ -15,11 +16,14 @@ import pytest
 import streammetrics as sm
 from streammetrics.live.service.app import application
 from streammetrics.live.service.bodies import Bodies
+from streammetrics.live.service.intake import Intake
 from streammetrics.live.service.names import Names, View
 from streammetrics.live.service.server import Server
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what the client asks its own dependencies
+    from starlette.applications import Starlette
+    from starlette.routing import Route
     from starlette.testclient import TestClient
 
 NOW = time.time() - 60
@@ -324,7 +328,7 @@ def test_health_tells_of_the_store(tmp_path, monkeypatch):
     live = state(store=tmp_path / "live.db")
     asked = client(live)
     assert asked.get("/health").json()["store"] == {"trouble": "", "failures": 0, "unwritten": 0}
-    monkeypatch.setattr(live._keeper, "_append", _full)
+    monkeypatch.setattr(live._keeper, "_put_part", _full)
     live.observe(time=NOW, label=1, y_score=0.5)
     with pytest.warns(UserWarning, match="the store cannot be used"):
         live.flush()
@@ -343,6 +347,38 @@ def _full():
     raise sqlite3.OperationalError("disk is full")
 
 
+def test_a_service_that_ends_takes_no_request_that_has_not_begun(monkeypatch):
+    begun, go_on = threading.Event(), threading.Event()
+    take = Bodies.take
+
+    def slow(*args):
+        begun.set()
+        assert go_on.wait(60)
+        return take(*args)
+
+    async def ask():
+        import httpx
+
+        intake = Intake(live, Names(), Server())
+        service = Starlette(routes=[Route("/events", intake.answer, methods=["POST"])])
+        transport = httpx.ASGITransport(service)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as asked:
+            content = lines(*observed(5))
+            answers = [asyncio.create_task(asked.post("/events", content=content))]
+            await asyncio.to_thread(begun.wait, 60)
+            answers += [asyncio.create_task(asked.post("/events", content=content)) for _ in "123"]
+            while intake.waiting < 4:
+                await asyncio.sleep(0.01)
+            asyncio.get_running_loop().call_later(0.05, go_on.set)
+            await asyncio.to_thread(intake.close)
+            return [(await answer).status_code for answer in answers]
+
+    live = state()
+    monkeypatch.setattr(Bodies, "take", slow)
+    assert asyncio.run(ask()) == [202, 503, 503, 503]
+    assert live.n_rows == 5
+
+
 def test_what_ends_is_written(tmp_path):
     live = state(store=tmp_path / "live.db")
     with TestClient(application(live, owned=True), base_url="http://localhost") as asked:
@@ -358,7 +394,7 @@ def test_what_cannot_be_written_at_the_end_is_told(tmp_path, monkeypatch):
 
     def take_and_end():
         with TestClient(application(live, owned=True), base_url="http://localhost") as asked:
-            monkeypatch.setattr(live._keeper, "_append", _full)
+            monkeypatch.setattr(live._keeper, "_put_part", _full)
             asked.post("/events", content=lines(*observed(7)))
 
     with pytest.warns(UserWarning, match="7 events are not in the store, and are lost: disk is f"):

@@ -120,7 +120,7 @@ class Service:
             keeper = self._live._keeper
             why = f"{keeper.waiting:,} events are not in the store, and are lost: {keeper.down}"
             tell(why, StoreWarning)
-        self._reader.shutdown(wait=True)
+        self._reader.shutdown(wait=True, cancel_futures=True)
 
     async def events(self, request: Request) -> Response:
         """Take events."""

@@ -108,6 +108,10 @@ class Intake:
         call.add_done_callback(self._done)
         try:
             return await asyncio.shield(call)
+        except asyncio.CancelledError:
+            if call.cancelled():
+                raise RefusalError(503, "the service ends, and has not taken this") from None
+            raise
         except BodyError as error:
             raise RefusalError(422, str(error), row=error.row, column=error.column) from error
         except StreamMetricsError as error:
@@ -119,5 +123,5 @@ class Intake:
             call.exception()  # of a client that has gone, nobody else asks
 
     def close(self) -> None:
-        """Take what waits, and no more."""
-        self._worker.shutdown(wait=True)
+        """Take what has begun, and no more: of the others nobody was told that they are taken."""
+        self._worker.shutdown(wait=True, cancel_futures=True)
