@@ -70,6 +70,8 @@ class _Margins(Margins):
         return float(self.fn.sum())
 
     def integers(self) -> tuple[Any, Any, Any, Any]:
+        if max(self.actual.max(), self.predicted.max()) > (1 - 4 * _STEP) * self.total:
+            raise _NeedsCells("sums that a step brings above the total")
         shift = _BITS - math.frexp(self.total)[1]
         sums = (self.actual, self.predicted, self.tp)
         return (*(_whole(each, shift) for each in sums), _Unread())  # type: ignore[return-value]  # three and it

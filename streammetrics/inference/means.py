@@ -199,7 +199,8 @@ def of_perplexity(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInt
     means = [held.total.fraction() / total] if total else []
     low, high = _answer(metric, asked, *_means(metric, asked, held, means, total), 0.0)
     method = "Student's t, on the logarithm of the log loss"
-    return ConfidenceInterval(math.exp(low), math.exp(high), asked.level, method)
+    ends = scored.exponential(low), scored.exponential(high)
+    return ConfidenceInterval(*ends, asked.level, method)
 
 
 @confidence_of.register(rowwise.RowMean)

@@ -47,8 +47,12 @@ def mean_of_classes(
     the true or the predicted class of one), so that a class never predicted lowers the precision,
     as in scikit-learn; without rows it is left out. Both are warned of. With an explicit ``nan``
     every such class is left out; with another number there is none, as it is their value. A mean
-    of which no class is defined is ``nan``.
+    of which no class is defined, or none weighs anything, is ``nan``; with a number the latter is
+    the plain mean, as in scikit-learn.
     """
+    if not weight.any():
+        told = zero_division is not None and not math.isnan(zero_division)
+        return Mean(float(values.mean()) if told else math.nan, "")
     empty = np.isnan(values)
     if not empty.any():
         return Mean(float((values * weight).sum() / weight.sum()), "")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.core.catalogue import catalogue, letters
 from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.metrics.spellings import spelled
+from streammetrics.metrics.spellings import in_python, spelled, with_ours
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -43,7 +43,8 @@ class Spec:
 def parse(text: str) -> list[Spec]:
     """Read ``F1,FBeta(beta=2)``: names in any case, and keyword parameters.
 
-    Rankings are also called what ir_measures, trec_eval and ranx call them: ``nDCG@10,P_5,AP``.
+    Rankings are also called what ir_measures, trec_eval and ranx call them, parameters included:
+    ``nDCG@10,P_5,AP(rel=2)``.
 
     Values are spelt as in Python or JSON, and words that are neither are text:
     ``F1(average=none)``, ``F1(average=macro)``.
@@ -52,7 +53,7 @@ def parse(text: str) -> list[Spec]:
         SpecError: The text is something else, or there is no such metric.
     """
     try:
-        tree = ast.parse(f"[{text}]", mode="eval").body
+        tree = ast.parse(f"[{in_python(text)}]", mode="eval").body
         items = tree.elts if isinstance(tree, ast.List) else []
         calls = [called(item) for item in items]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -70,14 +71,15 @@ def _meant(name: str, parameters: Mapping[str, Any]) -> Spec:
     stem, _, depth = name.partition("@")
     found = spelled(stem, ast.literal_eval(depth) if depth else None)
     if found is None or (not depth and letters(name) in map(letters, catalogue())):
-        return Spec(known_as(name, catalogue()), parameters)
-    return Spec(found[0], {**found[1], **parameters})
+        found = known_as(name, catalogue()), {}
+    known = inspect.signature(catalogue()[found[0]]).parameters
+    return Spec(found[0], {**found[1], **with_ours(parameters, known)})
 
 
 def called(item: ast.expr) -> tuple[str, dict[str, Any]]:
     """Return the name, and the keyword parameters, of a call that is never made.
 
-    A name may have a depth behind it, ``nDCG@10``.
+    A name, and a call, may have a depth behind it, ``nDCG@10`` and ``P(rel=2)@10``.
 
     Raises:
         ValueError: It is something else.
@@ -87,8 +89,13 @@ def called(item: ast.expr) -> tuple[str, dict[str, Any]]:
     if isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and not item.args:
         return item.func.id, {str(k.arg): _value(k.value) for k in item.keywords}
     match item:
-        case ast.BinOp(ast.Name(id=name), ast.MatMult(), ast.Constant(value=int() | float() as at)):
-            return f"{name}@{at!r}", {}
+        case ast.BinOp(
+            ast.Name() | ast.Call() as stem,
+            ast.MatMult(),
+            ast.Constant(value=int() | float() as at),
+        ):
+            name, parameters = called(stem)
+            return f"{name}@{at!r}", parameters
     raise ValueError("neither a name nor a call with keywords")
 
 

@@ -206,3 +206,17 @@ def test_a_parameter_younger_than_the_metric_is_in_files_only_where_it_is_set():
     assert b"zero_division" not in sm.ROCAUC().to_bytes()
     blob = sm.ROCAUC(zero_division=math.nan).to_bytes()
     assert repr(sm.from_bytes(blob)) == "ROCAUC(zero_division=nan) <0 rows>"
+
+
+@pytest.mark.parametrize("zero_division", [0.0, 1.0])
+@pytest.mark.parametrize(("metric", "reference"), RATIOS)
+def test_a_weighted_mean_of_classes_without_weight_is_scikit_learns(
+    metric, reference, zero_division
+):
+    none, called = [[0, 0], [0, 0]], [[1, 0], [1, 1]]
+    ours = metric(average="weighted", multilabel=True, zero_division=zero_division)
+    expected = reference(none, called, average="weighted", zero_division=zero_division)
+    assert ours.update(none, called).compute() == expected
+    silent = metric(average="weighted", multilabel=True).update(none, called)
+    with pytest.warns(sm.UndefinedMetricWarning, match="is nan"):
+        assert math.isnan(silent.compute())

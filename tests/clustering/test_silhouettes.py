@@ -49,6 +49,13 @@ def test_a_point_without_a_direction_is_apart_from_all():
         )
 
 
+def test_points_that_are_infinitely_far_count_as_in_scikit_learn():
+    points, labels = [[0.1, -0.7], [1.1, 0.9], [-1.1, -0.9]], [0, 1, 0]  # the last two are opposite
+    metric = sm.Silhouette(metric="braycurtis").update(points, labels)
+    expected = sk.silhouette_score(points, labels, metric="braycurtis")
+    assert metric.compute() == pytest.approx(expected, abs=1e-15)
+
+
 def test_centroids_take_euclidean_distances():
     with pytest.raises(ValueError, match="'euclidean' or 'sqeuclidean' with centroids"):
         sm.Silhouette(metric="cosine", centroids=[[0.0], [1.0]])

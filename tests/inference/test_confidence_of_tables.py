@@ -235,3 +235,11 @@ def test_trials_are_those_of_the_value():
     ):  # fmt: skip
         came, of = trials_of(metric, *statistics_of(metric.update(true, pred)))
         assert came / of == pytest.approx(metric.compute(), rel=1e-12)
+
+
+def test_a_class_of_nearly_all_rows_has_limits_as_well():
+    true, pred = [2, 2, 1, 1, 1, 0, 2], [0, 1, 1, 1, 0, 0, 0]
+    weight = [0.5, 1e6, 0.5, 3.25, 0.001, 0.5, 0.5]
+    metric = sm.MatthewsCorrcoef().update(true, pred, sample_weight=weight)
+    low, high = metric.confidence()
+    assert -1 < low < metric.compute() < high < 1

@@ -169,3 +169,8 @@ def test_bounded_losses_have_limits_at_all_times():
         sm.MAE().update(*rows()).confidence(anytime=True)
     with pytest.raises(sm.NoConfidenceError, match="these have weights"):
         sm.SMAPE().update(*rows(), sample_weight=np.full(300, 0.5)).confidence(anytime=True)
+
+
+def test_a_perplexity_beyond_float64_has_an_infinite_limit():
+    low, high = sm.Perplexity().update([1, 0], [0.0, 0.5]).confidence()
+    assert 1 < low < sm.Perplexity().update([1, 0], [0.0, 0.5]).compute() < high == math.inf

@@ -19,7 +19,7 @@ def test_figures_are_those_of_ir_measures():
     specs = {name: parse(name)[0] for name in FIGURES}
     suite = sm.MetricSet(
         {
-            name: construct(Spec(spec.name, {**spec.parameters, **preset}))
+            name: construct(Spec(spec.name, {**preset, **spec.parameters}))
             for name, spec in specs.items()
         }
     )
@@ -39,13 +39,25 @@ def test_figures_are_those_of_ir_measures():
         ("infAP,set_map", ["InfAP", "SetAP"]),
         ("NumRel,num_ret", ["RankingCount(of='relevant')", "RankingCount(of='results')"]),
         ("precision,f1,ndcg", ["Precision", "F1", "NDCG"]),
+        ("P(rel=2)@10,AP(rel=2)", ["PrecisionAtK(k=10, relevant_at=2)", "MAP(relevant_at=2)"]),
+        ("nDCG(dcg='exp-log2')@5,DCG", ["NDCG(k=5, gain='exponential')", "DCG"]),
+        ("ERR@10", ["ExpectedReciprocalRank(max_grade=4, k=10)"]),
+        ("RBP(p=0.8),rbp.95", ["RankBiasedPrecision(p=0.8)", "RankBiasedPrecision(p=0.95)"]),
+        ("ndcg_burges@3,dcg_burges", ["NDCG(gain='exponential', k=3)", "DCG(gain='exponential')"]),
+        ("11pt_avg,r-precision", ["ElevenPointAP", "RPrecision"]),
+        ("iprec_at_recall_0.10", ["InterpolatedPrecision(recall=0.1)"]),
     ],
 )
 def test_names_mean_metrics(text, meant):
     assert list(map(str, parse(text))) == meant
 
 
-@pytest.mark.parametrize("text", ["ROCAUC@5", "nDCG@", "5@nDCG", "nDCG@'a'", "nothing_5"])
+def test_what_a_metric_lacks_is_told_by_the_name_it_was_called():
+    with pytest.raises(SpecError, match="PrecisionAtK has no parameter 'judged_only'"):
+        construct(parse("P(judged_only=True)@5")[0])
+
+
+@pytest.mark.parametrize("text", ["ROCAUC@5", "nDCG@", "5@nDCG", "nDCG@'a'", "nothing_5", "P@5@5"])
 def test_other_names_are_refused(text):
     with pytest.raises(SpecError, match=r"no metric '(ROCAUC@5|nothing_5)'|expected names and"):
         parse(text)

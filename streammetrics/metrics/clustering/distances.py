@@ -58,7 +58,8 @@ class Silhouette(SampledMetric):
         metric: The distance: ``"euclidean"``, ``"sqeuclidean"``, ``"cosine"``, ``"correlation"``,
             ``"manhattan"``, ``"chebyshev"``, ``"canberra"``, ``"braycurtis"`` or ``"hamming"``,
             as SciPy has them; a point without a direction is 1 from all others by cosine and
-            correlation. With `centroids` one of the first two.
+            correlation, and one infinitely far from others (Bray and Curtis of opposite points)
+            counts 0, as in scikit-learn. With `centroids` one of the first two.
         centroids: Of a fitted model, coordinates up to 1e150; then nothing is sampled.
         max_points: see `SampledMetric`, as `seed` and `nan_policy`.
 

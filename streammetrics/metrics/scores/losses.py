@@ -204,6 +204,11 @@ class RankedProbabilityScore(ProbabilityLoss):
         return losses.mean() / (max(losses.columns - 1, 1) if self.normalize else 1)
 
 
+def exponential(mean: float) -> float:
+    """Return e to a power that is not negative, infinity where it is beyond float64."""
+    return math.exp(mean) if mean < _MOST else mean * math.inf
+
+
 class Perplexity(ProbabilityLoss):
     """Exponential of the mean log loss of tokens.
 
@@ -236,8 +241,7 @@ class Perplexity(ProbabilityLoss):
 
     def readout(self, losses: ProbabilityLossSum) -> float:
         """Return the exponential of the mean loss."""
-        mean = losses.mean()
-        return math.exp(mean) if mean < _MOST else mean * math.inf
+        return exponential(losses.mean())
 
 
 class CalibrationInTheLarge(ProbabilityLoss):

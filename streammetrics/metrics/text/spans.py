@@ -84,8 +84,6 @@ class SpanMetric(Metric[float | Floats]):
         weight = (
             table[:, 0].astype(np.float64) if self.average == "weighted" else np.ones(len(labels))
         )
-        if not weight.any():
-            return math.nan, self._why_nan(math.nan)
         seen = np.ones(len(labels), np.bool_)
         mean = mean_of_classes(values, weight, lambda: seen, labels, self.zero_division)
         return mean.value, mean.doubt or self._why_nan(mean.value)

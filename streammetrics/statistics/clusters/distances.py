@@ -143,7 +143,8 @@ def silhouettes(cloud: Cloud, size: int, metric: str) -> Floats:
     `metric` is ``"euclidean"``, ``"sqeuclidean"`` or one of `TILES`.
     ``(b - a) / max(a, b)``, with a the mean distance to the others of its cluster (a copy of the
     point is one of them) and b the smallest of the mean distances to another of the `size`
-    clusters, all of which have points. The table of means by point and cluster is made for so
+    clusters, all of which have points; 0 where the larger is infinite, as in scikit-learn, which
+    opposite points are by Bray and Curtis. The table of means by point and cluster is made for so
     many points at a time that it stays below 64 MB.
     """
     amounts = np.bincount(cloud.codes, cloud.copies, size)
@@ -194,8 +195,10 @@ def _silhouettes(sums: Floats, own: Codes, amounts: NDArray[Any]) -> Floats:
     sums[each, own] = np.inf
     b = sums.min(axis=1)
     larger = np.maximum(a, b)
-    defined = (others > 0.0) & (larger > 0.0)
-    return np.where(defined, (b - a) / np.where(defined, larger, 1.0), 0.0)
+    defined = (others > 0.0) & (larger > 0.0) & np.isfinite(larger)
+    values: Floats = np.subtract(b, a, out=np.zeros_like(a), where=defined)
+    np.divide(values, larger, out=values, where=defined)
+    return values
 
 
 def nearest_and_farthest(cloud: Cloud) -> tuple[float, float]:

@@ -48,8 +48,9 @@ def _hamming(one: Floats, other: Floats, out: Floats) -> None:
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    """Return a quotient, 0 of nothing by nothing."""
-    quotient: Floats = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+    """Return a quotient, 0 of nothing by nothing and infinite of something by nothing."""
+    nothing = np.where(part > 0, np.inf, 0.0)
+    quotient: Floats = np.divide(part, whole, out=nothing, where=whole > 0)
     return quotient
 
 
