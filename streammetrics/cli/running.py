@@ -34,6 +34,8 @@ _BINS = re.compile(r"sm\.Bins\('([^']*)', edges\)")
 _OPTIONS = {
     ', raise max_slices, or pass overflow="other"': ", or raise --max-slices",
     "max_slices=": "--max-slices ",
+    "for one label a row leave multilabel=True away": "for one label a row say --task multiclass",
+    "scores take a threshold, classes a column of one label": "scores come as --y-score",
     'nan_policy="omit"': "--nan-policy omit",
     "from_logits=True": "--from-logits",
     "to cut scores, give the metric a threshold, as threshold=0.5": "--y-score takes scores",

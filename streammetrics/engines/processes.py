@@ -20,7 +20,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessP
 from multiprocessing.context import SpawnContext
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.errors import IncompatibleMetricsError, StreamMetricsError
 from streammetrics.core.mergeable import merge
 from streammetrics.engines.worker import (
     BEATS,
@@ -71,14 +71,18 @@ def fill(
         progress: Called with the number of rows read since it was last called.
 
     Raises:
-        StreamMetricsError: A piece cannot be read, or its rows not be taken: the first such piece;
-            or a worker died, was stopped, or cannot be started.
+        StreamMetricsError: A piece cannot be read, or its rows not be taken, be it beside those of
+            other pieces: the first such piece; or a worker died, was stopped, or cannot be started.
     """
     tell = progress or _silent
     if isinstance(pieces, Sequence) and not any(piece.once for piece in pieces):
         workers = min(workers, len(pieces))
         if workers > 1:
-            return merge(_shared(suite, pieces, batch_rows, workers, tell))
+            shares = _shared(suite, pieces, batch_rows, workers, tell)
+            try:
+                return merge(shares)
+            except IncompatibleMetricsError:
+                tell = _silent  # rows that contradict each other: one process meets where they do
     state = suite.copy()
     for piece in pieces:
         read(piece, state, batch_rows, tell, threads=True)

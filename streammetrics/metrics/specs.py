@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.catalogue import catalogue, letters
-from streammetrics.core.columns.naming import near
+from streammetrics.core.columns.naming import meant, near
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.metrics.spellings import in_python, spelled, with_ours
 
@@ -113,7 +113,9 @@ def known_as(name: str, names: Collection[str]) -> str:
     """Return which of some names is meant, whatever its case, ``roc_auc`` for ROCAUC."""
     found = {letters(known): known for known in names}.get(letters(name))
     if found is None:
-        raise SpecError(f"no metric {name!r}{near(name, sorted(names))}")
+        raise SpecError(
+            f"no metric {name!r}{meant(name, names)}; streammetrics metrics lists what there is"
+        )
     return found
 
 

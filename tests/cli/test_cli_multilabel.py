@@ -49,3 +49,11 @@ def test_one_column_is_no_row_of_labels(command, rows):
     )
     assert found.code == 2
     assert "one number a row, not (n, L)" in found.err
+    assert "say --task multiclass" in found.err
+
+
+def test_scores_in_the_place_of_labels_are_told_their_option(command, rows):
+    run = ("evaluate", rows[0], "--task", "multilabel", "--y-true", "is_*", "--y-pred", "s*")
+    found = command(*run)
+    assert found.code == 2
+    assert "an indicator is 0 or 1: scores come as --y-score\n" in found.err

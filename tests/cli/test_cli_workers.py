@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from prediction_files import store
 from scripts import started
@@ -56,6 +57,17 @@ def test_the_first_piece_that_fails_is_told(mistake, folder, binary):
     line = told.pop()
     assert line.startswith(f"{folder / 'b.parquet'}: ")
     assert "in 1 row, first in row 1234 of the file" in line
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_file_of_another_kind_of_labels_is_told(command, tmp_path, workers):
+    for name, labels in (("a", [0, 1]), ("b", ["no", "yes"])):
+        pq.write_table(pa.table({"true": labels, "pred": labels}), tmp_path / f"{name}.parquet")
+    columns = ("--y-true", "true", "--y-pred", "pred", "--workers", workers)
+    found = command("evaluate", tmp_path, "--task", "multiclass", *columns)
+    assert found.code == 2
+    assert "b.parquet: labels: 'strings' here, 'integers' in rows seen before" in found.err
 
 
 @pytest.mark.long

@@ -238,6 +238,8 @@ def test_what_no_image_has_is_told_by_its_row(wrong, told):
         ({"pred_scores": None}, "no column 'pred_scores'"),
         ({"true_boxes": [[[0, 0, 1, 1, 1]]]}, "true_boxes has boxes of 5 numbers, first in row 0; "
          "a box is of four"),
+        ({"true_boxes": [[0, 0, 1, 1]]}, "true_boxes has boxes of one number, first in row 0; a "
+         "box is of four"),
         ({"true_labels": [[0.5]]}, "true_labels is not a label"),
         ({"true_labels": [[7]]}, "one of true_labels and pred_labels holds strings, the other"),
     ],

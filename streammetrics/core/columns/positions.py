@@ -41,8 +41,8 @@ def by_row(column: Column, positions: tuple[int, ...], title: str) -> Column:
         if math.prod(shape[2:]) == 1:  # (B, K, 1) scores, whose labels (B, 1) are (n,)
             return _reshaped(column, shape[:2])
         raise InvalidBatchError(
-            f"{title} has shape {shape}; pass (n,) or (n, d), or beside labels of shape "
-            "(B, T...) scores of shape (B, K, T...)"
+            f"{title} has shape {shape}; pass (n,) or (n, d), which .reshape(-1) makes of numbers "
+            "that are a row each, or beside labels of shape (B, T...) scores of shape (B, K, T...)"
         )
     if shape == positions:
         return _reshaped(column, (math.prod(shape),))

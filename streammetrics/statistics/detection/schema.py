@@ -71,13 +71,13 @@ class Boxes(Field):
         """Check that there is one of everything for each box, and that boxes are such."""
         held = dict(zip(self.names, taken, strict=True))
         for boxes, *others in (TRUE, PRED):
+            self._check_boxes(batch.title(boxes), held[boxes], missing)
             for name in others:
                 column = held[name]
                 if column is not None:
                     what = f"is not one for each of {batch.title(boxes)}"
                     wrong = column.values != held[boxes].values
                     reject_present(batch.title(name), what, wrong, missing)
-            self._check_boxes(batch.title(boxes), held[boxes], missing)
         for name in ("true_crowd", "true_areas", "pred_scores"):
             if held[name] is not None:
                 self._check_numbers(batch.title(name), name, held[name], missing)
