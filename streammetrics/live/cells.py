@@ -147,6 +147,12 @@ class Cells:
             return Column(codes.astype(np.intp), None, True, self.vocabulary[used])
         return Column(values, None, True)
 
+    def drop(self, gone: NDArray[np.int64], last: NDArray[np.int64]) -> None:
+        """Let rows go, into the places of which the last ones move."""
+        if len(self._data):
+            self._data[gone[: len(last)]] = self._data[last]
+        self._n -= len(gone)
+
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Keep some rows, in the order given, and give the place of the others back."""
         self._data = self._data[rows] if len(self._data) else self._data

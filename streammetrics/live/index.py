@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     Hashes = NDArray[np.uint64]
     Rows = NDArray[np.int64]
 
+_GONE, _FIRST = 1, 2  # what a slot holds of a row that went, and of the first one
 _WIDTH = 8  # slots of a bucket: half a line of the cache
 _LEAST = 11  # bits of the number of slots
 _FULL = 3, 4  # the part of the slots that are taken before there are twice as many
 _AT_ONCE = 1 << 16  # rows that are moved at a time
+_LOST = 4  # one of so many rows may have left a slot that is lost, before all is made again
 _MOVED = 2  # rows that move to a larger table for each that comes, so that no call waits for all
 
 
@@ -72,6 +74,14 @@ class Keys:
             self._second = np.full(max(start, 2), self._second[0])
         self._second = with_room(self._second, start, self._n)
         self._second[start : self._n] = keys[:, 1]
+
+    def drop(self, gone: Rows, last: Rows) -> None:
+        """Let rows go, into the places of which the last ones move."""
+        self._n -= len(gone)
+        holes = gone[: len(last)]
+        self._first[holes] = self._first[last]
+        if len(self._second) > 1:
+            self._second[holes] = self._second[last]
 
     def keep(self, rows: Rows) -> None:
         """Keep some rows, in the order given."""
@@ -142,7 +152,7 @@ class Index:
         """Take the next rows of a table, whose keys are not in it yet and all different."""
         first, self._n = self._n, self._n + len(hashes)
         room = self._slots.room
-        if self._n > room:
+        if self._n + self._slots.lost > room:
             self._move(table, self._before)
             self._old, self._moved, self._before = self._slots, 0, first
             self._slots = _Slots.of(max(self._n, room + 1))
@@ -151,6 +161,19 @@ class Index:
             self._slots.put(part, np.arange(first + start, first + start + len(part)))
         if self._old is not None:
             self._move(table, self._moved + _MOVED * len(hashes))
+
+    def drop(self, table: Keys, gone: Rows, last: Rows) -> bool:
+        """Forget rows that are about to go, into the places of which the last ones move.
+
+        Return whether it can: too many slots would be lost by it, and all is to be made again.
+        """
+        self._move(table, self._before)
+        if self._slots.lost + len(gone) > self._n // _LOST:
+            return False
+        self._slots.drop(hashes_of(table[gone]), gone)
+        self._slots.change(hashes_of(table[last]), last, gone[: len(last)])
+        self._n -= len(gone)
+        return True
 
     def _move(self, table: Keys, end: int) -> None:
         """Move the rows before one from the old slots."""
@@ -163,10 +186,15 @@ class Index:
 
 
 class _Slots:
-    """Buckets of slots, of a size: 0, or a row from 1 on below some bits of the hash of its key."""
+    """Buckets of slots, of a size: 0, or a row from 2 on below some bits of the hash of its key.
+
+    1 stands for a row that went. A bucket that was full stays so: where the last slot is 0, no key
+    is in the next one for it.
+    """
 
     def __init__(self, bits: int) -> None:
         self._bits = bits  # of a row, and so many slots
+        self.lost = 0  # slots of rows that went
         self._buckets = np.zeros((1 << bits >> 3, _WIDTH), np.uint32)
 
     @classmethod
@@ -189,7 +217,7 @@ class _Slots:
     def copy(self) -> _Slots:
         """Return independent slots."""
         twin = _Slots(_LEAST)
-        twin._bits, twin._buckets = self._bits, self._buckets.copy()
+        twin._bits, twin._buckets, twin.lost = self._bits, self._buckets.copy(), self.lost
         return twin
 
     def _places(self, hashes: Hashes) -> tuple[Rows, NDArray[np.uint32]]:
@@ -204,10 +232,10 @@ class _Slots:
         waiting, step, low = np.arange(len(keys)), 0, np.uint32((1 << self._bits) - 1)
         while waiting.size:
             held = self._buckets.take(places, axis=0)
-            # What differs from the mark is the row alone, and that is not 0 where there is one.
+            # What differs from the mark is the row alone, and that is above 1 where there is one.
             differ = held ^ marks[waiting, None]
-            hits = ((differ <= low) & (differ > 0)).ravel().nonzero()[0]
-            found = differ.ravel()[hits].astype(np.int64) - 1
+            hits = ((differ <= low) & (differ > _GONE)).ravel().nonzero()[0]
+            found = differ.ravel()[hits].astype(np.int64) - _FIRST
             asked = waiting[hits // _WIDTH]
             same = table.are(found, keys[asked])
             rows[asked[same]] = found[same]
@@ -215,20 +243,66 @@ class _Slots:
             on = ((held[:, -1] > 0) & (rows[waiting] < 0)).nonzero()[0]
             waiting, places = waiting[on], (places[on] + step) & (len(self._buckets) - 1)
 
+    def _slots_of(self, hashes: Hashes, rows: Rows) -> Rows:
+        """Return where the slots are of rows that are here."""
+        places, marks = self._places(hashes)
+        values, slots = marks | (rows + _FIRST).astype(np.uint32), np.empty(len(rows), np.int64)
+        waiting, step = np.arange(len(rows)), 0
+        while waiting.size:
+            same = self._buckets.take(places, axis=0) == values[waiting, None]
+            found = same.any(axis=1)
+            slots[waiting[found]] = places[found] * _WIDTH + same[found].argmax(axis=1)
+            step += 1
+            waiting = waiting[~found]
+            places = (places[~found] + step) & (len(self._buckets) - 1)
+        return slots
+
+    def drop(self, hashes: Hashes, rows: Rows) -> None:
+        """Forget rows that are here."""
+        slots = self._slots_of(hashes, rows)
+        buckets = slots // _WIDTH
+        full = self._buckets[buckets, -1] > 0
+        every = self._buckets.reshape(-1)
+        every[slots] = np.where(full, np.uint32(_GONE), np.uint32(0))
+        self.lost += int(np.count_nonzero(full))
+        some = buckets[~full]
+        held = self._buckets[some]
+        held.sort(axis=1)
+        self._buckets[some] = held[:, ::-1]  # free slots last
+
+    def change(self, hashes: Hashes, rows: Rows, places: Rows) -> None:
+        """Learn that rows have moved to other places."""
+        slots, every = self._slots_of(hashes, rows), self._buckets.reshape(-1)
+        every[slots] += (places - rows).astype(np.uint32)
+
     def put(self, hashes: Hashes, rows: Rows) -> None:
         """Take rows, for which there is room."""
         places, marks = self._places(hashes)
-        values, step = marks | (rows + 1).astype(np.uint32), 0
+        values, step = marks | (rows + _FIRST).astype(np.uint32), 0
         while values.size:
             order = places.argsort()
             values, places = values[order], places[order]
-            used = np.count_nonzero(self._buckets.take(places, axis=0), axis=1)
-            used += _ranks(places)
+            used = self._free(places, _ranks(places))
             fit = used < _WIDTH
             self._buckets[places[fit], used[fit]] = values[fit]
             step += 1  # places of a power of two are all reached by steps of 1, 2, 3 ...
             others = (~fit).nonzero()[0]
             values, places = values[others], (places[others] + step) & (len(self._buckets) - 1)
+
+    def _free(self, places: Rows, ranks: Rows) -> Rows:
+        """Return for each of some buckets which slot is free, of a rank among those that are.
+
+        It is `_WIDTH` where there are not so many.
+        """
+        held = self._buckets.take(places, axis=0)
+        if not self.lost:
+            used: Rows = np.count_nonzero(held, axis=1) + ranks
+            return used
+        nth = np.cumsum(held <= _GONE, axis=1) == ranks[:, None] + 1
+        slots = np.where(nth.any(axis=1), nth.argmax(axis=1), _WIDTH)
+        fit = slots < _WIDTH
+        self.lost -= int(np.count_nonzero(held[fit, slots[fit]]))
+        return slots
 
 
 def _ranks(ordered: Rows) -> Rows:

@@ -123,6 +123,22 @@ class Table:
         columns = tuple([cells.at(rows) for cells in self.columns])
         return Predictions(self.keys[rows], self.times.values[rows], columns)
 
+    def drop(self, gone: Rows) -> None:
+        """Let some rows go, in ascending order; of few, others of the last rows take the places."""
+        n = self._n - len(gone)
+        stay = np.ones(len(gone), bool)
+        stay[gone[gone >= n] - n] = False
+        last = n + np.flatnonzero(stay)
+        if not self.index.drop(self.keys, gone, last):
+            every = np.ones(self._n, bool)
+            every[gone] = False
+            self.keep(np.flatnonzero(every))
+            return
+        self._n = n
+        self.keys.drop(gone, last)
+        for cells in self._cells:
+            cells.drop(gone, last)
+
     def keep(self, rows: Rows) -> None:
         """Keep some rows, in the order given."""
         self._n = len(rows)

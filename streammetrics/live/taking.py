@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from streammetrics.live.config import Config
     from streammetrics.live.events import Events
 
-_PARTS = 16  # of the time that rows wait, after which those that are over leave
+_PARTS = 64  # of the time that rows wait, after which those that are over leave
 
 
 class Refused(NamedTuple):

@@ -217,5 +217,5 @@ def settle(
         if without.size:
             left.add(table.times.values[without], named_columns(join, without))
         join.changed.update(np.unique(table.times.values[leaving] // join.unit).tolist())
-        table.keep(np.flatnonzero(~leaving))
+        table.drop(rows)
     join.orphans()

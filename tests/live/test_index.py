@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from streammetrics.core.columns.conversion import Column
 from streammetrics.live.ids import keys_of
 from streammetrics.live.index import Index, Keys, hashes_of
 from streammetrics.live.table import Predictions, Table
@@ -84,3 +85,45 @@ def test_a_pending_row_takes_no_room_for_a_label_and_integers_half_of_that_for_i
         held[kind] = table.nbytes / 90_000
     assert held["integers"] < 8 + 8 + 1 + 6
     assert held["texts"] == pytest.approx(held["integers"] + 8, rel=0.1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_go_and_come_and_all_others_are_found(kind):
+    dice = np.random.default_rng(0)
+    every = KINDS[kind](12_000)
+    table, held, come = Table(["s"], "y"), {}, 0
+    for turn in range(40):
+        n = int(dice.integers(1, 600))
+        part = every[come : come + n]
+        scores = dice.random(len(part))
+        table.append(Predictions(part, np.full(len(part), turn), (Column(scores),)))
+        held |= dict(zip(range(come, come + n), scores.tolist(), strict=False))
+        come += len(part)
+        gone = np.flatnonzero(dice.random(len(table)) < dice.choice([0.02, 0.1, 0.6]))
+        keys = table.keys[gone]
+        names = table.find(keys)
+        assert (names == gone).all()
+        which = np.flatnonzero(np.isin(every[:come].view("V16").ravel(), keys.view("V16").ravel()))
+        table.drop(gone)
+        for place in which.tolist():
+            del held[place]
+        rows = table.find(every[:come])
+        assert np.flatnonzero(rows >= 0).tolist() == sorted(held)
+        assert len(table) == len(held)
+        there = rows[rows >= 0]
+        assert table.at(there).columns[0].values.tolist() == [held[k] for k in sorted(held)]
+        assert (table.find(every[come:]) == -1).all()
+
+
+def test_keys_of_one_hash_go_one_by_one():
+    keys, index, every = Keys(), Index(), keys_of(np.arange(40))
+    keys.append(every)
+    index.add(keys, hashes_of(every))
+    slots = index._slots
+    slots._buckets[:] = 0
+    slots.put(np.zeros(40, np.uint64), np.arange(40))
+    slots.drop(np.zeros(3, np.uint64), np.array([2, 20, 39]))
+    assert slots.lost == 3  # as all five buckets are full
+    found = index.find(keys, every, np.zeros(40, np.uint64))
+    assert (found[[2, 20, 39]] == -1).all()
+    assert (np.delete(found, [2, 20, 39]) == np.delete(np.arange(40), [2, 20, 39])).all()
