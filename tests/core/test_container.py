@@ -143,6 +143,25 @@ def test_another_spelling_is_refused(old, new):
         sm.from_bytes(sealed(header.replace(old, new, 1), blob[size:]))
 
 
+def test_of_a_configuration_that_is_known_only_the_rows_are_parsed(monkeypatch):
+    sm.from_bytes(example())
+    parsed, parse = [], container._parsed
+    monkeypatch.setattr(container, "_parsed", lambda text: parsed.append(str(text)) or parse(text))
+    more = sm.Accuracy().update(["c"] * 3, ["c", "d", "d"]).to_bytes()
+    assert sm.from_bytes(more).to_bytes() == more
+    assert len(parsed) == 2
+    assert not any("parameters" in text for text in parsed)
+
+
+@pytest.mark.parametrize("label", [',"feeds":', ',\\"feeds\\":', ',\\\\"feeds\\\\":'])
+def test_a_label_that_looks_like_the_beginning_of_the_rows_is_a_label(label):
+    suite = sm.MetricSet({"f1": sm.F1(threshold=0.5, pos_label="b", labels=[label, "b"])})
+    suite.update(y_true=[label, "b", "b"], y_score=[0.2, 0.7, 0.4])
+    for _ in range(2):  # the second time it is known
+        assert sm.from_bytes(suite.to_bytes()).to_bytes() == suite.to_bytes()
+        assert sm.from_bytes(suite.copy().reset().to_bytes()).n_rows == 0
+
+
 def test_padding_is_part_of_the_form():
     header, body = split(example())
     text = json.dumps(header, separators=(",", ":")).encode()

@@ -96,7 +96,7 @@ class ProbabilityLossSum(ScoredStatistic):
 
     def check_fields(self) -> None:
         """Check that there are losses, columns and rows, or none of them."""
-        lost, seen = self.total.fraction(), bool(self.rows)
+        lost, seen = self.total.integers()[0], bool(self.rows)
         negative = lost < 0 and self.loss != "excess"
         if negative or (self.columns > 0) != seen or (lost and not seen):
             raise StateFormatError("the sums and the columns of scores do not fit each other")
