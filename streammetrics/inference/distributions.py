@@ -136,7 +136,7 @@ def deviance(x: float, mean: float) -> float:
         power *= v * v
         order += 2
         after = total + power / order
-        if after == total:
+        if after == total or math.isnan(after):
             return after
         total = after
 

@@ -157,4 +157,7 @@ def _read(read: Callable[[Any], Any], table: Any) -> Any:
 
 def standard_error(influences: Floats, squares: Floats) -> Any:
     """Return √Σ w² (∂θ/∂W)², over cells of which `squares` holds the sums of squared weights."""
-    return np.sqrt(np.tensordot(squares, influences**2, axes=1))
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # weights too far apart say nothing: inf, nan
+        return np.sqrt(np.tensordot(squares, influences**2, axes=1))

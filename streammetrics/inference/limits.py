@@ -65,12 +65,13 @@ def share_limits(
     `anytime_limits`; without any rows ``nan``.
     """
     s_unit, f_unit = (np.asarray(unit, np.float64) for unit in units)
-    s, f = np.asarray(success, np.float64) / s_unit, np.asarray(failure, np.float64) / f_unit
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # units too small: nan
+        s, f = np.asarray(success, np.float64) / s_unit, np.asarray(failure, np.float64) / f_unit
+        ratio = odds * s_unit / f_unit
     if anytime:
         sides = np.vectorize(anytime_limits, otypes=[float, float])(s, s + f, 2 * tail)
     else:
         sides = wilson(s, s + f, normal_quantile(1 - tail))
-    ratio = odds * s_unit / f_unit
     with np.errstate(invalid="ignore"):
         return _plain(*(side * ratio / (side * ratio + (1 - side)) for side in sides))
 
@@ -88,6 +89,8 @@ def wilson(s: NDArray[np.float64], n: NDArray[np.float64], z: float) -> Limits:
 
 def clopper_pearson(s: float, n: float, tail: float) -> tuple[float, float]:
     """Return the exact binomial limits of a probability of which s of n trials were successes."""
+    if not 0 < n < math.inf:  # weights so far apart that their squares do not say of how many rows
+        return math.nan, math.nan
     if s in {0, n}:  # in closed form
         far = tail ** (1 / n)
         return (far, 1.0) if s else (0.0, 1 - far)

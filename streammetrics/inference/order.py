@@ -97,7 +97,11 @@ def _weighted(
         above += float(square[~lower].sum()) * unit
     total = float(histogram.totals()[0])
     varies = (1 - q) ** 2 * below + q**2 * above
-    rows = int(total**2 * min(q * (1 - q) / varies, 1 / (below + above)))
+    worth = total * total
+    if not 0 < worth < math.inf or not 0 < below + above < math.inf:
+        return math.nan, math.nan  # weights whose squares no float64 holds
+    most = worth / (below + above)
+    rows = int(min(worth * q * (1 - q) / varies, most) if varies else most)
     first = binomial_quantile(asked.tail, rows, q)
     last = binomial_quantile(1 - asked.tail, rows, q) + 1
     low = least if first < 1 else quantile(histogram, first / rows, "averaged_inverted_cdf").low

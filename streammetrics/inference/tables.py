@@ -267,7 +267,7 @@ def of_matrix(metric: reports.ConfusionMatrix, asked: Asked, table: Any) -> Conf
 
 
 @confidence_of.register(reports.ClassificationReport)
-def of_report(metric: Metric[Any], asked: Asked, table: Any) -> ConfidenceInterval:  # noqa: ARG001 - as others
+def of_report(metric: Metric[Any], asked: Asked, *_: Any) -> ConfidenceInterval:  # noqa: ARG001 - as others
     """None: what is in it has."""
     raise without(
         metric,

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import StateFormatError
 from streammetrics.live.tiers import Tier, tiers_of
-from streammetrics.live.time import SECOND, duration, shown_duration
+from streammetrics.live.time import DAY, SECOND, duration, shown_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
 QUARTER = 900 * SECOND
+LONGEST = 10_000 * DAY  # two of them past the latest time are still nanoseconds of int64
 _SCALARS = (int, float, str, bool)
 
 
@@ -43,8 +44,14 @@ class Config:
         if default_label is not None and not isinstance(default_label, _SCALARS):
             raise ValueError(f"default_label={default_label!r} is no label")
         ttl, lateness = duration(label_ttl, "label_ttl"), duration(label_lateness, "label_lateness")
+        parts = tiers_of(tiers)
+        panes = (("the length of a pane", tier.length) for tier in parts)
+        for name, length in (("label_ttl", ttl), ("label_lateness", lateness), *panes):
+            if length > LONGEST:
+                said, most = shown_duration(length), shown_duration(LONGEST)
+                raise ValueError(f"{name} is {said}: at most {most}")
         return cls(
-            tiers_of(tiers),
+            parts,
             ttl,
             lateness,
             default_label,

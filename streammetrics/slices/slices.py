@@ -207,7 +207,8 @@ class Slices(KeyedSet, Audit):
         )
 
     def _keys(self, every: Sequence[Slice]) -> dict[str, Any]:
-        columns = key_columns([(each.columns, each.parts) for each in every])
+        keys = [(each.columns, each.parts) for each in every]
+        columns = key_columns(keys, [spec.columns for spec in self._specs])
         return {**columns, "n_rows": np.array([each.n_rows for each in every], np.int64)}
 
     def __getitem__(self, which: Any) -> Any:

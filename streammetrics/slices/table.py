@@ -130,11 +130,18 @@ def _alike(column: Any) -> Any:
     return items
 
 
-def key_columns(keys: Sequence[tuple[tuple[str, ...], tuple[Part, ...] | None]]) -> dict[str, Any]:
-    """Return the columns that say which slice each row is: its columns, and their values."""
-    titles = dict.fromkeys(title for columns, _ in keys for title in columns)
+def key_columns(
+    keys: Sequence[tuple[tuple[str, ...], tuple[Part, ...] | None]],
+    kinds: Iterable[tuple[str, ...]] = (),
+) -> dict[str, Any]:
+    """Return the columns that say which slice each row is: its columns, and their values.
+
+    There are those of `kinds`, too, of which there may be no slice.
+    """
+    every = dict.fromkeys([*kinds, *(columns for columns, _ in keys)])
+    titles = dict.fromkeys(title for columns in every for title in columns)
     result: dict[str, Any] = {}
-    if len({columns for columns, _ in keys}) > 1:
+    if len(every) > 1:
         result["by"] = objects(", ".join(columns) for columns, _ in keys)
     for title in titles:
         result[title] = objects(_value(title, columns, parts) for columns, parts in keys)

@@ -20,7 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fuzz import ledgers, states
+from fuzz import ledgers, seedlings, states
 
 MEMORY = 2 << 30  # bytes that a few kilobytes may take, beside what the libraries map
 PATIENCE = 20  # seconds of a processor for everything that is done with one state
@@ -31,12 +31,12 @@ class TooLong(Exception):
     """One case took longer than a state of its size can."""
 
 
-def one(kind: str, seed: int, case: int, grown: list[states.Seedling]) -> str:
+def one(kind: str, seed: int, case: int, grown: list[seedlings.Seedling]) -> str:
     """Try one case; return what became of it."""
     rng = np.random.default_rng([seed, case])
     if kind == "ledgers":
         return "refusals" if ledgers.attempt(rng) else "agreed"
-    seedling = grown[int(rng.integers(len(grown)))]
+    seedling = seedlings.drawn(grown, rng)
     blob = states.mutated(seedling.blobs[int(rng.integers(len(seedling.blobs)))], rng)
     return "taken" if states.attempt(blob, seedling) else "refused"
 
@@ -70,7 +70,7 @@ def main() -> int:
     told = parser.parse_args()
     seed = told.seed if told.seed >= 0 else int.from_bytes(os.urandom(4), "little")
     print(f"seed {seed}", flush=True)
-    grown = states.seedlings()
+    grown = seedlings.seedlings()
     limited()
     failures, counts, end = Counter[str](), Counter[str](), time.monotonic() + told.seconds
     case = told.case or 0

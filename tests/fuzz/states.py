@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import json
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from oracles.table import ORACLES
 
 import streammetrics as sm
 from fuzz.forging import joined, split
+
+if TYPE_CHECKING:
+    from fuzz.seedlings import Seedling
 
 ODD = [
     None, True, False, 0, 1, -1, 2, 7, 1.0, 1.5, -0.5, 1e308, 2**31, 2**53 + 1, 2**63 - 1, 2**63,
@@ -28,47 +30,6 @@ TYPES = {  # in the order in which they stand in a file
     "U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4",
     "F16": "<f2", "U16": "<u2", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
-
-
-class Seedling:
-    """A metric or a ledger, rows that it takes, and its bytes with and without them."""
-
-    def __init__(self, empty: Any, rows: dict[str, Any], filled: Any) -> None:
-        self.empty, self.rows, self.filled = empty, rows, filled
-        self.blobs = [empty.to_bytes(), filled.to_bytes(), filled.to_bytes()]
-
-
-def seedlings() -> list[Seedling]:
-    """Return one of every oracle, some sets, and ledgers of both forms."""
-    made = []
-    for oracle in ORACLES:
-        rows = oracle.rows(np.random.default_rng(0), 24)
-        made.append(Seedling(oracle.metric, rows, oracle.metric.copy().update(**rows)))
-    suite = sm.MetricSet({"auc": sm.ROCAUC(), "f1": sm.F1(threshold=0.5), "loss": sm.LogLoss()})
-    rows = {"y_true": np.arange(24) % 2, "y_score": np.arange(24) / 30}
-    made.append(Seedling(suite, rows, suite.copy().update(**rows)))
-    made += _comparisons()
-    for count in (4, 260):
-        ledger = sm.Ledger()
-        for index in range(count):
-            ledger.add(
-                index if index % 2 else f"s{index}", sm.Mean().update([index / 3]), index % 3
-            )
-        ledger.seal(ledger.ids[:2])
-        made.append(Seedling(sm.Ledger(sm.Mean()), {}, ledger))
-    return made
-
-
-def _comparisons() -> list[Seedling]:
-    rng = np.random.default_rng(0)
-    labels = {"y_true": np.arange(24) % 2, "a": rng.random(24), "b": rng.random(24)}
-    numbers = {name: rng.normal(size=24) for name in ("y_true", "a", "b")}
-    kinds = (
-        ({"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC(), "loss": sm.LogLoss()}, labels),
-        ({"mae": sm.MAE(), "r2": sm.R2()}, numbers),
-    )
-    empty = [(sm.Comparison(metrics, {"a": "a", "b": "b"}), rows) for metrics, rows in kinds]
-    return [Seedling(made, rows, made.copy().update(**rows)) for made, rows in empty]
 
 
 def mutated(blob: bytes, rng: np.random.Generator) -> bytes:
@@ -119,6 +80,10 @@ def _spoil(arrays: dict[str, list[Any]], rng: np.random.Generator) -> None:
     names = list(arrays)
     name = names[int(rng.integers(len(names)))]
     kind, shape, data = arrays[name]
+    if kind == "U8" and b"streammetrics" in data[:200] and rng.random() < 0.8:
+        inner = mutated(data, rng)  # a state in a state
+        arrays[name] = [kind, [len(inner)], inner]
+        return
     values = np.frombuffer(data, TYPES[kind]).copy()
     action = int(rng.integers(8))
     if action == 0:
@@ -189,19 +154,7 @@ def attempt(blob: bytes, seedling: Seedling) -> bool:
 
 
 def _use(back: Any, seedling: Seedling) -> None:
-    calls = [
-        back.compute, back.bounds, lambda: back.exact, lambda: back.n_rows, lambda: back.nbytes,
-        lambda: repr(back), lambda: back == back.copy(), lambda: back.copy().merge(back.copy()),
-        lambda: back.copy().merge(seedling.filled), lambda: seedling.filled.copy().merge(back),
-        lambda: sm.merge([back, back, seedling.empty]).compute(),
-    ]  # fmt: skip
-    if isinstance(back, sm.Ledger):
-        calls[2] = lambda: back.attempts
-        calls += [lambda: back.copy().seal(back.ids), lambda: back.copy().add("x", sm.Mean())]
-    elif seedling.rows:
-        calls.append(lambda: back.copy().update(**seedling.rows).compute())
-        calls.append(lambda: back.copy().reset().update(**seedling.rows).compute())
-    for call in calls:
+    for call in seedling.calls(back):
         try:
             call()
         except sm.StreamMetricsError:

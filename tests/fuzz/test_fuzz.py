@@ -8,9 +8,12 @@ from functools import cache
 import numpy as np
 import pytest
 
+import streammetrics as sm
 from fuzz import ledgers, run, states
+from fuzz.seedlings import seedlings
+from streammetrics.core.stateful import REGISTRY
 
-grown = cache(states.seedlings)
+grown = cache(seedlings)
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -18,6 +21,11 @@ def test_forged_states_are_refused_or_are_states(block):
     cases = range(40 * block, 40 * block + 40)
     became = Counter(run.one("states", 0, case, grown()) for case in cases)
     assert became["refused"] > became["taken"]
+
+
+def test_all_that_has_bytes_is_forged():
+    public = {vars(sm)[name] for name in sm.__all__} & set(REGISTRY.values()) - {sm.Metric}
+    assert public - {type(one.filled) for one in grown()} == set()
 
 
 def test_some_changes_make_another_state():

@@ -162,3 +162,14 @@ def test_days_of_23_and_25_hours():
     live.observe(time=start + 3600 * np.arange(26), values=np.ones(26))
     assert live.window("3d", end="2026-10-26T00:00+01:00").compute() == 25
     assert live.window("3d").compute() == 26
+
+
+@pytest.mark.parametrize("name", ["label_ttl", "label_lateness", "tiers"])
+def test_lengths_that_lead_past_all_times_are_refused(name):
+    told = {name: "10001d" if name != "tiers" else [("10001d", "20002d")]}
+    with pytest.raises(ValueError, match="is 10001d: at most 10000d"):
+        sm.Live(sm.Mean(), **told)
+    most = {"label_ttl": "10000d", "label_lateness": "10000d"}
+    live = sm.Live(sm.MAE(), max_ahead=None, **most)
+    live.predict(id=1, time="2199-12-31T00:00:00Z", y_pred=1.0)
+    assert live.coverage("1h").pending == 1

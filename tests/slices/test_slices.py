@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import pickle
 import threading
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -364,3 +365,17 @@ def test_a_table_of_slices_prints_as_one():
     assert lines[:2] == ["k   n_rows   x", "0        1   0"]
     assert lines[-1] == "20 more rows"
     assert len(lines) == 32
+
+
+@pytest.mark.parametrize("by", [["device"], [[], ["device"], ["device", "country"]]])
+@pytest.mark.parametrize("unit", [None, "age"])
+def test_a_table_has_the_same_columns_before_any_row(by, unit):
+    metrics = {"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC()}
+    slices = sm.Slices(sm.MetricSet(metrics, columns={"y_true": "label"}), by=by, unit=unit)
+    full = slices.copy().update({name: rows()[name] for name in slices._needed})
+    kinds = [lambda x: x.compute(), lambda x: x.bounds(), lambda x: x.confidence(unit=unit)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sm.UndefinedMetricWarning)
+        for kind in kinds:
+            assert list(kind(slices)) == list(kind(full))
+            assert len(kind(slices)) == ([] in by)

@@ -116,7 +116,9 @@ def _from_polars(value: Any, name: str, read: Reader) -> Column:
         lengths = value.list.len()
         if lengths.null_count() or lengths.n_unique() > 1:
             refuse(name, "lists of unequal length", "pass (n,) or (n, d)")
-        return _from_polars(value.list.to_array(lengths[0] if len(value) else 0), name, read)
+        if not len(value):
+            return read(np.zeros((0, 0)), name)
+        return _from_polars(value.list.to_array(lengths[0]), name, read)
     if kind == "Array":
         return stacked(
             [_from_polars(value.arr.get(i), name, read) for i in range(value.dtype.size)], name

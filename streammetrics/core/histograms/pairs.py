@@ -118,11 +118,8 @@ class PairCells:
             return np.ones(axis.ids.size, np.int64)
         if self.size == self.codes.size:
             return np.bincount(places, minlength=axis.ids.size)
-        if self.size < 1 << 53:  # float64 sums of counts are exact
-            return np.bincount(places, self.counts, axis.ids.size).astype(np.int64)
-        sums = np.zeros(axis.ids.size, np.int64)
-        np.add.at(sums, places, self.counts)
-        return sums
+        # Float64 sums of counts are exact, as at most 2**52 rows are held.
+        return np.bincount(places, self.counts, axis.ids.size).astype(np.int64)
 
     def at_level(self, level: int) -> PairCells:
         """The same rows in the wider cells of a level at least as high."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Self
 
 from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.constraints import AtLeast, NanPolicy
+from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.statistics.tables.topk import TopKHits
 
@@ -85,5 +85,5 @@ class TopKAccuracy(Metric[float]):
         """Return hits over rows, or hits."""
         total = counts.total.fraction()
         if not self.normalize:
-            return float(counts.hits.fraction())
-        return float(counts.hits.fraction() / total) if total else math.nan
+            return nearest(counts.hits.fraction())
+        return nearest(counts.hits.fraction() / total if total else None)

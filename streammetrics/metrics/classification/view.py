@@ -253,17 +253,16 @@ class Confusion(Margins):
             sides = (self.actual, self.predicted, self.tp)
             actual, predicted, tp = (side.astype(np.int64).tolist() for side in sides)
             return Integers(actual, predicted, tp, amount.tolist())
-        cells, unit = amount.integers()
-        sums = (
+        exact = [
             self._exact(self.rows),
             self._exact(self.columns),
             self._exact(self.rows, self._hit),
-        )
-        actual, predicted, tp = (
-            [value << (exponent - unit) for value in values]
-            for values, exponent in (one.integers() for one in sums)
-        )
-        return Integers(actual, predicted, tp, cells.tolist())
+            amount,
+        ]
+        found = [one.integers() for one in exact]
+        unit = min(exponent for _, exponent in found)  # that of nothing may be above the others
+        sums = [[value << (exponent - unit) for value in values] for values, exponent in found]
+        return Integers(*sums)
 
 
 def _added(rows: list[int], columns: list[int], cells: list[int], size: int) -> Integers:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.statistics.scores.labels import LabelRankingSpread, LabelRankingSum
 
@@ -55,7 +55,7 @@ class LabelRankingMetric(Metric[float]):
     def readout(self, sums: LabelRankingSum) -> float:
         """Return the mean."""
         rows = sums.rows.fraction()
-        return float(sums.total.fraction() / rows) if rows else math.nan
+        return nearest(sums.total.fraction() / rows if rows else None)
 
 
 class CoverageError(LabelRankingMetric):

@@ -8,6 +8,7 @@ import numpy as np
 
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.plain import Width
@@ -92,7 +93,7 @@ class ProbabilityLossSum(ScoredStatistic):
     def mean(self) -> float:
         """Return the mean loss, correctly rounded; ``nan`` of no rows."""
         rows = self.rows.fraction()
-        return float(self.total.fraction() / rows) if rows else float("nan")
+        return nearest(self.total.fraction() / rows if rows else None)
 
     def check_fields(self) -> None:
         """Check that there are losses, columns and rows, or none of them."""

@@ -1,0 +1,144 @@
+"""The ends of what is held: exponents, depths, widths of nothing, marks, weights of any size."""
+
+from __future__ import annotations
+
+import typing
+import warnings
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from fuzz.forging import forged, joined, split
+from oracles.table import ORACLES
+
+import streammetrics as sm
+from kinds.rows import plain_rows
+from streammetrics.core.columns.conversion import as_column
+from streammetrics.core.exact.digits import HIGHEST, LOWEST, canonical
+from streammetrics.core.exact.scaling import times
+from streammetrics.core.exact.sums import ExactSum
+
+WEIGHTS = {
+    "plain": np.ones, "tiny": lambda n: np.full(n, 5e-324), "small": lambda n: np.full(n, 1e-200),
+    "large": lambda n: np.full(n, 1e308), "one": lambda n: np.eye(1, n)[0] * 1e300,
+    "apart": lambda n: np.resize([1e-200, 1e200, 1.0], n),
+}  # fmt: skip
+WEIGHED = [
+    oracle for oracle in {repr(oracle.metric): oracle for oracle in ORACLES}.values()
+    if not any(one.schema.unweighted for one in oracle.metric.statistics())
+]  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("oracle", "kind"),
+    [
+        pytest.param(oracle, kind, id=f"{oracle.id}-{kind}")
+        for place, oracle in enumerate(WEIGHED)
+        for kind in ("apart", list(WEIGHTS)[place % 5])
+    ],
+)
+def test_whatever_rows_weigh_all_can_be_read_or_is_refused_in_words(oracle, kind):
+    all_is_read_or_refused_in_words(oracle, kind)
+
+
+@pytest.mark.parametrize(
+    ("cls", "said", "kind"),
+    [
+        (sm.MatthewsCorrcoef, {}, "one"), (sm.CohenKappa, {}, "one"),
+        (sm.TopKAccuracy, {"normalize": False}, "large"), (sm.Quantile, {"q": 1.0}, "plain"),
+        (sm.Quantile, {"q": 0.5}, "large"), (sm.ClassificationReport, {"multilabel": True}, "one"),
+        (sm.Recall, {"multilabel": True, "average": "micro"}, "tiny"),
+        (sm.Recall, {"labels": (4, 1), "average": "macro"}, "apart"),
+    ],
+)  # fmt: skip
+def test_what_went_unread_at_some_weights(cls, said, kind):
+    wanted = [
+        o for o in WEIGHED if type(o.metric) is cls and said.items() <= o.metric.config.items()
+    ]
+    all_is_read_or_refused_in_words(wanted[0], kind)
+
+
+def all_is_read_or_refused_in_words(oracle, kind):
+    rows = plain_rows(oracle, 12)
+    weight = WEIGHTS[kind](len(next(iter(rows.values()))))
+    metric = oracle.metric.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sm.UndefinedMetricWarning)
+        try:
+            metric.update(**rows, sample_weight=weight)
+        except sm.InvalidBatchError:
+            return
+        for read in (metric.compute, metric.bounds, metric.confidence, metric.to_bytes):
+            try:
+                read()
+            except sm.StreamMetricsError:
+                continue
+
+
+@pytest.mark.parametrize("shape", [(), (2,)])
+@pytest.mark.parametrize("step", [-960, 960])
+@pytest.mark.parametrize(
+    "top", [LOWEST - 1, LOWEST, LOWEST + 31, HIGHEST - 33, HIGHEST - 2, HIGHEST - 1, HIGHEST]
+)
+def test_scaling_ends_where_states_do(shape, step, top):
+    one = ExactSum.single(1, top - step)
+    both = canonical(np.repeat(one.digits, 2, axis=0), one.exponent)
+    sums = one if shape == () else ExactSum(shape, *both)
+    if LOWEST <= top < HIGHEST - 1:
+        product = times(sums, 2.0**step)
+        assert ExactSum.from_arrays(shape, product.arrays()) == product
+    else:
+        with pytest.raises(sm.InvalidBatchError, match="beyond what a state holds"):
+            times(sums, 2.0**step)
+
+
+@pytest.mark.parametrize("around", [lambda x: [x], lambda x: {"a": x}, lambda x: {"a": [x]}])
+def test_what_is_nested_too_deeply_is_refused_whatever_it_is_nested_in(around):
+    inner = 1
+    for _ in range(100):
+        inner = around(inner)
+    blob = forged(sm.Mean().to_bytes(), lambda header, meta: meta.update(more=inner))
+    with pytest.raises(sm.StateFormatError, match="nested too deeply"):
+        sm.from_bytes(blob)
+
+
+def test_what_is_of_the_class_is_no_parameter_however_it_is_annotated():
+    class Told(sm.Mean):
+        """A mean with attributes of its class."""
+
+        plain: ClassVar = 1
+        of_some: ClassVar[int] = 2
+        of_many: typing.ClassVar[dict[str, list[int]]] = {}
+        shift: float = 0.5
+
+    assert set(Told().config) == {*sm.Mean().config, "shift"}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([], pa.list_(pa.float64())), pa.array([], pa.large_list(pa.float64())),
+        pl.Series([], dtype=pl.List(pl.Float64)), np.zeros((0, 0)),
+    ],
+    ids=["list", "large list", "polars", "numpy"],
+)  # fmt: skip
+def test_no_lists_have_no_width(column):
+    assert as_column(column, "X").values.shape == (0, 0)
+
+
+JUDGED = {
+    "apart": {"query": [1, 2], "doc": [1, 2], "relevance": [1, 0]},
+    "without documents": {"query": [1, 2], "relevance": [1, 0]},
+    "with scores": {"query": [1, 2], "doc": [1, 2], "relevance": [1, 0], "score": [0.5, 0.25]},
+}
+
+
+@pytest.mark.parametrize("kind", JUDGED)
+def test_a_query_with_a_judgment_is_marked_as_judged(kind):
+    header, body = split(sm.NDCG().update(**JUDGED[kind]).to_bytes())
+    start, stop = header["0/judged"]["data_offsets"]
+    with pytest.raises(sm.StateFormatError, match="'judged' of a ranking state is not canonical"):
+        sm.from_bytes(joined(header, body[:start] + bytes(stop - start) + body[stop:]))
