@@ -87,8 +87,9 @@ def _models(asked: ReportAsked) -> dict[str, list[str]]:
     for pattern in asked.states:
         folder = os.path.isdir(pattern)
         paths = matching(os.path.join(pattern, "*") if folder else pattern)
-        name = os.path.basename(os.path.normpath(pattern))
-        stem = os.path.splitext(name)[0].rstrip("*-_.") or name
+        above, name = os.path.split(os.path.normpath(pattern))
+        # Of `old/*.state` the folder tells which model it is.
+        stem = os.path.splitext(name)[0].rstrip("*-_.") or os.path.basename(above) or name
         key = stem if stem not in found else pattern
         if key in found:
             raise CommandError(f"{pattern} is named twice: name each state once")

@@ -15,6 +15,7 @@ _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>\d+(?:\.\d+)?)|(?P<raised>[⁰¹²³⁴-⁹⁻]+)"
     r"|(?P<name>[^\W\d_][^\W_⁰¹²³⁴-⁹]*[\u0304']*)|(?P<sign>\.\.\.|<=|>=|\S)"
 )
+_LETTER = re.compile(r"\b[A-Za-z]+_[A-Za-z0-9]+\b")  # one with an index
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789−")
 _PRIME, _LINE = "\u2032", "\u0304"  # after a letter: primed, and a line above
 _GREEK = {"alpha": "\u03b1", "gamma": "\u03b3", "tau": "\u03c4"}
@@ -58,6 +59,11 @@ class Piece(NamedTuple):
     inner: str = ""
     fraction: bool = False
     word: bool = False
+
+
+def set_letters(text: str) -> str:
+    """Return words in which letters with an index, as ``n_b``, are MathML."""
+    return _LETTER.sub(lambda name: set_formula(name[0], block=False), text)
 
 
 def set_formula(text: str, *, block: bool = True) -> str:

@@ -120,6 +120,8 @@ def _differences(found: Differences) -> Grid:
 
 def _with_interval(row: Row, inexact: bool) -> str:
     value, interval = cells(row)
+    if not isinstance(row.value, int | float):  # whose limits stand where its parts do
+        return value
     sure = "" if row.sure is None else f" ({_limits(row)})"
     if row.exact or not inexact:
         return f"{value}{sure}"

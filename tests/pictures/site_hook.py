@@ -14,15 +14,16 @@ import numpy as np
 from mkdocs.structure.files import File
 
 import streammetrics as sm
-from streammetrics.show.formulas import set_formula
+from streammetrics.show.formulas import set_formula, set_letters
 from streammetrics.show.pictures.canvas import Sheet
 from streammetrics.show.reference import entry, inherited, public
 
 mpl.use("agg")
 RNG = np.random.default_rng(0)
+DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOKS = Path(__file__).parents[2] / "examples" / "notebooks"
 TYPED = re.compile(r"^Formula: `(.+?)`(?:, with (.+)\.)?$", re.MULTILINE)
-LETTER = re.compile(r"\b[A-Za-z]+_[A-Za-z0-9]+\b")  # one with an index
+LINKED = re.compile(r"\[([\w-]+)\.md\]\((?:\.\./)?\1\.md\)")  # a page that is called by its file
 N = 1500
 Y = RNG.integers(0, 2, N)
 SCORES = np.clip(RNG.normal(0.4 + 0.2 * Y, 0.15), 0.0, 1.0)
@@ -77,13 +78,18 @@ def notebook(path):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Set the formulas of a page as mathematics."""
-    return TYPED.sub(_mathematics, markdown)
+    """Set the formulas of a page as mathematics, and call other pages by their titles."""
+    return TYPED.sub(_mathematics, LINKED.sub(_titled, markdown))
+
+
+def _titled(link):
+    title = (DOCS / f"{link[1]}.md").read_text().partition("\n")[0].removeprefix("# ")
+    return link[0].replace(f"{link[1]}.md", title, 1)
 
 
 def _mathematics(found):
     box = f'<div class="formula" style="overflow-x: auto">{set_formula(found[1])}</div>'
-    words = LETTER.sub(lambda name: set_formula(name[0], block=False), found[2] or "")
+    words = set_letters(found[2] or "")
     return f"{box}\n\n{f'with {words}.' if words else ''}"
 
 

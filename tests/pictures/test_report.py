@@ -14,6 +14,7 @@ from oracles.table import ORACLES
 import streammetrics as sm
 from streammetrics.cli import main
 from streammetrics.show.grids import grids
+from streammetrics.show.pages import figures
 from streammetrics.show.pages.page import as_page
 from streammetrics.show.pages.subjects import findings
 
@@ -323,3 +324,24 @@ def test_state_that_is_named_twice_is_refused(shards, tmp_path, capsys):
     path = str(next(iter(sorted(shards.glob("*.state")))))
     assert main(["report", path, path, "-o", str(tmp_path / "page.html")]) == 2
     assert "is named twice, and its rows would count twice" in capsys.readouterr().err
+
+
+def test_models_are_named_by_their_folders_and_limits_stand_where_values_do(tmp_path):
+    for model, rows in {"old": slice(0, 2000), "new": slice(2000, N)}.items():
+        (tmp_path / model).mkdir()
+        sliced(rows, max_bins=64).save(tmp_path / model / "00.state")
+    out, globs = tmp_path / "both.html", [str(tmp_path / m / "*.state") for m in ("old", "new")]
+    assert main(["report", *globs, "-o", str(out)]) == 0
+    page = out.read_text()
+    assert "<h1>old and new</h1>" in page
+    assert "see below (" not in page
+    assert "below (none)" not in page
+
+
+def test_pictures_of_a_page_are_no_more_than_it_has_room_for(monkeypatch, tmp_path):
+    sliced(max_bins=64).report(tmp_path / "all.html")
+    monkeypatch.setattr(figures, "_ALL", 60_000)
+    sliced(max_bins=64).report(tmp_path / "some.html")
+    drawn = [(tmp_path / name).read_text().count("<figure>") for name in ("all.html", "some.html")]
+    assert 1 <= drawn[1] < drawn[0]
+    assert (tmp_path / "some.html").stat().st_size < 120_000

@@ -30,6 +30,7 @@ _INK, _LINE = "#1a2b3c", "#a1b2c3"  # stand-ins, each for a colour of the page
 _ROWS = 24  # of the table beside a curve
 _LARGE = 60_000  # characters of a picture
 _MOST = 16  # pictures
+_ALL = 330_000  # characters of all of them and their tables, so that a page has half a megabyte
 SLICED = 4  # metrics whose slices, or whose course over time, are drawn
 _KINDS: dict[type, tuple[str | None, ...]] = {ROCPoints: ("roc",), PRPoints: ("pr", "thresholds")}
 _STYLE = {
@@ -50,16 +51,22 @@ class Figure:
     lines: list[tuple[Any, ...]]
     more: int  # lines that are left out
 
+    @property
+    def size(self) -> int:
+        """Some number of characters that it takes of a page."""
+        return len(self.svg) + sum(len(str(cell)) + 10 for line in self.lines for cell in line)
+
 
 def figures(found: Findings) -> Iterator[Figure]:
     """Yield the pictures of all models: what their values are read from, slices, differences."""
-    number = 0
+    number = size = 0
     for draw in _drawings(found):
         if number == _MOST:
             return
         figure = draw(number)
-        if figure is not None:
+        if figure is not None and size + figure.size <= _ALL:
             number += 1
+            size += figure.size
             yield figure
 
 

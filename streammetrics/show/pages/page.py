@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.results.table import shown
-from streammetrics.show.formulas import set_formula
+from streammetrics.show.formulas import set_formula, set_letters
 from streammetrics.show.grids import DETAIL, Grid, grids
 from streammetrics.show.machines import as_json, plain
 from streammetrics.show.pages.figures import SLICED, figures, sliced_metrics
@@ -46,7 +46,10 @@ def as_page(found: Findings, title: str = "") -> str:
     markup = jinja.utils.markupsafe.Markup
     template = environment.from_string(Path(__file__).with_name("page.html.j2").read_text("utf-8"))
     drawn = [(each, markup(each.svg)) for each in figures(found)]
-    maths = {n: (markup(set_formula(typed)), of) for n, (typed, of) in formulas(found).items()}
+    maths = {
+        name: (markup(set_formula(typed)), markup(set_letters(str(markup.escape(of)))))
+        for name, (typed, of) in formulas(found).items()
+    }
     page: str = template.render(
         title=title or _titled(found), made=MADE, version=_version(), found=found,
         sections=_sections(found), figures=drawn, glossary=glossary(found), formulas=maths,

@@ -72,7 +72,9 @@ def draw_curve(curve: Rates, ax: Any, drawing: Drawing) -> Any:
     if why:
         return empty(ax, why)
     _bands(ax, curve, drawing.sure and tuple(drawing.sure), drawing, kind, COLOURS[0])
-    label = _read(drawing) or _told(curve, kind) or "measured"
+    label = "measured"
+    if kind in {"roc", "pr"}:
+        label = _read(drawing) or _told(curve, kind)
     ax.plot(*path(curve, kind), **{"color": COLOURS[0], "label": label, **drawing.style})
     _reference(ax, kind, curve)
     legend(ax)

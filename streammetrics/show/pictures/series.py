@@ -51,8 +51,10 @@ def draw_series(series: Series, ax: Any, drawing: Drawing) -> Any:
     ax.plot(times, values, **style)
     known = np.pad(np.isfinite(values), 1)
     alone = known[1:-1] & ~known[:-2] & ~known[2:]
-    aside = max((times[-1] - times[0]) // 50, np.timedelta64(30, "s"))
-    ax.set_xlim(times[0] - aside, times[-1] + aside)  # all windows, also those without a value
+    covered = 100 * np.asarray(series["coverage"], float)
+    seen = times[np.isfinite(values) | np.isfinite(covered)]
+    aside = max((seen[-1] - seen[0]) // 50, np.timedelta64(30, "s"))
+    ax.set_xlim(seen[0] - aside, seen[-1] + aside)
     if alone.any():  # of which no line is seen
         ax.plot(times[alone], values[alone], "o", **{**style, "markersize": 3, "label": None})
         ax.vlines(times[alone], low[alone], high[alone], color=COLOURS[0], alpha=0.45, linewidth=4)
@@ -61,7 +63,6 @@ def draw_series(series: Series, ax: Any, drawing: Drawing) -> Any:
     locator = dates.AutoDateLocator()
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
-    covered = 100 * np.asarray(series["coverage"], float)
     lowest = _labels(ax, times, covered) if np.isfinite(covered).any() else ax
     lowest.set_xlabel("end of the window (UTC)")
     legend(ax)
