@@ -32,13 +32,15 @@ def of_table(body: bytes, kind: str | None) -> list[Group]:
     if "kind" not in names:
         raise BodyError(f"the table has no column 'kind': add it, or ?kind={'|'.join(KINDS)}")
     told, table = table["kind"], table.drop_columns(["kind"])
+    kinds: list[Any] = pc.unique(told).to_pylist()
+    for which in kinds:
+        if which not in KINDS:
+            no_kind(which, told.to_pylist().index(which))
+    if len(kinds) == 1:  # nothing has to be copied
+        return [_group(kinds[0], range(table.num_rows), table)]
     found = []
-    for which in pc.unique(told).to_pylist():
-        rows = (
-            pc.indices_nonzero(pc.equal(told, which)).to_numpy()
-            if which in KINDS
-            else no_kind(which, told.to_pylist().index(which))
-        )
+    for which in kinds:
+        rows = pc.indices_nonzero(pc.equal(told, which)).to_numpy()
         found.append(_group(which, rows, table.take(rows)))
     return found
 
