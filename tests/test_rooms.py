@@ -115,6 +115,26 @@ def test_there_is_no_circle(imports):
         pytest.fail(f"imports in a circle: {' -> '.join(error.args[1])}")
 
 
+def test_there_is_no_circle_of_rooms(imports):
+    """Nor of the files and folders in any folder, but for what waits inside a function."""
+    for folder in {parent for path in MODULES.values() for parent in path.parents}:
+        if not folder.is_relative_to(ROOT):
+            continue
+        graph = {}
+        for module, found in imports.items():
+            for name, inner in found:
+                pair = [MODULES[each] for each in (module, name)]
+                if inner or not all(path.is_relative_to(folder) for path in pair):
+                    continue
+                start, end = (path.relative_to(folder).parts[0] for path in pair)
+                if start != end and "__init__.py" not in {start, end}:
+                    graph.setdefault(start, set()).add(end)
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            pytest.fail(f"{folder}: imports in a circle: {' -> '.join(error.args[1])}")
+
+
 def test_no_other_import_waits_inside_a_function(imports):
     late = {
         module: {name for name, inner in found if inner}

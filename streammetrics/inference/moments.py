@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats
-    from streammetrics.statistics.sums.rows import MomentSample
+    from streammetrics.statistics.joint.pairs import MomentSample
 
 
 class Rows(NamedTuple):

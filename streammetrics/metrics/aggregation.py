@@ -12,10 +12,10 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import Interval
 from streammetrics.core.types import V_co
 from streammetrics.metrics.distributions import distribution
-from streammetrics.statistics.spreads import MomentSpread
+from streammetrics.statistics.joint.pairs import MomentSample
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.moments import Moments
-from streammetrics.statistics.sums.rows import MomentSample
+from streammetrics.statistics.sums.spreads import MomentSpread
 from streammetrics.statistics.sums.values import Estimate, QuantileMethod, ValueHistogram
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from streammetrics.core.columns.naming import meant
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.exact.workspace import BLOCK, Workspace
 from streammetrics.core.fields.keyed import Extremes
-from streammetrics.core.fields.unions import Union
 from streammetrics.core.results.differences import Difference, Differences
+from streammetrics.core.unions import Union
 
 
 def test_a_bad_row_of_points_is_counted_and_found_once_however_many_numbers_are_bad():

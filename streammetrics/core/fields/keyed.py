@@ -13,9 +13,9 @@ from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.field import StateField, not_among
 from streammetrics.core.fields.labels import packed_labels, unpacked_labels
-from streammetrics.core.fields.unions import Union, spread
 from streammetrics.core.fields.weights import check_rows, countable
 from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.unions import Union, spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.fields.unions import Places
+    from streammetrics.core.unions import Places
 
 C = TypeVar("C")
 

@@ -10,9 +10,9 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.field import StateField, not_among
 from streammetrics.core.fields.labels import each_unpacked, packed_labels, used_labels
-from streammetrics.core.fields.unions import Union, moved
 from streammetrics.core.fields.weights import MOST, check_rows, countable
 from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.unions import Union, moved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.fields.unions import Union
 from streammetrics.core.histograms.keys import MAX_LEVEL, cell_ids
+from streammetrics.core.unions import Union
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

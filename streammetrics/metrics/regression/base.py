@@ -12,8 +12,8 @@ from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.core.types import Floats
-from streammetrics.statistics.spreads import LossSpread
 from streammetrics.statistics.sums.losses import LossSum
+from streammetrics.statistics.sums.spreads import LossSpread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

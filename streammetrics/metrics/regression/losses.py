@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from streammetrics.core.constraints import Positive, Share
 from streammetrics.core.exact.rounding import root
 from streammetrics.metrics.regression.base import RegressionMetric, averaged, summed
-from streammetrics.statistics.spreads import MomentSpread
 from streammetrics.statistics.sums.moments import Moments
+from streammetrics.statistics.sums.spreads import MomentSpread
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from streammetrics.core.exact.rounding import nearest, root
 from streammetrics.metrics.regression.base import RegressionMetric, Weights, averaged, ratio
+from streammetrics.statistics.joint.pairs import MomentSample
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
-from streammetrics.statistics.sums.rows import MomentSample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from streammetrics.core.constraints import AtLeast, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.scores.base import ScoredMetric, schema_options
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
-from streammetrics.statistics.spreads import ProbabilityLossSpread
+from streammetrics.statistics.scores.spreads import ProbabilityLossSpread
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic

@@ -12,10 +12,10 @@ from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.field import StateField
 from streammetrics.core.fields.keyed import Extremes, LabelTable, Table, Weights
 from streammetrics.core.fields.labels import coded_labels, used_labels
-from streammetrics.core.fields.unions import moved
 from streammetrics.core.fields.weights import countable
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
+from streammetrics.core.unions import moved
 from streammetrics.statistics.clusters.rows import (
     PointRows,
     canonical,

@@ -13,10 +13,10 @@ from streammetrics.core.errors import (
     StateFormatError,
 )
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
-from streammetrics.core.fields.unions import Union
 from streammetrics.core.layout import Feed
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
+from streammetrics.core.unions import Union
 from streammetrics.statistics.grouped.columns import as_bytes, from_bytes, stacked, unstacked
 from streammetrics.statistics.grouped.facts import are_facts, facts_of, facts_text
 from streammetrics.statistics.grouped.grouping import Grouping

@@ -19,15 +19,10 @@ from streammetrics.core.fields.labels import coded_labels
 from streammetrics.statistics.grouped.grouping import Grouping
 from streammetrics.statistics.grouped.pairs import GroupedCells
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
-from streammetrics.statistics.spreads import (
-    LossSpread,
-    MomentSpread,
-    ProbabilityLossSpread,
-    Spreading,
-    squares_of,
-)
+from streammetrics.statistics.scores.spreads import ProbabilityLossSpread
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
+from streammetrics.statistics.sums.spreads import LossSpread, MomentSpread, Spreading, squares_of
 from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs, amounts_of
 from streammetrics.statistics.tables.threshold import ThresholdTable
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.tables import Pairs
-from streammetrics.core.fields.unions import Union, moved
+from streammetrics.core.unions import Union, moved
 from streammetrics.statistics.grouped.fields import GroupedField, joined_amounts, regrouped_amounts
 
 if TYPE_CHECKING:

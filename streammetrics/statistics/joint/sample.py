@@ -21,7 +21,7 @@ from streammetrics.statistics.clusters.rows import (
 )
 from streammetrics.statistics.joint.base import JointStatistic
 from streammetrics.statistics.joint.schema import Bring
-from streammetrics.statistics.spreads import squares_of
+from streammetrics.statistics.sums.spreads import squares_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

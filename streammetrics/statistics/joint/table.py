@@ -13,11 +13,11 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.field import StateField
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
-from streammetrics.core.fields.unions import Union, moved
 from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.unions import Union, moved
 from streammetrics.statistics.joint.base import JointStatistic
 from streammetrics.statistics.joint.schema import Bring
-from streammetrics.statistics.spreads import squares_of
+from streammetrics.statistics.sums.spreads import squares_of
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.spreads import Spreading, sums_of
+from streammetrics.statistics.sums.spreads import Spreading, sums_of
 
 if TYPE_CHECKING:
     from fractions import Fraction

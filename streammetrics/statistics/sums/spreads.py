@@ -15,7 +15,6 @@ from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
 from streammetrics.core.fields.sums import each_plus
-from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.sums.formulas import squared_losses
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
@@ -105,20 +104,6 @@ class MomentSpread(Spreading, Moments):
     def numbers(self, *columns: Any) -> Floats:
         """Return the values, or predictions less targets."""
         return columns[1] - columns[0] if self.of == "pair" else nearest(columns[0])
-
-
-class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
-    """The sum of a loss of probabilities, and of its squares."""
-
-    def update(self, *columns: Any, weight: Floats | None) -> None:
-        """Add the losses of the rows, and their squares, in one pass where none has a weight."""
-        loss, powers = sums_of(self.numbers, columns, weight)
-        self.add(columns, weight, loss)
-        self.spread_by(powers, len(columns[0]), weight)
-
-    def numbers(self, *columns: Any) -> Floats:
-        """Return the losses."""
-        return self.losses(*columns)
 
 
 def powers_of(
