@@ -92,3 +92,13 @@ def test_the_order_of_sentences_does_not_matter():
     columns = [np.array([*map(tuple, side), None], object)[:2] for side in (TRUE, PRED)]
     shuffled = [column[order] for column in columns]
     assert sm.SpanF1().update(*shuffled).to_bytes() == sm.SpanF1().update(TRUE, PRED).to_bytes()
+
+
+@pytest.mark.parametrize("metric", [sm.SpanF1(), sm.SpanRecall(scheme="IOB2", average="macro")])
+def test_sentences_without_a_span_are_the_same_state_however_they_came(metric):
+    none = metric.copy().update([["O", "O"]], [["O", "O"]])
+    assert sm.merge([none, metric]) == sm.merge([metric, none]) == none
+    assert sm.from_bytes(none.to_bytes()).to_bytes() == none.to_bytes()
+    some = metric.copy().update([["B-PER"]], [["O"]])
+    whole = metric.copy().update([["O", "O"], ["B-PER"]], [["O", "O"], ["O"]])
+    assert sm.merge([none, some]) == sm.merge([some, none]) == whole

@@ -48,7 +48,9 @@ class Pairs(NamedTuple):
         codes: NDArray[np.int64],
         amount: Amount,
     ) -> Pairs:
-        """Pairs of labels of which some may not occur."""
+        """Pairs of labels of which some may not occur; without a pair labels are of no kind."""
+        if not codes.size:
+            return cls.empty()
         rows, columns = np.divmod(codes, max(len(column_labels), 1))
         row_labels, rows = used_labels(row_labels, rows)
         column_labels, columns = used_labels(column_labels, columns)
