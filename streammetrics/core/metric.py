@@ -27,6 +27,7 @@ from streammetrics.core.errors import (
 from streammetrics.core.layout import Layout
 from streammetrics.core.looks import html_of, line_of
 from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.parameters import Parameter  # noqa: TC001 - type hints are read
 from streammetrics.core.results import pictures
 from streammetrics.core.results.values import Interval
 from streammetrics.core.stateful import registered_name
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.layout import Feed, State
-    from streammetrics.core.parameters import Parameter
     from streammetrics.core.statistic import Statistic
 
 
