@@ -481,3 +481,11 @@ def test_values_of_many_classes_say_how_many_are_drawn():
     assert sm.ConfusionMatrix(normalize="true").update(Y, Y).plot().get_title("right") == (
         "n = 3,000, shares"
     )
+
+
+def test_bands_are_denser_on_dark_axes():
+    metric = sm.ROCCurve(max_bins=16).update(Y, S)
+    light = [band.get_alpha() for band in metric.plot(confidence=0.9).patches]
+    with plt.style.context("dark_background"):
+        dark = [band.get_alpha() for band in metric.plot(confidence=0.9).patches]
+    assert light[0] < dark[0] < light[1] < dark[1]

@@ -92,15 +92,21 @@ def empty(ax: Any, why: str) -> Any:
 
 def certain_band(ax: Any, x: Any, y: Any, colour: str, label: str = "certain bounds") -> None:
     """Fill what certainly holds the exact values: the outline (m,) of a polygon."""
-    ax.fill(x, y, color=colour, alpha=_CERTAIN, linewidth=0, label=label, zorder=1.5)
+    ax.fill(x, y, color=colour, alpha=_dense(ax, _CERTAIN), linewidth=0, label=label, zorder=1.5)
 
 
 def sure_band(ax: Any, x: Any, y: Any, colour: str, level: float) -> None:
     """Fill between confidence limits, lightly."""
     ax.fill(
-        x, y, color=colour, alpha=_SURE, linewidth=0, label=f"{percent(level)} confidence",
-        zorder=1.4,
+        x, y, color=colour, alpha=_dense(ax, _SURE), linewidth=0,
+        label=f"{percent(level)} confidence", zorder=1.4,
     )  # fmt: skip
+
+
+def _dense(ax: Any, alpha: float) -> float:
+    """Return how dense a band is to be seen: more on axes that are dark."""
+    *colour, opaque = library("colors").to_rgba(ax.get_facecolor())
+    return min(1.0, 0.15 + 1.3 * alpha) if opaque and sum(colour) < 1.5 else alpha
 
 
 def ranges(
