@@ -120,7 +120,7 @@ def ranges(
     label = "certain bounds" if level is None else f"{percent(level)} confidence"
     ax.hlines(
         np.asarray(places)[known], low[known], high[known], color=colour, linewidth=width,
-        alpha=alpha, label=label, zorder=1.5,
+        alpha=_dense(ax, alpha), label=label, zorder=1.5,
     )  # fmt: skip
 
 
