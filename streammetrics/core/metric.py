@@ -250,6 +250,8 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         return self._chosen(self._accumulator.flush())
 
     def _chosen(self, state: State) -> tuple[Statistic, ...]:
+        if self._accumulator.layout is self._layout:  # all of them, in this order
+            return state.statistics
         return tuple([state.statistics[place] for place in self._reads])
 
     def _chosen_feeds(self, state: State) -> Sequence[Feed]:

@@ -101,6 +101,8 @@ class Confusion(Margins):
             total = amount.sum().to_float(-self.exponent)  # type: ignore[assignment]  # of one sum
         self._amount: Amounts = amount
         self.total = float(total)  # of all rows
+        if self._few is not None:
+            self.actual, self.predicted, self.tp = np.array(self._few[:3], np.float64)
 
     @classmethod
     def of_labels(cls, cells: LabelCells, labels: tuple[Any, ...] | None) -> Self:
@@ -198,8 +200,6 @@ class Confusion(Margins):
     @cached_property
     def tp(self) -> Floats:
         """True positives: rows of the class that were predicted so."""
-        if self._few:
-            return self._told()[2]
         return self._sums(self.rows, self._hit)
 
     @cached_property
@@ -230,23 +230,12 @@ class Confusion(Margins):
     @cached_property
     def actual(self) -> Floats:
         """Rows of the class."""
-        if self._few:
-            return self._told()[0]
         return self._sums(self.rows)
 
     @cached_property
     def predicted(self) -> Floats:
         """Rows predicted to be of the class."""
-        if self._few:
-            return self._told()[1]
         return self._sums(self.columns)
-
-    def _told(self) -> Floats:
-        """Return rows, predictions and true positives of few: who reads one reads another."""
-        assert self._few is not None
-        sides: Floats = np.array(self._few[:3], np.float64)
-        self.actual, self.predicted, self.tp = sides
-        return sides
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:
