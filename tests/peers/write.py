@@ -41,7 +41,7 @@ OPENING = """\
 Every public metric of other libraries, and ours beside it, or why there is none. The page is
 written by `python tests/peers/write.py` from the libraries that are installed, and fails where one
 of their names is missing from it. How to call ours so that it gives their value stands in
-[migrating.md](migrating.md).
+[migrating.md](migrating.md), and here where it is another one.
 
 Of torchmetrics, names stand once for `Binary`, `Multiclass` and `Multilabel` alike. Its metrics of
 images, sound and video measure signals and need models or transforms: they are no part of this
@@ -89,7 +89,7 @@ def missing() -> list[str]:
         for names in known().values()
         for ours in names.values()
         if not ours.startswith("no: ")
-        for name in ours.split(", ")
+        for name in ours.partition(": ")[0].split(", ")
     }
     return sorted(told - set(sm.__all__))
 
@@ -120,7 +120,9 @@ def page() -> str:
 def _cell(ours: str) -> str:
     if ours.startswith("no: "):
         return f"none: {ours.removeprefix('no: ')}"
-    return ", ".join(f"[`{name}`](metrics.md#{name.lower()})" for name in ours.split(", "))
+    names, _, how = ours.partition(": ")
+    links = ", ".join(f"[`{name}`](metrics.md#{name.lower()})" for name in names.split(", "))
+    return f"{links}: {how}" if how else links
 
 
 def main() -> int:
