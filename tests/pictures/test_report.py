@@ -80,6 +80,10 @@ def test_page_says_what_was_measured_on_what(page):
         "Share of rows predicted right",
     ):  # fmt: skip
         assert said in text, said
+    (numbers,) = re.findall(r"numbers of accuracy by slice.*?<thead>(.*?)</thead>", html, re.DOTALL)
+    assert re.findall(r"<th[^>]*>(.*?)</th>", numbers) == [
+        "by", "tree", "n_rows", "accuracy", "accuracy_low", "accuracy_high"
+    ]  # fmt: skip
     assert html.count("<figure>") == html.count("The numbers of this picture") >= 6
 
 

@@ -102,9 +102,10 @@ def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[in
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         table = state.compute(confidence=found.confidence)
+    keys = list(table)[: list(table).index("n_rows")]
     for metric in sliced_metrics(subject, found)[:SLICED]:
         yield lambda at, metric=metric: _figure(  # type: ignore[misc]  # it is bound at once
-            f"{metric} by slice{of}", table, _only(sliced.table._table(), metric), at, metric=metric
+            f"{metric} by slice{of}", table, _only(table._told(), metric, *keys), at, metric=metric
         )
 
 
