@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 import warnings
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +20,12 @@ from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.exact.digits import HIGHEST, LOWEST, canonical
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.fields.keyed import Sums
+from streammetrics.core.fields.labels import unpacked_labels
+from streammetrics.core.fields.unions import Union
+from streammetrics.core.fields.wide import WideWeights
+from streammetrics.statistics.grouped.columns import stacked, unstacked
 
 WEIGHTS = {
     "plain": np.ones, "tiny": lambda n: np.full(n, 5e-324), "small": lambda n: np.full(n, 1e-200),
@@ -127,6 +134,72 @@ def test_what_is_of_the_class_is_no_parameter_however_it_is_annotated():
 )  # fmt: skip
 def test_no_lists_have_no_width(column):
     assert as_column(column, "X").values.shape == (0, 0)
+
+
+@pytest.mark.parametrize("label", [2.0**62, 2.0**63 - 1024, -(2.0**63) + 1024, 2.0**53 + 2])
+def test_labels_handed_over_as_floats_are_those_integers(label):
+    metric = sm.Accuracy().update([int(label), 0], [int(label), 1])
+    assert sm.Accuracy().update([label, 0.0], [label, 1.0]) == metric
+    with pytest.raises(sm.InvalidBatchError, match="is not a label"):
+        metric.update([2.0**63], [1.0])
+
+
+@pytest.mark.parametrize("tiny", [1e-20, -1e-20, 0.0, 2.0**-30, -(2.0**-30)])
+@pytest.mark.parametrize("whole", [2**53 + 1, 2**53 + 3, -(2**53) - 1, 2**54 + 2, 2**60 + 128])
+def test_ties_of_long_integers_are_decided_by_what_is_far_below(whole, tiny):
+    exact = float(abs(Fraction(whole) - Fraction(tiny)))
+    assert sm.MaxError().update([whole], [tiny]).compute() == exact
+    assert sm.MAE().update([whole], [tiny]).compute() == exact
+
+
+def test_an_unknown_label_of_a_set_is_named_wherever_it_is():
+    metric = sm.Recall(multilabel=True, average="micro", labels=["a", "b"])
+    for row in (["b", "a", "c"], ["c", "b"], ["a", "c"]):
+        with pytest.raises(sm.InvalidBatchError, match=r"in 1 row, first in row 1 \('c'\)"):
+            metric.update([["a"], row], [["a"], ["a"]])
+
+
+def test_sums_of_other_widths_are_refused_in_words():
+    labels = Union.of(np.array([1, 2]), np.array([2, 3]))
+    with pytest.raises(sm.IncompatibleMetricsError, match="3 columns cannot join those of 2"):
+        Sums().plus(ExactSum.zero((2, 2)), ExactSum.zero((2, 3)), labels)
+
+
+def test_nothing_may_be_taken_out_of_anything_and_nothing_else_of_nothing():
+    field = WideWeights(1, "labels")
+    none, some = Amount.zero((1, 0)), Amount.zero((1, 3))
+    assert field.minus(some, none) is some
+    assert field.minus(none, none) is none
+    for one, two in ((none, some), (some, Amount.zero((1, 2)))):
+        with pytest.raises(sm.IncompatibleMetricsError, match="labels are not among"):
+            field.minus(one, two)
+
+
+@pytest.mark.parametrize("place", [-1, 2, 1 << 40])
+def test_arrays_of_a_group_that_is_not_there_are_refused(place):
+    arrays = stacked([{"a": np.arange(2)}, {"a": np.arange(3)}])
+    assert [list(each["a"]) for each in unstacked(arrays, 2)] == [[0, 1], [0, 1, 2]]
+    with pytest.raises(sm.StateFormatError, match="belongs to no group"):
+        unstacked({**arrays, "0/places": np.array([0, place])}, 2)
+
+
+@pytest.mark.parametrize("bad", [b"[\xff]", b"[", b"[1]", b"{}", b"[" * 5000])
+def test_labels_that_cannot_be_read_are_refused_in_words(bad):
+    with pytest.raises(sm.StateFormatError, match="^labels of a state"):
+        unpacked_labels({"labels": np.frombuffer(bad, np.uint8)}, "labels")
+
+
+def test_zeros_below_zero_are_in_no_sample_of_points():
+    header, body = split(sm.Silhouette().update([[0.0], [1.0], [0.5]], [0, 1, 1]).to_bytes())
+    start, stop = next(told for name, told in places(header) if name.endswith("points"))
+    points = np.frombuffer(body[start:stop]).copy()
+    points[points == 0.0] = -0.0
+    with pytest.raises(sm.StateFormatError, match="coordinate is not one that we write"):
+        sm.from_bytes(joined(header, body[:start] + points.tobytes() + body[stop:]))
+
+
+def places(header):
+    return [(name, told["data_offsets"]) for name, told in header.items() if name != "__metadata__"]
 
 
 JUDGED = {

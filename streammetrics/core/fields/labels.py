@@ -58,7 +58,10 @@ def unpacked_labels(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[An
     """Return the labels that `packed_labels` made an array of."""
     if name in arrays and arrays[name].dtype == np.uint8:
         packed = take_array(arrays, name, "uint8").tobytes()
-        texts = json.loads(packed.decode("utf-8", "surrogatepass"))
+        try:
+            texts = json.loads(packed.decode("utf-8", "surrogatepass"))
+        except (ValueError, RecursionError) as error:
+            raise StateFormatError(f"labels of a state cannot be read: {error}") from None
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise StateFormatError("labels of a state are neither integers nor text")
         return np.array(texts, dtype=np.str_)
