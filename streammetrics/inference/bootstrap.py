@@ -30,6 +30,8 @@ def drawn(counts: NDArray[np.int64], replicates: int = REPLICATES) -> NDArray[np
     seed = int.from_bytes(blake2b(np.ascontiguousarray(counts).tobytes(), digest_size=16).digest())
     generator = np.random.Generator(np.random.PCG64(seed))
     n = int(counts.sum())
+    if n < 1:
+        return np.zeros((replicates, counts.size), np.int64)
     return generator.multinomial(n, counts / n, size=replicates)
 
 

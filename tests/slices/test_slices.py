@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from fuzz.forging import forged
 
 import streammetrics as sm
 from streammetrics.slices import reading
@@ -379,3 +380,16 @@ def test_a_table_has_the_same_columns_before_any_row(by, unit):
         for kind in kinds:
             assert list(kind(slices)) == list(kind(full))
             assert len(kind(slices)) == ([] in by)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda meta: meta.update(unit=None), lambda meta: meta.update(by=[["country", "device"]])],
+)
+def test_keys_of_other_columns_are_no_state(change):
+    f1 = sm.MetricSet({"f1": sm.F1(threshold=0.5)}, columns={"y_true": "label"})
+    slices = sm.Slices(f1, by=["country"], unit="age")
+    slices.update({name: rows()[name] for name in ("label", "y_score", "country", "age")})
+    blob = forged(slices.to_bytes(), lambda header, meta: change(meta))
+    with pytest.raises(sm.StateFormatError, match="is no key of"):
+        sm.from_bytes(blob)

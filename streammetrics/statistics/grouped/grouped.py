@@ -20,7 +20,7 @@ from streammetrics.core.unions import Union
 from streammetrics.statistics.grouped.columns import as_bytes, from_bytes, stacked, unstacked
 from streammetrics.statistics.grouped.facts import are_facts, facts_of, facts_text
 from streammetrics.statistics.grouped.grouping import Grouping
-from streammetrics.statistics.grouped.keys import OTHER, lowest, too_many
+from streammetrics.statistics.grouped.keys import OTHER, checked, lowest, too_many
 from streammetrics.statistics.grouped.registry import form_of
 from streammetrics.statistics.grouped.schema import (
     KEY,
@@ -317,6 +317,8 @@ class Grouped(Statistic):
         texts = from_bytes(take_array(arrays, "facts", "uint8"))
         if not (keys[1:] > keys[:-1]).all():
             raise StateFormatError("the keys of groups are out of order")
+        if self.titles:
+            checked(keys.tolist(), len(self.titles))
         if self.most is not None and len(keys) - (OTHER in keys) > self.most:
             raise StateFormatError(f"there are {len(keys):,} keys, more than {self.most:,}")
         if rows.shape != keys.shape or party.shape != keys.shape or rows.min(initial=1) < 1:
