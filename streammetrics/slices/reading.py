@@ -100,9 +100,10 @@ def read_keys(column: Column, by: Sequence[str | Bins]) -> KeyColumn:
     """Return keys that `key_column` made, and that were kept as text meanwhile.
 
     Raises:
-        InvalidBatchError: Keys of one column are of two kinds.
+        InvalidBatchError: Keys of one column are of two kinds, or those of a forged state none.
     """
-    assert column.vocabulary is not None
+    if column.vocabulary is None:
+        raise InvalidBatchError("the keys of the rows that wait are no text")
     facts: dict[str, Any] = {}
     used = column.vocabulary[np.unique(column.values)]
     for text in used.tolist():
