@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from fuzz.forging import forged, joined, split
 from oracles.table import ORACLES
-from streammetrics.core.fields.unions import Union
 
 import streammetrics as sm
 from kinds.rows import plain_rows
@@ -25,6 +24,7 @@ from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.keyed import Sums
 from streammetrics.core.fields.labels import unpacked_labels
 from streammetrics.core.fields.wide import WideWeights
+from streammetrics.core.unions import Union
 from streammetrics.statistics.grouped.columns import stacked, unstacked
 
 WEIGHTS = {
