@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -127,8 +126,8 @@ class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
 
     Formula: C_ij = Σ w [y = i, p = j], with i and j 0 or 1, of each label.
 
-    Counts are integers, and with weights sums as floats. Without rows they are 0 for `labels` that
-    are given.
+    Counts are integers; with weights that are not whole, or from 2**62 on, they are sums as
+    floats. Without rows they are 0 for `labels` that are given.
 
     Parameters are those of `MultilabelMetric`.
 
@@ -150,9 +149,6 @@ class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
     def readout(self, table: LabelTables) -> LabelledArray:
         """Return the tables."""
         counts = LabelCounts.of(table, self.labels)
-        cells = (counts.tn, counts.fp, counts.fn, counts.tp)
-        tables = np.stack([counts.unscaled(cell) for cell in cells], axis=-1).reshape(-1, 2, 2)
-        whole = counts.counts is not None and math.isfinite(counts.total)
         sides = ("y_true", (0, 1)), ("y_pred", (0, 1))
         axes = (("label", tuple(counts.labels)), *sides)
-        return LabelledArray(tables.astype(np.int64) if whole else tables, axes)
+        return LabelledArray(counts.tables, axes)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.metrics.classification.view import ROOM
 
@@ -23,13 +25,12 @@ class LabelCounts:
     def __init__(self, labels: list[Any], amount: Amount, rows: Amount) -> None:
         self.labels, self.size, self.kept = labels, len(labels), len(labels)
         self.exponent = _exponent(rows)  # of two: every float here is to be scaled by it
-        self.counts: NDArray[np.int64] | None = None if amount.weights else amount.counts
         sums, total = amount.exact(), rows.exact()
         true, said, both = sums[0], sums[1], sums[2]
         every = total[np.zeros(self.size, np.intp)]
-        parts = (true, said, both, said - both, true - both, every - (true + said - both))
-        floats = [np.asarray(part.to_float(-self.exponent)) for part in parts]
-        self.actual, self.predicted, self.tp, self.fp, self.fn, self.tn = floats
+        self._cells = (every - (true + said - both), said - both, true - both, both)
+        floats = [np.asarray(part.to_float(-self.exponent)) for part in (true, said, *self._cells)]
+        self.actual, self.predicted, self.tn, self.fp, self.fn, self.tp = floats
         self.total = float(total[0].to_float(-self.exponent))
         self.seen = (self.actual > 0) | (self.predicted > 0)
         self.doubt = ""  # what a reading of it has to warn of
@@ -39,6 +40,25 @@ class LabelCounts:
         """Return the counts, of labels that without names are numbered."""
         width = table.amount.counts.shape[1]
         return cls(list(labels or range(width)), _wide(table.amount, labels), table.rows)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64] | None:
+        """TN, FP, FN and TP of each label, (4, L).
+
+        ``None`` where some are not whole or reach 2**62, whether rows came with weights or not.
+        """
+        cells = [Amount.of_exact(cell).plain() for cell in self._cells]
+        if any(isinstance(cell, ExactSum) for cell in cells):
+            return None
+        return np.array(cells, np.int64)
+
+    @property
+    def tables(self) -> NDArray[Any]:
+        """The table of each label, (L, 2, 2): integers where they are counts."""
+        cells: Any = self.counts
+        if cells is None:
+            cells = [self.unscaled(cell) for cell in (self.tn, self.fp, self.fn, self.tp)]
+        return np.stack(list(cells), axis=-1).reshape(-1, 2, 2)
 
     def unscaled(self, amount: Any) -> Any:
         """Return a float of this table as it is, infinite where it is too large."""
