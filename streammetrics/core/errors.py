@@ -10,8 +10,8 @@ class StreamMetricsError(Exception):
 class InvalidBatchError(StreamMetricsError, ValueError):
     """A batch cannot be taken; the metric is as it was before the call.
 
-    Where single rows are to blame, `column` is the user's name of theirs and `row` the first one,
-    counted from 0 in the batch; else both are ``None``.
+    `column` is the user's name of the column to blame, where it is one, and `row` the first of its
+    rows to blame, counted from 0 in the batch, where it is not the whole column; else ``None``.
     """
 
     def __init__(self, message: str, column: str | None = None, row: int | None = None) -> None:

@@ -25,7 +25,7 @@ _GUESSES = {
     "id": Column(np.array([0]), None, True),
 }
 
-
+_ONE = "but a label that comes later is one value: observe() takes rows that have several"
 _OF_LABELS = frozenset({"labels", "negative label", "columns of labels"})  # facts
 
 
@@ -62,7 +62,15 @@ class Checks:
             InvalidBatchError: They are refused, alone or beside what other rows were.
         """
         batch = batch_of(self._suite, columns)
-        return self._agreed(batch, self._layout.read(batch))
+        rows = self._layout.read(batch)
+        n = len(next(iter(columns.values())))
+        if batch.n_rows != n:  # labels (B, T) would be rows of their own
+            raise InvalidBatchError(
+                f"{self._truth} has {batch.n_rows / n:g} values a row: pass one label a row, each "
+                "with its time",
+                self._truth,
+            )
+        return self._agreed(batch, rows)
 
     @property
     def facts(self) -> tuple[Facts, ...]:
@@ -89,12 +97,29 @@ class Checks:
                 }
             return waits
         assert first is not None
+        for name, value in others.items():
+            values = as_column(value, name).values
+            if values.ndim > 1 and self._takes({**columns, self._truth: np.zeros_like(values)}):
+                raise InvalidBatchError(f"{name} has {values.shape[1]} values a row, {_ONE}", name)
         raise first
+
+    def _takes(self, columns: Mapping[str, Any]) -> bool:
+        """Whether rows are good beside each other."""
+        try:
+            self._layout.read(batch_of(self._suite, columns))
+        except InvalidBatchError:
+            return False
+        return True
 
     def labelled(self, columns: Mapping[str, Any]) -> bool:
         """Check labels without what was predicted, as `observed`."""
         (labels,) = columns.values()
         label = as_column(labels, self._truth)
+        if label.values.ndim > 1:
+            several = label.values.shape[1]
+            raise InvalidBatchError(
+                f"{self._truth} has {several} values a row, {_ONE}", self._truth
+            )
         example: dict[str, Any] = self._example or {
             name: [None] if name in self._keys else _GUESSES.get(kind, label[:1])
             for name, kind in self._kinds.items()

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from streammetrics.core.errors import StateFormatError
 from streammetrics.live.tiers import Tier, tiers_of
 from streammetrics.live.time import DAY, SECOND, duration, shown_duration
@@ -41,6 +43,8 @@ class Config:
         keep_rows: int,
     ) -> Config:
         """Return the parameters as a user gives them, checked."""
+        if isinstance(default_label, np.generic):
+            default_label = default_label.item()
         if default_label is not None and not isinstance(default_label, _SCALARS):
             raise ValueError(f"default_label={default_label!r} is no label")
         ttl, lateness = duration(label_ttl, "label_ttl"), duration(label_lateness, "label_lateness")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.mergeable import Mergeable
 
+_BEYOND = 2.0**63  # labels are in int64
 _TRUTHS = ("y_true", "labels_true", "relevance")
 
 
@@ -58,7 +59,7 @@ def as_numbers(column: Column, name: str, kind: Kind) -> Column:
             )
         return Column(values.astype(np.float64), column.nulls, True)
     if values.dtype.kind == "f":
-        good = np.rint(values) == values
+        good = (np.rint(values) == values) & (np.abs(values) < _BEYOND)
         if not good.all():
             row = int(np.argmin(good))
             raise InvalidBatchError(

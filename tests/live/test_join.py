@@ -377,7 +377,45 @@ def test_a_third_label_among_rows_that_wait_is_refused_wherever_it_came_in():
     assert state.window("1min").n_rows == 1
 
 
-@pytest.mark.parametrize("label", [0.5, math.nan, "x", 2**70])
+@pytest.mark.parametrize(
+    ("suite", "label", "predicted", "message"),
+    [
+        (sm.MSE(), "x", 1.0, "y_true holds text; numbers are needed"),
+        (sm.MSE(), [1.0, 2.0], 1.0, "y_true has 2 values a row, but a label that comes later is"),
+        (sm.F1(), [1, 0], 1, "y_true has 2 values a row, but a label that comes later is"),
+    ],
+)
+def test_a_label_that_no_prediction_can_have_is_refused_before_there_is_one(
+    suite, label, predicted, message
+):
+    state = sm.Live(suite)
+    with pytest.raises(sm.InvalidBatchError, match=message):
+        state.label(id="a", time=START, y_true=label)
+    state.predict(id="a", time=START, y_pred=predicted).label(id="a", time=START, y_true=1)
+    assert state.window("1min").n_rows == 1
+
+
+def test_predictions_of_several_values_go_with_their_labels():
+    state = sm.Live(sm.MSE())
+    with pytest.raises(sm.InvalidBatchError, match="y_pred has 2 values a row, .* observe"):
+        state.predict(id="a", time=START, y_pred=[1.0, 2.0])
+    state.observe(time=START, y_true=[1.0, 2.0], y_pred=[1.0, 2.0])
+    assert state.window("1min").compute() == 0
+
+
+def test_labels_of_many_places_have_no_time_of_their_own():
+    state = sm.Live(sm.F1())
+    with pytest.raises(sm.InvalidBatchError, match="y_true has 2 values a row: pass one label"):
+        state.observe(time=START, y_true=[0, 1], y_pred=[0, 1])
+    assert state.observe(time=START, y_true=1, y_pred=1).window("1min").compute() == 1
+
+
+def test_a_default_label_may_be_a_number_of_an_array():
+    state = sm.Live(sm.Accuracy(threshold=0.5), default_label=np.int64(1))
+    assert state == sm.Live(sm.Accuracy(threshold=0.5), default_label=1)
+
+
+@pytest.mark.parametrize("label", [0.5, math.nan, math.inf, 1e30, "x", 2**70])
 def test_a_default_label_that_is_none_is_refused_when_it_is_given(label):
     with pytest.raises(ValueError, match="default_label=.* is no label here: y_true"):
         sm.Live(sm.Accuracy(threshold=0.5), default_label=label)

@@ -181,7 +181,8 @@ class Batch:
                 low, high = extent(values)
             else:
                 if column.vocabulary is not None:
-                    raise InvalidBatchError(f"{self.title(name)} holds text; numbers are needed")
+                    title = self.title(name)
+                    raise InvalidBatchError(f"{title} holds text; numbers are needed", title)
                 values = _to_float(column)
                 low, high = extent(values)
                 if column.values.dtype.char in _LONG:

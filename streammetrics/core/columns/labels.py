@@ -38,7 +38,9 @@ def label_column(
     if values.ndim > 1:
         title = batch.title(name)
         if not matrix:
-            raise InvalidBatchError(f"{title} has shape {values.shape}; one label a row is needed")
+            raise InvalidBatchError(
+                f"{title} has shape {values.shape}; one label a row is needed", title
+            )
         scores = batch.numbers(name)
         if scores.shape[1] == 0:
             raise InvalidBatchError(f"{title} has no columns")

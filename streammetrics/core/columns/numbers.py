@@ -55,8 +55,9 @@ class Numbers(Field):
         numbers = batch.numeric(self.name)
         values = numbers.values
         if values.ndim > 1 and not self.wide:
+            title = batch.title(self.name)
             raise InvalidBatchError(
-                f"{batch.title(self.name)} has shape {values.shape}; one number a row is needed"
+                f"{title} has shape {values.shape}; one number a row is needed", title
             )
         column: Any = values
         if numbers.residual is not None:
