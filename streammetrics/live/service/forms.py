@@ -91,7 +91,7 @@ def _told(body: bytes, kind: str | None) -> Told:
 def _row(keys: Sequence[str], kind: str | None) -> type:
     """Return the class of rows of a kind, which have exactly these keys."""
     names = [f"value_{place}" for place in range(len(keys))]
-    return msgspec.defstruct(
+    row: type = msgspec.defstruct(
         "Row",
         [(name, Any) for name in names],
         rename=dict(zip(names, keys, strict=True)),
@@ -100,6 +100,7 @@ def _row(keys: Sequence[str], kind: str | None) -> type:
         forbid_unknown_fields=True,
         gc=False,
     )
+    return row
 
 
 def _groups(form: Form, rows: Sequence[Any]) -> list[Group] | None:
