@@ -113,7 +113,8 @@ def sliced_metrics(subject: Subject, found: Findings) -> list[str]:
     """Return the metrics that are one number in each slice."""
     sliced = found.results.models[subject.name].slices
     titles = [] if sliced is None else metrics_of(sliced.table)
-    return [title for title in titles if title in subject.metrics]
+    metrics = subject.metrics
+    return [title for title in titles if title in metrics]
 
 
 def _only(table: Table, metric: str, *beside: str) -> Table:
