@@ -102,9 +102,11 @@ class Stream(Taking):
         waiting = self.join.table.times.values
         for place, tier in enumerate(self.panes.tiers):
             kept = [*self.panes.rows[place].states, *self.counted.rows[place].states]
-            numbers = np.unique(np.array(kept, np.int64))
-            if not place:
-                numbers = np.union1d(numbers, tier.numbers(waiting))
+            numbers = np.array(kept, np.int64)
+            if not place:  # most of these came in order, so that few differ from the one before
+                each = tier.numbers(waiting)
+                numbers = np.append(numbers, each[np.diff(each, prepend=-1) != 0])
+            numbers = np.unique(numbers)
             runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
             ends = [(int(run[0]), int(run[-1])) for run in runs if run.size]
             found += [(tier.start(first), tier.start(last + 1)) for first, last in ends]
