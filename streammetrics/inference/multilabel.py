@@ -40,6 +40,8 @@ from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from streammetrics.core.metric import Metric
 
 _KINDS = 1 << 14  # kinds of rows whose readouts are taken one by one
@@ -66,22 +68,19 @@ def of_averages(metric: AveragedMetric, asked: Asked, table: Any) -> ConfidenceI
         low, high = interval = share(metric, asked, rows, rows, parts[2])
         method = interval.method
     else:
-        sides = [_of_label(metric, asked, counts, place) for place in range(counts.size)]
+        sides = [_of_label(metric, asked, cells) for cells in counts.tables.reshape(-1, 4)]
         low, high = (np.array([side[end] for side in sides]) for end in (0, 1))
         method = sides[0].method if sides else JACKKNIFE
     low, high = (LabelledArray.of(np.atleast_1d(side), counts.labels) for side in (low, high))
     return ConfidenceInterval(low, high, asked.level, method)
 
 
-def _of_label(
-    metric: AveragedMetric, asked: Asked, counts: LabelCounts, place: int
-) -> ConfidenceInterval:
-    """Return the limits of one label, as of the positive class of a table of two."""
+def _of_label(metric: AveragedMetric, asked: Asked, cells: NDArray[np.int64]) -> ConfidenceInterval:
+    """Return the limits of one label, as of the positive class of a table (4,) of two."""
     config = {**metric.config, "multilabel": False, "average": "binary"}
     twin = type(metric)(**{**config, "labels": None, "threshold": None, "pos_label": 1})
-    cells = np.array([side[place] for side in (counts.tn, counts.fp, counts.fn, counts.tp)])
     occupied = np.flatnonzero(cells)
-    amount = cells[occupied].astype(np.int64)
+    amount = cells[occupied]
     table = Confusion([0, 1], occupied // 2, occupied % 2, amount)
     value = twin.read(table) if amount.size else math.nan
     return general(twin, asked, value, table, table)

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 ALONE = "value"  # what a metric is called that is in no set
 
 
+def metrics_of(suite: Any) -> dict[str, Any]:
+    """Return the metrics of a set, or one that is alone, by name."""
+    return dict(suite.items()) if isinstance(suite, MetricSet) else {ALONE: suite}
+
+
 class Series(Result, dict[str, Any]):
     """Metrics over windows that end one after the other: columns by name."""
 

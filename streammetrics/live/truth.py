@@ -10,9 +10,10 @@ from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.live.keys import Keys
+from streammetrics.live.reading import metrics_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.mergeable import Mergeable
@@ -75,8 +76,7 @@ def as_numbers(column: Column, name: str, kind: Kind) -> Column:
 
 def stand_ins(suite: Mergeable, others: Mapping[str, Any]) -> Iterator[Any]:
     """Yield labels of which one goes with predictions that are good, whatever the suite."""
-    metrics: Iterable[Any] = suite.values() if hasattr(suite, "values") else [suite]
-    for metric in metrics:
+    for metric in metrics_of(suite).values():
         config = metric.config
         yield from config.get("labels") or ()
         if "pos_label" in config:

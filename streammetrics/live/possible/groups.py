@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.live.possible.remembered import ends_of
 from streammetrics.metrics.scores.view import Staircase, staircases
 
 if TYPE_CHECKING:
@@ -63,13 +64,11 @@ def joined(known: Metric, held: Cells, code: int = 0) -> tuple[Staircase, Dyadic
 def groups_of(stairs: Staircase, seen: DyadicHistogram) -> Groups:
     """Return the groups of all scores, of which some negatives are rows without a label."""
     low, single, p, n = _cells(stairs)
-    empty = np.empty(0), np.empty(0, np.int64)
-    parts = [(block.low, block.counts[0]) for block in seen.cells()]
-    first, negatives = map(np.concatenate, zip(empty, *parts, strict=True))
+    first, _, negatives = ends_of(seen)
     # A cell is in one of the wider ones: that with the last lower edge that is not above its own.
     places = np.searchsorted(low, first, side="right") - 1
     known = np.zeros(len(low), np.int64)
-    np.add.at(known, places, negatives.astype(np.int64))
+    np.add.at(known, places, negatives)
     return Groups(p[::-1], known[::-1], (n - known)[::-1], single[::-1])
 
 

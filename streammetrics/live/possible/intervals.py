@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.possible.rules import rule_of
+from streammetrics.live.reading import ALONE, metrics_of
 
 if TYPE_CHECKING:
     from streammetrics.core.layout import State
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 
 def possible(suite: Mergeable, state: State, rows: Unlabelled, target_range: Range) -> Any:
     """Return what each metric may be, by name, or of a single one; ``None`` where nobody knows."""
-    metrics: Any = suite.items() if isinstance(suite, MetricSet) else [("", suite)]
     seen = suite._at(state)._accumulator
-    found = {name: _interval(m._over(seen), m, suite, rows, target_range) for name, m in metrics}
-    return found if isinstance(suite, MetricSet) else found[""]
+    found = {
+        name: _interval(metric._over(seen), metric, suite, rows, target_range)
+        for name, metric in metrics_of(suite).items()
+    }
+    return found if isinstance(suite, MetricSet) else found[ALONE]
 
 
 def _interval(

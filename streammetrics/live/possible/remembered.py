@@ -98,12 +98,13 @@ class Cells(Remembered):
         """The histogram, which has no cells where there are no rows."""
         return type(self).columns.forks(self.columns, 1, self)[0]
 
-    def ends(self) -> tuple[Floats, Floats, NDArray[np.int64]]:
-        """Return the least and the largest number that each cell may hold, and its rows."""
-        empty = np.empty(0), np.empty(0), np.empty(0, np.int64)
-        parts = [(block.low, block.high, block.counts[0]) for block in self.histogram.cells()]
-        low, high, counts = map(np.concatenate, zip(empty, *parts, strict=True))
-        return low, high, counts.astype(np.int64)
+
+def ends_of(histogram: DyadicHistogram) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Return the least and the largest number that each cell may hold, and its rows (of code 0)."""
+    empty = np.empty(0), np.empty(0), np.empty(0, np.int64)
+    parts = [(block.low, block.high, block.counts[0]) for block in histogram.cells()]
+    low, high, counts = map(np.concatenate, zip(empty, *parts, strict=True))
+    return low, high, counts.astype(np.int64)
 
 
 class Called(Remembered):

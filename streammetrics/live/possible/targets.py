@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.live.possible.fed import extremes, with_columns
-from streammetrics.live.possible.remembered import Cells
+from streammetrics.live.possible.remembered import Cells, ends_of
 from streammetrics.metrics.regression.losses import (
     MAE,
     MSE,
@@ -108,7 +108,7 @@ def interval(known: Metric, held: Cells, target_range: tuple[float, float] | Non
     Predictions that share a cell may be anywhere in it: they are taken where they lose least, and
     most.
     """
-    low, high, counts = held.ends()
+    low, high, counts = ends_of(held.histogram)
     if not len(counts):  # each of the rows is left out, as its prediction is missing
         return known.bounds()
     if target_range is None or (type(known) in _POSITIVE and min(target_range[0], low[0]) <= 0):

@@ -8,6 +8,7 @@ from streammetrics.core.columns.batch import WEIGHT, Batch
 from streammetrics.core.layout import Layout
 from streammetrics.live.panes import Panes
 from streammetrics.live.possible.rules import rule_of
+from streammetrics.live.reading import metrics_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,8 +37,7 @@ class Left:
 
     def __init__(self, suite: Mergeable, tiers: Sequence[Tier]) -> None:
         titles: Mapping[str, str] = getattr(suite, "columns", {})
-        metrics: Any = suite.values() if hasattr(suite, "values") else [suite]
-        rules = filter(None, [rule_of(metric, titles) for metric in metrics])
+        rules = filter(None, [rule_of(metric, titles) for metric in metrics_of(suite).values()])
         wanted: dict[str, list[Remembered]] = {}
         for rule in rules:
             wanted.setdefault(rule.asks.of, []).append(rule.asks)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
-from streammetrics.core.metric_set import MetricSet
-from streammetrics.live.reading import ALONE, spans_of
+from streammetrics.live.reading import ALONE, metrics_of, spans_of
 from streammetrics.live.time import shown_time
 from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from streammetrics.core.metric import Metric
     from streammetrics.live.alerts.rule import Rule
@@ -35,7 +34,8 @@ def now(live: Asking, view: View) -> dict[str, Any]:
     end = _end(live, view.window)
     may_be = _possible(live, view)
     metrics = {
-        name: {**measured(metric), "possible": may_be[name]} for name, metric in _metrics(window)
+        name: {**measured(metric), "possible": may_be[name]}
+        for name, metric in metrics_of(window).items()
     }
     return {
         "title": view.title,
@@ -72,7 +72,9 @@ class Line:
             rows.append(found.n_rows)
             covered.append(_number(share))
             key = blake2b(found.to_bytes(), digest_size=16).digest()
-            known[key] = self._known.get(key) or {n: measured(m) for n, m in _metrics(found)}
+            known[key] = self._known.get(key) or {
+                n: measured(m) for n, m in metrics_of(found).items()
+            }
             for name, values in known[key].items():
                 for part, value in values.items():
                     columns.setdefault(name, {}).setdefault(part, []).append(value)
@@ -166,10 +168,6 @@ def counted(found: Coverage) -> dict[str, Any]:
     """Return what became of predictions."""
     counts = {name: _number(value) for name, value in found._asdict().items()}
     return {**counts, "coverage": _number(found.coverage)}
-
-
-def _metrics(window: Any) -> Iterator[tuple[str, Metric[Any]]]:
-    yield from window.items() if isinstance(window, MetricSet) else [(ALONE, window)]
 
 
 def _end(live: Asking, window: str) -> str:

@@ -105,6 +105,11 @@ def _has_single_scores(_: Metric[Any], scores: ScoreHistogram, *__: Any) -> bool
     return scores.exact
 
 
+def best_guess(metric: ClassScoreMetric, stairs: Staircase) -> float:
+    """Return the value, which `certain` finds beside its bounds; a metric takes it as ``read``."""
+    return metric.certain(stairs)[1]
+
+
 class ScoreMetric(ScoredMetric[V_co]):
     """A curve over all thresholds, exact up to `max_bins` distinct scores.
 

@@ -10,7 +10,7 @@ import numpy as np
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.metrics.scores.base import ClassScoreMetric
+from streammetrics.metrics.scores.base import ClassScoreMetric, best_guess
 from streammetrics.metrics.scores.curves import roc_points
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ class LogAUC(ClassScoreMetric):
 
     _curve = staticmethod(roc_points)
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the area with cells as ties."""
-        return self.certain(stairs)[1]
+    read = best_guess
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the area with negatives first, with ties, and with positives first in cells."""

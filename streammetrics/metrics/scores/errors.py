@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core.results.curves import Curves, Points
-from streammetrics.metrics.scores.base import ClassScoreMetric, CurveMetric, one_or_all
+from streammetrics.metrics.scores.base import ClassScoreMetric, CurveMetric, best_guess, one_or_all
 from streammetrics.metrics.scores.curves import rows_of
 from streammetrics.metrics.scores.view import corners, staircases
 
@@ -94,9 +94,7 @@ class EqualErrorRate(ClassScoreMetric):
 
     higher_is_better = False
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the rate with the rows of every cell tied."""
-        return self.certain(stairs)[1]
+    read = best_guess
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the least, the tied and the largest rate."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.constraints import Between
 from streammetrics.core.results.curves import Curves, Points
-from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, one_or_all
+from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, best_guess, one_or_all
 from streammetrics.metrics.scores.curves import rows_of
 from streammetrics.metrics.scores.roc_area import ROCAUC
 from streammetrics.metrics.scores.view import corners, staircases
@@ -145,9 +145,7 @@ class TopDecileLift(ClassScoreMetric):
     def _ends(self) -> tuple[float, float]:
         return 0.0, 1 / self.share
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the lift with the rows of a cell well mixed."""
-        return self.certain(stairs)[1]
+    read = best_guess
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the lift with the least, the mean and the most positives of the cell it cuts."""
@@ -192,9 +190,7 @@ class Gini(ClassScoreMetric):
     def _ends(self) -> tuple[float, float]:
         return -1.0, 1.0
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the coefficient with cells as ties."""
-        return self.certain(stairs)[1]
+    read = best_guess
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return what the least, the tied and the largest area give."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.metrics.scores.base import ClassScoreMetric
+from streammetrics.metrics.scores.base import ClassScoreMetric, best_guess
 from streammetrics.metrics.scores.curves import (
     PrecisionRecallCurve,
     pr_points,
@@ -109,13 +109,7 @@ class AveragePrecision(ClassScoreMetric):
     _curve = staticmethod(pr_points)
     _pictured_by = PrecisionRecallCurve
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the area with the best guess for each cell of several scores."""
-        return self.certain(stairs)[1]
-
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the area with the least, the best guess and the most of each cell."""
-        return _precision_area(self, stairs)
+    read, certain = best_guess, _precision_area
 
     def _tied(self, steps: Steps) -> Floats:
         """Every positive has the precision at the threshold of the cell."""
@@ -158,13 +152,7 @@ class PRAUC(ClassScoreMetric):
     _curve = staticmethod(pr_points)
     _pictured_by = PrecisionRecallCurve
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the area with the best guess for each cell of several scores."""
-        return self.certain(stairs)[1]
-
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the area with the least, the best guess and the most of each cell."""
-        return _precision_area(self, stairs)
+    read, certain = best_guess, _precision_area
 
     def _tied(self, steps: Steps) -> Floats:
         """One line from the point before the cell to the point after it."""

@@ -13,7 +13,7 @@ from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.metrics.averages import mean_of_classes
-from streammetrics.metrics.scores.base import ClassScoreMetric
+from streammetrics.metrics.scores.base import ClassScoreMetric, best_guess
 from streammetrics.metrics.scores.curves import (
     ROCCurve,
     roc_points,
@@ -98,9 +98,7 @@ class ROCAUC(ClassScoreMetric):
             raise TypeError("ROCAUC of pairs of classes has no picture: multi_class='ovr' has one")
         return super()._shape(scores)
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the area with cells as ties."""
-        return self.certain(stairs)[1]
+    read = best_guess
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the area with negatives first, with ties, and with positives first in cells."""

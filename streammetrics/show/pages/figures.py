@@ -64,9 +64,8 @@ def figures(found: Findings) -> Iterator[Figure]:
         if number == _MOST:
             return
         figure = draw(number)
-        if figure is not None and size + figure.size <= _ALL:
-            number += 1
-            size += figure.size
+        if figure is not None and (larger := size + figure.size) <= _ALL:
+            number, size = number + 1, larger
             yield figure
 
 

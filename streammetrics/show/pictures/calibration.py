@@ -16,7 +16,6 @@ from streammetrics.show.pictures.canvas import (
     COLOURS,
     DASHES,
     GREY,
-    MOST,
     axes,
     chosen,
     empty,
@@ -24,6 +23,7 @@ from streammetrics.show.pictures.canvas import (
     percent,
     short,
     titled,
+    worst_of,
 )
 
 _SQUARE = (5.6, 5.4)
@@ -55,9 +55,7 @@ def draw_calibration(curves: Curves, ax: Any, drawing: Drawing) -> Any:
     ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1.0, label="calibrated")
     beneath = ax.inset_axes([0, -0.30, 1, 0.24], sharex=ax)
     beneath.spines[["top", "right"]].set_visible(False)
-    coloured = known
-    if len(known) > MOST:
-        coloured = sorted(known, key=lambda place: -_error(curves[place]))[:3]
+    coloured = worst_of(known, lambda place: -_error(curves[place]))
     for place in set(known) - set(coloured):
         far: Any = curves[place]
         ax.plot(far.prob_pred, far.prob_true, color=GREY, alpha=0.4, linewidth=0.7)

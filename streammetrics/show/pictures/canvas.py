@@ -10,7 +10,7 @@ import numpy as np
 from streammetrics.core.columns.naming import near
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.results.pictures import Drawing
 
@@ -142,6 +142,11 @@ def short(name: str, most: int) -> str:
         end = (most - 1) // 2
         name = f"{name[: most - 1 - end]}…{name[-end:]}"
     return plainly(name)
+
+
+def worst_of(known: Sequence[int], goodness: Callable[[int], float]) -> Sequence[int]:
+    """Return which of several curves have a colour: all of them, or of many the three worst."""
+    return known if len(known) <= MOST else sorted(known, key=goodness)[:3]
 
 
 def plainly(name: str) -> str:

@@ -16,7 +16,6 @@ from streammetrics.show.pictures.canvas import (
     COLOURS,
     DASHES,
     GREY,
-    MOST,
     axes,
     between,
     certain_band,
@@ -28,6 +27,7 @@ from streammetrics.show.pictures.canvas import (
     short,
     sure_band,
     titled,
+    worst_of,
 )
 from streammetrics.show.pictures.outlines import around, sure_det, sure_pr, sure_roc
 from streammetrics.show.pictures.paths import area, certain, deviates, path, why_not
@@ -101,9 +101,7 @@ def draw_curves(curves: Curves, ax: Any, drawing: Drawing) -> Any:
     titled(ax, f"{_TITLES[kind][0]} of {len(rates)} classes", told)
     if not known:
         return empty(ax, why_not(rates[0]))
-    coloured = known
-    if len(known) > MOST:
-        coloured = sorted(known, key=lambda place: area(rates[place]))[:3]
+    coloured = worst_of(known, lambda place: area(rates[place]))
     for place in set(known) - set(coloured):
         ax.plot(*path(rates[place], kind), color=GREY, alpha=0.4, linewidth=0.7)
     for number, place in enumerate(coloured):
