@@ -17,7 +17,7 @@ from streammetrics.core.confidence import (
 )
 from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
-from streammetrics.inference.influence import derivatives
+from streammetrics.inference.influence import derivatives, influence
 from streammetrics.inference.limits import limits
 from streammetrics.inference.shares import parts_of, share, shares_of
 from streammetrics.inference.tables import (
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Floats
 
 _KINDS = 1 << 14  # kinds of rows whose readouts are taken one by one
 
@@ -57,11 +58,7 @@ def of_averages(metric: AveragedMetric, asked: Asked, table: Any) -> ConfidenceI
     counts = LabelCounts.of(table, metric.labels)
     _check_rows(metric, asked, counts.total, counts.counts is not None)
     if metric.average is not None:
-        raise without(
-            metric,
-            "how the labels of a row hang together is not kept for a mean over labels; "
-            "average='micro' and 'samples' have limits, and with average=None each label has",
-        )
+        return _of_mean(metric, asked, counts)
     parts = parts_of(metric)
     if parts is not None:
         rows = shares_of(parts, counts, 1)  # type: ignore[arg-type]  # a label stands for a class
@@ -77,13 +74,66 @@ def of_averages(metric: AveragedMetric, asked: Asked, table: Any) -> ConfidenceI
 
 def _of_label(metric: AveragedMetric, asked: Asked, cells: NDArray[np.int64]) -> ConfidenceInterval:
     """Return the limits of one label, as of the positive class of a table (4,) of two."""
-    config = {**metric.config, "multilabel": False, "average": "binary"}
-    twin = type(metric)(**{**config, "labels": None, "threshold": None, "pos_label": 1})
-    occupied = np.flatnonzero(cells)
-    amount = cells[occupied]
-    table = Confusion([0, 1], occupied // 2, occupied % 2, amount)
-    value = twin.read(table) if amount.size else math.nan
+    twin, table = _alone(metric), _of_two(cells)
+    value = twin.read(table) if cells.any() else math.nan
     return general(twin, asked, value, table, table)
+
+
+def _alone(metric: AveragedMetric) -> AveragedMetric:
+    """Return the metric of one label, as of the positive of two classes."""
+    config = {**metric.config, "multilabel": False, "average": "binary"}
+    return type(metric)(**{**config, "labels": None, "threshold": None, "pos_label": 1})
+
+
+def _of_two(cells: NDArray[np.int64]) -> Confusion:
+    occupied = np.flatnonzero(cells)
+    return Confusion([0, 1], occupied // 2, occupied % 2, cells[occupied])
+
+
+def _of_mean(metric: AveragedMetric, asked: Asked, counts: LabelCounts) -> ConfidenceInterval:
+    """Return the limits of a mean over labels, whose errors add up at most.
+
+    Which labels a row has together is not kept: the error of a sum is at most the sum of errors,
+    which it is where labels are of the same rows.
+    """
+    if asked.anytime:
+        raise not_anytime(metric)
+    cells: Any = counts.tables.reshape(-1, 4)
+    if not counts.total:
+        return unsure(asked.level, JACKKNIFE)
+    values, slopes = _of_labels(metric, cells)
+    have = cells[:, 2] + cells[:, 3]  # rows with the label
+    weight = have if metric.average == "weighted" else np.ones(len(have))
+    if metric.zero_division is None:
+        values[np.isnan(values) & counts.seen] = 0.0
+    counted = ~np.isnan(values) & (weight > 0)
+    if not counted.any():
+        return unsure(asked.level, JACKKNIFE)
+    share = weight[counted] / weight[counted].sum()
+    value = float(share @ values[counted])
+    adds, cells = slopes[counted] * share[:, None], cells[counted]
+    if metric.average == "weighted":  # a row more that has the label lets it weigh more
+        adds[:, 2:] += ((values[counted] - value) / weight[counted].sum())[:, None]
+    adds -= (adds * cells).sum(axis=1, keepdims=True) / counts.total
+    error = float(np.sqrt((cells * adds**2).sum(axis=1)).sum())
+    span = ends_of(metric)
+    if value in span and error == 0 and math.isfinite(span[1]):
+        classes = np.concatenate([have[counted], counts.total - have[counted]])
+        return at_end(value, span, float(classes[classes > 0].min()), asked)
+    low, high = limits(value, error, normal_quantile(1 - asked.tail), *span)
+    method = f"{JACKKNIFE}, of a mean over labels as if they varied together (at most)"
+    return ConfidenceInterval(low, high, asked.level, method)
+
+
+def _of_labels(metric: AveragedMetric, cells: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return the value of each label, and how it moves with each of its cells, (L, 4)."""
+    twin, slopes = _alone(metric), np.zeros(cells.shape)
+    values = np.full(len(cells), math.nan)
+    for place, amounts in enumerate(cells):
+        table = _of_two(amounts)
+        values[place] = twin.read(table)
+        slopes[place, np.flatnonzero(amounts)] = influence(twin, table, twin.read)
+    return values, np.nan_to_num(slopes)  # what is 0/0 does not move
 
 
 @confidence_of.register(RowsMetric)

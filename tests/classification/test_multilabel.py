@@ -201,10 +201,48 @@ def test_pairs_of_classes_are_not_of_several_labels():
         sm.ROCAUC(multi_class="ovo", average="micro")
 
 
-def test_a_mean_over_labels_says_why_it_has_no_limits():
-    metric = sm.F1(average="macro", multilabel=True).update(TRUTH, CALLED)
-    with pytest.raises(sm.NoConfidenceError, match="hang together"):
-        metric.confidence()
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+@pytest.mark.parametrize("kind", [sm.F1, sm.Informedness])
+def test_a_mean_over_labels_that_are_one_is_as_sure_as_that(average, kind):
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 2, 400)
+    called = np.where(rng.random(400) < 0.8, truth, 1 - truth)
+    alone = kind(average="macro", multilabel=True, labels=["a"])
+    alone.update(truth[:, None], called[:, None])
+    thrice = kind(average=average, multilabel=True)
+    thrice.update(*(np.repeat(side[:, None], 3, axis=1) for side in (truth, called)))
+    limits = thrice.confidence()
+    assert "as if they varied together" in limits.method
+    assert tuple(limits) == pytest.approx(tuple(alone.confidence()), rel=1e-9)
+    assert limits.low == pytest.approx(kind().update(truth, called).confidence().low, abs=1e-3)
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+def test_a_mean_over_labels_varies_at_most_as_its_rows_left_out_one_by_one_tell(average):
+    rng = np.random.default_rng(3)
+    truth = (rng.random((300, 1)) < [0.5, 0.3, 0.2]).astype(int)  # of labels nested in each other
+    called = np.where(rng.random((300, 1)) < 0.8, truth, rng.integers(0, 2, (300, 3)))
+    metric = sm.F1(average=average, multilabel=True)
+    left_out = [
+        metric.copy().update(np.delete(truth, row, 0), np.delete(called, row, 0)).compute()
+        for row in range(300)
+    ]
+    value = metric.update(truth, called).compute()
+    error = np.sqrt(299 / 300 * np.sum((left_out - np.mean(left_out)) ** 2))
+    low, high = metric.confidence()
+    logits = [np.log(side / (1 - side)) for side in (low, value, high)]
+    assert np.diff(logits) == pytest.approx(logits[2] - logits[1])
+    ours = (logits[2] - logits[1]) / 1.959964 * value * (1 - value)
+    assert error < ours < 1.5 * error
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+def test_a_mean_over_labels_of_which_none_varies_is_as_sure_as_its_smallest_class():
+    perfect = sm.F1(average="macro", multilabel=True).update(TRUTH, TRUTH).confidence()
+    assert perfect.method.startswith("Clopper-Pearson of the 1 rows of the smallest class")
+    assert tuple(perfect) == pytest.approx((0.025, 1.0))
+    nothing = sm.F1(average="macro", multilabel=True, zero_division=math.nan)
+    assert np.isnan(nothing.update(0 * TRUTH, 0 * TRUTH).confidence()).all()
 
 
 @pytest.mark.parametrize(
