@@ -8,28 +8,26 @@ rows are enough. Rows that wait are appended to lists, which any number of threa
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streammetrics.core.columns.column import EXACT
+from streammetrics.live.entries import known_names, source_of_entry, source_of_knows
+from streammetrics.live.packing import packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.schema import Kind
-
-    # What values of a column are that wait together: numbers, labels of one type, or arrays.
-    Sort = Literal["number", "alone"] | type | tuple[tuple[int, ...], np.dtype[Any]]
+    from streammetrics.live.entries import Sort
+    from streammetrics.live.events import Kind as EventKind
 
 MOST = 1024  # rows that wait
 MOST_WITH_ID = 2048  # the same of those looked up by it: they cost less, the more there are
 _LABELS = 1 << 16  # that are known to be good
 _LONGEST = 1 << 63  # integers that wait are nearer to 0
-_CODES = {"d": np.float64, "q": np.int64}
+ABSENT = object()  # a column that an event does not have
 
 
 class Form:
@@ -37,48 +35,66 @@ class Form:
 
     Attributes:
         knows: Whether values of columns are known to be good.
-        put: Takes the values of columns, and what stands before them, if they are known to be good;
-            returns how many values wait then, 0 where it has not taken them.
     """
 
-    __slots__ = ("_good", "full", "heads", "knows", "names", "put", "sorts", "values")
+    __slots__ = ("_good", "heads", "knows", "names", "sorts", "values")
 
     knows: Callable[[Mapping[str, Any]], bool]
-    put: Callable[..., int]
 
-    def __init__(
-        self, heads: Sequence[str], names: tuple[str, ...], sorts: Sequence[Sort], most: int
-    ) -> None:
-        self.names, self.sorts, self.heads = names, sorts, len(heads)
-        self.full = most * (len(heads) + len(names))  # values that are enough
+    def __init__(self, heads: Sequence[str], names: tuple[str, ...], sorts: Sequence[Sort]) -> None:
+        self.names, self.sorts, self.heads = names, sorts, tuple(heads)
         self.values: list[Any] = []  # row by row, its time first: nothing else is made of an event
-        self._good: dict[str, Any] = {"values": self.values, "extend": self.values.extend}
-        for place, sort in enumerate(sorts):  # no number and no label, to begin with
-            if sort == "number":
-                self._good |= {f"low_{place}": 1.0, f"high_{place}": 0.0}
-            else:
-                self._good |= {f"among_{place}": set()}
-        exec(_source(heads, names, sorts), self._good)
-        self.knows, self.put = self._good["knows"], self._good["put"]
+        self._good = known_names(sorts)
+        exec(source_of_knows(names, sorts), self._good)
+        self.knows = self._good["knows"]
+
+    def entry(self, kind: str, live: Any, most: int, bring: Any, take: Any) -> Any:
+        """Return a function that takes events of this form, ``None`` where there can be none.
+
+        Args:
+            kind: What it is called.
+            live: What it returns.
+            most: Rows that are enough.
+            bring: What it calls then.
+            take: Takes what is not known to be good: heads, columns by name, some of them
+                `ABSENT`, and other columns.
+        """
+        source = source_of_entry(kind, self.heads, self.names, self.sorts)
+        if not source:
+            return None
+        self._good |= {"_values": self.values, "_extend": self.values.extend, "_absent": ABSENT}
+        self._good |= {"_live": live, "_bring": bring, "_take": take}
+        self._good["_full"] = most * self.width
+        exec(source, self._good)
+        return self._good[kind]
+
+    @property
+    def width(self) -> int:
+        """How many values a row has."""
+        return len(self.heads) + len(self.names)
+
+    def until(self, seconds: float) -> None:
+        """Learn up to which time events are known not to be ahead of the clock."""
+        self._good["_until"] = seconds
 
     def learn(self, columns: Mapping[str, Any]) -> None:
         """Widen what is known by values that were accepted."""
         good = self._good
         for place, (sort, value) in enumerate(zip(self.sorts, columns.values(), strict=True)):
             if sort == "number":
-                low, high = good[f"low_{place}"], good[f"high_{place}"]
+                low, high = good[f"_low_{place}"], good[f"_high_{place}"]
                 known = low <= high
-                good[f"low_{place}"] = min(low, value) if known else value
-                good[f"high_{place}"] = max(high, value) if known else value
-            elif isinstance(sort, type) and len(good[f"among_{place}"]) < _LABELS:
-                good[f"among_{place}"].add(value)
+                good[f"_low_{place}"] = min(low, value) if known else value
+                good[f"_high_{place}"] = max(high, value) if known else value
+            elif isinstance(sort, type) and len(good[f"_among_{place}"]) < _LABELS:
+                good[f"_among_{place}"].add(value)
 
     def taken(self) -> tuple[list[list[Any]], dict[str, Any]]:
         """Return the columns of the rows that wait, of which there are some.
 
         The first have no names: the time, and the id where there is one.
         """
-        heads, width = self.heads, self.heads + len(self.names)
+        heads, width = len(self.heads), self.width
         n = len(self.values) // width * width
         columns = [self.values[place:n:width] for place in range(width)]
         del self.values[:n]  # others may have come meanwhile, behind them
@@ -106,56 +122,11 @@ def _array(sort: Sort, values: list[Any]) -> Any:
     return values if sort is str else np.array(values)
 
 
-def _source(heads: Sequence[str], names: Sequence[str], sorts: Sequence[Sort]) -> str:
-    """Return the functions of a form, which know what is good as their global names.
-
-    They run for each event, and so they are written out for its columns, as named tuples are.
-    """
-    values = [f"value_{place}" for place in range(len(names))]
-    taken = [f"{value} = columns[{name!r}]" for value, name in zip(values, names, strict=True)]
-    known = [f"len(columns) == {len(names)}"]
-    for value, place, sort in zip(values, range(len(names)), sorts, strict=True):
-        if sort == "number":
-            known.append(f"(type({value}) is float or type({value}) is int)")
-            known.append(f"low_{place} <= {value} <= high_{place}")
-        elif isinstance(sort, type):
-            known.append(f"type({value}) is {sort.__name__} and {value} in among_{place}")
-        else:
-            known.append("False")  # arrays are looked at, each of them
-    return f"""
-def knows(columns):
-    try:
-        {"; ".join(taken)}
-        return {" and ".join(known)}
-    except KeyError:  # of another column
-        return False
-
-def put(columns, {", ".join(heads)}):
-    try:
-        {"; ".join(taken)}
-        if {" and ".join(known)}:
-            extend(({", ".join([*heads, *values])}))
-            return len(values) or 1  # others may have taken them meanwhile
-    except KeyError:
-        pass
-    return 0
-"""
-
-
-def packed(values: Sequence[Any], code: Literal["d", "q"]) -> NDArray[Any]:
-    """Return numbers as float64 (``d``), or integers as int64 (``q``).
-
-    It takes a third of the time in which NumPy finds out what a list holds.
-    """
-    array: Any = np.empty(len(values), _CODES[code])
-    struct.pack_into(f"{len(values)}{code}", array, 0, *values)
-    return array  # type: ignore[no-any-return]
-
-
 class Buffer:
     """Events of one sort that wait, by the columns that they have.
 
     Args:
+        kind: What events are called.
         check: Takes columns, raises where they are refused, and says whether they can wait.
         kinds: What each column holds.
         heads: What each row has before the values that are checked: its time, its id.
@@ -164,15 +135,16 @@ class Buffer:
 
     def __init__(
         self,
+        kind: EventKind,
         check: Callable[[Mapping[str, Any]], bool],
         kinds: Mapping[str, Kind],
         heads: Sequence[str] = ("time",),
         keys: Collection[str] = (),
     ) -> None:
         self.forms: dict[tuple[Any, ...], Form] = {}
-        self.first: Form | None = None  # mostly the only one
+        self.first: Form | None = None  # mostly the only one, and with an entry of its own
         self._keys, self._alike = keys, dict[str, Any]()
-        self.check, self._kinds, self._heads = check, kinds, heads
+        self.kind, self.check, self._kinds, self._heads = kind, check, kinds, heads
         self.most = MOST_WITH_ID if "id" in heads else MOST  # rows that wait
 
     @property
@@ -196,9 +168,8 @@ class Buffer:
         if not (waits and all(map(self._fits, names, sorts))):
             return None
         if form is None:
-            new = Form(self._heads, names, sorts, self.most)
+            new = Form(self._heads, names, sorts)
             form = self.forms.setdefault((names, sorts), new)
-            self.first = self.first or form
         form.learn(columns)
         return form
 
@@ -215,6 +186,17 @@ class Buffer:
             name: None if value is None and name not in self._keys else [value]
             for name, value in columns.items()
         }
+
+    def until(self, seconds: float) -> None:
+        """Learn up to which time events are known not to be ahead of the clock."""
+        for form in list(self.forms.values()):
+            form.until(seconds)
+
+    def close(self) -> None:
+        """Take no more events, also from who holds the entry of a form."""
+        self.until(0.0)
+        self.forms.clear()
+        self.first = None
 
     def taken(self) -> list[tuple[list[list[Any]], dict[str, Any]]]:
         """Return the columns of all rows that wait."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time as clock
 from abc import abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
-from streammetrics.live.buffer import Buffer, is_column, packed, plain
+from streammetrics.live.buffer import ABSENT, Buffer, Form, is_column, plain
 from streammetrics.live.checking import Checks
-from streammetrics.live.events import Events
-from streammetrics.live.ids import IDS, keys_of, keys_of_checked, versions_of
+from streammetrics.live.events import KINDS, Events
+from streammetrics.live.ids import keys_of, keys_of_checked, versions_of
 from streammetrics.live.keys import Keys
+from streammetrics.live.packing import packed
 from streammetrics.live.rows import batch_of, columns_of
 from streammetrics.live.time import LATEST, SECOND, instant, instants, nanoseconds, shown_time
 from streammetrics.live.truth import kinds_of, truth_of
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
 
     from streammetrics.core.locks import Locked
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.live.events import Kind
     from streammetrics.live.stream import Stream
 
 _SECONDS = (float, int)
-_VERSIONS = 1 << 63
 
 
 class Entrance:
@@ -39,9 +41,11 @@ class Entrance:
     _stream: Stream
     _guard: Locked
     _ahead: int | None  # nanoseconds that a time may be ahead of the clock
+    _buffers: tuple[Buffer, ...] = ()
 
     def _open(self) -> None:
         """Begin with empty buffers."""
+        self._close_entries()
         self._closed = False
         as_column([0], "time")  # NumPy loads parts of it when first asked: no event waits for that
         self._truth = truth_of(self._suite)
@@ -49,9 +53,9 @@ class Entrance:
         kinds = kinds_of(self._suite)
         checks = Checks(self._suite, kinds, lambda: self._stream.panes.facts)
         keys = Keys(self._suite).kinds
-        self._observed = Buffer(checks.observed, kinds, keys=keys)
-        self._predicted = Buffer(checks.predicted, kinds, ("time", "id"), keys)
-        self._labelled = Buffer(checks.labelled, kinds, ("time", "id", "version"))
+        self._observed = Buffer("observe", checks.observed, kinds, ("time",), keys)
+        self._predicted = Buffer("predict", checks.predicted, kinds, ("time", "id"), keys)
+        self._labelled = Buffer("label", checks.labelled, kinds, ("time", "id", "version"))
         self._buffers = (self._observed, self._predicted, self._labelled)
 
     @abstractmethod
@@ -70,16 +74,6 @@ class Entrance:
                 as ``time.time()`` gives them; a column of such times for columns of events.
             **columns: What `update` of the suite takes, by name: one value, or columns.
         """
-        form = self._observed.first
-        if (
-            form is not None
-            and (type(time) is float or type(time) is int)
-            and 0 <= time < self._limit
-            and (n := form.put(columns, time))
-        ):
-            if n >= form.full:
-                self._full(self._observed)
-            return self
         return self._take(self._observed, time, (), columns)
 
     def predict(self, *, id: Any, time: Any, **columns: Any) -> Self:  # noqa: A002 - as it is called
@@ -91,17 +85,6 @@ class Entrance:
             time: When it was made, as for `observe`: it says in which pane the row is.
             **columns: What `update` of the suite takes, without the label.
         """
-        form = self._predicted.first
-        if (
-            form is not None
-            and (type(time) is float or type(time) is int)
-            and 0 <= time < self._limit
-            and type(id) in IDS
-            and (n := form.put(columns, time, id))
-        ):
-            if n >= form.full:
-                self._full(self._predicted)
-            return self
         return self._take(self._predicted, time, (id,), columns)
 
     def label(self, *, id: Any, time: Any, version: Any = 1, **columns: Any) -> Self:  # noqa: A002 - as it is called
@@ -114,19 +97,6 @@ class Entrance:
             version: A label of a larger version replaces those of smaller ones.
             **columns: The label, under the name that the suite has for it.
         """
-        form = self._labelled.first
-        if (
-            form is not None
-            and (type(time) is float or type(time) is int)
-            and 0 <= time < self._limit
-            and type(id) in IDS
-            and type(version) is int
-            and 0 <= version < _VERSIONS
-            and (n := form.put(columns, time, id, version))
-        ):
-            if n >= form.full:
-                self._full(self._labelled)
-            return self
         return self._take(self._labelled, time, (id, version), columns)
 
     def _take(
@@ -144,12 +114,47 @@ class Entrance:
         columns = {name: plain(value) for name, value in columns.items()}
         form = buffer.checked(columns)
         if form is not None and type(time) in _SECONDS:
+            if buffer.first is None:
+                self._let_in(buffer, form)
             form.values.extend((time, *heads, *[columns[name] for name in form.names]))
+            if 1 < buffer.most <= len(form.values) // form.width:
+                self._full(buffer)
         else:
             one = buffer.as_rows(columns)
             alone = tuple([head] for head in heads)
             self._enter(buffer, np.array([nanoseconds], np.int64), alone, one, several=False)
         return self._entered()
+
+    def _let_in(self, buffer: Buffer, form: Form) -> None:
+        """Let events of the first form of a buffer in by a function of their own."""
+        kind = buffer.kind
+        with self._guard._lock:
+            self._check_open()
+            if buffer not in self._buffers:  # all was forgotten meanwhile
+                return
+            buffer.first = form
+            form.until(self._limit)
+            if getattr(type(self), kind) is not getattr(Entrance, kind):
+                return  # a subclass has its own
+            bring, take = partial(self._full, buffer), partial(self._take_named, kind)
+            entry = form.entry(kind, self, buffer.most, bring, take)
+            if entry is not None:
+                entry.__qualname__, entry.__doc__ = f"Live.{kind}", getattr(Entrance, kind).__doc__
+                vars(self)[kind] = entry
+
+    def _take_named(
+        self, kind: Kind, heads: Sequence[Any], named: Mapping[str, Any], others: dict[str, Any]
+    ) -> Self:
+        """Take events of any form, some of whose columns may be `ABSENT`."""
+        buffer = self._buffers[KINDS.index(kind)]  # of now, also for who holds an old entry
+        columns = {name: value for name, value in named.items() if value is not ABSENT} | others
+        return self._take(buffer, heads[0], tuple(heads[1:]), columns)
+
+    def _close_entries(self) -> None:
+        """Let no event in without a look at it; the lock is held."""
+        for buffer in self._buffers:
+            buffer.close()
+            vars(self).pop(buffer.kind, None)
 
     def _entered(self) -> Self:
         """Bring events on at once where none may wait."""
@@ -249,7 +254,7 @@ class Entrance:
     def _check_ahead(self, time: int, row: int) -> None:
         """Raise where a time is further ahead of the clock than it may be."""
         if self._ahead is None:
-            self._limit = float(LATEST)
+            self._know(float(LATEST))
             return
         limit = clock.time_ns() + self._ahead
         if time > limit:
@@ -257,7 +262,14 @@ class Entrance:
                 f"time is {shown_time(time)} in row {row}, ahead of the clock by more than "
                 f"max_ahead: POSIX seconds are needed, not milliseconds", "time", row,
             )  # fmt: skip
-        self._limit = limit / SECOND
+        self._know(limit / SECOND)
+
+    def _know(self, limit: float) -> None:
+        """Learn up to which time events are not ahead of the clock."""
+        with self._guard._lock:
+            self._limit = limit
+            for buffer in self._buffers:
+                buffer.until(limit)
 
     def _drain(self) -> None:
         """Take the events that wait; the lock is held."""

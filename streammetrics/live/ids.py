@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.live.buffer import packed
+from streammetrics.live.packing import packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -27,7 +27,7 @@ class Surviving:
     _config: Config
     _stream: Stream
     _guard: Locked
-    _buffers: tuple[Buffer, Buffer, Buffer]
+    _buffers: tuple[Buffer, ...]
     _closed: bool
     _keeper: Keeper | None
     _arrived: list[Events]  # which are in the stream, and not yet in the store
@@ -35,6 +35,10 @@ class Surviving:
     @abstractmethod
     def _drain(self) -> None:
         """Take the events that wait; the lock is held."""
+
+    @abstractmethod
+    def _close_entries(self) -> None:
+        """Let no event in without a look at it; the lock is held."""
 
     @abstractmethod
     def _check_alike(self, other: object) -> None:
@@ -114,9 +118,7 @@ class Surviving:
         with self._guard._lock:
             self._drain()
             self._closed, self._keeper = True, None
-            for buffer in self._buffers:
-                buffer.forms.clear()
-                buffer.first = None
+            self._close_entries()
 
     def __enter__(self) -> Self:
         return self

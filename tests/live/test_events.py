@@ -154,3 +154,54 @@ def test_threads_observe_merge_and_read_and_nothing_is_lost():
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
     assert state.to_bytes() == live().observe(**data).to_bytes()
+
+
+def test_who_holds_a_method_is_told_when_all_is_closed_and_goes_on_after_a_reset():
+    state = live().observe(time=START, y_true=1, y_score=0.5)
+    observe = state.observe
+    state.reset()
+    observe(time=START + 1, y_true=0, y_score=0.25)
+    assert state == live().observe(time=START + 1, y_true=0, y_score=0.25)
+    state.observe(time=START + 2, y_true=1, y_score=0.25)
+    held = state.observe
+    state.close()
+    for method in (observe, held, state.observe):
+        with pytest.raises(sm.StreamMetricsError, match="takes no more events"):
+            method(time=START + 3, y_true=0, y_score=0.25)
+    assert state.n_rows == 2
+
+
+class Doubled(sm.Live):
+    """Takes each event twice."""
+
+    def observe(self, *, time, **columns):
+        super().observe(time=time, **columns)
+        return super().observe(time=time, **columns)
+
+
+def test_a_method_of_a_subclass_takes_every_event():
+    state = Doubled(sm.Mean())
+    for place in range(5):
+        state.observe(time=START + place, values=place)
+    assert state.n_rows == 10
+
+
+@pytest.mark.parametrize(
+    "name", ["type", "len", "_take", "float", "live", "is fraud", "class", "_full", "kind"]
+)
+def test_columns_of_any_name_are_taken_one_by_one(name):
+    state = sm.Live(sm.MetricSet({"mean": sm.Mean()}, columns={"values": name}))
+    for place in range(2500):
+        state.observe(**{"time": START, name: float(place)})
+    assert len(next(iter(state._observed.forms.values())).values) < 2500
+    assert state.window("1min").compute() == {"mean": 1249.5}
+    with pytest.raises(sm.InvalidBatchError, match="no input is called 'other'"):
+        state.observe(time=START, other=1.0)
+
+
+def test_values_that_wait_in_several_forms_never_wait_for_long():
+    state = sm.Live(sm.Accuracy())
+    for place in range(4000):
+        state.observe(time=START, y_true=bool(place % 2) if place else 1, y_pred=1)
+    assert all(len(form.values) < 4000 for form in state._observed.forms.values())
+    assert state.window("1min").compute() == 0.50025
