@@ -78,6 +78,16 @@ def send(service, events):
     until(taken)
 
 
+def feed(service, start, number, goes_on):
+    """Post block after block from a number on, a block each tick; return the next number."""
+    while goes_on():
+        now = time.monotonic()
+        send(service, block(number, start))
+        number += 1
+        time.sleep(max(0.0, TICK - (time.monotonic() - now)))
+    return number
+
+
 def trouble(service):
     """End the service and start it again, now and then, whatever it is doing."""
     for number in KILLS:
@@ -87,19 +97,18 @@ def trouble(service):
 
 
 def test_soak(config):
-    waits = 'label_ttl = "10s"\nlabel_lateness = "10s"'  # so that the rows that wait are as many
+    # Rows leave after four seconds, so that as many wait in the early quarter as in the last.
+    waits = 'label_ttl = "2s"\nlabel_lateness = "2s"'
     path = config(live=f'store = "live.db"\ndurable = true\ntiers = [["1min", "3h"]]\n{waits}')
-    start, number = time.time() - 60, 0
+    start = time.time() - 60
     with Service(path) as service, Watch(service) as watch:
         kills = threading.Thread(target=trouble, args=(service,))
         kills.start()
-        began = alone = time.monotonic()
-        while (now := time.monotonic()) - alone < SECONDS / 2:
-            if kills.is_alive():
-                alone = now
-            send(service, block(number, start))
-            number += 1
-            time.sleep(max(0.0, TICK - (time.monotonic() - now)))
+        began = time.monotonic()
+        number = feed(service, start, 0, kills.is_alive)
+        kills.join()
+        calm = time.monotonic() + SECONDS / 2
+        number = feed(service, start, number, lambda: time.monotonic() < calm)
         seconds = time.monotonic() - began
         service.end()
     sent = number * ROWS
