@@ -60,6 +60,8 @@ class Ladder(NamedTuple):
     @property
     def rows(self) -> tuple[float, float]:
         """How many rows of weight one the positives and the negatives are worth."""
+        if self.p_square is self.p:
+            return self.positives, self.negatives
         sides = ((self.positives, self.p_square), (self.negatives, self.n_square))
         positives, negatives = (w * w / s.sum() if w else 0.0 for w, s in sides)
         return float(positives), float(negatives)
@@ -103,10 +105,14 @@ class Influences(NamedTuple):
     positive: Floats
     negative: Floats
 
+    def variances(self, cells: Ladder) -> tuple[float, float]:
+        """Return what the positives and the negatives add to the variance."""
+        positive, negative = self.positive**2, self.negative**2
+        return dot(cells.p_square, positive), dot(cells.n_square, negative)
+
     def error(self, cells: Ladder) -> float:
         """Return the standard error."""
-        positive = dot(cells.p_square, self.positive**2)
-        return math.sqrt(positive + dot(cells.n_square, self.negative**2))
+        return math.sqrt(sum(self.variances(cells)))
 
 
 def structural_components(cells: Ladder) -> tuple[Floats, Floats]:
@@ -149,13 +155,18 @@ def partial_roc_influences(cells: Ladder, rate: float) -> Influences:
     )
 
 
-def precision_influences(cells: Ladder, area: float, *, trapezoid: bool) -> Influences:
-    """Return those of an area under the precision-recall curve: Σ p_i H_i / P.
+def precision_influences(
+    cells: Ladder, area: float, *, trapezoid: bool
+) -> tuple[Influences, float]:
+    """Return those of an area under the precision-recall curve, Σ p_i H_i / P, and its excess.
 
     H is the precision A = T / (T + F) at the cell, T and F being what lies there and above; or by
     trapezoids its mean with that of the cell above, where nothing has a precision of 1. A row moves
     A in its cell and in all below, by F / (T + F)² if it is a positive and -T / (T + F)² if not;
     and each A counts for the p that it stands for.
+
+    The area of a sample is on average larger than that of its population, as each positive counts
+    itself among what is called so where its precision is taken: by F / (T + F)² in its own cell.
     """
     tp, fp = cells.p_above + cells.p, cells.n_above + cells.n
     called = tp + fp
@@ -169,11 +180,12 @@ def precision_influences(cells: Ladder, area: float, *, trapezoid: bool) -> Infl
     fp *= each
     tp *= each
     up, down = np.cumsum(fp, out=fp), np.cumsum(tp, out=tp)
+    excess = float(up[-1]) / cells.positives / (2 if trapezoid else 1)  # half is of cells above
     up -= area
     up += height
     up /= cells.positives
     down /= -cells.positives
-    return Influences(up, down)
+    return Influences(up, down), excess
 
 
 def distance_influences(cells: Ladder) -> Influences:

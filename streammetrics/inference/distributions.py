@@ -59,16 +59,16 @@ def _t_above(tail: float, df: float) -> float:
     while t_tail(high, df) > tail:
         low, high = high, 2 * high
     constant = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - math.log(df * math.pi) / 2
-    t = min(max(normal_quantile(1 - tail) if tail > 1e-15 else high, low), high)
+    z = normal_quantile(1 - tail) if tail > 1e-15 else high
+    t = min(max(z + (z**3 + z) / (4 * df), low), high)  # near it, where there are many degrees
     for _ in range(200):
         excess = t_tail(t, df) - tail
         low, high = (t, high) if excess > 0 else (low, t)
         slope = math.exp(constant - (df + 1) / 2 * math.log1p(t * t / df))
         step = t + excess / slope if slope else math.inf
-        after = step if low < step < high else (low + high) / 2
-        if abs(after - t) <= 1e-15 * abs(after):
-            return after
-        t = after
+        if abs(step - t) <= 1e-9 * abs(step):  # the next would be of the square of that
+            return step
+        t = step if low < step < high else (low + high) / 2
     return t
 
 

@@ -23,7 +23,7 @@ from streammetrics.inference.areas import (
     roc_influences,
 )
 from streammetrics.inference.bootstrap import best_errors, point_errors, top_rise
-from streammetrics.inference.distributions import normal_quantile
+from streammetrics.inference.distributions import normal_quantile, t_quantile
 from streammetrics.inference.limits import clopper_pearson, limits
 from streammetrics.inference.tables import no_squares
 from streammetrics.metrics.scores import errors, gains, precision_area, roc_area, thresholds
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from streammetrics.metrics.scores.base import ClassScoreMetric
     from streammetrics.metrics.scores.view import Staircase
     from streammetrics.statistics.scores.histogram import ScoreHistogram
-
-
-_BOYD = 30  # positives below which the influences of an average precision say too little
 
 
 def ladders(
@@ -61,15 +58,41 @@ def ladders(
     return found
 
 
-def _roc(metric: roc_area.ROCAUC, cells: Ladder, value: float) -> tuple[float, str]:
+class _Error(NamedTuple):
+    """The standard error of a value, how it was found, and of how many degrees of freedom.
+
+    By `excess` the values of samples are on average larger than that of their population.
+    """
+
+    error: float
+    method: str
+    freedom: float = math.inf
+    excess: float = 0.0
+
+    def reach(self, asked: Asked) -> float:
+        """Return how many standard errors limits are away."""
+        if math.isfinite(self.freedom):
+            return t_quantile(1 - asked.tail, self.freedom)
+        return normal_quantile(1 - asked.tail)
+
+
+def _roc(metric: roc_area.ROCAUC, cells: Ladder, value: float) -> _Error:
     rate = _rate(metric)
     if rate == 1:
         if min(cells.rows) <= 1:
-            return 0.0, "DeLong"
-        return roc_influences(cells, value).error(cells), "DeLong"
+            return _Error(0.0, "DeLong")
+        variances = roc_influences(cells, value).variances(cells)
+        return _Error(math.sqrt(sum(variances)), "DeLong", _freedom(variances, cells.rows))
     side = cells if metric.min_tpr is None else cells.mirrored()
     error = partial_roc_influences(side, rate).error(side)
-    return error / (2 * (rate - rate**2 / 2)), "influences of the partial area"
+    return _Error(error / (2 * (rate - rate**2 / 2)), "influences of the partial area")
+
+
+def _freedom(variances: tuple[float, float], rows: tuple[float, float]) -> float:
+    """Return the degrees of freedom of the sum of two variances, after Satterthwaite (1946)."""
+    parts = zip(variances, rows, strict=True)
+    doubt = sum(variance * variance / (n - 1) for variance, n in parts)
+    return sum(variances) ** 2 / doubt if doubt > 0 else math.inf
 
 
 def _rate(metric: roc_area.ROCAUC) -> float:
@@ -79,43 +102,41 @@ def _rate(metric: roc_area.ROCAUC) -> float:
     return 1.0 if metric.max_fpr is None else metric.max_fpr
 
 
-def _precision(metric: Metric[Any], cells: Ladder, value: float) -> tuple[float, str]:
-    positives = cells.rows[0]
-    if positives < _BOYD:
-        error = math.sqrt(max(value * (1 - value), 0.0) / positives)
-        return error, f"Boyd, of {positives:g} positives"
+def _precision(metric: Metric[Any], cells: Ladder, value: float) -> _Error:
+    freedom = cells.rows[0] - 1
+    if freedom <= 0:
+        return _Error(0.0, "influences")
     trapezoid = isinstance(metric, precision_area.PRAUC)
-    return precision_influences(cells, value, trapezoid=trapezoid).error(cells), "influences"
+    influences, excess = precision_influences(cells, value, trapezoid=trapezoid)
+    # As of a mean over positives, of which the variance is over one less of them.
+    error = influences.error(cells) * math.sqrt(1 + 1 / freedom)
+    return _Error(error, "influences", freedom, excess)
 
 
-def _distance(metric: Metric[Any], cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
-    method = "binomial at the largest distance, the lower limit less what a maximum is too high"
-    return distance_influences(cells).error(cells), method
+def _distance(metric: Metric[Any], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
+    """Redraws start from a maximum that is too large already, and rise above it by less.
 
-
-def _lowered(low: float, cells: Ladder) -> float:
-    """Return the largest distance less what it is too large as a maximum, still above 0.
-
-    Redraws start from a maximum that is too high already, and rise above it by less than it did
-    above that of the population: twice their rise makes up for both.
+    Twice their rise makes up for both.
     """
-    return max(low - 2 * top_rise(cells), low / 1024)
+    method = "binomial at the largest distance, the lower limit less what a maximum is too high"
+    error = distance_influences(cells).error(cells)
+    return _Error(error, method, excess=2 * top_rise(cells) if error > 0 else 0.0)
 
 
-def _threshold(metric: Metric[Any], cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
-    return best_errors(metric, cells), "bootstrap of the cells"
+def _threshold(metric: Metric[Any], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
+    return _Error(best_errors(metric, cells), "bootstrap of the cells")
 
 
-def _point(metric: Metric[Any], cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
-    return point_errors(metric, cells), "bootstrap of the cells"
+def _point(metric: Metric[Any], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
+    return _Error(point_errors(metric, cells), "bootstrap of the cells")
 
 
-def _gini(metric: Metric[Any], cells: Ladder, value: float) -> tuple[float, str]:  # noqa: ARG001 - as others
-    error, method = _roc(roc_area.ROCAUC(), cells, (value + 1) / 2)
-    return 2 * error, method
+def _gini(metric: Metric[Any], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
+    of_area = _roc(roc_area.ROCAUC(), cells, (value + 1) / 2)
+    return of_area._replace(error=2 * of_area.error)
 
 
-_ERRORS: dict[type, Callable[[Any, Ladder, float], tuple[float, str]]] = {
+_ERRORS: dict[type, Callable[[Any, Ladder, float], _Error]] = {
     roc_area.ROCAUC: _roc,
     precision_area.AveragePrecision: _precision,
     precision_area.PRAUC: _precision,
@@ -139,22 +160,22 @@ class _OfClass(NamedTuple):
     value: float
     low: float
     high: float
-    error: float
-    method: str
+    sure: _Error
     rows: float  # what the smallest class that it depends on is worth
 
 
 def _of_class(metric: ClassScoreMetric, stairs: Staircase, cells: Ladder) -> _OfClass:
     value = metric.read(stairs)
     low, high = (value, value) if stairs.exact else metric._sides(stairs)
-    error, method = math.nan, ""
+    sure = _Error(math.nan, "")
     if value == value:  # noqa: PLR0124 - the test for nan
         error_of = next(_ERRORS[cls] for cls in type(metric).__mro__ if cls in _ERRORS)
-        error, method = error_of(metric, cells, value)
-    if isinstance(metric, thresholds.KolmogorovSmirnov) and error > 0:
-        low = _lowered(low, cells)
+        sure = error_of(metric, cells, value)
+    if sure.error > 0 and sure.excess:  # still above the end
+        least = _least(metric)
+        low = least + max(low - least - sure.excess, (low - least) / 1024)
     rows = min(cells.rows) if isinstance(metric, _OF_BOTH) else cells.rows[0]
-    return _OfClass(value, low, high, error, method, rows)
+    return _OfClass(value, low, high, sure, rows)
 
 
 def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> ConfidenceInterval:
@@ -173,10 +194,12 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
     if len(each) == 1 or metric.average is None:
         return _one_by_one(metric, asked, each, least, most)
     every = [cells for _, cells in found]
-    values, errors = (np.array([one[place] for one in each]) for place in (0, 3))
+    values = np.array([one.value for one in each])
+    errors = np.array([one.sure.error for one in each])
     error, rows = _error_of_mean(metric, scores, every, values, errors), min(o.rows for o in each)
-    least, most, exact = _sides(least, most, error, rows, _ends(metric), asked)
+    freedom = min(one.sure.freedom for one in each)
     method = f"{_method(each)}, of a mean over classes as if they varied together (at most)"
+    least, most, exact = _sides(metric, least, most, _Error(error, method, freedom), rows, asked)
     if exact:
         method = f"Clopper-Pearson of {rows:g} rows, as no row varies"
     return ConfidenceInterval(least, most, asked.level, method)
@@ -188,7 +211,7 @@ def _one_by_one(
     """Return the limits of the only class, or of each of several."""
     sides = [np.atleast_1d(np.asarray(side, np.float64)) for side in (least, most)]
     pairs = [
-        _sides(low, high, one.error, one.rows, _ends(metric), asked)
+        _sides(metric, low, high, one.sure, one.rows, asked)
         for low, high, one in zip(*sides, each, strict=True)
     ]
     exactly = [one.rows for (*_, exact), one in zip(pairs, each, strict=True) if exact]
@@ -205,11 +228,7 @@ def _one_by_one(
 
 
 def _method(each: Sequence[_OfClass]) -> str:
-    return next(filter(None, [one.method for one in each]), "no rows of a class")
-
-
-def _ends(metric: ClassScoreMetric) -> tuple[float, float]:
-    return _least(metric), metric._ends[1]
+    return next(filter(None, [one.sure.method for one in each]), "no rows of a class")
 
 
 for _kind in _ERRORS:
@@ -217,11 +236,12 @@ for _kind in _ERRORS:
 
 
 def _sides(
-    low: float, high: float, error: float, n: float, ends: tuple[float, float], asked: Asked
+    metric: ClassScoreMetric, low: float, high: float, sure: _Error, n: float, asked: Asked
 ) -> tuple[float, float, bool]:
     """Return L(low) and U(high), and whether they are the exact ones of values that do not vary."""
-    z = normal_quantile(1 - asked.tail)
-    below, above = limits(low, error, z, *ends)[0], limits(high, error, z, *ends)[1]
+    ends, reach = (_least(metric), metric._ends[1]), sure.reach(asked)
+    below = limits(low, sure.error, reach, *ends)[0]
+    above = limits(high, sure.error, reach, *ends)[1]
     if low != low or high != high:  # noqa: PLR0124 - the test for nan
         return math.nan, math.nan, False
     exact = (math.isnan(below) or math.isnan(above)) and n > 0

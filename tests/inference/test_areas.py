@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import streammetrics as sm
 from streammetrics.inference.areas import (
@@ -64,7 +65,7 @@ def counts(seed):
 def test_precision_influences_are_derivatives(seed, trapezoid):
     p, n = counts(seed)
     area = precision_area(p, n, trapezoid)
-    found = precision_influences(ladder(p, n), area, trapezoid=trapezoid)
+    found, _ = precision_influences(ladder(p, n), area, trapezoid=trapezoid)
     expected = slopes(lambda *sides: precision_area(*sides, trapezoid), p, n)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
@@ -93,9 +94,10 @@ def test_delong_by_all_pairs():
     wins = wins + (s[y == 1][:, None] == s[y == 0]) / 2
     over_positives, over_negatives = wins.mean(axis=1), wins.mean(axis=0)
     area = wins.mean()
-    variance = np.var(over_positives, ddof=1) / len(over_positives)
-    variance += np.var(over_negatives, ddof=1) / len(over_negatives)
-    half = 1.959963984540054 * np.sqrt(variance) / area / (1 - area)
+    parts = [np.var(side, ddof=1) / len(side) for side in (over_positives, over_negatives)]
+    sizes = len(over_positives), len(over_negatives)
+    freedom = sum(parts) ** 2 / sum(v**2 / (n - 1) for v, n in zip(parts, sizes, strict=True))
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(sum(parts)) / area / (1 - area)
     sides = 1 / (1 + np.exp(-(np.log(area / (1 - area)) + np.array([-half, half]))))
     interval = sm.ROCAUC().update(y, s).confidence()
     assert tuple(interval) == pytest.approx(tuple(sides), rel=1e-12)

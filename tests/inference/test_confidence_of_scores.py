@@ -101,11 +101,21 @@ def test_one_positive_is_told_by_exact_limits():
     assert high > 0.9
 
 
-def test_few_positives_take_boyds_error():
-    y, s = rows(200)
-    y[np.flatnonzero(y)[20:]] = 0
-    interval = sm.AveragePrecision().update(y, s).confidence()
-    assert interval.method == "Boyd, of 20 positives"
+def test_an_average_precision_of_one_positive_is_told_by_exact_limits():
+    interval = sm.AveragePrecision().update([0, 0, 1, 0], [0.1, 0.2, 0.3, 0.4]).confidence()
+    assert interval.method == "Clopper-Pearson of 1 rows, as no row varies"
+    assert tuple(interval) == pytest.approx((0.0004, 0.9996), abs=1e-4)
+
+
+def test_limits_of_an_average_precision_of_few_positives_are_as_often_too_high_as_too_low():
+    """Scores of positives are 1.5 higher, of which and of 19 negatives to each it is 0.3351."""
+    rng, beside = np.random.default_rng(40), np.zeros(2)
+    for _ in range(200):
+        y = (rng.random(800) < 0.05).astype(int)
+        interval = sm.AveragePrecision().update(y, 1.5 * y + rng.standard_normal(y.size))
+        low, high = interval.confidence()
+        beside += low > 0.3351, high < 0.3351
+    assert (beside <= 7).all()
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=named)

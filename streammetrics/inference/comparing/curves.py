@@ -161,5 +161,5 @@ def _precision(stairs: Staircase) -> Influence:
     with np.errstate(invalid="ignore", divide="ignore"):
         tp, fp = cells.p_above + cells.p, cells.n_above + cells.n
         area = float(np.dot(cells.p, tp / (tp + fp))) / cells.positives
-        positive, negative = precision_influences(cells, area, trapezoid=False)
+        (positive, negative), _ = precision_influences(cells, area, trapezoid=False)
     return Influence(low, cells.p, cells.n, positive * cells.positives, negative * cells.negatives)
