@@ -62,7 +62,7 @@ class Form:
         source = source_of_entry(kind, self.heads, self.names, self.sorts)
         if not source:
             return None
-        self._good |= {"_values": self.values, "_extend": self.values.extend, "_absent": ABSENT}
+        self._good |= {"_values": self.values, "_absent": ABSENT}
         self._good |= {"_live": live, "_bring": bring, "_take": take}
         self._good["_full"] = most * self.width
         exec(source, self._good)

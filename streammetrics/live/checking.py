@@ -25,6 +25,7 @@ _GUESSES = {
     "id": Column(np.array([0]), None, True),
 }
 
+_MANY = 1 << 16  # labels
 _ONE = "but a label that comes later is one value: observe() takes rows that have several"
 _OF_LABELS = frozenset({"labels", "negative label", "columns of labels"})  # facts
 
@@ -163,6 +164,54 @@ class Checks:
         return _telling(rows, rows.facts.keys() - dropped)
 
 
+class Told:
+    """What rows were that are good: of numbers how far they go, of labels which there were.
+
+    Rows that are nothing else tell nothing that is not known.
+    """
+
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        self._kinds = kinds
+        self._ends: dict[str, tuple[float, float]] = {}
+        self._labels: dict[str, set[Any]] = {}
+
+    def covers(self, columns: Mapping[str, Column]) -> bool:
+        """Whether rows are nothing else than those before."""
+        return all(self._covers(name, column) for name, column in columns.items())
+
+    def _covers(self, name: str, column: Column) -> bool:
+        if not _is_plain(column):
+            return False
+        if self._kinds.get(name, "number") == "number":
+            low, high = self._ends.get(name, (1.0, 0.0))
+            return bool(low <= column.values.min() and column.values.max() <= high)
+        return bool(self._labels.get(name)) and _labels(column) <= self._labels[name]
+
+    def learn(self, columns: Mapping[str, Column]) -> None:
+        """Learn from rows that were good."""
+        for name, column in columns.items():
+            if not _is_plain(column):
+                continue
+            if self._kinds.get(name, "number") == "number":
+                low, high = column.values.min(), column.values.max()
+                least, most = self._ends.get(name, (low, high))
+                self._ends[name] = min(low, least), max(high, most)
+            else:
+                labels = self._labels.setdefault(name, set())
+                labels |= _labels(column)
+                if len(labels) > _MANY:  # are read each time
+                    labels.clear()
+
+
+def _is_plain(column: Column) -> bool:
+    return column.values.ndim == 1 and column.nulls is None and len(column) > 0
+
+
+def _labels(column: Column) -> set[Any]:
+    words = column.vocabulary
+    return set((np.unique(column.values) if words is None else words).tolist())
+
+
 def telling_rows(columns: Mapping[str, Column], kinds: Mapping[str, str]) -> Mapping[str, Column]:
     """Return rows that tell as much as all, which were checked alone: they hold all labels.
 
@@ -171,7 +220,7 @@ def telling_rows(columns: Mapping[str, Column], kinds: Mapping[str, str]) -> Map
     rows = [np.zeros(1, np.intp)]
     for name, column in columns.items():
         values = column.values
-        if values.ndim > 1 or column.nulls is not None or not len(values):
+        if not _is_plain(column):
             return columns
         if kinds.get(name, "number") == "number":
             rows.append(np.array([values.argmin(), values.argmax()]))

@@ -82,8 +82,9 @@ def source_of_entry(
     return f"""
 def {kind}(*, {", ".join([*first, *[f"{name}=_absent" for name in names]])}, **_others):
     if {" and ".join([*known, "not _others"])}:
-        _extend(({", ".join([*heads, *names])}))
-        if _len(_values) >= _full:
+        _rows = _values
+        _rows += ({", ".join([*heads, *names])},)  # in one step, whatever other threads do
+        if _len(_rows) >= _full:
             _bring()
         return _live
     return _take(({", ".join(heads)},), {{{given}}}, _others)

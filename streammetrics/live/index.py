@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 _GONE, _FIRST = 1, 2  # what a slot holds of a row that went, and of the first one
 _WIDTH = 8  # slots of a bucket: half a line of the cache
+_ONES, _LAST = np.uint64(0x0101010101010101), np.uint64(56)  # by which eight bytes are summed
 _LEAST = 11  # bits of the number of slots
 _FULL = 3, 4  # the part of the slots that are taken before there are twice as many
 _AT_ONCE = 1 << 16  # rows that are moved at a time
 _LOST = 4  # one of so many rows may have left a slot that is lost, before all is made again
+_SMALL = 1 << 14  # rows for which there is room up to which a table grows at once to eight times
 _MOVED = 2  # rows that move to a larger table for each that comes, so that no call waits for all
 
 
@@ -155,7 +157,7 @@ class Index:
         if self._n + self._slots.lost > room:
             self._move(table, self._before)
             self._old, self._moved, self._before = self._slots, 0, first
-            self._slots = _Slots.of(max(self._n, room + 1))
+            self._slots = _Slots.of(max(self._n, (room if room > _SMALL else 4 * room) + 1))
         for start in range(0, len(hashes), _AT_ONCE):
             part = hashes[start : start + _AT_ONCE]
             self._slots.put(part, np.arange(first + start, first + start + len(part)))
@@ -232,15 +234,19 @@ class _Slots:
         waiting, step, low = np.arange(len(keys)), 0, np.uint32((1 << self._bits) - 1)
         while waiting.size:
             held = self._buckets.take(places, axis=0)
-            # What differs from the mark is the row alone, and that is above 1 where there is one.
-            differ = held ^ marks[waiting, None]
-            hits = ((differ <= low) & (differ > _GONE)).ravel().nonzero()[0]
-            found = differ.ravel()[hits].astype(np.int64) - _FIRST
+            full = (held[:, -1] > 0).nonzero()[0]
+            # What differs from the mark is the row alone, and that is above 1 where there is one:
+            # what is no row wraps around.
+            held ^= marks[waiting, None] if step else marks[:, None]
+            held -= np.uint32(_FIRST)
+            every = held.ravel()
+            hits = (every <= low - np.uint32(_FIRST)).nonzero()[0]
+            found = every[hits].astype(np.int64)
             asked = waiting[hits // _WIDTH]
             same = table.are(found, keys[asked])
             rows[asked[same]] = found[same]
             step += 1
-            on = ((held[:, -1] > 0) & (rows[waiting] < 0)).nonzero()[0]
+            on = full[rows[waiting[full]] < 0]
             waiting, places = waiting[on], (places[on] + step) & (len(self._buckets) - 1)
 
     def _slots_of(self, hashes: Hashes, rows: Rows) -> Rows:
@@ -280,34 +286,38 @@ class _Slots:
         places, marks = self._places(hashes)
         values, step = marks | (rows + _FIRST).astype(np.uint32), 0
         while values.size:
-            order = places.argsort()
-            values, places = values[order], places[order]
-            used = self._free(places, _ranks(places))
-            fit = used < _WIDTH
-            self._buckets[places[fit], used[fit]] = values[fit]
+            others = self._fill(places, values)
             step += 1  # places of a power of two are all reached by steps of 1, 2, 3 ...
-            others = (~fit).nonzero()[0]
             values, places = values[others], (places[others] + step) & (len(self._buckets) - 1)
 
-    def _free(self, places: Rows, ranks: Rows) -> Rows:
-        """Return for each of some buckets which slot is free, of a rank among those that are.
+    def _fill(self, places: Rows, values: NDArray[np.uint32]) -> Rows:
+        """Put values, all different, into buckets; return which of them find theirs full.
 
-        It is `_WIDTH` where there are not so many.
+        Of those that come to one slot the last is there, and the others try again.
         """
+        every, waiting, full = self._buckets.reshape(-1), np.arange(len(values)), []
+        while waiting.size:
+            asked = places[waiting]
+            free = self._free(asked)
+            if free.max() == _WIDTH:
+                full.append(waiting[free == _WIDTH])
+                fit = (free < _WIDTH).nonzero()[0]
+                waiting, asked, free = waiting[fit], asked[fit], free[fit]
+            slots = asked * _WIDTH + free
+            lost = every[slots] if self.lost else None
+            mine = values[waiting]
+            every[slots] = mine
+            there = every[slots] == mine
+            if lost is not None:
+                self.lost -= int(np.count_nonzero(lost[there]))
+            waiting = waiting[~there]
+        return np.concatenate(full) if full else waiting
+
+    def _free(self, places: Rows) -> Rows:
+        """Return which slot of each bucket is free, `_WIDTH` where none is."""
         held = self._buckets.take(places, axis=0)
-        if not self.lost:
-            used: Rows = np.count_nonzero(held, axis=1) + ranks
-            return used
-        nth = np.cumsum(held <= _GONE, axis=1) == ranks[:, None] + 1
-        slots = np.where(nth.any(axis=1), nth.argmax(axis=1), _WIDTH)
-        fit = slots < _WIDTH
-        self.lost -= int(np.count_nonzero(held[fit, slots[fit]]))
-        return slots
-
-
-def _ranks(ordered: Rows) -> Rows:
-    """Return how many of the same value are before each of some that are in order."""
-    places = np.arange(len(ordered))
-    first = places.copy()
-    first[1:][ordered[1:] == ordered[:-1]] = 0
-    return places - np.maximum.accumulate(first)
+        taken = held > (_GONE if self.lost else 0)
+        if not self.lost:  # free slots are the last ones, and the bytes of the others are summed
+            counts = (taken.view(np.uint64)[:, 0] * _ONES) >> _LAST
+            return counts.view(np.int64)
+        return np.where(taken.all(axis=1), _WIDTH, taken.argmin(axis=1))

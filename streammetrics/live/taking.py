@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
-from streammetrics.live.checking import Checks, telling_rows
+from streammetrics.live.checking import Checks, Told, telling_rows
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.events import alike, joined
 from streammetrics.live.join import Join
@@ -136,6 +136,7 @@ class Taking:
     def _begin_checks(self) -> None:
         """Check rows that wait by what all have agreed on, which the panes know."""
         self._checks = Checks(self.suite, self._kinds, lambda: self.panes.facts, apart=True)
+        self._told = Told(self._kinds)
 
     def _agree(self, columns: Mapping[str, Column]) -> None:
         """Learn what predictions, or labels, tell of themselves, or raise and be as before.
@@ -143,6 +144,8 @@ class Taking:
         They are read with the rows of panes, so that both have to agree before either counts.
         """
         self.check(columns)
+        if not self.keys.kinds and self._told.covers(columns):
+            return
         labels = set(columns) == {self.join.label}
         check = self._checks.labelled if labels else self._checks.predicted
         try:
@@ -151,6 +154,8 @@ class Taking:
             check(columns)  # counts over all rows, and names the first bad one
             raise
         self.panes.facts = self._checks.facts
+        if not self.keys.kinds:
+            self._told.learn(columns)
 
     def _learn_default(self) -> None:
         """Learn what the label is that stands for those that never came."""

@@ -470,3 +470,28 @@ def test_one_label_among_many_that_contradicts_is_seen_and_named():
     with pytest.raises(sm.InvalidBatchError, match="1234"):
         state.predict(**columns, y_score=scores)
     assert state.to_bytes() == before
+
+
+def test_rows_that_tell_nothing_new_are_not_read_again_and_those_that_do_are(monkeypatch):
+    state, read = joined(), []
+    checks = state._stream._checks
+
+    def watched(check):
+        def reading(columns):
+            read.append(set(columns))
+            return check(columns)
+
+        return reading
+
+    for name in ("predicted", "labelled"):
+        monkeypatch.setattr(checks, name, watched(getattr(checks, name)))
+    for part in range(4):
+        ids = np.arange(part * 10, part * 10 + 10)
+        state.predict(id=ids, time=START + ids, y_score=ids % 10 / 10)
+        state.label(id=ids, time=START + ids, y_true=ids % 2)
+    assert read == [{"y_score"}, {"y_true"}]
+    state.predict(id=[99], time=[START], y_score=[0.95])
+    assert read[2:] == [{"y_score"}]
+    with pytest.raises(sm.InvalidBatchError, match="third label|contradict|negative label"):
+        state.label(id=[99], time=[START], y_true=[7])
+    assert state.window("5min").n_rows == 40
