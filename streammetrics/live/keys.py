@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.columns.conversion import Column
 from streammetrics.slices.bins import Bins, title_of
-from streammetrics.slices.groups import found
+from streammetrics.slices.groups import whole
 from streammetrics.slices.reading import key_column
 from streammetrics.slices.slices import Slices
 
@@ -74,7 +74,7 @@ class Keys:
         """Return the state of all rows, whatever their keys."""
         if not isinstance(self._suite, Slices):
             return state
-        return found(state, {}, self._suite._specs, self._suite._cuts)
+        return whole(state, self._suite._cuts[0])
 
 
 def is_made(columns: Mapping[str, Any], suite: Mergeable) -> bool:

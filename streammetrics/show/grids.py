@@ -63,13 +63,13 @@ def is_exact(results: Results) -> bool:
 def _slices(slices: Sliced, model: str) -> Iterator[Grid]:
     of = f" of {model}" if model else ""
     header, lines, texts = cells_of(slices.table)
-    total = len(lines)
+    total = len(slices.table)
     title = f"Slices{of}"
     if total > SHOWN:
         title += f", the first {SHOWN} of {total:,}; --json or --csv has all"
     if slices.hidden:
         title += f" ({slices.hidden:,} of fewer rows left out)"
-    yield Grid(title, header, lines[:SHOWN], texts)
+    yield Grid(title, header, lines, texts)
     if slices.worst is not None:
         header, lines, texts = cells_of(slices.worst)
         yield Grid(f"Worst by {slices.by}{of}, the surest first", header, lines, texts)

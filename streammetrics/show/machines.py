@@ -108,7 +108,8 @@ def as_csv(results: Results) -> str:
         for row in report.rows:
             for line in _lines(row):
                 writer.writerow((*([name] if several else []), row.name, *line))
-        for metric, part, value, low, high, *counts in report.slices.lines if report.slices else ():
+        lines = report.slices.lines() if report.slices is not None else ()
+        for metric, part, value, low, high, *counts in lines:
             line = part, *map(_text, (value, low, high)), *counts
             writer.writerow((*([name] if several else []), metric, *line))
     return out.getvalue()

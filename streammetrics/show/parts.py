@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from streammetrics.core.results.curves import Curves, Points
+from streammetrics.core.results.curves import Curves, Points, is_curve
 from streammetrics.core.results.values import KeyedValues, LabelledArray, Report
 
 if TYPE_CHECKING:
@@ -54,20 +52,15 @@ def part_of(value: Any) -> Vector | Matrix | Table | int:
             return Vector(what, _texts(value), tuple(value.values()))
         case Report():
             return _table(value)
-        case Points() if _is_one(value):
+        case Points() if not is_curve(value):
             return Vector("best", tuple(value._named()), _floats(value))
-        case Curves() if value and _is_one(value[0]):
+        case Curves() if value and not is_curve(value):
             lines = zip(value.labels, map(_floats, value), strict=True)
             header = tuple(value[0]._named())
             return Table("class", header, {str(label): numbers for label, numbers in lines})
         case tuple():
             return len(value[-1])
     return 0
-
-
-def _is_one(curve: Points) -> bool:
-    """Whether a curve is a single point, of numbers and not of arrays."""
-    return all(np.ndim(values) == 0 for values in curve._named().values())
 
 
 def _floats(point: Points) -> tuple[float, ...]:

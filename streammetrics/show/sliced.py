@@ -13,7 +13,9 @@ from streammetrics.slices.table import SliceTable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streammetrics.core.metric import Metric
     from streammetrics.slices.slices import Slices
+    from streammetrics.slices.worst import Slice
 
 
 @dataclass(frozen=True)
@@ -22,13 +24,14 @@ class Sliced:
 
     Attributes:
         table: Those of enough rows, without the one of all rows.
-        lines: For machines: metric, part, value, certain limits, whether exact, rows, omitted.
+        read: All that were read, of which those of fewer than `min_rows` are left out.
         hidden: How many have too few rows.
         worst: The worst by one metric, if they were asked for, and its name.
     """
 
     table: SliceTable
-    lines: list[tuple[Any, ...]]
+    read: Slices
+    min_rows: int
     hidden: int
     by: str | None
     worst: SliceTable | None
@@ -52,8 +55,14 @@ class Sliced:
         whole, rows = table._whole(), table["n_rows"].tolist()
         parts = [place for place in range(len(table)) if place != whole]
         kept = [place for place in parts if rows[place] >= min_rows]
-        lines = list(_lines(slices, min_rows))
-        return cls(taken(table, kept), lines, len(parts) - len(kept), by, worst)
+        return cls(taken(table, kept), slices, min_rows, len(parts) - len(kept), by, worst)
+
+    def lines(self) -> Iterator[tuple[Any, ...]]:
+        """Yield each number: metric, part, value, certain limits, whether exact, rows, omitted."""
+        for each in self.read._slices(self.read._accumulator.flush()):
+            if each.columns and each.n_rows >= self.min_rows:
+                for name, metric in self.read._metrics.items():
+                    yield from _lines(each, name, metric)
 
     def document(self) -> dict[str, Any]:
         """Return the slices as JSON has them, column by column."""
@@ -68,18 +77,14 @@ def taken(table: SliceTable, places: list[int]) -> SliceTable:
     return SliceTable({title: column[places] for title, column in table.items()})
 
 
-def _lines(slices: Slices, min_rows: int) -> Iterator[tuple[Any, ...]]:
-    for each in slices._slices(slices._accumulator.flush()):
-        if not each.columns or each.n_rows < min_rows:
-            continue
-        for name, metric in slices._metrics.items():
-            read = metric._chosen(each.state)
-            exact = "true" if metric.is_exact(*read) else "false"
-            value, _ = metric._judged(*read)
-            limits = dict(numbers(metric.interval(*read)))
-            omitted = max(feed.n_omitted for feed in metric._chosen_feeds(each.state))
-            for part, row in numbers(value):
-                sides = limits.get(part, {})
-                found = (row["value"], sides.get("low"), sides.get("high"))
-                title = "/".join(filter(None, (each.title, part)))
-                yield name, title, *found, exact, metric._n_rows(each.state), omitted
+def _lines(each: Slice, name: str, metric: Metric) -> Iterator[tuple[Any, ...]]:
+    read = metric._chosen(each.state)
+    exact = "true" if metric.is_exact(*read) else "false"
+    value, _ = metric._judged(*read)
+    limits = dict(numbers(metric.interval(*read)))
+    omitted = max(feed.n_omitted for feed in metric._chosen_feeds(each.state))
+    for part, row in numbers(value):
+        sides = limits.get(part, {})
+        found = (row["value"], sides.get("low"), sides.get("high"))
+        title = "/".join(filter(None, (each.title, part)))
+        yield name, title, *found, exact, metric._n_rows(each.state), omitted

@@ -15,12 +15,12 @@ SHOWN = 40  # slices that are shown; all are for machines
 
 
 def cells(table: SliceTable) -> tuple[tuple[str, ...], list[tuple[str, ...]], frozenset[int]]:
-    """Return the header, the lines and the places of text of a table of slices."""
+    """Return the header, the lines that are shown and the places of text of a table of slices."""
     columns = {title: column for title, column in table.items() if title != "by"}
     keys = table._keys()
     header = tuple("Rows" if title == "n_rows" else title for title in columns)
     lines = []
-    for row in range(len(table)):
+    for row in range(min(len(table), SHOWN)):
         used = table._sliced(row)
         line = [_key(columns[title][row], title in used) for title in keys]
         line += [_number(columns[title][row]) for title in columns if title not in keys]

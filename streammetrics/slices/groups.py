@@ -129,31 +129,43 @@ def sort_key(parts: Parts | None) -> tuple[Any, ...]:
     return (1,) if parts is None else (0, *map(order, parts))
 
 
-def found(
-    state: State, which: Mapping[str, Any], specs: Sequence[Spec], cuts: Sequence[Cut]
-) -> State:
-    """Return the state of one slice.
+class Lookup:
+    """The slices of one kind by the texts of their keys: who looks up many reads them once."""
 
-    Raises:
-        KeyError: There is none.
-    """
-    spec = _spec(which, specs, cuts)
-    keys, groups = spec.groups(state)
-    if not spec.columns:
-        return groups.state(np.arange(len(groups))) if len(groups) else spec.cut.layout.start
-    if None in keys and set(which.values()) == {OTHERS}:
-        return groups.state(np.array([keys.index(None)]))
-    asked = tuple(_asked(which[title], _by(spec, title)) for title in spec.columns)
-    for place, parts in enumerate(keys):
-        if parts is not None and list(map(encoded, parts)) == list(map(encoded, asked)):
-            return groups.state(np.array([place]))
-    title, titles = named(spec.columns, asked), [named(spec.columns, parts) for parts in keys]
-    if title in titles:
-        pairs = ", ".join(
-            f"{name}={part!r}" for name, part in zip(spec.columns, asked, strict=True)
+    def __init__(self, spec: Spec, state: State) -> None:
+        self._spec = spec
+        self._keys, self._groups = spec.groups(state)
+        self._places = {text: place for place, text in enumerate(self._groups.keys.tolist())}
+
+    def state(self, which: Mapping[str, Any]) -> State:
+        """Return the state of one slice.
+
+        Raises:
+            KeyError: There is none.
+        """
+        spec = self._spec
+        if OTHER in self._places and set(which.values()) == {OTHERS}:
+            return self._groups.state(np.array([self._places[OTHER]]))
+        asked = tuple(_asked(which[title], _by(spec, title)) for title in spec.columns)
+        place = self._places.get(text_of(map(encoded, asked)))
+        if place is not None:
+            return self._groups.state(np.array([place]))
+        title, titles = (
+            named(spec.columns, asked),
+            [named(spec.columns, parts) for parts in self._keys],
         )
-        raise KeyError(f"no slice {pairs}: keys there are {_types(keys)}")
-    raise KeyError(f"no slice {title}{near(title, titles)}")
+        if title in titles:
+            pairs = ", ".join(
+                f"{name}={part!r}" for name, part in zip(spec.columns, asked, strict=True)
+            )
+            raise KeyError(f"no slice {pairs}: keys there are {_types(self._keys)}")
+        raise KeyError(f"no slice {title}{near(title, titles)}")
+
+
+def whole(state: State, cut: Cut) -> State:
+    """Return the state of all rows."""
+    groups = cut.groups(state)
+    return groups.state(np.arange(len(groups))) if len(groups) else cut.layout.start
 
 
 def _types(keys: Sequence[Parts | None]) -> str:
@@ -161,7 +173,12 @@ def _types(keys: Sequence[Parts | None]) -> str:
     return ", ".join(sorted(found))
 
 
-def _spec(which: Mapping[str, Any], specs: Sequence[Spec], cuts: Sequence[Cut]) -> Spec:
+def spec_of(which: Mapping[str, Any], specs: Sequence[Spec], cuts: Sequence[Cut]) -> Spec:
+    """Return the kind of a slice, by its columns.
+
+    Raises:
+        KeyError: There is none.
+    """
     for spec in specs:
         if set(spec.columns) == set(which):
             return spec

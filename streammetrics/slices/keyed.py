@@ -14,7 +14,7 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.inference.units import unit_limits
 from streammetrics.slices.bins import Bins, specs_of, title_of
 from streammetrics.slices.fairness import without_each
-from streammetrics.slices.groups import Cut, Spec, found
+from streammetrics.slices.groups import Cut, Lookup, Spec, spec_of, whole
 from streammetrics.slices.reading import key_column, read_keys
 from streammetrics.slices.table import BESIDE, OWN
 from streammetrics.slices.units import groups_of, hashed
@@ -85,6 +85,7 @@ class KeyedSet(MetricSet):
         self._needed = tuple(dict.fromkeys((*suite._needed, *asked)))
         self._viewed = None
         self._merged: tuple[State | None, State] = (None, suite._layout.start)
+        self._lookups: tuple[State | None, dict[tuple[str, ...], Lookup]] = (None, {})
 
     def _check_titles(self, columns: Mapping[str, Any]) -> None:
         """Raise `ValueError` where two columns of a table of slices would have one name."""
@@ -157,11 +158,23 @@ class KeyedSet(MetricSet):
         return WholeView(self)
 
     def _whole(self, state: State) -> State:
-        known, whole = self._merged
+        known, merged = self._merged
         if known is not state:
-            whole = found(state, {}, self._specs, self._cuts)
-            self._merged = (state, whole)
-        return whole
+            merged = whole(state, self._cuts[0])
+            self._merged = (state, merged)
+        return merged
+
+    def _slice(self, state: State, which: Mapping[str, Any]) -> State:
+        """Return the state of one slice, or raise `KeyError`."""
+        spec = spec_of(which, self._specs, self._cuts)
+        if not spec.columns:
+            return self._whole(state)
+        known, lookups = self._lookups
+        if known is not state:
+            self._lookups = _, lookups = state, {}
+        if spec.columns not in lookups:
+            lookups[spec.columns] = Lookup(spec, state)
+        return lookups[spec.columns].state(which)
 
     def _check_unit(self, unit: str, *, anytime: bool) -> None:
         """Raise `ValueError` where limits by a unit are not to be had."""

@@ -18,7 +18,6 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.pictures import Drawing, drawn
 from streammetrics.slices.audit import Audit
 from streammetrics.slices.bins import Bins
-from streammetrics.slices.groups import found
 from streammetrics.slices.keyed import KeyedSet, limits_by_unit
 from streammetrics.slices.table import (
     SliceTable,
@@ -30,7 +29,7 @@ from streammetrics.slices.table import (
 from streammetrics.slices.worst import Slice, limits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from streammetrics.core.metric import Metric
     from streammetrics.slices.groups import Kept, Spec
@@ -146,12 +145,21 @@ class Slices(KeyedSet, Audit):
         return merged_tables(tables).told(None, self._better)
 
     def _read(
-        self, state: State, level: float | None, *, anytime: bool, depth: int = 3
+        self,
+        state: State,
+        level: float | None,
+        *,
+        anytime: bool,
+        depth: int = 3,
+        only: Container[str] | None = None,
     ) -> SliceTable:
+        """Read every slice: all metrics, or only those of some names."""
         kinds = [(spec, spec.kept(state)) for spec in self._specs]
         every = [each for spec, kept in kinds for each in self._of_kept(spec, kept)]
         tables = [self._keys(every)]
         for name, metric in self._metrics.items():
+            if only is not None and name not in only:
+                continue
             judged = [one for spec, kept in kinds for one in self._judged_of(metric, spec, kept)]
             tables.append(value_columns(name, [value for value, _ in judged]))
             doubtful = [each for each, (_, doubt) in zip(every, judged, strict=True) if doubt]
@@ -224,7 +232,7 @@ class Slices(KeyedSet, Audit):
         if not isinstance(which, Mapping):
             raise TypeError(f"expected a dictionary such as {{'country': 'DE'}}, not {which!r}")
         state = self._accumulator.flush()
-        return self._suite._at(found(state, which, self._specs, self._cuts))
+        return self._suite._at(self._slice(state, which))
 
     def _of_kind(self, state: State, by: str | Sequence[str]) -> Slices:
         """Return slices of one kind alone, from a state of these, which fold what is too many."""

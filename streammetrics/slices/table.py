@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streammetrics.core.results.curves import is_curve
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Interval, Result, numbers
 from streammetrics.statistics.grouped.keys import Bin
@@ -187,9 +188,14 @@ def limit_columns(name: str, limits: Sequence[Interval[Any]]) -> dict[str, Any]:
 
 
 def value_columns(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    """Return the columns of one metric: one, or one for each class, query or output there is."""
+    """Return the columns of one metric: one, or one for each class, query or output there is.
+
+    Curves have none: the points of one slice are not those of another.
+    """
     if all(type(value) is float for value in values):
         return {name: np.array(values, np.float64)}
+    if any(map(is_curve, values)):
+        return {}
     rows = [{of: row["value"] for of, row in numbers(value)} for value in values]
     titles = dict.fromkeys(of for row in rows for of in row)
     return {

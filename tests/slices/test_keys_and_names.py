@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 import streammetrics as sm
+from streammetrics.slices import groups
+from streammetrics.statistics.grouped.keys import parts_of
 
 ACC = sm.MetricSet({"acc": sm.Accuracy()})
 
@@ -134,3 +136,29 @@ def test_tables_for_people_say_what_is_missing():
     assert "None" not in html + text
     assert "<td>missing</td>" in html
     assert text.splitlines()[1] == "| :-- | :-- | --: | --: |"
+
+
+def test_many_look_ups_read_the_keys_once(monkeypatch):
+    rows = {"y_true": [1] * 300, "y_pred": [1] * 300, "k": range(300), "half": [0, 1] * 150}
+    slices = sm.Slices(ACC, by=[["k"], ["k", "half"]]).update(rows)
+    read = []
+    monkeypatch.setattr(groups, "parts_of", lambda text: read.append(text) or parts_of(text))
+    found = [slices[{"k": key}].n_rows for key in range(300)]
+    assert (found, slices[{}].n_rows) == ([1] * 300, 300)
+    finest, coarser = 300, 300  # the keys that are kept, and those of the kind that is asked for
+    assert len(read) <= finest + coarser
+    slices.update({"y_true": [0], "y_pred": [1], "k": [7], "half": [0]})
+    assert (slices[{"k": 7}].n_rows, slices[{"k": 7, "half": 0}].n_rows) == (2, 1)
+
+
+def test_curves_have_no_columns_but_a_slice_has_its_own():
+    suite = sm.MetricSet(
+        {"auc": sm.ROCAUC(), "roc": sm.ROCCurve(), "best": sm.RecallAtPrecision(p=0.5)}
+    )
+    y, s, key = [0, 1, 0, 1, 1], [0.1, 0.9, 0.6, 0.5, 0.7], ["a", "a", "b", "b", "b"]
+    slices = sm.Slices(suite, by="k").update(y_true=y, y_score=s, k=key)
+    values = {title.partition("_")[0] for title in slices.confidence(0.9) if title not in {"k"}}
+    assert values == {"n", "auc", "best"}
+    assert not any(title.startswith("roc") for title in slices.bounds())
+    alone = sm.ROCCurve().update(y[2:], s[2:]).compute()
+    assert all(map(np.array_equal, slices[{"k": "b"}]["roc"].compute(), alone))

@@ -86,3 +86,9 @@ class Curves(Result, tuple[Points, ...]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (tuple(self), self.labels)
+
+
+def is_curve(value: Any) -> bool:
+    """Whether a value is a curve, or several: arrays of points, not one point of numbers."""
+    first = value[0] if isinstance(value, Curves) and value else value
+    return isinstance(first, Points) and any(map(np.ndim, first._named().values()))

@@ -97,12 +97,12 @@ def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[in
     sliced = found.results.models[subject.name].slices
     if sliced is None or not len(sliced.table):
         return
-    state: Any = subject.state
+    names, state = sliced_metrics(subject, found)[:SLICED], sliced.read._accumulator.flush()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        table = state.compute(confidence=found.confidence)
+        table = sliced.read._read(state, found.confidence, anytime=False, only=names)
     keys = list(table)[: list(table).index("n_rows")]
-    for metric in sliced_metrics(subject, found)[:SLICED]:
+    for metric in names:
         yield lambda at, metric=metric: _figure(  # type: ignore[misc]  # it is bound at once
             f"{metric} by slice{of}", table, _only(table._told(), metric, *keys), at, metric=metric
         )

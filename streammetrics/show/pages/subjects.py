@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
@@ -39,7 +40,7 @@ class Subject:
     state: Metric | MetricSet
     about: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def metrics(self) -> dict[str, Metric]:
         """The metrics by name, of all rows."""
         if isinstance(self.state, Metric):
