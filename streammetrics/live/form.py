@@ -77,7 +77,7 @@ def read(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Stream:
     try:
         stream.learn()
     except InvalidBatchError as error:
-        raise StateFormatError(f"rows of different kinds wait: {error}") from error
+        raise StateFormatError(f"rows that are kept contradict others: {error}") from error
     stream.restart()
     return stream
 
@@ -188,7 +188,8 @@ def _read_rows(told: Any, arrays: Arrays, stream: Stream) -> None:
     if not isinstance(told, dict) or list(told) != ["newest", "displaced", "names"]:
         raise StateFormatError("the state does not say which rows wait")
     names, join = told["names"], stream.join
-    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+    is_named = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+    if not is_named or len(set(names)) < len(names):
         raise StateFormatError("the columns of the rows that wait have no names")
     keys, times = _taken_keys(arrays), take_array(arrays, "times", "int64")
     flags = take_array(arrays, "flags", "uint8")
@@ -198,6 +199,7 @@ def _read_rows(told: Any, arrays: Arrays, stream: Stream) -> None:
         raise StateFormatError("the columns of the rows that wait differ in length")
     if len(times):
         _check_rows(keys, times, flags, join)
+        stream.keys.check(dict(zip(names, columns, strict=True)), without=join.label)
         join.name(names)
         join.table.append(Predictions(keys, times, tuple(columns)))
         labelled = np.flatnonzero(flags & LABELLED > 0)
@@ -230,6 +232,8 @@ def _read_labels(arrays: Arrays, keys: NDArray[np.uint64]) -> Labels:
     values = column_of(part(arrays, "values"))
     if not len(keys) == len(times) == len(versions) == len(values):
         raise StateFormatError("the labels of the rows that wait differ in length")
+    if values.values.ndim > 1 or values.nulls is not None:
+        raise StateFormatError("the labels of the rows that wait are not one value each")
     return Labels(keys, times, versions, values)
 
 
@@ -256,6 +260,7 @@ def _read_newest(told: Any, arrays: Arrays, stream: Stream) -> None:
         }
         if {len(keys), *map(len, columns.values())} != {len(times)}:
             raise StateFormatError("the columns of the rows that are kept differ in length")
+        stream.keys.check(columns)
         stream.newest.add(kept_rows(times, keys, columns))
     held = stream.newest.settled()
     if [rows.form for rows in held] != list(told):

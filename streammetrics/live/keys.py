@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.columns.conversion import Column
+from streammetrics.core.errors import StateFormatError
 from streammetrics.slices.bins import Bins, title_of
 from streammetrics.slices.groups import whole
 from streammetrics.slices.reading import key_column
 from streammetrics.slices.slices import Slices
+from streammetrics.statistics.grouped.keys import OTHER, checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -41,8 +43,9 @@ class Keys:
         self.titles = frozenset(cut.title for cut in self._cuts)
         layout = self.inner._layout
         renamed: Mapping[str, str] = getattr(suite, "columns", {})
-        read = {renamed.get(name, name) for name in (*layout.required, *layout.optional)}
-        self._only = self.kinds.keys() - read
+        self._needed = {renamed.get(name, name) for name in layout.required}
+        self._read = self._needed | {renamed.get(name, name) for name in layout.optional}
+        self._only = self.kinds.keys() - self._read
 
     def made(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns with those that are keys alone as keys of text, one for each kind."""
@@ -50,6 +53,23 @@ class Keys:
             return dict(columns)
         keys = {cut.title: key_column(columns, cut.by) for cut in self._cuts}
         return {**{n: c for n, c in columns.items() if n not in self._only}, **keys}
+
+    def check(self, columns: Mapping[str, Column], *, without: str = "") -> None:
+        """Raise `StateFormatError` where columns of a state are not such as rows are kept in.
+
+        Args:
+            columns: The columns, in the order of their names, their keys as `made` makes them.
+            without: A column that the rows do not have, as their label.
+        """
+        names, needed = list(columns), (self._needed | self.titles) - {without}
+        allowed = (self._read | self.titles) - {without}
+        if names != sorted(names) or not needed <= set(names) <= allowed:
+            raise StateFormatError(f"rows of the state have columns {names}, not {sorted(needed)}")
+        for cut in self._cuts:
+            keys = columns[cut.title]
+            if keys.vocabulary is None or keys.nulls is not None or OTHER in keys.vocabulary:
+                raise StateFormatError(f"rows of the state have no keys as text {cut.title}")
+            checked(keys.vocabulary.tolist(), len(cut.titles))
 
     def named(self, columns: Iterable[str]) -> set[str]:
         """Return the names of columns as users have them, of which `made` made others."""

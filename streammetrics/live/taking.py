@@ -168,7 +168,7 @@ class Taking:
             raise ValueError(f"default_label={value!r} is no label here: {error}") from error
 
     def learn(self) -> None:
-        """Learn what rows that wait have agreed on, of a stream that was read."""
+        """Learn what rows that are kept one by one have agreed on, of a stream that was read."""
         table = self.join.table
         if len(table):
             every = table.at(np.arange(len(table)))
@@ -176,6 +176,12 @@ class Taking:
         labelled = np.flatnonzero(table.flags.values & LABELLED)
         if labelled.size:
             self._agree({self.join.label: table.labels.at(labelled)})
+        alone = self.join.orphans()
+        if alone is not None:
+            self._agree({self.join.label: alone.values})
+        for rows in self.newest.settled():
+            self._checks.observed(rows.named)
+            self.panes.facts = self._checks.facts
 
     def _predict(self, events: Events) -> None:
         _, times, columns, keys, _ = events
