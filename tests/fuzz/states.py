@@ -45,7 +45,7 @@ def mutated(blob: bytes, rng: np.random.Generator) -> bytes:
             meta = _changed(meta, rng)
         else:
             _spoil(arrays, rng)
-    return _written(meta, arrays, in_order=rng.random() < 0.95)
+    return written(meta, arrays, in_order=rng.random() < 0.95)
 
 
 def _changed(meta: Any, rng: np.random.Generator) -> Any:
@@ -123,7 +123,8 @@ def _is_state(data: bytes) -> bool:
     return True
 
 
-def _written(meta: Any, arrays: dict[str, list[Any]], *, in_order: bool) -> bytes:
+def written(meta: Any, arrays: dict[str, list[Any]], *, in_order: bool) -> bytes:
+    """Return the state of arrays, each with its type, shape and bytes."""
     order = list(TYPES)
     names = sorted(arrays, key=lambda name: (order.index(arrays[name][0]), name))
     names = names if in_order else names[::-1]
