@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, dataclass_transf
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
-from streammetrics.core.confidence import Asked, confidence_of, reading
+from streammetrics.core.confidence import Asked, confidence_of, reading, unsure
 from streammetrics.core.configured import (
     configuration,
     configure,
@@ -177,7 +177,10 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         self, state: State, level: float, *, anytime: bool, depth: int = 3
     ) -> ConfidenceInterval:
         n_rows = self._n_rows(state)
-        interval = confidence_of(self, Asked(level, anytime, n_rows), *self._chosen(state))
+        try:
+            interval = confidence_of(self, Asked(level, anytime, n_rows), *self._chosen(state))
+        except OverflowError:
+            interval = unsure(level, "sums, or counts, beyond what a float64 holds")
         if _has_nan(interval):
             why = "its rows do not tell how it varies" if n_rows else "no rows were seen"
             warnings.warn(

@@ -27,6 +27,7 @@ from streammetrics.inference.limits import anytime_limits, limits, share_limits
 from streammetrics.metrics import aggregation, rowwise
 from streammetrics.metrics.forecasting import scaled
 from streammetrics.metrics.regression import losses, relative
+from streammetrics.metrics.regression.base import check_outputs
 from streammetrics.metrics.scores import labels
 from streammetrics.metrics.scores import losses as scored
 
@@ -79,6 +80,7 @@ def _answer(
         return unsure(asked.level, method)
     quantile = t_quantile(1 - asked.tail, n - 1) if n > 1 else math.nan
     multioutput = getattr(metric, "multioutput", "uniform_average")
+    check_outputs(len(values), multioutput)
     if multioutput == "raw_values":
         sides = limits(np.array(values), np.array(errors), quantile, low)
         below, above = (

@@ -17,10 +17,15 @@ def test_an_output_of_weight_0_does_not_count_though_it_is_undefined():
     assert value == sm.R2(**options).update(rows[0][:, 0], rows[1][:, 0]).compute()
 
 
-def test_weights_are_of_as_many_outputs():
-    metric = sm.MAE(multioutput=[1, 2, 3]).update([[1.0, 2.0]], [[1.0, 2.5]])
-    with pytest.raises(sm.InvalidBatchError, match="3 weights for 2 outputs"):
-        metric.compute()
+@pytest.mark.parametrize(
+    "metric", [sm.MAE, sm.RMSE, sm.MeanError, sm.WAPE, sm.GammaDeviance, sm.MedianAbsoluteError]
+)
+def test_weights_are_of_as_many_outputs(metric):
+    metric = metric(multioutput=[1, 2, 3])
+    metric.update([[1.0, 2.0], [3.0, 5.0]], [[1.0, 2.5], [4.0, 4.0]])
+    for read in (metric.compute, metric.bounds, metric.confidence):
+        with pytest.raises(sm.InvalidBatchError, match="3 weights for 2 outputs"):
+            read()
 
 
 @pytest.mark.parametrize("weights", [(), (0.0, 0), (-1, 2), (math.inf, 1), ("a", 1), "mean"])

@@ -34,14 +34,18 @@ def are_weights(values: Any) -> bool:
 Weights = Annotated[tuple[float, ...], Satisfies(are_weights, "weights of the outputs")]
 
 
+def check_outputs(n: int, multioutput: str | tuple[float, ...]) -> None:
+    """Raise `InvalidBatchError` where there is not one weight for each of n outputs."""
+    if n and isinstance(multioutput, tuple) and n != len(multioutput):
+        raise InvalidBatchError(
+            f"multioutput={multioutput!r} has {len(multioutput)} weights for {n} outputs"
+        )
+
+
 def averaged(values: Sequence[Number], multioutput: str | tuple[float, ...]) -> Value:
     """Return the outputs' values as they are or their mean; nan without rows."""
+    check_outputs(len(values), multioutput)
     if isinstance(multioutput, tuple):
-        if values and len(values) != len(multioutput):
-            raise InvalidBatchError(
-                f"multioutput={multioutput!r} has {len(multioutput)} weights for {len(values)} "
-                "outputs"
-            )
         pairs = list(zip(values, map(Fraction, multioutput), strict=bool(values)))
         used = [(v if isinstance(v, Fraction) else nearest(v), w) for v, w in pairs if w]
         floats = [value for value, _ in used if isinstance(value, float)]

@@ -1,0 +1,47 @@
+"""Limits of counts and sums that no float64 holds: nan, with a reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fuzz.forging import forged, joined, split
+
+import streammetrics as sm
+
+FAR = 10**400
+Y = np.arange(1.0, 25.0)
+
+
+def with_rows(blob):
+    """Return a state that says it has seen more rows than a float64 counts."""
+
+    def change(_, meta):
+        for feed in meta["feeds"]:
+            feed[1] = FAR
+
+    return forged(blob, change)
+
+
+def with_sums(blob, name):
+    """Return a state whose sums are 2**1504 times as large."""
+    header, body = split(blob)
+    start, end = header[name]["data_offsets"]
+    exponent = np.frombuffer(body[start:end], np.int64) + 1504
+    return joined(header, body[:start] + exponent.tobytes() + body[end:])
+
+
+@pytest.mark.parametrize("metric", [sm.GammaDeviance(), sm.MAE(), sm.RMSE(), sm.MAPE()])
+def test_more_rows_than_a_float64_counts(metric):
+    back = sm.from_bytes(with_rows(metric.update(Y, Y + Y**0.5).to_bytes()))
+    assert back.n_rows == FAR
+    with pytest.warns(sm.UndefinedMetricWarning, match="beyond what a float64 holds"):
+        limits = back.confidence()
+    assert np.isnan(limits.low)
+    assert np.isnan(limits.high)
+
+
+def test_sums_that_no_float64_holds():
+    rows = {"reference": ["a b c", "b c d e", "a c"], "prediction": ["a b", "b c e e", "c a"]}
+    blob = with_sums(sm.CER().update(**rows).to_bytes(), "0/products/exponent")
+    with pytest.warns(sm.UndefinedMetricWarning, match="beyond what a float64 holds"):
+        sm.from_bytes(blob).confidence()
