@@ -12,7 +12,7 @@ from streammetrics.cli.merging import in_one
 from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.outputs import Output, check_outputs, write
 from streammetrics.cli.standing import of_store
-from streammetrics.core.errors import StateFormatError
+from streammetrics.core.errors import StateFormatError, an
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.ledger.ledger import Ledger
@@ -124,7 +124,7 @@ def _stored(settings: Settings) -> Live:
 def _read(paths: Sequence[str]) -> Any:
     state = in_one(paths)
     if not isinstance(state, Metric | MetricSet | Ledger | Live):
-        raise StateFormatError(f"{paths[0]}: there is no report of a {type(state).__name__}")
+        raise StateFormatError(f"{paths[0]}: there is no report of {an(type(state).__name__)}")
     if isinstance(state, Ledger) and not state.ids:
         raise CommandError(f"{paths[0]}: a ledger without any shard")
     return state

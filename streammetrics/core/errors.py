@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 class StreamMetricsError(Exception):
     """Base of every error raised on purpose by streammetrics."""
@@ -45,3 +47,10 @@ class UndefinedMetricWarning(UserWarning):
 
 class EstimateWarning(UserWarning):
     """A value is an estimate from a sample; ``bounds()`` gives what is certain."""
+
+
+def an(name: str) -> str:
+    """Return a class's name with its article: an Accuracy, an MSE, an ndarray, but a ROCAUC."""
+    vowel = name[:1] in "aeioAEIO"
+    spelt = re.match("[FHLMNRSX][B-DF-HJ-NP-TV-Z0-9]|n[b-df-hj-np-tv-z]", name)  # as em, en, ar
+    return f"an {name}" if vowel or spelt else f"a {name}"

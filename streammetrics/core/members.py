@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from streammetrics.core.errors import an
 from streammetrics.core.metric import Metric
 from streammetrics.core.shortcuts import by_name
 
@@ -18,7 +19,7 @@ def members_of(metrics: object) -> Mapping[str, Metric]:
     given = metrics if isinstance(metrics, Mapping) else by_name(metrics)
     if given is None:
         raise TypeError(
-            f"a set takes its metrics by name, not as a {type(metrics).__name__}: "
+            f"a set takes its metrics by name, not as {an(type(metrics).__name__)}: "
             f"MetricSet({{{_by_name(metrics)}}})"
         )
     for name, metric in given.items():
@@ -37,7 +38,7 @@ def members_of(metrics: object) -> Mapping[str, Metric]:
 def _kind(value: object) -> str:
     if isinstance(value, type) and issubclass(value, Metric):
         return f"a class, not a metric: {value.__name__}() makes one"
-    return f"a {type(value).__name__}, not a metric"
+    return f"{an(type(value).__name__)}, not a metric"
 
 
 def _by_name(metrics: object) -> str:

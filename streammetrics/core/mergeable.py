@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import Batch
-from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError, an
 from streammetrics.core.layout import Feed, Layout, State
 from streammetrics.core.results.reports import reported
 from streammetrics.core.state.arrays import nested, parted
@@ -212,7 +212,7 @@ class Mergeable(ABC, Generic[V_co]):
 
 
 def _titled(what: object) -> str:
-    return what._titled() if isinstance(what, Mergeable) else f"a {type(what).__name__}"
+    return what._titled() if isinstance(what, Mergeable) else f"{an(type(what).__name__)}"
 
 
 def described(state: State) -> tuple[list[Any], dict[str, NDArray[Any]]]:

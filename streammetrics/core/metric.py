@@ -23,6 +23,7 @@ from streammetrics.core.configured import (
 from streammetrics.core.errors import (
     StateFormatError,
     UndefinedMetricWarning,
+    an,
 )
 from streammetrics.core.layout import Layout
 from streammetrics.core.looks import html_of, line_of
@@ -293,7 +294,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         """Return an empty metric of what `_configuration` said."""
         parameters = meta.get("parameters")
         if not isinstance(parameters, dict) or not takes(cls, parameters):
-            raise StateFormatError(f"these are not the parameters of a {cls.__name__}")
+            raise StateFormatError(f"these are not the parameters of {an(cls.__name__)}")
         try:
             return cls(**{**dict(cls._younger), **parameters})
         except ValueError as error:

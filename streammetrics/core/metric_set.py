@@ -16,13 +16,14 @@ from streammetrics.core.errors import (
     NoConfidenceError,
     StateFormatError,
     UndefinedMetricWarning,
+    an,
 )
 from streammetrics.core.layout import Layout
 from streammetrics.core.looks import html_of_set
 from streammetrics.core.members import members_of
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric import Metric
-from streammetrics.core.named_inputs import NamedInputs, columns_of
+from streammetrics.core.named_inputs import NamedInputs, beside_a_table, columns_of
 from streammetrics.core.results.values import Values, flat
 from streammetrics.core.stateful import registered, registered_name
 
@@ -156,7 +157,7 @@ class MetricSet(NamedInputs, Mergeable):
             table, names, renamed = columns, self._known(columns), self.columns
             parts = self._parts(names, weighted=True)
         elif columns:
-            raise InvalidBatchError("pass one table or columns by name, not both")
+            raise beside_a_table(columns)
         elif (stream := streamed(table)) is not None:
             return self._take(stream)
         else:
@@ -377,7 +378,7 @@ class MetricSet(NamedInputs, Mergeable):
 def _configured(member: Mapping[str, Any]) -> Metric:
     cls = registered(member.get("class"))
     if not issubclass(cls, Metric):
-        raise StateFormatError(f"a set holds metrics, not a {cls.__name__}")
+        raise StateFormatError(f"a set holds metrics, not {an(cls.__name__)}")
     return cls._configured(member)
 
 

@@ -15,9 +15,12 @@ from streammetrics.core.columns.naming import (
     parted,
 )
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.parameters import brief
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+_AT_MAKING = {"columns", "unit"}  # parameters of a set
 
 
 class NamedInputs:
@@ -85,6 +88,8 @@ class NamedInputs:
         other = columns.keys() - set(titles)
         unknown = sorted(n for n in other if not any(asks_for(title, n) for title in titles))
         if unknown:
+            for name in _AT_MAKING & columns.keys():
+                raise _made_with(name, columns[name])
             raise InvalidBatchError(
                 f"no input is called {', '.join(map(repr, unknown))}"
                 f"{meant(unknown[0], titles)}; the inputs are {', '.join(map(repr, titles))}"
@@ -94,10 +99,30 @@ class NamedInputs:
     def _check_there(self, given: Sequence[str], names: Sequence[str]) -> None:
         missing = [title for title in self._needed if title not in given]
         if missing:
+            near = meant(missing[0], [name for name in names if name not in given])
             raise InvalidBatchError(
                 f"no column {', '.join(map(repr, missing))}; "
-                f"there are: {', '.join(map(repr, names)) or 'none'}{meant(missing[0], names)}"
+                f"there are: {', '.join(map(repr, names)) or 'none'}{near}"
             )
+
+
+def beside_a_table(columns: Mapping[str, Any]) -> InvalidBatchError:
+    """Return the error of columns that are passed beside a table, which has its own."""
+    for name in _AT_MAKING & columns.keys():
+        return _made_with(name, columns[name])
+    name = next(iter(columns))
+    return InvalidBatchError(
+        f"pass one table or columns by name, not both: beside the table there is {name!r}; it is "
+        "read of the table where that has a column of this name, or of another one with "
+        f"MetricSet(..., columns={{{name!r}: 'COLUMN'}})"
+    )
+
+
+def _made_with(name: str, value: Any) -> InvalidBatchError:
+    return InvalidBatchError(
+        f"{name} is no column but said once, when the set is made: "
+        f"MetricSet(..., {name}={brief(value)}), whose update(table) takes the table alone"
+    )
 
 
 def columns_of(table: Any, parts: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:

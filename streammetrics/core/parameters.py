@@ -22,6 +22,7 @@ from typing import (
 import numpy as np
 
 from streammetrics.core.constraints import Constraint, OrNan
+from streammetrics.core.errors import an
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,7 +68,7 @@ class Option(NamedTuple):
         if self.kind is type(None):
             return "None"
         name = str(getattr(get_origin(self.kind) or self.kind, "__name__", self.kind))
-        kind = _KINDS.get(self.kind, f"an {name}" if name[0] in "aeiou" else f"a {name}")
+        kind = _KINDS.get(self.kind, an(name))
         told = [constraint.words(kind) for constraint in self.constraints]
         return " and ".join(told) if told else kind
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.catalogue import catalogue, letters
 from streammetrics.core.columns.naming import meant
+from streammetrics.core.errors import an
 from streammetrics.core.mergeable import Mergeable
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def score(metric: Any, *columns: Any, **named: Any) -> Any:
         kind = (
             f"the class {metric.__name__}: {metric.__name__}() makes one"
             if isinstance(metric, type)
-            else f"a {type(metric).__name__}"
+            else f"{an(type(metric).__name__)}"
         )
         raise TypeError(f"score() takes a metric, a set or a name, not {kind}")
     fresh: Any = metric.copy()

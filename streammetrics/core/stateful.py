@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from streammetrics.core import tuning
-from streammetrics.core.errors import StateFormatError
+from streammetrics.core.errors import StateFormatError, an
 from streammetrics.core.state.container import brief, header_of, packed, unpacked
 from streammetrics.core.state.files import write_whole
 
@@ -191,7 +191,7 @@ def registered(name: Any) -> type[Any]:
     cls = REGISTRY.get(name) if isinstance(name, str) else None
     if cls is None:
         raise StateFormatError(
-            f"the state is of a {name if isinstance(name, str) else brief(name)}, which is not "
+            f"the state is of {an(name) if isinstance(name, str) else brief(name)}, which is not "
             "defined here: import its module first, or read it with the version of streammetrics "
             "that wrote it"
         )

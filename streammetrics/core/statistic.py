@@ -12,6 +12,7 @@ from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
     StateFormatError,
+    an,
 )
 from streammetrics.core.fields.field import (
     StateField,
@@ -176,7 +177,9 @@ class Statistic(Configured, ABC):
             arrays = {name: array[place, ...] for name, array in every.items()}
             found.append(self.restored(arrays))
             if not same(found[-1].arrays(), arrays):
-                raise StateFormatError(f"the arrays are not such as a {type(self).__name__} writes")
+                raise StateFormatError(
+                    f"the arrays are not such as {an(type(self).__name__)} writes"
+                )
         return found
 
     @property
@@ -203,7 +206,7 @@ class Statistic(Configured, ABC):
         """
         arrays = self.arrays()
         if not same(self.restored(arrays).arrays(), arrays):
-            raise StateFormatError(f"a {type(self).__name__} is not what it is when read again")
+            raise StateFormatError(f"{an(type(self).__name__)} is not what it is when read again")
 
     def scaled(self, weight: float) -> Self:
         """Return the statistic of the same rows, each weighing so many times as much, exactly.
@@ -219,7 +222,7 @@ class Statistic(Configured, ABC):
         what = self.schema.unweighted or (self._spelled and "statistics without fields")
         if what:
             raise InvalidBatchError(
-                f"a {type(self).__name__} cannot be scaled: {what} take no weights"
+                f"{an(type(self).__name__)} cannot be scaled: {what} take no weights"
             )
         if not (isinstance(weight, int | float) and 0 < weight < math.inf):
             raise InvalidBatchError(f"{weight!r} is no weight: expected a positive finite number")
@@ -240,7 +243,8 @@ class Statistic(Configured, ABC):
         if self._key != other._key or self._spelled:
             which = "of other parameters" if self._key != other._key else "without fields"
             raise IncompatibleMetricsError(
-                f"a {type(other).__name__} cannot be taken out of a {type(self).__name__} {which}"
+                f"{an(type(other).__name__)} cannot be taken out of "
+                f"{an(type(self).__name__)} {which}"
             )
         twin = self.fork()
         for name, field in self.fields.items():
@@ -278,4 +282,4 @@ class Statistic(Configured, ABC):
             raise
         except ValueError as error:
             name = type(self).__name__
-            raise StateFormatError(f"the arrays are not a {name}: {error}") from error
+            raise StateFormatError(f"the arrays are not {an(name)}: {error}") from error

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from streammetrics.core.columns.tables import n_rows
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import InvalidBatchError, an
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.needs import needs
 from streammetrics.engines.shards import blank, located
@@ -75,7 +75,7 @@ class CombineMetrics(beam.CombineFn):  # type: ignore[misc]  # Beam need not be 
             element = element._asdict()
         row = self._row(element) if isinstance(element, Mapping) else None
         if row is None:
-            with located(f"a {type(element).__name__} of {n_rows(element):,} rows", 0, "table"):
+            with located(f"{an(type(element).__name__)} of {n_rows(element):,} rows", 0, "table"):
                 state.update(element)
         else:
             rows.append(row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from streammetrics.core.errors import an
 from streammetrics.core.mergeable import merge
 from streammetrics.core.needs import needs
 from streammetrics.engines import shards
@@ -99,7 +100,7 @@ def _states(suite: MetricSet, collection: Any) -> db.Bag:
         state = delayed(_of_delayed)
         return db.from_delayed([state(part, node, i) for i, part in enumerate(collection)])
     raise TypeError(
-        f"a {type(collection).__name__} is no Dask collection of tables: "
+        f"{an(type(collection).__name__)} is no Dask collection of tables: "
         "pass a Dask DataFrame, a Bag of tables or a list of Delayed"
     )
 

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.columns.tables import is_table, streamed
+from streammetrics.core.errors import an
 from streammetrics.core.needs import needs
 from streammetrics.engines.shards import S, blank, located
 from streammetrics.readers.pieces import BATCH_ROWS, Piece, StreamPiece, TablePiece
@@ -90,7 +91,7 @@ def _pieces(
     if isinstance(data, str | os.PathLike) or is_table(data):
         return _of_items(suite, [data], form, delimiter)
     if not isinstance(data, Iterable):
-        raise TypeError(f"a {type(data).__name__} is neither a path or table nor several of them")
+        raise TypeError(f"{an(type(data).__name__)} is neither a path or table nor several of them")
     if isinstance(data, Iterator):
         first = next(data, None)
         if first is not None and is_table(first):
@@ -112,7 +113,9 @@ def _of_items(
         elif is_table(item):
             pieces.append(_piece(suite, item, index))
         else:
-            raise TypeError(f"item {index} is a {type(item).__name__}, neither a path nor a table")
+            raise TypeError(
+                f"item {index} is {an(type(item).__name__)}, neither a path nor a table"
+            )
     return [*_of_files(suite, paths, form, delimiter), *pieces] if paths else pieces
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streammetrics.core.columns.tables import n_rows
-from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError, an
 from streammetrics.core.metric_set import MetricSet
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def blank(suite: S) -> S:
     """
     if not isinstance(suite, MetricSet):
         raise TypeError(
-            f"a {type(suite).__name__} is not a MetricSet: engines feed tables to a set, such as "
+            f"{an(type(suite).__name__)} is not a MetricSet: engines feed tables to a set, such as "
             'MetricSet({"auc": ROCAUC()}, columns={"y_true": "label", "y_score": "score"})'
         )
     if suite.n_rows or suite.n_omitted:

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
     from streammetrics.core.histograms.histogram import DyadicHistogram
     from streammetrics.core.metric import Metric
-    from streammetrics.statistics.sums.values import ValueHistogram
+    from streammetrics.statistics.sums.values import Estimate, ValueHistogram
 
 
 @confidence_of.register(aggregation.Quantile)
 def of_values(metric: Any, asked: Asked, values: ValueHistogram) -> ConfidenceInterval:
     """A quantile of values, which may be infinite."""
-    sides, method = _sides(metric, metric.q, asked, values, -math.inf)
+    estimates = values.quantiles(metric.q, metric.method)
+    sides, method = _sides(metric, metric.q, asked, values, estimates, -math.inf)
     low, high = sides[0] if sides else (math.nan, math.nan)
     return ConfidenceInterval(low, high, asked.level, method)
 
@@ -39,7 +40,7 @@ def of_values(metric: Any, asked: Asked, values: ValueHistogram) -> ConfidenceIn
 def of_errors(metric: Any, asked: Asked, errors: ValueHistogram) -> ConfidenceInterval:
     """A quantile of absolute errors, for each output or their mean."""
     level = getattr(metric, "q", 0.5)
-    sides, method = _sides(metric, level, asked, errors, 0.0)
+    sides, method = _sides(metric, level, asked, errors, metric._estimates(errors), 0.0)
     low, high = (averaged(side, metric.multioutput) for side in _split(sides))
     if len(sides) > 1 and metric.multioutput != "raw_values":
         method += ", of a mean over outputs as if they varied together (at most)"
@@ -51,13 +52,19 @@ def _split(sides: Sequence[tuple[float, float]]) -> tuple[list[float], list[floa
 
 
 def _sides(
-    metric: Metric[Any], q: float, asked: Asked, values: ValueHistogram, least: float
+    metric: Metric[Any],
+    q: float,
+    asked: Asked,
+    values: ValueHistogram,
+    estimates: Sequence[Estimate],
+    least: float,
 ) -> tuple[list[tuple[float, float]], str]:
     """Return the limits of each output, and how they were found.
 
     As many rows as the lower rank lie below the population's quantile with the probability of the
     upper tail of a binomial, whatever the distribution. Where so few rows have no such rank, the
-    limit is as far as values go.
+    limit is as far as values go. The value may be read of other ranks, between two of which it
+    lies: limits that it is not between are moved out to it, with which they hold more often.
     """
     if asked.anytime:
         raise not_anytime(metric)
@@ -76,7 +83,11 @@ def _sides(
         last = binomial_quantile(1 - asked.tail, n, share) + 1
         method = f"order statistics {first:,} and {last:,} of {n:,}"
         found.append((_at(histogram, first, n, least)[0], _at(histogram, last, n, least)[1]))
-    return found, method
+    held = [
+        (min(low, estimate.low), max(high, estimate.high))
+        for (low, high), estimate in zip(found, estimates, strict=True)
+    ]
+    return held, method
 
 
 def _weighted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
-from streammetrics.core.errors import IncompatibleMetricsError
+from streammetrics.core.errors import IncompatibleMetricsError, an
 from streammetrics.core.locks import Locked
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.stateful import Stateful, registered_name
@@ -295,7 +295,7 @@ class Ledger(Stateful):
 
 def _mergeable(metric: Any) -> Mergeable:
     if not isinstance(metric, Mergeable):
-        raise TypeError(f"a {type(metric).__name__} is not a metric or a MetricSet")
+        raise TypeError(f"{an(type(metric).__name__)} is not a metric or a MetricSet")
     return metric
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     StreamMetricsError,
+    an,
 )
 from streammetrics.core.locks import Locked
 from streammetrics.core.mergeable import Mergeable
@@ -103,7 +104,7 @@ class Live(Stateful, Entrance, Surviving, Asking):
         durable: bool = False,
     ) -> None:
         if not isinstance(suite, Mergeable):
-            raise TypeError(f"a {type(suite).__name__} is not a metric or a MetricSet")
+            raise TypeError(f"{an(type(suite).__name__)} is not a metric or a MetricSet")
         if suite.n_rows or suite.n_omitted:
             raise ValueError(f"the suite has already seen {suite.n_rows:,} rows: reset() it")
         config = Config.of(tiers, label_ttl, label_lateness, default_label, max_pending, keep_rows)
@@ -217,7 +218,7 @@ class Live(Stateful, Entrance, Surviving, Asking):
 
     def _check_alike(self, other: object) -> None:
         if not isinstance(other, Live):
-            raise IncompatibleMetricsError(f"cannot merge a {type(other).__name__} into a Live")
+            raise IncompatibleMetricsError(f"cannot merge {an(type(other).__name__)} into a Live")
         if not self._suite._alike(other._suite):
             raise IncompatibleMetricsError(
                 f"cannot merge a Live of {other._suite._titled()} into one of "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.confidence import ConfidenceInterval, check_level, unsure, without
-from streammetrics.core.errors import UndefinedMetricWarning
+from streammetrics.core.errors import UndefinedMetricWarning, an
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.inference.units import unit_limits
 from streammetrics.slices.bins import Bins, specs_of, title_of
@@ -48,7 +48,7 @@ class KeyedSet(MetricSet):
     ) -> None:
         if not isinstance(suite, MetricSet) or isinstance(suite, KeyedSet):
             raise TypeError(
-                f"Slices are of a MetricSet, not of a {type(suite).__name__}: "
+                f"Slices are of a MetricSet, not of {an(type(suite).__name__)}: "
                 'Slices(MetricSet({"f1": F1()}), by=[["country"]])'
             )
         if suite.n_rows or suite.n_omitted:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
-from streammetrics.core.errors import UndefinedMetricWarning
+from streammetrics.core.errors import UndefinedMetricWarning, an
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import plain
 from streammetrics.core.statistic import Statistic
@@ -52,7 +52,7 @@ def check_metric(
     """
     cls = metric if isinstance(metric, type) else type(metric)
     if not issubclass(cls, Metric):
-        raise TypeError(f"expected a metric or its class, not a {cls.__name__}")
+        raise TypeError(f"expected a metric or its class, not {an(cls.__name__)}")
     findings = list(_of_class(cls))
     made = _made(metric, findings)
     if made is not None:

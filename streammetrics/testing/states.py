@@ -8,6 +8,7 @@ from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
     StateFormatError,
+    an,
 )
 
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ def broken_states(metric: Mergeable) -> Iterator[str]:
         try:
             statistic.check()
         except StateFormatError as error:
-            yield f"a {name} can be read again ({error})"
+            yield f"{an(name)} can be read again ({error})"
             continue
         twice = statistic.fork()
         twice.merge_all([statistic])
         if not _is_scaled(statistic, twice):
-            yield f"scaling a {name} distributes over merge, and by 1 changes nothing"
+            yield f"scaling {an(name)} distributes over merge, and by 1 changes nothing"
         if not _is_taken_out(statistic, twice):
-            yield f"what was merged into a {name} can be taken out again"
+            yield f"what was merged into {an(name)} can be taken out again"
 
 
 def _is_scaled(statistic: Statistic, twice: Statistic) -> bool:

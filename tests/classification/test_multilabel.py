@@ -265,3 +265,20 @@ def test_labels_that_tie_rank_together(metric, reference, width):
     rng = np.random.default_rng(width)
     truth, scores = rng.integers(0, 2, (60, width)), rng.integers(0, 3, (60, width)) / 4
     assert metric().update(truth, scores).compute() == pytest.approx(reference(truth, scores))
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro", None])
+def test_rows_none_of_which_has_any_label_are_rows_all_the_same(average):
+    truth = np.zeros((4, 3), np.int64)
+    chances = np.linspace(0.1, 0.9, 12).reshape(4, 3)
+    options = {"average": average, "multilabel": True}
+    error = sm.CalibrationError(n_bins=4, **options, zero_division=0).update(truth, chances)
+    alone = [sm.CalibrationError(n_bins=4).update([0] * 4, p).compute() for p in chances.T]
+    expected = alone if average is None else np.mean(alone)
+    assert error.compute() == pytest.approx(expected)
+    for kind in (sm.ROCAUC, sm.AveragePrecision, sm.KolmogorovSmirnov, sm.PRAUC):
+        value = kind(**options, zero_division=0.25).update(truth, chances).compute()
+        assert (np.asarray(value) == 0.25).all()
+        with pytest.warns(sm.UndefinedMetricWarning, match="nan"):
+            undefined = kind(**options).update(truth, chances).compute()
+        assert np.isnan(undefined).all()

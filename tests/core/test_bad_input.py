@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
+from streammetrics.core.errors import an
 
 NAN = float("nan")
 INF = float("inf")
@@ -145,6 +146,26 @@ def test_both_second_columns_or_the_wrong_one():
         sm.F1().update([1], y_score=[0.5])
     with pytest.raises(sm.InvalidBatchError, match="not both"):
         sm.F1(threshold=0.5).update([1], [0.5], y_score=[0.5])
+
+
+def test_parameters_of_a_set_that_are_passed_to_its_update():
+    table, names = {"label": [0, 1], "p": [0.2, 0.8]}, {"y_true": "label", "y_score": "p"}
+    suite = sm.MetricSet({"auc": sm.ROCAUC()})
+    said = r"columns is .* when the set is made: MetricSet\(\.\.\., columns=\{'y_true': 'label'"
+    for given in ((table,), ()):
+        with pytest.raises(sm.InvalidBatchError, match=said):
+            suite.update(*given, columns=names)
+    with pytest.raises(sm.InvalidBatchError, match=r"MetricSet\(\.\.\., unit='user'\)"):
+        suite.update(table, unit="user")
+    with pytest.raises(sm.InvalidBatchError, match=r"columns=\{'sample_weight': 'COLUMN'\}"):
+        suite.update(table, sample_weight=[1, 2])
+
+
+@pytest.mark.parametrize(
+    "name", ["an Accuracy", "an F1", "an MSE", "an ndarray", "a ROCAUC", "a str", "a UnitSet"]
+)
+def test_names_of_classes_have_their_article(name):
+    assert an(name.split()[1]) == name
 
 
 def test_binary_average_of_three_classes():

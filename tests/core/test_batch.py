@@ -186,9 +186,9 @@ def test_the_law_kit_finds_statistics_that_refuse_too_late():
     [
         (lambda: sm.MetricSet([sm.F1(), sm.ROCAUC()]),
          r"by name, not as a list: MetricSet\(\{'f1': sm.F1\(\), 'rocauc': sm.ROCAUC\(\)\}\)"),
-        (lambda: sm.MetricSet(sm.F1()), r"not as a F1: MetricSet\(\{'f1': sm.F1\(\)\}\)"),
+        (lambda: sm.MetricSet(sm.F1()), r"not as an F1: MetricSet\(\{'f1': sm.F1\(\)\}\)"),
         (lambda: sm.MetricSet({"f1": sm.F1}), r"'f1' is a class, not a metric: F1\(\) makes one"),
-        (lambda: sm.MetricSet({"f1": 1}), "'f1' is a int, not a metric"),
+        (lambda: sm.MetricSet({"f1": 1}), "'f1' is an int, not a metric"),
         (lambda: sm.F1(treshold=0.5), "no parameter 'treshold'; did you mean 'threshold'[?] There"),
         (lambda: sm.Mean(x=1), "Mean has no parameter 'x'; there are: nan_policy"),
         (lambda: sm.F1(0.5), "by name: threshold, labels"),

@@ -275,7 +275,7 @@ def test_what_cannot_be_taken_is_said():
     accumulator = fn.add_inputs(fn.create_accumulator(), ROWS[:10])
     with pytest.raises(sm.InvalidBatchError, match="no column 'weight'; there are: 'label', 'sco"):
         fn.add_input(accumulator, {"label": 1, "score": 0.5, "wieght": 1.0})
-    with pytest.raises(sm.InvalidBatchError, match="a int is not a table"):
+    with pytest.raises(sm.InvalidBatchError, match="an int is not a table"):
         fn.add_input(accumulator, 3)
     table = TABLE.slice(0, 8).set_column(1, "score", pa.array([0.5] * 7 + [None]))
     with pytest.raises(sm.InvalidBatchError, match="a Table of 8 rows: .* in row 7 of the table"):

@@ -254,7 +254,7 @@ def test_partitions_with_labels_of_different_kinds(client):
 
 
 def test_items_that_are_no_tables(client):
-    with pytest.raises(sm.InvalidBatchError, match="partition 0: a int is not a table"):
+    with pytest.raises(sm.InvalidBatchError, match="partition 0: an int is not a table"):
         evaluate(metrics(), db.from_sequence([1, 2], npartitions=1))
 
 

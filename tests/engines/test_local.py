@@ -228,9 +228,9 @@ def test_the_row_is_that_of_the_file_or_table(tmp_path, workers, monkeypatch):
 
 
 def test_what_is_no_data(tmp_path):
-    with pytest.raises(TypeError, match="a int is neither a path or table"):
+    with pytest.raises(TypeError, match="an int is neither a path or table"):
         sm.evaluate(suite(), 5)
-    with pytest.raises(TypeError, match="item 1 is a ndarray"):
+    with pytest.raises(TypeError, match="item 1 is an ndarray"):
         sm.evaluate(suite(), [TABLE, np.zeros(3)])
     with pytest.raises(ReadError, match=r"nowhere.csv: no such file or folder"):
         sm.evaluate(suite(), tmp_path / "nowhere.csv")

@@ -56,6 +56,25 @@ def test_few_rows_have_quantiles_without_a_limit():
     assert (low, high) == (0.0, math.inf)
 
 
+@pytest.mark.parametrize("q", [0.0, 0.1, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("weight", [None, 0.75])
+def test_limits_of_few_rows_hold_the_value_that_is_read_between_two_of_them(q, weight):
+    for n in (2, 3, 7):
+        values = np.arange(n) ** 2.0
+        weights = None if weight is None else np.full(n, weight)
+        for method in ("linear", "averaged_inverted_cdf"):
+            metrics = (
+                sm.Quantile(q=q, method=method).update(values, sample_weight=weights),
+                sm.AbsoluteErrorQuantile(q=q, method=method).update(
+                    0 * values, values, sample_weight=weights
+                ),
+            )
+            for metric in metrics:
+                for level in (0.01, 0.5, 0.95):
+                    low, high = metric.confidence(level)
+                    assert low <= metric.compute() <= high
+
+
 def test_quantiles_past_the_budget_are_widened_to_their_cells():
     values = np.random.default_rng(0).standard_normal(2000)
     exact = sm.Quantile(q=0.3).update(values).confidence()

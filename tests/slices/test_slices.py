@@ -293,7 +293,7 @@ def test_configurations_without_sense_are_refused(arguments, message):
 
 
 def test_what_is_no_fresh_set_is_refused():
-    with pytest.raises(TypeError, match="Slices are of a MetricSet, not of a F1"):
+    with pytest.raises(TypeError, match="Slices are of a MetricSet, not of an F1"):
         sm.Slices(sm.F1(), by="a")
     with pytest.raises(ValueError, match="has already seen 400 rows"):
         sm.Slices(suite().update({k: rows()[k] for k in ("label", "y_score", "amount")}), by="a")

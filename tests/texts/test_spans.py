@@ -51,6 +51,18 @@ def test_columns_of_lists_of_other_libraries():
     assert suite.compute() == {"f1": 0.5, "precision": 0.5}
 
 
+@pytest.mark.parametrize("zero_division", [0, 1])
+@pytest.mark.parametrize(("ours", "theirs"), [(sm.SpanF1, f1_score), (sm.SpanRecall, recall_score)])
+def test_sentences_without_spans_give_the_number_that_is_asked_for(ours, theirs, zero_division):
+    nothing = [["O", "O"], ["O"]]
+    expected = theirs(nothing, nothing, average="weighted", zero_division=zero_division)
+    for average in ("micro", "macro", "weighted"):
+        metric = ours(average=average, zero_division=zero_division)
+        assert metric.copy().update(nothing, nothing).compute() == expected == zero_division
+        suite = sm.MetricSet({"spans": metric}).update(y_true=nothing, y_pred=nothing)
+        assert suite.compute() == {"spans": expected}
+
+
 def test_sentences_without_tags_or_spans():
     metric = sm.SpanF1().update([[], ["O", "O"]], [[], ["O", "O"]])
     with pytest.warns(sm.UndefinedMetricWarning, match="SpanF1"):

@@ -34,7 +34,7 @@ from streammetrics.core.columns.column import (
 from streammetrics.core.columns.libraries import foreign_reader
 from streammetrics.core.columns.lists import from_items
 from streammetrics.core.columns.strings import code_fixed, code_objects
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import InvalidBatchError, an
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,7 +111,7 @@ def _read(value: Any, name: str) -> Column:
     except Exception as error:  # whatever another library raises, the caller gets one type
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InvalidBatchError(
-            f"{name} is a {type_title(type(value))} that cannot be read as an array ({reason}); "
+            f"{name} is {an(type_title(type(value)))} that cannot be read as an array ({reason}); "
             "convert it to NumPy"
         ) from error
 

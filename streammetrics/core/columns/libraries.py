@@ -29,7 +29,7 @@ from streammetrics.core.columns.column import (
 from streammetrics.core.columns.distinct import numbered
 from streammetrics.core.columns.lists import from_items, kind_of
 from streammetrics.core.columns.strings import code_objects, recode
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import InvalidBatchError, an
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,7 +68,7 @@ def foreign_reader(cls: type) -> Callable[[Any, str, Reader], Column]:
 
 
 def _from_unknown(value: Any, name: str, _read: Reader) -> Column:
-    raise InvalidBatchError(f"{name} is a {type_title(type(value))}; pass a list or an array")
+    raise InvalidBatchError(f"{name} is {an(type_title(type(value)))}; pass a list or an array")
 
 
 def _from_torch(value: Any, name: str, read: Reader) -> Column:

@@ -25,7 +25,7 @@ from streammetrics.core.columns.column import (
 )
 from streammetrics.core.columns.distinct import same_objects
 from streammetrics.core.columns.strings import code_objects
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import InvalidBatchError, an
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -101,7 +101,7 @@ def _from_each(
     refused = "?" if nested else "?[a"
     if not kinds.isdisjoint(refused):
         wrong = next(i for i, item in enumerate(items) if kind_of(item) in refused)
-        found = f"a {type_title(type(items[wrong]))} in row {wrong // width}"
+        found = f"{an(type_title(type(items[wrong])))} in row {wrong // width}"
         refuse_kind(name, found, "pass numbers, booleans or strings in (n,) or (n, d)")
     if "d" in kinds:
         plain = _plain(items, name, width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import InvalidBatchError, an
 
 
 class Stream(NamedTuple):
@@ -80,7 +80,7 @@ def table_columns(table: Any) -> list[str]:
         if names is not None:
             return list(names() if callable(names) else names)
     raise InvalidBatchError(
-        f"a {type(table).__name__} is not a table: pass a mapping of arrays, a pandas or polars "
+        f"{an(type(table).__name__)} is not a table: pass a mapping of arrays, a pandas or polars "
         "DataFrame, an Arrow Table, RecordBatch or Dataset, or columns by name"
     )
 

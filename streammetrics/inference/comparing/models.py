@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from streammetrics.core.columns.naming import as_text
+from streammetrics.core.errors import an
 from streammetrics.statistics.joint.schema import OF_MODELS
 
 Columns: TypeAlias = str | Sequence[str]  # a column, or several that are one matrix
@@ -27,7 +28,7 @@ def asked_columns(
     """Return for each model the columns of the inputs that are its own."""
     if not isinstance(models, Mapping):
         raise TypeError(
-            f"models is a {type(models).__name__}: pass each model's column by its name, "
+            f"models is {an(type(models).__name__)}: pass each model's column by its name, "
             "{'a': 'score_a', 'b': 'score_b'}"
         )
     if len(models) < 2:

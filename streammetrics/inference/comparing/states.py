@@ -13,6 +13,7 @@ from streammetrics.core.errors import (
     NoConfidenceError,
     StreamMetricsError,
     UndefinedMetricWarning,
+    an,
 )
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
@@ -92,7 +93,7 @@ def _read(state: Any) -> Metric | MetricSet:
     what = load(state) if isinstance(state, str | os.PathLike) else state
     if isinstance(what, Comparison) or not isinstance(what, Metric | MetricSet):
         raise TypeError(
-            f"a {type(what).__name__} cannot be compared: pass metrics, sets or paths of such"
+            f"{an(type(what).__name__)} cannot be compared: pass metrics, sets or paths of such"
         )
     return what
 

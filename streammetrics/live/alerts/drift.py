@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between
+from streammetrics.core.errors import an
 from streammetrics.core.fields.weighed import Weighed
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric_set import MetricSet
@@ -103,7 +104,9 @@ class Drift(WindowRule):
         elif isinstance(reference, str | os.PathLike):
             reference = load(reference)
         if not isinstance(reference, Mergeable):
-            raise TypeError(f"the reference is a {type(reference).__name__}, no metric and no set")
+            raise TypeError(
+                f"the reference is {an(type(reference).__name__)}, no metric and no set"
+            )
         alone = not isinstance(reference, MetricSet)  # whose only histogram it is
         self._reference = values_in(reference, None if alone else column)
         if self._reference.histogram is None:

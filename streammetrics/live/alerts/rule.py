@@ -11,7 +11,7 @@ import numpy as np
 
 from streammetrics.core.columns.naming import near
 from streammetrics.core.configured import Configured, configure, require, written
-from streammetrics.core.errors import UndefinedMetricWarning
+from streammetrics.core.errors import UndefinedMetricWarning, an
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.reading import ALONE
 from streammetrics.live.time import duration, shown_duration
@@ -204,6 +204,6 @@ def reading_of(metric: Any, name: str) -> Reading:
         value = metric.compute()
         low, high = (value, value) if metric.exact else metric.bounds()
     if not isinstance(value, int | float | np.number):
-        told = f"{name} is no number but a {type(value).__name__}: watch one of its parts"
+        told = f"{name} is no number but {an(type(value).__name__)}: watch one of its parts"
         raise ValueError(told)  # noqa: TRY004 - it is the name that is wrong
     return Reading(float(value), float(low), float(high), int(metric.n_rows))

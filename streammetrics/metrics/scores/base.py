@@ -261,13 +261,13 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
             some = classes[0].positives or classes[0].negatives
             return (self._filled(values[0]) if some else math.nan), ""
         labels = self.labels or range(len(classes))
-        seen = np.array([stairs.positives > 0 for stairs in classes])
-        if not seen.any():  # no rows
+        if not any(stairs.positives or stairs.negatives for stairs in classes):  # no rows
             each = np.full(len(classes), math.nan)
             return (LabelledArray.of(each, labels) if self.average is None else math.nan), ""
         each = np.array([self._filled(value) for value in values])
         if self.average is None:
             return LabelledArray.of(each, labels), lone_doubt(labels, each)
+        seen = np.array([stairs.positives > 0 for stairs in classes])
         weight = np.ones(len(classes))
         if self.average == "weighted":
             weight = np.array([float(stairs.share) for stairs in classes])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.long import LongNumbers
-from streammetrics.core.errors import StateFormatError, StreamMetricsError
+from streammetrics.core.errors import StateFormatError, StreamMetricsError, an
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.sums import Sum
 from streammetrics.statistics.joint.base import JointStatistic
@@ -102,7 +102,7 @@ class _Terms:
 @singledispatch
 def row_terms(statistic: Statistic, *columns: Any) -> Floats:  # noqa: ARG001 - of any statistic
     """Return what each row adds to the sum of a statistic, the mean over outputs of several."""
-    raise StreamMetricsError(f"a {type(statistic).__name__} is no sum over rows")
+    raise StreamMetricsError(f"{an(type(statistic).__name__)} is no sum over rows")
 
 
 @row_terms.register(LossSum)
