@@ -54,7 +54,7 @@ class Ladder(NamedTuple):
         p, n, p_above, n_above = (
             column.astype(np.float64) if scale == 1 else column * scale for column in sides
         )
-        own = (p, n) if squares is None else _shared(squares, low, p, n)
+        own = (p, n) if squares is None or not steps else _shared(squares, low, p, n)
         return cls(p, n, p_above, n_above, positives, negatives, *own)
 
     @property

@@ -273,8 +273,10 @@ def _error_of_mean(
     there happen to be, which adds its own error.
     """
     known = ~np.isnan(values)
+    if not known.any():
+        return math.nan
     if metric.average == "macro":
-        return float(errors[known].sum() / max(known.sum(), 1))
+        return float(errors[known].sum() / known.sum())
     versus = isinstance(scores, VersusHistogram)
     sides = [(c.positives, c.p_square) for c in classes]
     if versus:  # each row is among those of 2 (K - 1) pairs

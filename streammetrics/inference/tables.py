@@ -106,10 +106,13 @@ def general(
 
 
 def smallest(amounts: Confusion, squares: Confusion) -> float:
-    """Return how many rows of weight one the smallest class is worth: (Σ w)² / Σ w²."""
+    """Return how many rows of weight one the smallest class is worth: (Σ w)² / Σ w².
+
+    None where no row is of a class that counts.
+    """
     actual, of_squares = amounts.actual[: amounts.kept], squares.actual[: amounts.kept]
     seen = actual > 0
-    return float(np.min(actual[seen] ** 2 / of_squares[seen]))
+    return float(np.min(actual[seen] ** 2 / of_squares[seen])) if seen.any() else 0.0
 
 
 _SCALES = {

@@ -36,6 +36,7 @@ _KINDS: dict[type, pa.DataType] = {
     float: pa.float64(),
     str: pa.string(),
 }
+_LISTS = pa.list_(pa.null())  # what stands for a column of lists, whatever they hold
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,11 @@ class JsonPiece(FilePiece):
         with self.source.open() as stream:
             for lines in _blocks(stream, _BLOCK):
                 self._check_keys(lines, row)
-                kinds = _kinds(lines, [name for name in names if name not in numbers])
-                schema = pa.schema([(n, pa.float64() if n in numbers else kinds[n]) for n in names])
+                kinds = _kinds(lines, names)
+                lists = [name for name in names if kinds[name] == _LISTS]
+                of_lists = _of_lists(lines, lists, f"{self.source}", row) if lists else {}
+                plain = [name for name in names if name not in of_lists]
+                schema = pa.schema([(n, pa.float64() if n in numbers else kinds[n]) for n in plain])
                 try:
                     read = pj.read_json(
                         io.BytesIO(lines),
@@ -66,8 +70,10 @@ class JsonPiece(FilePiece):
                     raise InvalidBatchError(
                         f"{self.source}: {_faulty(lines, row, schema, error)}"
                     ) from error
-                yield self._exact(read.select(names).combine_chunks(), lines, row)
-                row += read.num_rows
+                batch = self._exact(read.select(plain).combine_chunks(), lines, row)
+                columns = of_lists | dict(zip(plain, batch.columns, strict=True))
+                yield pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)
+                row += len(columns[names[0]])
 
     def _exact(self, table: pa.Table, lines: bytes, row: int) -> pa.RecordBatch:
         """Return the lines' batch, with integers where floats would round them."""
@@ -202,9 +208,45 @@ def _kinds(lines: bytes, names: Sequence[str]) -> dict[str, pa.DataType]:
         with contextlib.suppress(ValueError):  # a broken line is told of where it is parsed
             values = _object(line)
             for name in [name for name in missing if values.get(name) is not None]:
-                kinds[name] = _KINDS.get(type(values[name]), pa.string())
+                of_one = _LISTS if isinstance(values[name], list) else pa.string()
+                kinds[name] = _KINDS.get(type(values[name]), of_one)
                 missing.discard(name)
     return kinds
+
+
+def _of_lists(lines: bytes, names: Sequence[str], where: str, row: int) -> dict[str, pa.Array[Any]]:
+    """Return the columns whose rows are lists: labels, tags, scores, boxes of a row."""
+    values: dict[str, list[Any]] = {name: [] for name in names}
+    for at, line in enumerate(line for line in io.BytesIO(lines) if not line.isspace()):
+        try:
+            found = _object(line)
+        except ValueError as error:
+            raise InvalidBatchError(
+                f"{where}: row {row + at} is not a JSON object ({error})"
+            ) from None
+        for name in names:
+            values[name].append(found.get(name))
+    return {name: _lists(values[name], name, where, row) for name in names}
+
+
+def _lists(values: list[Any], name: str, where: str, row: int) -> pa.Array[Any]:
+    """Return rows that are lists of one kind as a column."""
+    try:
+        return pa.array(values, None if any(values) else pa.list_(pa.float64()))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        few: list[Any] = []  # up to the first row that does not go with those before
+        for at, value in enumerate(values):
+            few = [next(filter(None, few), None), value]
+            try:
+                pa.array(few)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as one:
+                raise InvalidBatchError(
+                    f"{where}: {name} holds {json.dumps(value)[:60]} in row {row + at}; lists of "
+                    f"one kind are needed, as rows before it hold ({one})",
+                    name,
+                    row + at,
+                ) from None
+        raise InvalidBatchError(f"{where}: {name} holds no lists of one kind: {error}") from None
 
 
 def _faulty(lines: bytes, row: int, schema: pa.Schema, error: Exception) -> str:
@@ -231,5 +273,5 @@ def _faulty(lines: bytes, row: int, schema: pa.Schema, error: Exception) -> str:
 
 def _wanted(kind: pa.DataType, value: Any) -> str:
     if isinstance(value, list | dict):
-        return "a row has one number, one text or one boolean"
+        return "a row has one number, text or boolean, or every row a list of such"
     return "numbers are needed" if kind == pa.float64() else f"rows before it hold {kind} values"

@@ -239,3 +239,13 @@ def test_labels_given_as_whole_floats_are_integers():
 def test_half_precision_labels():
     metric = sm.Accuracy().update(np.array([0, 1, 2], np.float16), np.array([0, 1, 1], np.float32))
     assert metric.compute() == 2 / 3
+
+
+def test_indicators_of_several_labels_that_are_taken_for_positions_are_named():
+    rows = np.array([[1, 0, 1], [0, 1, 1]])
+    for metric in (sm.Accuracy(), sm.F1(average="macro")):
+        with pytest.warns(UserWarning, match=r"\(2, 3\) of 0 and 1, .* 6 rows .*multilabel=True"):
+            metric.update(rows, rows)
+    said = sm.Accuracy(labels=[0, 1]).update(rows, rows)
+    assert said.n_rows == sm.Accuracy().update(rows.reshape(-1), rows.reshape(-1)).n_rows == 6
+    assert sm.Accuracy().update(rows + 1, rows + 1).n_rows == 6

@@ -99,3 +99,36 @@ def test_every_metric_has_limits_or_says_in_a_sentence_why_not(name):
 
 def test_refusals_are_of_public_metrics():
     assert {cls.__name__ for cls in REFUSALS} <= WITHOUT.keys()
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: repr(oracle.metric))
+def test_limits_of_few_rows_hold_the_value(oracle):
+    for n in (3, 7):
+        rows = oracle.rows(np.random.default_rng(n), n)
+        for columns in (rows, {name: rows[name] for name in rows if name != "sample_weight"}):
+            metric = oracle.metric.copy().update(**columns)
+            value = metric.compute()
+            for level in (0.01, 0.95):
+                try:
+                    low, high = metric.confidence(level)
+                except sm.NoConfidenceError:
+                    break
+                if isinstance(value, (float, np.ndarray)):
+                    room = 1e-12 * np.maximum(1.0, np.abs(value))
+                    inside = (low - room <= value) & (value <= high + room)
+                    assert np.all(inside | np.isnan(low) | np.isnan(high)), (level, low, high)
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+def test_limits_where_no_class_counts_are_nan():
+    scores = [[0.5, 0.25, 0.25]]
+    for metric in (
+        sm.F1(labels=[4, 1], average="micro").update([2], [1]),
+        sm.Precision(labels=[4, 1], average="macro").update([2], [1]),
+        sm.Gini(average="weighted").update([0], scores),
+        sm.ROCAUC(average="weighted", multilabel=True).update([[1, 1, 1]], scores),
+        sm.ROCAUC(multi_class="ovo").update([0], scores, sample_weight=[0.75]),
+    ):
+        assert np.isnan(metric.confidence()).all()

@@ -217,10 +217,73 @@ def test_a_row_of_other_width_is_counted_from_zero_as_all_rows_are(tmp_path):
     assert caught.value.row == 1
 
 
-def test_a_list_in_json_is_told_without_rows_that_are_not_there(tmp_path):
+def test_lists_in_json_are_told_where_other_rows_have_none(tmp_path):
+    one, row = '{"label": 1, "score": 0.5}\n', '{"label": [1], "score": 0.5}\n'
     with pytest.raises(
-        sm.InvalidBatchError, match=r"label holds \[1\] in row 0; a row has one num"
+        sm.InvalidBatchError, match=r"label holds \[1\] in row 1; a row has one num"
     ):
-        state(tmp_path, '{"label": [1], "score": 0.5}\n', "t.jsonl")
+        state(tmp_path, one + row, "t.jsonl")
+    with pytest.raises(
+        sm.InvalidBatchError, match=r"label holds 1 in row 1; lists of one kind are needed"
+    ) as caught:
+        state(tmp_path, row + one, "t.jsonl")
+    assert (caught.value.column, caught.value.row) == ("label", 1)
     with pytest.raises(sm.InvalidBatchError, match=r"row 0 is not a JSON object \(it is '3'\)"):
         state(tmp_path, "3", "t.json")
+    with pytest.raises(sm.InvalidBatchError, match="row 1 is not a JSON object"):
+        state(tmp_path, row + '{"label": [1\n', "t.jsonl")
+
+
+LISTS: dict[str, tuple[dict[str, sm.Metric], dict[str, list[object]]]] = {
+    "sets": (
+        {"f1": sm.F1(average="macro", multilabel=True, labels=["a", "b"])},
+        {"y_true": [["a"], [], ["a", "b"]], "y_pred": [["a", "b"], [], ["b"]]},
+    ),
+    "indicators": (
+        {"auc": sm.ROCAUC(multilabel=True)},
+        {"y_true": [[0, 1], [1, 0], [1, 1]], "y_score": [[0, 1], [0.5, 0.25], [1, 0.75]]},
+    ),
+    "classes": (
+        {"loss": sm.LogLoss(), "right": sm.Accuracy()},
+        {
+            "y_true": [0, 1, 1],
+            "y_score": [[0.5, 0.5], [0.25, 0.75], [1, 0]],
+            "y_pred": [0, 1, 0],
+        },
+    ),
+    "tags": (
+        {"spans": sm.SpanF1()},
+        {"y_true": [["B-A", "O"], [], ["B-B"]], "y_pred": [["B-A", "B-B"], [], ["O"]]},
+    ),
+    "boxes": (
+        {"ap": sm.BoxAveragePrecision()},
+        {
+            "true_boxes": [[[0, 0, 2, 2]], [], [[1, 1, 3, 3.5], [0, 0, 1, 1]]],
+            "true_labels": [["a"], [], ["a", "b"]],
+            "pred_boxes": [[[0, 0, 2, 2]], [], [[1, 1, 3, 3.25]]],
+            "pred_labels": [["a"], [], ["a"]],
+            "pred_scores": [[0.5], [], [0.25]],
+        },
+    ),
+    "outputs": (
+        {"mse": sm.MSE(multioutput="raw_values")},
+        {"y_true": [[1, 2.5], [3, 4], [5, 6]], "y_pred": [[1, 2], [3, 4], [5, 7]]},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+@pytest.mark.parametrize("block", [None, 40])
+def test_lists_in_json_are_lists_as_those_of_python(tmp_path, kind, block, monkeypatch):
+    metrics, columns = LISTS[kind]
+    lists = sm.MetricSet(metrics)
+    if block is not None:  # some rows at a time
+        monkeypatch.setattr(jsonlines, "_BLOCK", block)
+    objects = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    lines = tmp_path / "t.jsonl"
+    lines.write_text("\n".join(map(json.dumps, objects)))
+    expected = lists.copy().update(columns)
+    assert sm.evaluate(lists, lines) == expected
+    array = tmp_path / "t.json"
+    array.write_text(json.dumps(objects, indent=1))
+    assert sm.evaluate(lists, array) == expected
