@@ -104,7 +104,7 @@ def _of_mean(metric: AveragedMetric, asked: Asked, counts: LabelCounts) -> Confi
     values, slopes = _of_labels(metric, cells)
     have = cells[:, 2] + cells[:, 3]  # rows with the label
     weight = have if metric.average == "weighted" else np.ones(len(have))
-    if metric.zero_division is None:
+    if metric.zero_division is None and not np.isnan(values).all():  # as in `mean_of_classes`
         values[np.isnan(values) & counts.seen] = 0.0
     counted = ~np.isnan(values) & (weight > 0)
     if not counted.any():

@@ -127,6 +127,7 @@ def test_limits_where_no_class_counts_are_nan():
     for metric in (
         sm.F1(labels=[4, 1], average="micro").update([2], [1]),
         sm.Precision(labels=[4, 1], average="macro").update([2], [1]),
+        sm.Recall(average="macro", multilabel=True).update([[0, 0]], [[1, 1]]),
         sm.Gini(average="weighted").update([0], scores),
         sm.ROCAUC(average="weighted", multilabel=True).update([[1, 1, 1]], scores),
         sm.ROCAUC(multi_class="ovo").update([0], scores, sample_weight=[0.75]),
