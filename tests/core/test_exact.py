@@ -152,6 +152,30 @@ def test_groups_carry_before_digits_overflow(reached, monkeypatch):
     assert same_bytes(more, start + ExactSum.grouped(index, 3, x) + ones)
 
 
+@pytest.mark.parametrize("reached", [1 << 61, 1 << 34])
+@pytest.mark.parametrize("made", ["at once", "later"])
+def test_rows_gathered_are_those_regrouped_and_rows_of_two_values_their_sums(
+    made, reached, monkeypatch
+):
+    """However many rows become one, no digit overflows; nor does it show when they were made."""
+    monkeypatch.setattr(tuning, "DIGIT_ROWS", 1 << 13 if made == "at once" else 100)
+    monkeypatch.setattr(totals, "_MAX_REACHED", reached)
+    rng = np.random.default_rng(9)
+    parts = []
+    for rows in (500, 300):
+        group, pair = rng.integers(0, 2 * rows, 3000), rng.standard_normal((3000, 2)) * 2.0**40
+        pair[:, 1] *= 2.0**-90
+        sums = ExactSum.grouped(group, 2 * rows, pair)
+        each = [ExactSum.grouped(group, 2 * rows, column) for column in pair.T]
+        assert same_bytes(sums, each[0] + each[1])
+        assert (sums.nbytes > 0) == bool(sums.digits.size)
+        index = np.sort(np.where(np.arange(rows) < rows // 2, 7, rng.integers(0, 90, rows)))
+        parts.append((index, ExactSum.grouped(group, 2 * rows, pair).reshaped((rows, 2))))
+    found = ExactSum.gathered(parts, 90)
+    slow = [sums.regroup(index, 90) for index, sums in parts]
+    assert same_bytes(found, slow[0] + slow[1])
+
+
 @pytest.mark.parametrize("exponent", [0, -64, -1056, -1088, -1120, 800, 896, 992])
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 6])
 def test_rounding_of_any_digits(exponent, width):

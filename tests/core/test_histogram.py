@@ -472,6 +472,43 @@ def test_sorted_rows_keep_their_codes(rows, cut):
     assert not (np.signbit(run.scores) & (run.scores == 0)).any()
 
 
+@pytest.mark.parametrize("spread", [1.0, 1e300])
+@pytest.mark.parametrize("level", [0, 1, 30, 45, 64])
+def test_rows_by_cell_keep_what_they_weigh(level, spread):
+    rng = np.random.default_rng(level)
+    n = keys.FEW + 500
+    scores = rng.normal(size=n).round(2) * spread ** rng.random(n)
+    scores[:3] = -0.0
+    codes, weight = rng.integers(0, 2, n).astype(np.uint8), rng.random((n, 2))
+    chunks = [
+        keys.ScoredRows(scores[part], codes[part], weight[part])
+        for part in (slice(None, 700), slice(700, None))
+    ]
+    found = keys.rows_by_cell(chunks, level)
+    ids = keys.cell_ids(found.scores, level) if level else found.scores
+    assert (ids[1:] >= ids[:-1]).all()
+    assert not (np.signbit(found.scores) & (found.scores == 0)).any()
+    rows = zip(found.scores.tolist(), found.codes.tolist(), found.weight.tolist(), strict=True)
+    given = zip((scores + 0.0).tolist(), codes.tolist(), weight.tolist(), strict=True)
+    assert sorted(rows) == sorted(given)
+
+
+@pytest.mark.parametrize("max_cells", [16, 1 << 12])
+def test_rows_of_two_weights_weigh_their_sum(max_cells):
+    """As the square of a weight does, which float64 does not hold."""
+    rng = np.random.default_rng(3)
+    n = 150_000
+    scores, codes = rng.normal(size=n).round(5), rng.integers(0, 2, n).astype(np.uint8)
+    pair = rng.exponential(size=(n, 2)) * [1, 2.0**-60]
+    both, apart = DyadicHistogram(max_cells, 2), DyadicHistogram(max_cells, 2)
+    for part in np.split(np.arange(n), [1000, 70_000, 140_000]):
+        both.add(scores[part], codes[part], pair[part])
+        for column in pair.T:
+            apart.add(scores[part], codes[part], column[part])
+    assert image(both) == image(apart)
+    both.check()
+
+
 # --- faults -------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,7 @@ LOW, HIGH = -440, 480
 SHORT = 8  # bits of a weight that folds are simply multiplied by
 _BAND = 480  # whole digits
 DIGIT = 32  # bits
+_SAMPLE = 64  # of elements, to see whether it is worth to pick those that are left
 _LONGEST = 42  # bits of an integer for an element, so that 2**19 can be added up
 
 
@@ -226,11 +227,10 @@ def spread(
             return
         above -= sigma
         rest = np.subtract(rest, above, out=above)
-        size = int(np.count_nonzero(rest))
-        if not size:
-            return
-        if 4 * size < rest.size:
+        if 4 * np.count_nonzero(rest[:: max(1, rest.size // _SAMPLE)]) < _SAMPLE:
             left = np.flatnonzero(rest)
+            if not left.size:
+                return
             part, rest = left if part is None else part[left], rest[left]
         place, e = place - 1, DIGIT * place
     for inner, shift in _bands(rest):

@@ -26,6 +26,7 @@ from streammetrics.core.exact.digits import (
     to_integer,
 )
 from streammetrics.core.exact.floats import all_nearest, rounded
+from streammetrics.core.exact.totals import Totals
 from streammetrics.core.state.arrays import Stack
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class ExactNumbers:
 
     def __init__(self, shape: tuple[int, ...], digits: Digits, exponent: int) -> None:
         self.shape = shape
-        self._form: tuple[Digits, int] | None = (digits, exponent)
+        self._form: tuple[Digits, int] | Totals | None = (digits, exponent)
         self._few: tuple[list[int], int] | None = None
 
     @classmethod
@@ -72,6 +73,13 @@ class ExactNumbers:
         return numbers
 
     @classmethod
+    def of_totals(cls, totals: Totals) -> Self:
+        """Several numbers, of whose totals digits are made when they are asked for."""
+        numbers = object.__new__(cls)
+        numbers.shape, numbers._form, numbers._few = totals.shape, totals.flushed(), None
+        return numbers
+
+    @classmethod
     def zero(cls, shape: tuple[int, ...] = ()) -> Self:
         """Nothing but zeros."""
         size = math.prod(shape)
@@ -82,10 +90,23 @@ class ExactNumbers:
     @property
     def _canonical(self) -> tuple[Digits, int]:
         form = self._form
+        if isinstance(form, tuple):
+            return form
         if form is None:
             assert self._few is not None
-            form = self._form = from_integers(*self._few)
-        return form
+            made = from_integers(*self._few)
+        else:
+            made = form.result()
+        self._form = made
+        return made
+
+    @property
+    def totals(self) -> Totals:
+        """The digits of several, canonical or not: to be copied before any are added."""
+        form = self._form
+        if isinstance(form, Totals):
+            return form
+        return Totals.of_digits(self.shape, *self._canonical)
 
     @property
     def digits(self) -> Digits:
@@ -99,7 +120,9 @@ class ExactNumbers:
 
     def reshaped(self, shape: tuple[int, ...]) -> Self:
         """The same numbers in another shape."""
-        return type(self)(shape, *self._canonical)
+        numbers = object.__new__(type(self))
+        numbers.shape, numbers._form, numbers._few = shape, self._form, self._few
+        return numbers
 
     def __add__(self, other: Self) -> Self:
         return self._plus(other, add) if isinstance(other, ExactNumbers) else NotImplemented
@@ -273,7 +296,8 @@ class ExactNumbers:
     @property
     def nbytes(self) -> int:
         """Bytes of the digits."""
-        return self.digits.nbytes
+        form = self._form
+        return form.nbytes if isinstance(form, Totals) else self.digits.nbytes
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The canonical arrays: equal sums, and only they, have equal ones."""

@@ -159,16 +159,20 @@ def squares(
 def add_groups(
     totals: Totals, index: NDArray[np.intp], values: NDArray[Any], weight: NDArray[Any] | None
 ) -> None:
-    """Add each of ``values`` ``(n,)`` to the entry that ``index`` ``(n,)`` names."""
+    """Add each of ``values`` ``(n,)`` to the entry that ``index`` ``(n,)`` names.
+
+    A row of ``(n, k)`` values without weights is their sum, which need not be a float64.
+    """
     (size,) = totals.shape
     if index.size and not 0 <= index.min() <= index.max() < size:
         raise IndexError(f"groups {index.min()} to {index.max()} of {size}")
-    for rows, _, work in _blocks(values.shape, BLOCK):
+    for rows, _, work in _blocks(index.shape, BLOCK):
         w = None if weight is None else work.load(weight, rows)
-        for term, shift in terms(work.load(values, rows), w, work):
-            for part, digits, place, bits in spread(term, work):
-                here = index[rows] if part is None else index[rows][part]
-                totals.add_at(here, digits, place + shift // DIGIT, bits)
+        for column in values[rows].reshape(rows.stop - rows.start, -1).T:
+            for term, shift in terms(work.load(column, slice(None)), w, work):
+                for part, digits, place, bits in spread(term, work):
+                    here = index[rows] if part is None else index[rows][part]
+                    totals.add_at(here, digits, place + shift // DIGIT, bits)
 
 
 def add_moments(

@@ -7,6 +7,7 @@ function of the value alone. :mod:`~streammetrics.core.exact.digits` has the int
 :mod:`~streammetrics.core.exact.reductions` the fast way to them from rows.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Self
 
@@ -208,12 +209,15 @@ class ExactSum(ExactNumbers):
         values: NDArray[Any],
         weight: NDArray[Any] | None = None,
     ) -> Self:
-        """Sums of ``values`` ``(n,)`` for each group ``0 <= index < size``, times ``weight``."""
-        tables([values, index], weight)
+        """Sums of ``values`` ``(n,)`` for each group ``0 <= index < size``, times ``weight``.
+
+        Without weights a row may have several, which are added up.
+        """
+        tables([values if values.ndim == 1 else values[:, 0], index], weight)
         low, high = extent(index)
         if index.size and not 0 <= low <= high < size:
             raise IndexError(f"groups {low} to {high} of {size}")
-        if 0 < size <= SMALL and 0 < values.size < MANY:
+        if 0 < size <= SMALL and 0 < values.size < MANY and values.ndim == 1:
             few = few_groups(index, size, values, weight)
             if few is not None:
                 return cls.few((size,), *few)
@@ -223,14 +227,26 @@ class ExactSum(ExactNumbers):
 
     def plus_at(self, rows: Iterable[tuple[NDArray[np.intp], Floats | None]]) -> Self:
         """Sums ``(m,)`` and values ``(n,)``, or 1 for None, each added at its index ``(n,)``."""
-        totals = Totals(self.shape)
-        totals.start(self.digits, self.exponent)
+        totals = self.totals.copy(self.shape)
         for index, values in rows:
             if values is None:
                 totals.add_at(index, np.int64(1), 0, 0)
             else:
                 add_groups(totals, index, values, None)
         return self._from_totals(totals)
+
+    @classmethod
+    def gathered(cls, parts: Iterable[tuple[NDArray[np.intp], Self]], size: int) -> Self:
+        """Add row ``i`` of each ``(k, ...)`` to row ``index[i]``, ascending, of ``(size, ...)``."""
+        every = list(parts)
+        shape = every[0][1].shape[1:]
+        totals, width = Totals((size, *shape)), math.prod(shape)
+        for index, sums in every:
+            starts = np.flatnonzero(index[1:] != index[:-1])
+            most = int(np.diff(starts, prepend=-1, append=index.size - 1).max())
+            places = (index[:, None] * width + np.arange(width)).ravel()
+            totals.add_totals(places, sums.totals, most)
+        return cls._from_totals(totals)
 
     @classmethod
     def counts(cls, integers: NDArray[np.int64]) -> Self:
@@ -248,7 +264,9 @@ class ExactSum(ExactNumbers):
     def _from_totals(cls, totals: Totals) -> Self:
         if totals.shape == ():
             return cls.single(*totals.integer())
-        return cls(totals.shape, *totals.result())
+        if math.prod(totals.shape) > tuning.DIGIT_ROWS:  # worth to be made once for several
+            return cls.of_totals(totals)
+        return cls(totals.shape, *totals.flushed().result())
 
 
 def _are_few(column: NDArray[Any]) -> bool:

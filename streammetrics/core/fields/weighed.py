@@ -196,33 +196,27 @@ def _can_be_squared(weight: Floats) -> bool:
 def _add_squares(
     column: DyadicHistogram, scores: Floats, codes: NDArray[np.uint8] | None, weight: Floats | None
 ) -> None:
-    """Add the squares of weights exactly: each as a float64 that is below it, and the rest."""
+    """Add the squares of weights exactly: each the float64 nearest to it, and the rest."""
     if weight is None:
         column.add(scores, codes)
         return
-    square, rest = np.empty((2, weight.size))
+    halves = np.empty((2, weight.size))
     for start in range(0, weight.size, tuning.KEY_ROWS):
         part = slice(start, start + tuning.KEY_ROWS)
-        _square(weight[part], square[part], rest[part])
-    column.add(scores, codes, square)
-    some = slice(None) if rest.all() else np.flatnonzero(rest)
-    if rest[some].size:
-        column.add(scores[some], None if codes is None else codes[some], rest[some])
+        _square(weight[part], *halves[:, part])
+    column.add(scores, codes, halves.T)
 
 
 def _square(weight: Floats, square: Floats, rest: Floats) -> None:
-    """Write the squares of weights, rounded to what is not above them, and what is left."""
+    """Write the squares of weights, rounded, and what is left of them (Dekker)."""
     np.multiply(weight, weight, out=square)
     high = weight * _HALVES
     high -= high - weight
     low = weight - high
-    np.multiply(high, high, out=rest)  # Dekker's
+    np.multiply(high, high, out=rest)
     rest -= square
-    high *= 2 * low
+    high *= low
+    high *= 2
     rest += high
     low *= low
     rest += low
-    below = square.view(np.int64) - (rest < 0)  # the float before it, where it is above
-    np.subtract(square, below.view(np.float64), out=high)
-    rest += high
-    np.copyto(square, below.view(np.float64))

@@ -45,7 +45,7 @@ def _parts(rows: ScoredRows, level: int) -> Iterator[ScoredRows]:
 
 
 def counted(rows: ScoredRows, level: int, classes: int) -> Cells:
-    """Cells of rows that :func:`~streammetrics.core.histograms.keys.sorted_rows` has sorted."""
+    """Cells of rows in the order of their cells, without weights in that of their scores."""
     if rows.weight is not None:
         return _counted(rows, level, classes)
     parts = [_counted(part, level, classes) for part in _parts(rows, level)]
@@ -58,7 +58,7 @@ def counted(rows: ScoredRows, level: int, classes: int) -> Cells:
 def _counted(rows: ScoredRows, level: int, classes: int) -> Cells:
     scores = rows.scores
     ids = narrow_ids(cell_ids(scores, level), level) if level else scores
-    starts, first, single = runs_of(ids, scores)
+    starts, first, single = runs_of(ids, scores, ascending=rows.weight is None)
     mass: NDArray[Any] | ExactSum
     if rows.weight is None:
         mass = narrow_counts(_by_class(rows, starts, classes).T)

@@ -20,7 +20,7 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.histograms.cells import Cells, fitting_level
 from streammetrics.core.histograms.counting import counted
-from streammetrics.core.histograms.keys import ScoredRows, sorted_rows
+from streammetrics.core.histograms.keys import ScoredRows, rows_by_cell, sorted_rows
 from streammetrics.core.histograms.lookup import CellIndex, Tally, placed, tallied
 from streammetrics.core.histograms.merging import merged
 from streammetrics.core.histograms.waiting import appended, gathered, parts, size_of
@@ -213,8 +213,15 @@ def _inserted(form: Sorting | Placing, chunks: Sequence[ScoredRows], limits: Lim
 
 
 def _cells_of(chunks: Sequence[ScoredRows], level: int, limits: Limits) -> Cells:
-    rows = sorted_rows(chunks)
     # A part never needs a higher level than the whole, so that cells which the budget cannot hold
     # are not even made.
-    level = level or fitting_level(rows.scores, 0, limits.max_cells)
-    return counted(rows, level, limits.classes)
+    if chunks[0].weight is None:
+        rows = sorted_rows(chunks)
+        level = level or fitting_level(rows.scores, 0, limits.max_cells)
+        return counted(rows, level, limits.classes)
+    if not level:
+        scores = np.concatenate([rows.scores for rows in chunks])
+        scores.sort()
+        level = fitting_level(scores, 0, limits.max_cells)
+        del scores
+    return counted(rows_by_cell(chunks, level), level, limits.classes)

@@ -112,11 +112,12 @@ class DyadicHistogram:
         weight: Floats | None = None,
         tails: Floats | None = None,
     ) -> None:
-        """Add rows: scores (n,) float64 without nan, codes (n,) below ``classes``, weights (n,).
+        """Add rows: scores (n,) float64 without nan, codes (n,) below ``classes``, and weights.
 
-        ``codes`` are needed where there are two classes. Weights are positive and finite; None
-        means 1 each. ``tails`` are those of `LongNumbers`, of which the scores are the heads.
-        That all of this is so is the business of the schema; nothing here is looked at twice.
+        ``codes`` are needed where there are two classes. Weights are positive and finite, (n,), or
+        (n, 2), every time, of which those of a row are added up; None means 1 each. ``tails`` are
+        those of `LongNumbers`, of which the scores are the heads. That all of this is so is the
+        business of the schema; nothing here is looked at twice.
         """
         if weight is not None and (weight == 1.0).all():
             weight = None

@@ -127,7 +127,10 @@ def _double(signed: Ints) -> Floats:
 
 
 class ScoredRows(NamedTuple):
-    """Rows of one batch: scores (n,), class codes (n,) or None, weights (n,) or None for 1."""
+    """Rows of one batch: scores (n,), class codes (n,) or None, weights or None for 1.
+
+    Weights are (n,), or (n, 2) of which those of a row are added up.
+    """
 
     scores: Floats
     codes: Codes | None
@@ -175,24 +178,22 @@ def concatenated(chunks: Sequence[ScoredRows]) -> ScoredRows:
 
 
 def sorted_rows(chunks: Sequence[ScoredRows]) -> ScoredRows:
-    """All rows of the chunks by ascending score, in new arrays; -0.0 becomes 0.0.
+    """All rows of the chunks, of no weights, by ascending score in new arrays; -0.0 becomes 0.0.
 
-    Scores and codes in {0, 1} without weights are sorted as one packed integer,
+    Scores and codes in {0, 1} are sorted as one packed integer,
     ``signed bits << 1 | code``: a vectorised sort instead of a sort of positions, which is five
     times slower. Packing needs 63-bit keys: scores in (-2, 2) have them, other scores once the
     exponents that do not occur next to 0 are left out.
     """
-    if chunks[0].weight is None and chunks[0].codes is None:
+    if chunks[0].codes is None:
         scores = np.concatenate([rows.scores for rows in chunks])
         scores += 0.0
         scores.sort()
         return ScoredRows(scores, None, None)
     are_few = sum([rows.scores.size for rows in chunks]) <= FEW
-    gap = None if are_few or chunks[0].weight is not None else _unused_keys(chunks)
+    gap = None if are_few else _unused_keys(chunks)
     if gap is None:
-        rows = concatenated(chunks)
-        rows = rows.part(np.argsort(rows.scores))
-        return rows._replace(scores=rows.scores + 0.0)
+        return rows_by_cell(chunks, 0)
     packed = np.empty(sum(rows.scores.size for rows in chunks), np.int64)
     start = 0
     for block in blocks(chunks):
@@ -217,6 +218,30 @@ def sorted_rows(chunks: Sequence[ScoredRows]) -> ScoredRows:
         if keys[0] < 0:
             keys.view(np.float64)[:] = _double(keys)
     return ScoredRows(packed.view(np.float64), codes, None)
+
+
+def rows_by_cell(chunks: Sequence[ScoredRows], level: int) -> ScoredRows:
+    """All rows of the chunks by ascending cell of a level, in new arrays; -0.0 becomes 0.0."""
+    rows = concatenated(chunks)
+    rows = rows.part(_order(rows.scores, level))
+    return rows._replace(scores=rows.scores + 0.0)
+
+
+def _order(scores: Floats, level: int) -> NDArray[np.intp]:
+    """Positions of scores by ascending cell, sorted in one packed integer with the ids of these."""
+    bits = (scores.size - 1).bit_length()
+    if not level or scores.size <= FEW:
+        return np.argsort(scores)
+    packed = cell_ids(scores, level)
+    low, high = int(packed.min()), int(packed.max())
+    if (high - low).bit_length() + bits > 63:
+        return np.argsort(scores)
+    packed -= low
+    packed <<= bits
+    packed |= np.arange(packed.size)
+    packed.sort()
+    packed &= (1 << bits) - 1
+    return packed
 
 
 def _unused_keys(chunks: Sequence[ScoredRows]) -> int | None:

@@ -108,9 +108,9 @@ class CellIndex:
 class Tally(NamedTuple):
     """Rows that were found to belong to existing cells, not yet counted there.
 
-    ``places`` are chunks of ``classes * position + code``, 4 bytes a row, with a position past the
-    last for rows without a cell, and ``weights`` what these rows weigh, None for 1 each; ``mixed``
-    are positions of single-score cells in which another score was found.
+    ``places`` are chunks of ``classes * position + code``, 4 bytes a row, and ``weights`` what
+    these rows weigh, None for 1 each. A row without a cell is past the last, or has no weight at
+    any. ``mixed`` are positions of single-score cells in which another score was found.
     """
 
     places: tuple[NDArray[np.int32], ...] = ()
@@ -138,7 +138,7 @@ def placed(
     """
     scratch = np.empty((2, tuning.KEY_ROWS), np.int64)
     places = np.empty(sum(rows.scores.size for rows in chunks), np.int32)
-    unplaced, mixed, size = [chunks[0].part(_NONE)], [np.empty(0, np.int32)], 0
+    unplaced, strangers, mixed, size = [chunks[0].part(_NONE)], [_NONE], [np.empty(0, np.int32)], 0
     beyond = cells.ids.size * cells.classes
     for rows in blocks(chunks):
         ids, spare = scratch[:, : rows.scores.size]
@@ -152,6 +152,7 @@ def placed(
             absent = unsure[entries == NOWHERE]
             if absent.size:
                 unplaced.append(rows.part(absent))
+                strangers.append(absent + (size - place.size))
                 known = entries != NOWHERE
                 np.minimum(entries, beyond, out=entries)
                 place[unsure] = entries
@@ -163,10 +164,10 @@ def placed(
             mixed.append(cell[scores != rows.scores.take(unsure, mode="clip")])
         if rows.codes is not None:
             place += rows.codes
-    strays = np.concatenate(mixed)
-    weight = (
-        None if unplaced[0].weight is None else np.concatenate([rows.weight for rows in chunks])
-    )
+    strays, weight = np.concatenate(mixed), None
+    if unplaced[0].weight is not None:
+        weight, absent = np.concatenate([rows.weight for rows in chunks]), np.concatenate(strangers)
+        weight[absent], places[absent] = 0.0, 0
     return (
         Tally(
             (*tally.places, places),
@@ -216,8 +217,7 @@ def _blocks(tally: Tally, size: int) -> Iterator[tuple[NDArray[np.intp], Floats 
     for places, weight in zip(tally.places, tally.weights, strict=True):
         for start in range(0, places.size, tuning.KEY_ROWS):
             index = places[start : start + tuning.KEY_ROWS].astype(np.intp)
-            block = None if weight is None else weight[start : start + tuning.KEY_ROWS]
-            if index.max() >= size:
-                known = index < size
-                index, block = index[known], None if block is None else block[known]
-            yield index, block
+            if weight is None:
+                yield index[index < size], None
+            else:
+                yield index, weight[start : start + tuning.KEY_ROWS]

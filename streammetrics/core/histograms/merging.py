@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -80,12 +79,11 @@ def united(every: Sequence[Cells], max_cells: int) -> Cells:
     same = [cells.raised(level) for cells in some]
     if dtype:
         return _joined(same, dtype)
-    # Digits are integers as well: a cell has so many for each class, small enough to be added.
-    masses, exponent = ExactSum.aligned([exact_mass(cells.mass) for cells in some])
-    wide = [cells._replace(mass=_flat(mass)) for cells, mass in zip(same, masses, strict=True)]
-    united = _joined(wide, np.int64)
-    digits = np.asarray(united.mass).reshape(united.ids.size, united.classes, -1)
-    return united._replace(mass=ExactSum.of_digits(digits, exponent))
+    # First which cells there are, then the mass of each to its own.
+    bare = [cells._replace(mass=np.empty((cells.ids.size, 0), np.int64)) for cells in same]
+    union = _joined(bare, np.int64)
+    parts = [(np.searchsorted(union.ids, c.ids), exact_mass(c.mass)) for c in same]
+    return union._replace(mass=ExactSum.gathered(parts, union.ids.size))
 
 
 def _chained(every: Sequence[Cells], level: int) -> Cells:
@@ -100,11 +98,6 @@ def _chained(every: Sequence[Cells], level: int) -> Cells:
         np.concatenate([np.asarray(cells.mass) for cells in same]),
         same[0].classes,
     )
-
-
-def _flat(digits: NDArray[Any]) -> NDArray[Any]:
-    """Digits (n, classes, W) as (n, classes * W)."""
-    return digits.reshape(len(digits), math.prod(digits.shape[1:]))
 
 
 def _joined(every: Sequence[Cells], dtype: type[np.integer[Any]]) -> Cells:
