@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _GROWS = "it grows with the rows and estimates nothing of a population; {} does"
 _EXTREME = "the {} value of a sample says little of that of the population; {} near it does"
+_BY = "MetricSet(..., unit={0!r}) has limits, by a jackknife of what the column {0!r} tells apart"
 _POINTS = (
     "every point is judged by the places of all others, and clusters were made of them, so rows "
     "are no sample of its parts"
@@ -34,33 +35,22 @@ _APART = (
 )
 
 _LISTS = (
-    "items were chosen with those of the same list, so rows are no sample; slices over a hash of "
-    "the lists tell how much it differs among them"
+    f"items were chosen with those of the same list, so rows are no sample; {_BY.format('list')}"
 )
 
-_CORPUS = (
-    "it is of the corpus, and how much its texts differ is not kept; slices over a hash of the "
-    "texts tell it by how much it differs among them"
-)
+_CORPUS = f"it is of the corpus, and how much its texts differ is not kept; {_BY.format('text')}"
 
-_IMAGES = (
-    "how much images differ is not kept; slices over a hash of the images tell it by how much it "
-    "differs among them"
-)
+_IMAGES = f"how much images differ is not kept; {_BY.format('image')}"
 
-_PIXELS = (
-    "pixels of an image hang together, so rows are no sample; slices over a hash of the images "
-    "tell how much it differs among them"
-)
+_PIXELS = f"pixels of an image hang together, so rows are no sample; {_BY.format('image')}"
 
 _ITEMS = (
-    "how much single items agree is not kept, of which its spread is made; slices over a hash of "
-    "the items tell it by how much it differs among them"
+    f"how much single items agree is not kept, of which its spread is made; {_BY.format('item')}"
 )
 
 _BASELINE = (
     "the loss that it is relative to is of the same rows, and how both vary together is not kept; "
-    "{} has limits"
+    f"{{}} has limits, and {_BY.format('id')}"
 )
 
 REFUSALS: dict[type[Metric], str] = {
@@ -87,8 +77,8 @@ REFUSALS: dict[type[Metric], str] = {
     lists.ExposureGini: _LISTS,
     lists.IntraListDiversity: _LISTS,
     concordance.ConcordanceIndex: (
-        "pairs share their rows, and how many of its pairs each row has right is not kept; slices "
-        "over a hash of the rows' unit tell it by how much it differs among them"
+        "pairs share their rows, and how many of its pairs each row has right is not kept; "
+        f"{_BY.format('id')}"
     ),
     recognition.EditDistance: _GROWS.format("a rate, such as CER,"),
     spans.SpanF1: _CORPUS,

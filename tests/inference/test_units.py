@@ -121,3 +121,27 @@ def test_values_that_are_no_numbers_have_no_limits():
     told = sliced(matrix=sm.ConfusionMatrix(), recall=sm.Recall(average=None)).update(rows())
     table = told.confidence(unit="user").to_dict()
     assert any(name.startswith("recall") and name.endswith("low") for name in table)
+
+
+def test_metrics_that_have_no_limits_by_rows_have_them_by_units():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=2000)
+    rows = {
+        "y_true": y,
+        "y_pred": y + rng.normal(size=2000),
+        "ratings": rng.multinomial(4, [0.5, 0.3, 0.2], 2000),
+        "id": np.arange(2000),
+    }
+    metrics = {
+        "d2": sm.D2Tweedie(power=0),
+        "nrmse": sm.NRMSE(normalization="std"),
+        "kappa": sm.FleissKappa(),
+    }
+    suite = sm.MetricSet(metrics, unit="id").update(rows)
+    for name, (low, high) in suite.confidence(unit="id").items():
+        assert low < suite[name].compute() < high < low + 0.3
+    for name in metrics:
+        with pytest.raises(
+            sm.NoConfidenceError, match=r"MetricSet\(\.\.\., unit='i.*\) has limits"
+        ):
+            suite[name].confidence()

@@ -135,9 +135,28 @@ class TestQueries:
     def test_gains_beyond_float64_are_said(self):
         rows = ranking([2000, 0])
         assert sm.DCG(gain="exponential").update(**rows).compute() == math.inf
-        with pytest.warns(sm.UndefinedMetricWarning):
-            assert math.isnan(sm.NDCG(gain="exponential").update(**rows).compute())
         assert sm.ExpectedReciprocalRank().update(**rows).compute() == 1.0
+
+    def test_shares_of_gains_beyond_float64_are_those_of_whole_numbers(self):
+        rng = np.random.default_rng(0)
+        queries = {
+            "large": rng.integers(1990, 2002, 8),
+            "near": rng.choice([3, 505, 513, 1020, 1023], 8),
+            "small": rng.integers(0, 4, 8),
+            "mixed": np.array([2000, 1990, 1, 0, 1030, 2000, 1999, 7]),
+        }
+        for k in (None, 3):
+            metric = sm.NDCG(k=k, gain="exponential")
+            for query, relevance in queries.items():
+                order = np.arange(8, 0, -1.0)
+                metric.update(query=[query] * 8, relevance=relevance, score=order)
+            for query, value in metric.per_query().items():
+                gains = [2 ** int(grade) - 1 for grade in queries[query]]
+                found, ideal = (
+                    sum(Fraction(gain) / Fraction(math.log2(i + 2)) for i, gain in enumerate(some))
+                    for some in (gains[:k], sorted(gains, reverse=True)[:k])
+                )
+                assert value == pytest.approx(float(found / ideal), rel=1e-14)
 
 
 FIRST = "in 1 row, first in row 0"

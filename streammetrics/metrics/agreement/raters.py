@@ -83,6 +83,9 @@ class FleissKappa(Agreement):
 
     Parameters are those of `Agreement`.
 
+    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how much
+    single items agree is not kept.
+
     Reference: Fleiss, Psychol. Bull. 76 (1971); ``statsmodels.stats.inter_rater.fleiss_kappa``;
     ``torchmetrics.nominal.FleissKappa(mode="counts")``.
 
@@ -109,6 +112,9 @@ class GwetAC1(Agreement):
     share of its ratings that category k has. Undefined where no item has two ratings.
 
     Parameters are those of `Agreement`.
+
+    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how much
+    single items agree is not kept.
 
     Reference: Gwet, Br. J. Math. Stat. Psychol. 61 (2008); ``irrCAC.raw.CAC.gwet``.
 
@@ -145,6 +151,9 @@ class KrippendorffAlpha(Agreement):
         level: ``"nominal"``: two categories differ or do not; ``"interval"``: by the square of
             their places' difference; ``"ordinal"``: by the square of how many ratings lie between.
         nan_policy: See `Agreement`.
+
+    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how much
+    single items agree is not kept.
 
     Reference: Krippendorff, "Content Analysis" (2004), 11;
     ``krippendorff.alpha(value_counts=...)``.

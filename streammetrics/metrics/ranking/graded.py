@@ -65,8 +65,9 @@ class NDCG(UpToK):
     Args:
         k: How many results count, here and in the ideal ranking, ``None`` for all.
         gain: ``"linear"``: the relevance (trec_eval, scikit-learn); ``"exponential"``:
-            2^relevance - 1 (Burges et al.). Negative relevance gains nothing. Gains beyond float64
-            give nan.
+            2^relevance - 1 (Burges et al.), of any relevance: gains beyond float64 are taken as
+            shares of a power of two near the largest of their query. Negative relevance gains
+            nothing.
 
     Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, and the same
     statistic.
@@ -84,17 +85,30 @@ class NDCG(UpToK):
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the expected discounted gain over the ideal one."""
-        gains = _gains(ranking, self.gain)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return ratio(ranking.discounted(gains), ranking.ideally_discounted(gains))
+        values = _normalised(ranking, _gains(ranking, self.gain))
+        if self.gain == "exponential" and ranking.table.levels.max(initial=0.0) > _LARGE:
+            powers = np.ceil(ranking.highest / _LARGE) * _LARGE
+            for power in np.unique(powers[powers > _LARGE]):  # one or two, of any usual grades
+                of_it = powers == power
+                values[of_it] = _normalised(ranking, _gains(ranking, self.gain, power))[of_it]
+        return values
 
 
-def _gains(ranking: Ranking, gain: Gain) -> Floats:
+_LARGE = 512.0  # relevance of which not even the gains of 2**511 documents add up beyond float64
+
+
+def _normalised(ranking: Ranking, gains: Floats) -> Floats:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return ratio(ranking.discounted(gains), ranking.ideally_discounted(gains))
+
+
+def _gains(ranking: Ranking, gain: Gain, power: float = 0.0) -> Floats:
+    """Return the gain of each level, over two to a power."""
     positive = np.maximum(ranking.table.levels, 0.0)
     if gain == "linear":
         return positive
     with np.errstate(over="ignore"):
-        gains: Floats = np.exp2(positive) - 1.0
+        gains: Floats = np.exp2(positive - power) - np.exp2(-power)
     return gains
 
 

@@ -109,6 +109,14 @@ class Ranking:
         query, grade, times = self.given
         return self.by_query(query, times * self.is_relevant[grade]).astype(np.int64)
 
+    @property
+    def highest(self) -> Floats:
+        """The highest relevance that was judged in each query, ``-inf`` where none was."""
+        query, grade, _ = self.given
+        first, highest = run_starts(query), np.full(self.n_queries, -np.inf)
+        highest[query[first]] = self.table.levels[grade[first]]
+        return highest
+
     def discounted(self, gain: Floats) -> Floats:
         """Return the expected discounted gain of each query, with the gain of each level."""
         groups = self.groups

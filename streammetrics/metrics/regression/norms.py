@@ -35,6 +35,9 @@ class NRMSE(RegressionMetric):
 
     Memory and cost: three exact sums for each output; about 10 ns a row.
 
+    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how errors and
+    the size vary together is not kept.
+
     Reference: ``torchmetrics.regression.NormalizedRootMeanSquaredError``.
 
     Example:

@@ -73,6 +73,9 @@ class D2Pinball(TargetShare):
 
     Memory and cost: 16 bytes for each distinct target, up to `max_bins`; about 15 ns a row.
 
+    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
+    losses vary together is not kept.
+
     Reference: ``sklearn.metrics.d2_pinball_score``.
 
     Example:
@@ -107,6 +110,9 @@ class D2AbsoluteError(TargetShare):
         multioutput, nan_policy: See `RegressionMetric`.
 
     Memory and cost: 16 bytes for each distinct target, up to `max_bins`; about 15 ns a row.
+
+    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
+    losses vary together is not kept.
 
     Reference: ``sklearn.metrics.d2_absolute_error_score``.
 
@@ -160,6 +166,9 @@ class RelativeAbsoluteError(TargetShare):
 
     Memory and cost: 16 bytes for each distinct target, up to `max_bins`; about 20 ns a row.
 
+    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
+    losses vary together is not kept.
+
     Reference: Witten, Frank and Hall, "Data Mining" (2011), 5.8.
 
     Example:
@@ -205,6 +214,9 @@ class D2Tweedie(RegressionMetric):
         InvalidBatchError: From `update`, as `TweedieDeviance`.
 
     Memory and cost: five exact sums for each output; about 100 ns a row.
+
+    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
+    losses vary together is not kept.
 
     Reference: ``sklearn.metrics.d2_tweedie_score``.
 

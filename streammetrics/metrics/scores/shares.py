@@ -59,6 +59,9 @@ class D2LogLoss(ShareOfLoss):
 
     Memory and cost: as `LogLoss`, and 16 bytes a class.
 
+    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
+    losses vary together is not kept.
+
     Reference: ``sklearn.metrics.d2_log_loss_score``.
 
     Example:
@@ -87,6 +90,9 @@ class D2Brier(ShareOfLoss):
     Parameters are those of `ScoredMetric`.
 
     Memory and cost: as `BrierScore`, and 16 bytes a class.
+
+    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
+    losses vary together is not kept.
 
     Reference: ``sklearn.metrics.d2_brier_score``.
 
@@ -118,6 +124,9 @@ class NormalizedEntropy(ShareOfLoss):
         from_logits: Whether scores are logits, as in `LogLoss`. The others: see `ScoredMetric`.
 
     Memory and cost: as `LogLoss`, and 16 bytes a class.
+
+    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
+    losses vary together is not kept.
 
     Reference: He et al. (2014), "Practical Lessons from Predicting Clicks on Ads at Facebook";
     ``torcheval.metrics.BinaryNormalizedEntropy``.
