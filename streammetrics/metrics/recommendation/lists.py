@@ -36,7 +36,7 @@ class CatalogueCoverage(Metric[float]):
     Formula: |recommended items| / N
 
     Args:
-        n_items: How many items there are to recommend.
+        n_items: How many items there are to recommend; where more were, the value is ``nan``.
         nan_policy: ``"omit"`` leaves rows with a missing id out.
 
     Memory and cost: 16 bytes for each pair of a list and an item, as `ExposureGini`, with which it
@@ -65,9 +65,21 @@ class CatalogueCoverage(Metric[float]):
 
     def readout(self, table: LabelPairs) -> float:
         """Return the share."""
-        if not len(table.counts):
+        if not len(table.counts) or _beyond(table, self.n_items):
             return math.nan
-        return min(1.0, Overlap.of(table).pred_sizes.size / self.n_items)
+        return float(Overlap.of(table).pred_sizes.size / self.n_items)
+
+    def _judged(self, *statistics: Any) -> tuple[float, str]:
+        value = self.readout(*statistics)
+        return value, _beyond(statistics[0], self.n_items) or self._why_nan(value)
+
+
+def _beyond(table: LabelPairs, n_items: int | None) -> str:
+    """Return why there is no value where more items were shown than there are, else nothing."""
+    shown = Overlap.of(table).pred_sizes.size
+    if n_items is None or shown <= n_items:
+        return ""
+    return f"is nan: {shown:,} items were shown, of a catalogue of n_items={n_items}"
 
 
 class ExposureGini(Metric[float]):
@@ -106,13 +118,18 @@ class ExposureGini(Metric[float]):
 
     def readout(self, table: LabelPairs) -> float:
         """Return the coefficient."""
-        if not len(table.counts):
+        if not len(table.counts) or _beyond(table, self.n_items):
             return math.nan
         counts = np.sort(Overlap.of(table).pred_sizes)
-        n, shown, total = max(counts.size, self.n_items or 0), counts.size, int(counts.sum())
+        shown, total = counts.size, int(counts.sum())
+        n = self.n_items or shown
         # Σ (2 i - n - 1) c_i over the last of n places, i = n - shown + j, in integers of any size.
         places = 2 * exact_dot(np.arange(1, shown + 1), counts)
         return (places + (n - 2 * shown - 1) * total) / (n * total)
+
+    def _judged(self, *statistics: Any) -> tuple[float, str]:
+        value = self.readout(*statistics)
+        return value, _beyond(statistics[0], self.n_items) or self._why_nan(value)
 
 
 class IntraListDiversity(Metric[float]):
