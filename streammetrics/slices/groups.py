@@ -11,7 +11,7 @@ import numpy as np
 from streammetrics.core.columns.naming import near
 from streammetrics.slices.bins import Bins, title_of
 from streammetrics.slices.table import OTHERS, named
-from streammetrics.statistics.grouped.grouped import Grouped, grouped
+from streammetrics.statistics.grouped.grouped import Grouped
 from streammetrics.statistics.grouped.groups import Groups
 from streammetrics.statistics.grouped.keys import (
     OTHER,
@@ -22,6 +22,7 @@ from streammetrics.statistics.grouped.keys import (
     parts_of,
     text_of,
 )
+from streammetrics.statistics.grouped.layouts import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,8 +16,9 @@ from streammetrics.core.mergeable import described, filled
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.state.container import packed
 from streammetrics.statistics.grouped.columns import stacked, unstacked
-from streammetrics.statistics.grouped.grouped import KEY, grouped_layout
 from streammetrics.statistics.grouped.groups import Groups
+from streammetrics.statistics.grouped.layouts import grouped_layout
+from streammetrics.statistics.grouped.schema import KEY
 from streammetrics.testing import split_rows
 
 

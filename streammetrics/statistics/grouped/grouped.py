@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
@@ -17,17 +16,13 @@ from streammetrics.core.layout import Feed
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.unions import Union
-from streammetrics.statistics.grouped.columns import as_bytes, from_bytes, stacked, unstacked
-from streammetrics.statistics.grouped.facts import are_facts, facts_of, facts_text
+from streammetrics.statistics.grouped.columns import stacked, unstacked
+from streammetrics.statistics.grouped.facts import facts_of, facts_text
 from streammetrics.statistics.grouped.grouping import Grouping
 from streammetrics.statistics.grouped.keys import OTHER, checked, lowest, too_many
+from streammetrics.statistics.grouped.parties import Parties
 from streammetrics.statistics.grouped.registry import form_of
-from streammetrics.statistics.grouped.schema import (
-    KEY,
-    GroupedLayout,
-    keyed,
-    leaves_out,
-)
+from streammetrics.statistics.grouped.schema import KEY, keyed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,15 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Facts, Rows, Schema
-    from streammetrics.core.layout import Layout
+    from streammetrics.core.columns.schema import Rows, Schema
     from streammetrics.core.types import Floats, Ints
     from streammetrics.statistics.grouped.forms import Form
-
-
-__all__ = ["KEY", "Grouped", "grouped", "grouped_layout"]
-
-_NOTHING: Facts = {}
 
 
 class _Places(NamedTuple):
@@ -100,16 +89,15 @@ class Grouped(Statistic):
         """Forget all rows."""
         self.keys: NDArray[Any] = np.empty(0, np.int64)
         self.rows: Ints = np.empty(0, np.int64)
-        self.facts: tuple[Facts, ...] = (_NOTHING,)  # that rows of a key are party to, none first
-        self._party: NDArray[np.intp] = np.empty(0, np.intp)  # which of them, for each key
+        self.parties = Parties.none()
         kept = () if self.left_out else self.of
         self.forms: tuple[Form, ...] = tuple(
             form_of(statistic).empty(statistic) for statistic in kept
         )
         # The last vocabulary of text and the places of its keys; batches come with the same one.
         self._known = _NO_PLACES
-        # The texts of facts to which all keys are party, while `_party` is this one.
-        self._agreed: tuple[Any, frozenset[str]] = (None, frozenset())
+        # The texts of facts to which all keys are party, while `parties` is this one.
+        self._agreed: tuple[Parties | None, frozenset[str]] = (None, frozenset())
 
     @property
     def size(self) -> int:
@@ -139,7 +127,7 @@ class Grouped(Statistic):
         """Take rows with their keys and what each is party to, as `KeyedSchema` has them."""
         labels = key.vocabulary
         codes, labels = coded_labels(key) if labels is None else (key.values, labels)
-        texts = [facts_text(_NOTHING)] if party.vocabulary is None else party.vocabulary.tolist()
+        texts = [facts_text({})] if party.vocabulary is None else party.vocabulary.tolist()
         groups = self._known_groups(codes, labels, texts)
         if groups is None:
             groups = self._met(codes, labels, party.values, texts)
@@ -152,8 +140,8 @@ class Grouped(Statistic):
     ) -> NDArray[Any] | None:
         """Return the place of each row's key, ``None`` where a key or a fact of it may be new."""
         known, places, same = self._known
-        party, agreed = self._agreed
-        if known is not labels or party is not self._party or not agreed.issuperset(texts):
+        parties, agreed = self._agreed
+        if known is not labels or parties is not self.parties or not agreed.issuperset(texts):
             return None
         if same:
             return codes
@@ -174,10 +162,9 @@ class Grouped(Statistic):
         seen = np.flatnonzero(there.any(axis=1))
         places = self._places(labels, seen)
         for column, text in enumerate(texts):
-            self._join(places[seen[there[seen, column]]], facts_of(text))
-        known = [self.facts[which] for which in np.unique(self._party).tolist()]
-        agreed = [t for t in texts if all(facts_of(t).items() <= fact.items() for fact in known)]
-        self._agreed = self._party, frozenset(agreed)
+            party = places[seen[there[seen, column]]]
+            self.parties = self.parties.joined(party, facts_of(text))
+        self._agreed = self.parties, self.parties.agreed(texts)
         groups: NDArray[np.intp] = places[codes]
         return groups
 
@@ -225,30 +212,12 @@ class Grouped(Statistic):
                 self.keys = keys
                 return
             mine = np.arange(before)
-        party, self._party = self._party, np.zeros(len(keys), np.intp)
         moved = np.zeros(len(keys), np.int64)
         kept = np.flatnonzero(mine >= 0)
         np.add.at(moved, mine[kept], self.rows[kept])
-        for which in range(len(self.facts)):
-            self._join(mine[kept[party[kept] == which]], self.facts[which])
+        self.parties = self.parties.moved(kept, mine[kept], len(keys))
         self.keys, self.rows = keys, moved
         self.forms = tuple([form.regrouped(mine, len(keys)) for form in self.forms])
-
-    def _join(self, places: NDArray[np.intp], fact: Facts) -> None:
-        """Let the keys at some places be party to a fact as well."""
-        if not fact or not places.size:
-            return
-        known = self.facts[self._party[places[0]]]
-        if fact.items() <= known.items() and (self._party[places] == self._party[places[0]]).all():
-            return
-        facts, party = list(self.facts), self._party.copy()
-        for which in np.unique(party[places]).tolist():
-            more = joined_facts(facts[which], fact)
-            if more not in facts:
-                facts.append(more)
-            if (to := facts.index(more)) != which:
-                party[places[self._party[places] == which]] = to
-        self.facts, self._party = tuple(facts), party
 
     def merge(self, other: Grouped) -> None:
         """Add what another has seen, key by key."""
@@ -263,8 +232,7 @@ class Grouped(Statistic):
             raise IncompatibleMetricsError(str(error)) from None
         twin._move(self.keys, places)
         self.rows = self.rows + twin.rows
-        for which, fact in enumerate(twin.facts):
-            self._join(np.flatnonzero(twin._party == which), fact)
+        self.parties = self.parties.plus(twin.parties)
         pairs = zip(self.forms, twin.forms, strict=True)
         self.forms = tuple([mine.plus(theirs) for mine, theirs in pairs])
 
@@ -285,26 +253,17 @@ class Grouped(Statistic):
 
     def feed(self, place: int) -> Feed:
         """Return what is known of the rows of a key."""
-        return Feed(dict(self.facts[self._party[place]]), int(self.rows[place]), 0)
+        return Feed(self.parties.at(place), int(self.rows[place]), 0)
 
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        own = self.keys.nbytes + self.rows.nbytes + self._party.nbytes
+        own = self.keys.nbytes + self.rows.nbytes + self.parties.which.nbytes
         return own + sum(form.nbytes for form in self.forms)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return keys, rows and facts, and of each statistic the arrays of every key."""
-        spelt = [facts_text(fact) for fact in self.facts]
-        texts = sorted({spelt[which] for which in np.unique(self._party).tolist()})
-        places = {text: place for place, text in enumerate(texts)}
-        lookup = np.array([places.get(text, 0) for text in spelt], np.int64)
-        arrays = {
-            "keys": packed_labels(self.keys),
-            "rows": self.rows,
-            "facts": as_bytes(texts),
-            "party": lookup[self._party],
-        }
+        arrays = {"keys": packed_labels(self.keys), "rows": self.rows, **self.parties.arrays()}
         for number, form in enumerate(self.forms):
             every = [form.arrays_at(group) for group in range(self.size)]
             arrays |= nested(str(number), stacked(every))
@@ -313,56 +272,19 @@ class Grouped(Statistic):
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set keys, rows, facts and states, each of which must be one."""
         keys = unpacked_labels(arrays, "keys")
-        rows, party = take_array(arrays, "rows", "int64"), take_array(arrays, "party", "int64")
-        texts = from_bytes(take_array(arrays, "facts", "uint8"))
+        rows = take_array(arrays, "rows", "int64")
         if not (keys[1:] > keys[:-1]).all():
             raise StateFormatError("the keys of groups are out of order")
         if self.titles:
             checked(keys.tolist(), len(self.titles))
         if self.most is not None and len(keys) - (OTHER in keys) > self.most:
             raise StateFormatError(f"there are {len(keys):,} keys, more than {self.most:,}")
-        if rows.shape != keys.shape or party.shape != keys.shape or rows.min(initial=1) < 1:
+        if rows.shape != keys.shape or rows.min(initial=1) < 1:
             raise StateFormatError("the rows of groups do not fit their keys")
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise StateFormatError("the facts of groups are no text")
-        if party.size and not 0 <= party.min() <= party.max() < len(texts):
-            raise StateFormatError("the rows of a group are party to no facts")
-        facts = [facts_of(text) for text in texts]
-        if not all(map(are_facts, facts)):
-            raise StateFormatError("the facts of groups are none")
+        self.parties = Parties.restored(arrays, len(keys))
         self.keys, self.rows = keys, rows
-        self.facts, self._party = (_NOTHING, *facts), party + 1
         self._known = _NO_PLACES
         self.forms = tuple(
             type(form).restored(form.of, unstacked(part(arrays, str(number)), len(keys)))
             for number, form in enumerate(self.forms)
         )
-
-
-def grouped_layout(layout: Layout) -> Layout:
-    """Return the statistics of a layout, each kept by the key of the row."""
-    return GroupedLayout(grouped(layout))
-
-
-def grouped(
-    layout: Layout,
-    *,
-    name: str = KEY,
-    titles: tuple[str, ...] = (),
-    most: int | None = None,
-    overflow: Literal["raise", "other"] = "raise",
-) -> list[Grouped]:
-    """Return the statistics of a layout, kept by key: a `Grouped` for each of its schemas.
-
-    Schemas that may leave rows out have another one, which counts these.
-    """
-    every: list[Grouped] = []
-    given: Any = {"name": name, "titles": titles, "most": most, "overflow": overflow}
-    for source, schema in enumerate(layout.schemas):
-        pairs = zip(layout.start.statistics, layout.sources, strict=True)
-        of = tuple(statistic for statistic, place in pairs if place == source)
-        every += [
-            Grouped(of=of, left_out=left_out, **given)
-            for left_out in (False, True)[: 1 + leaves_out(schema)]
-        ]
-    return every
