@@ -1,12 +1,13 @@
-"""Which metrics a set is made of, and what it says to what is none."""
+"""Which metrics a set is made of: what is none, what two sets differ in, what a file says."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from streammetrics.core.errors import an
+from streammetrics.core.errors import StateFormatError, an
 from streammetrics.core.metric import Metric
 from streammetrics.core.shortcuts import by_name
+from streammetrics.core.stateful import registered
 
 
 def members_of(metrics: object) -> Mapping[str, Metric]:
@@ -33,6 +34,42 @@ def members_of(metrics: object) -> Mapping[str, Metric]:
                 "reset() it or make a new one"
             )
     return given
+
+
+def told_apart(mine: Mapping[str, Metric], theirs: Mapping[str, Metric]) -> list[str]:
+    """Return what the metrics there have that those here have not, and the other way round."""
+    parts = [f"{name!r} is only there" for name in theirs if name not in mine]
+    parts += [f"{name!r} is only here" for name in mine if name not in theirs]
+    for name in mine:
+        if name in theirs and theirs[name]._key != mine[name]._key:
+            alike = type(theirs[name]) is type(mine[name])
+            parts.append(
+                f"of {name!r}, {mine[name]._apart(theirs[name])}"
+                if alike
+                else f"{name!r} is {theirs[name]._titled()} there, {mine[name]._titled()} here"
+            )
+    return parts
+
+
+def members_written(members: object) -> dict[str, Metric]:
+    """Return the metrics that a file says a set has."""
+    if not isinstance(members, tuple) or not all(isinstance(member, dict) for member in members):
+        raise StateFormatError("the state does not say which metrics the set has")
+    return {_name(member): _configured(member) for member in members}
+
+
+def _configured(member: Mapping[str, object]) -> Metric:
+    cls = registered(member.get("class"))
+    if not issubclass(cls, Metric):
+        raise StateFormatError(f"a set holds metrics, not {an(cls.__name__)}")
+    return cls._configured(member)
+
+
+def _name(member: Mapping[str, object]) -> str:
+    name = member.get("name")
+    if not isinstance(name, str):
+        raise StateFormatError("a metric of the set has no name")
+    return name
 
 
 def _kind(value: object) -> str:

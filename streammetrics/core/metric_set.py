@@ -6,8 +6,9 @@ import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
+from streammetrics.core.by_name import ByName
 from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.naming import as_text, meant, near
+from streammetrics.core.columns.naming import as_text, meant
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.columns.tables import n_rows, streamed, table_columns
 from streammetrics.core.confidence import unsure, without_units
@@ -16,34 +17,29 @@ from streammetrics.core.errors import (
     NoConfidenceError,
     StateFormatError,
     UndefinedMetricWarning,
-    an,
 )
 from streammetrics.core.layout import Layout
 from streammetrics.core.looks import html_of_set
-from streammetrics.core.members import members_of
+from streammetrics.core.members import members_of, members_written, told_apart
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.metric import Metric
 from streammetrics.core.named_inputs import NamedInputs, beside_a_table, columns_of
 from streammetrics.core.results.values import Values, flat
-from streammetrics.core.stateful import registered, registered_name
+from streammetrics.core.stateful import registered_name
 
 if TYPE_CHECKING:
     from collections.abc import (
-        ItemsView,
         Iterable,
-        Iterator,
-        KeysView,
         Mapping,
         Sequence,
-        ValuesView,
     )
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.columns.tables import Stream
     from streammetrics.core.layout import Feed, State
+    from streammetrics.core.metric import Metric
 
 
-class MetricSet(NamedInputs, Mergeable):
+class MetricSet(NamedInputs, ByName, Mergeable):
     """Metrics by name, fed with the same rows.
 
     Metrics that read the same statistic with the same configuration share it, so a batch is
@@ -76,8 +72,6 @@ class MetricSet(NamedInputs, Mergeable):
         >>> suite["auc"].bounds()
         Interval(low=1.0, high=1.0)
     """
-
-    _accumulator: Accumulator
 
     with_units: ClassVar[type[MetricSet]]  # what a set with a unit is, which `slices` knows
 
@@ -121,19 +115,6 @@ class MetricSet(NamedInputs, Mergeable):
         """Start without rows, with the names of columns as `columns` and the layout have them."""
         self._accumulator, self._layout = Accumulator(layout), layout
         self._name_inputs(layout.required, layout.optional)
-
-    def _views(self) -> dict[str, Metric]:
-        """Return the metrics as they read this set's rows; made when they are first asked for."""
-        views = self._viewed
-        if views is None:
-            view = self._open_view()
-            views = {name: metric._over(view) for name, metric in self._metrics.items()}
-            self._viewed = views
-        return views
-
-    def _open_view(self) -> ReadOnly:
-        """Return what the metrics of this set are read from."""
-        return ReadOnly(self._accumulator)
 
     def _whole(self, state: State) -> State:
         """Return what metrics read of a state."""
@@ -278,30 +259,6 @@ class MetricSet(NamedInputs, Mergeable):
                 found[name] = max(kind, found.get(name, kind), key=KINDS.index)
         return found
 
-    def keys(self) -> KeysView[str]:
-        """Return the names of the metrics."""
-        return self._metrics.keys()
-
-    def values(self) -> ValuesView[Metric]:
-        """Return read-only views of the metrics."""
-        return self._views().values()
-
-    def items(self) -> ItemsView[str, Metric]:
-        """Return the names, each with a read-only view of its metric."""
-        return self._views().items()
-
-    def __getitem__(self, name: str) -> Metric:
-        try:
-            return self._views()[name]
-        except KeyError:
-            raise KeyError(f"no metric {name!r}{near(str(name), self._metrics)}") from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._metrics)
-
-    def __len__(self) -> int:
-        return len(self._metrics)
-
     def _over(self, accumulator: Accumulator) -> Self:
         """Return a set of the same configuration that feeds and reads `accumulator`."""
         twin = object.__new__(type(self))
@@ -326,17 +283,7 @@ class MetricSet(NamedInputs, Mergeable):
         return f"a MetricSet of {len(self)} metric{'s' * (len(self) != 1)}"
 
     def _apart(self, other: Self) -> str:
-        mine, theirs = self._metrics, other._metrics
-        parts = [f"{name!r} is only there" for name in theirs if name not in mine]
-        parts += [f"{name!r} is only here" for name in mine if name not in theirs]
-        for name in mine:
-            if name in theirs and theirs[name]._key != mine[name]._key:
-                alike = type(theirs[name]) is type(mine[name])
-                parts.append(
-                    f"of {name!r}, {mine[name]._apart(theirs[name])}"
-                    if alike
-                    else f"{name!r} is {theirs[name]._titled()} there, {mine[name]._titled()} here"
-                )
+        parts = told_apart(self._metrics, other._metrics)
         if other.columns != self.columns:
             parts.append(f"columns are {other.columns} there and {self.columns} here")
         return "; ".join(parts) or "the metrics are in another order"
@@ -351,15 +298,9 @@ class MetricSet(NamedInputs, Mergeable):
     @classmethod
     def _configured(cls, meta: Mapping[str, Any]) -> Self:
         """Return an empty set of what `_configuration` said."""
-        members, columns = meta.get("metrics"), meta.get("columns")
-        if (
-            not isinstance(members, tuple)
-            or not isinstance(columns, dict)
-            or not all(isinstance(member, dict) for member in members)
-            or not all(isinstance(title, str) for title in columns.values())
-        ):
-            raise StateFormatError("the state does not say which metrics the set has")
-        metrics = {_name(member): _configured(member) for member in members}
+        metrics, columns = members_written(meta.get("metrics")), meta.get("columns")
+        if not isinstance(columns, dict) or not all(isinstance(t, str) for t in columns.values()):
+            raise StateFormatError("the state does not say which columns the set reads")
         try:
             return cls(metrics, columns=columns)
         except ValueError as error:
@@ -373,17 +314,3 @@ class MetricSet(NamedInputs, Mergeable):
 
     def _repr_html_(self) -> str:
         return html_of_set(self._metrics, self._accumulator.flush())
-
-
-def _configured(member: Mapping[str, Any]) -> Metric:
-    cls = registered(member.get("class"))
-    if not issubclass(cls, Metric):
-        raise StateFormatError(f"a set holds metrics, not {an(cls.__name__)}")
-    return cls._configured(member)
-
-
-def _name(member: Mapping[str, Any]) -> str:
-    name = member.get("name")
-    if not isinstance(name, str):
-        raise StateFormatError("a metric of the set has no name")
-    return name
