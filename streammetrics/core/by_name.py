@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.naming import near
+from streammetrics.core.mergeable import Mergeable
 
 if TYPE_CHECKING:
     from collections.abc import ItemsView, Iterator, KeysView, ValuesView
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
 
 
-class ByName:
+class ByName(Mergeable):
     """What a set is as a mapping: names, and beside each its metric as it reads the set's rows."""
 
     _accumulator: Accumulator

@@ -21,7 +21,6 @@ from streammetrics.core.errors import (
 from streammetrics.core.layout import Layout
 from streammetrics.core.looks import html_of_set
 from streammetrics.core.members import members_of, members_written, told_apart
-from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.named_inputs import NamedInputs, beside_a_table, columns_of
 from streammetrics.core.results.values import Values, flat
 from streammetrics.core.stateful import registered_name
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
 
 
-class MetricSet(NamedInputs, ByName, Mergeable):
+class MetricSet(NamedInputs, ByName):
     """Metrics by name, fed with the same rows.
 
     Metrics that read the same statistic with the same configuration share it, so a batch is
