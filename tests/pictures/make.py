@@ -36,8 +36,9 @@ def main(folder):
     with tempfile.TemporaryDirectory() as scratch:
         page = Path(scratch) / "report.html"
         census().report(page, title="Who earns over 50K: gradient boosting, out of fold")
-        with opened(page, width=900, height=1500) as driver:
-            driver.get_screenshot_as_file(str(folder / "report.png"))
+        for scheme in ("light", "dark"):
+            with opened(page, width=900, height=1500, dark=scheme == "dark") as driver:
+                driver.get_screenshot_as_file(str(folder / f"report-{scheme}.png"))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOKS = Path(__file__).parents[2] / "examples" / "notebooks"
 TYPED = re.compile(r"^Formula: `(.+?)`(?:, with (.+)\.)?$", re.MULTILINE)
 LINKED = re.compile(r"\[([\w-]+)\.md\]\((?:\.\./)?\1\.md\)")  # a page that is called by its file
+LIGHT = re.compile(r"!\[([^]]*)\]\((pictures/[\w-]+)-light\.png\)")
 N = 1500
 Y = RNG.integers(0, 2, N)
 SCORES = np.clip(RNG.normal(0.4 + 0.2 * Y, 0.15), 0.0, 1.0)
@@ -78,8 +79,16 @@ def notebook(path):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Set the formulas of a page as mathematics, and call other pages by their titles."""
-    return TYPED.sub(_mathematics, LINKED.sub(_titled, markdown))
+    """Set formulas as mathematics, call other pages by their titles, and pair light with dark."""
+    return LIGHT.sub(_both, TYPED.sub(_mathematics, LINKED.sub(_titled, markdown)))
+
+
+def _both(found):
+    """Show a picture's dark twin, where it has one, on dark pages, as the theme tells them."""
+    told, name = found.groups()
+    if not (DOCS / f"{name}-dark.png").exists():
+        return found[0]
+    return f"![{told}]({name}-light.png#only-light)![{told}]({name}-dark.png#only-dark)"
 
 
 def _titled(link):

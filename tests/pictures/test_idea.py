@@ -7,6 +7,7 @@ from pathlib import Path
 from idea import idea
 
 DOCS = Path(__file__).parents[2] / "docs" / "pictures"
+SCHEMES = ("light", "dark")
 
 
 def test_picture_of_the_idea_is_that_of_the_script():
@@ -14,5 +15,7 @@ def test_picture_of_the_idea_is_that_of_the_script():
 
 
 def test_pictures_of_the_docs_are_small():
-    assert {path.name for path in DOCS.iterdir()} >= {"idea.svg", "report.png"}
+    made = {path.name for path in DOCS.iterdir()}
+    both = {f"{name}-{scheme}.png" for name in ("live-1600", "report") for scheme in SCHEMES}
+    assert made == {"idea.svg", "live-360-light.png", *both}
     assert sum(path.stat().st_size for path in DOCS.iterdir()) < 1_000_000

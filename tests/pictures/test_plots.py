@@ -11,6 +11,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 import streammetrics as sm
+from streammetrics.show.pages.subjects import findings
 
 RNG = np.random.default_rng(7)
 N = 3000
@@ -221,6 +222,18 @@ def test_differences_are_drawn_metric_by_metric():
     assert ax.lines[0].get_xdata().tolist() == [found["auc"][0].difference]
     assert labels(ax) == ["95 % confidence", "no difference"]
     assert len(found.plot().child_axes) == 2
+
+
+def test_differences_of_other_rows_tell_how_many_each_model_has():
+    old, new, late = (sm.ROCAUC().update(Y[:n], S[:n]) for n in (1200, 800, 800))
+    found = sm.compare(old, new, names=("old", "$new"))
+    assert found.n_rows == {"old": 1200, "$new": 800}
+    assert texts(found.plot())[0].endswith("\nn = 1,200 of old, 800 of \\$new")
+    assert texts(sm.compare(new, late).plot())[0].endswith("\nn = 800 each")
+    states = {"old": old, "new": new, "late": late}
+    about = {name: {} for name in states}
+    every = findings(states, about, confidence=0.95).differences
+    assert texts(every.plot())[0].endswith("\nn = 800 to 1,200 each")
 
 
 def test_series_has_its_band_and_the_coverage_beneath():

@@ -68,6 +68,19 @@ def test_pages_can_be_searched_from_files(site):
         assert all(url.startswith(("file:", "data:", "about:")) for url in requested(driver))
 
 
+@pytest.mark.parametrize(("page", "picture"), [("live", "live-1600"), ("reports", "report")])
+def test_dark_pages_have_dark_pictures(site, page, picture):
+    for dark, shown, other in [(False, "light", "dark"), (True, "dark", "light")]:
+        with opened(site / f"{page}.html", width=1400, dark=dark) as driver:
+            images = f"img[src*='{picture}-{{}}.png']"
+            one, none = (
+                driver.find_element("css selector", images.format(x)) for x in (shown, other)
+            )
+            assert one.is_displayed()
+            assert int(one.get_property("naturalWidth")) > 0
+            assert not none.is_displayed()
+
+
 @pytest.mark.parametrize("name", ["in_training", "at_scale", "live"])
 def test_notebooks_are_pages_with_what_they_gave(site, name):
     page = (site / "notebooks" / f"{name}.html").read_text()

@@ -9,7 +9,7 @@ from streammetrics.core.results.table import Table, aligned
 from streammetrics.core.results.values import Result, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Self, SupportsIndex
 
 
@@ -52,9 +52,14 @@ class Differences(Result, tuple[Difference, ...]):
     """Lines of a comparison; ``found["auc"]`` has those of one metric. Printed, it is a table."""
 
     level: float
-    n_rows: int | None  # which all models were compared on, where they are the same
+    n_rows: int | Mapping[str, int] | None  # those all models share, or of each one its own
 
-    def __new__(cls, lines: Iterable[Difference], level: float, n_rows: int | None = None) -> Self:
+    def __new__(
+        cls,
+        lines: Iterable[Difference],
+        level: float,
+        n_rows: int | Mapping[str, int] | None = None,
+    ) -> Self:
         """Return the lines, whose limits are of a confidence level."""
         self = super().__new__(cls, lines)
         self.level = level

@@ -74,7 +74,8 @@ def compare(
     level = check_level(confidence)
     if len(names) != 2 or names[0] == names[1]:
         raise ValueError(f"names={names!r}: expected two different ones")
-    one, other = (_by_name(_read(state)) for state in (a, b))
+    states = _read(a), _read(b)
+    one, other = map(_by_name, states)
     _check_same(one, other, names)
     lines, refused = [], []
     for name, metric in one.items():
@@ -86,7 +87,8 @@ def compare(
         raise StreamMetricsError(f"none of the metrics can be compared: {'; '.join(refused)}")
     for reason in refused:
         warnings.warn(f"left out: {reason}", UndefinedMetricWarning, stacklevel=2)
-    return Differences(lines, level)
+    rows = {name: state.n_rows for name, state in zip(names, states, strict=True)}
+    return Differences(lines, level, rows)
 
 
 def _read(state: Any) -> Metric | MetricSet:

@@ -160,7 +160,8 @@ def _differences(
                 notes.append(f"{one.name} and {other.name} are not compared: {error}")
                 continue
         notes += [str(warning.message) for warning in caught]
-        lines = found if lines is None else type(found)([*lines, *found], confidence)
+        every = {**({} if lines is None else lines.n_rows), **found.n_rows}
+        lines = type(found)([*(lines or ()), *found], confidence, every)
     if lines is not None:
         notes.append(UNPAIRED)
     return lines  # type: ignore[no-any-return]  # what compare gave

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from streammetrics.show.pictures.canvas import (
     titled,
 )
 from streammetrics.slices.table import MISSING, SliceTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _MOST = 30  # slices that are drawn
 _AROUND = 2.5  # lines that the title and the axis of one metric take
@@ -108,7 +111,7 @@ def draw_differences(found: Differences, ax: Any, drawing: Drawing) -> Any:
     chosen(drawing, "differences", ("forest",))
     metrics = list(dict.fromkeys(line.metric for line in found))
     ax = axes(ax, (6.6, 0.9 * len(metrics) + 0.36 * max(len(found), 1) + 0.7))
-    told = "" if found.n_rows is None else f"n = {found.n_rows:,}"
+    told = _rows(found.n_rows)
     if not found or all(np.isnan(line.difference) for line in found):
         titled(ax, "Differences of models")
         return empty(ax, "no rows were seen" if found else "nothing was compared")
@@ -133,6 +136,18 @@ def draw_differences(found: Differences, ax: Any, drawing: Drawing) -> Any:
         if name == metrics[0]:
             legend(part, **_ABOVE)
     return ax
+
+
+def _rows(rows: int | Mapping[str, int] | None) -> str:
+    """Return on how many rows models were compared: the same ones, or each on its own."""
+    if rows is None or isinstance(rows, int):
+        return "" if rows is None else f"n = {rows:,}"
+    sizes = sorted(set(rows.values()))
+    if len(sizes) == 1:
+        return f"n = {sizes[0]:,} each"
+    if len(rows) == 2:
+        return "n = " + ", ".join(f"{n:,} of {short(name, 14)}" for name, n in rows.items())
+    return f"n = {sizes[0]:,} to {sizes[-1]:,} each"
 
 
 def _differences(ax: Any, lines: Differences, drawing: Drawing) -> None:
