@@ -68,7 +68,7 @@ def notebook(path):
             if "image/png" in data:
                 name = f"{path.stem}-{len(pictures)}.png"
                 pictures[name] = base64.b64decode(data["image/png"])
-                parts.append(f"![What the cell draws]({name})")
+                parts.append(f"![What the cell draws]({name}){{ .drawn }}")
             elif "text/html" in data:
                 shown = re.sub(r"\s*\n\s*", " ", "".join(data["text/html"]))
                 parts.append(f'<div class="output" style="overflow-x: auto">{shown}</div>')
@@ -114,7 +114,7 @@ def page(name, metric, picture):
     family = re.sub("``+", "`", inherited(metric))
     parts = [entry(metric), f"Parameters of its family:\n\n{family}" if family else ""]
     text = re.sub(r"\]\((\w+)\.md", r"](../\1.md", "\n\n".join(filter(None, parts)))
-    shown = f"![{name}]({name}.svg)\n\n" if picture else ""
+    shown = f"![{name}]({name}.svg){{ .drawn }}\n\n" if picture else ""
     shares = sharing(metric)
     told = f"It reads `{'`, `'.join(shares)}`: metrics of a set that read the same share it.\n\n"
     head = f"# {name}\n\n[All metrics](index.md)\n\n"

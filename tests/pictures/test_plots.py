@@ -502,3 +502,29 @@ def test_bands_are_denser_on_dark_axes():
     with plt.style.context("dark_background"):
         dark = [band.get_alpha() for band in metric.plot(confidence=0.9).patches]
     assert light[0] < dark[0] < light[1] < dark[1]
+
+
+def test_calibration_of_weighted_rows_tells_rows_and_what_bins_weigh():
+    weight = RNG.random(N)
+    metric = sm.CalibrationCurve().update(Y, S, sample_weight=weight)
+    rows = metric.compute().rows
+    assert rows.sum() == pytest.approx(weight.sum())
+    assert rows == pytest.approx(np.histogram(S, 5, range=(0, 1), weights=weight)[0])
+    ax = metric.plot()
+    assert f"n = {N:,}" in texts(ax)
+    assert ax.child_axes[0].get_ylabel() == "weight"
+    assert sm.CalibrationCurve().update(Y, S).compute().rows.sum() == N
+
+
+@pytest.mark.parametrize("scores", [np.full(N, 0.5), Y.astype(float)], ids=["constant", "perfect"])
+@pytest.mark.parametrize("curve", [sm.DETCurve, sm.ROCCurve])
+def test_error_rates_beyond_their_scale_are_told(curve, scores):
+    told = texts(curve().update(Y, scores).plot(kind="det"))[-1]
+    assert "rates are 0 or 1" in told
+
+
+@pytest.mark.parametrize("kind", ["histogram", "quantiles"])
+def test_values_that_no_axis_holds_are_told(kind):
+    ax = sm.Quantile(q=0.5).update([1e308, -1e308, 0.0]).plot(kind=kind)
+    assert "beyond what Matplotlib can draw" in texts(ax)[-1]
+    assert svg(sm.Quantile(q=0.5).update([1e300, -1e300, 0.0]).plot(kind=kind))

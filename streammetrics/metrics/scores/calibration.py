@@ -110,7 +110,7 @@ class CalibrationError(ClassScoreMetric):
         return (TopLabelHistogram(max_bins=self.max_bins, **options), *check_of(self))
 
     def _curve(self, stairs: Staircase) -> CalibrationPoints:
-        return _points(read(stairs, self.n_bins, self.strategy))
+        return _points(read(stairs, self.n_bins, self.strategy), stairs)
 
     def read(self, stairs: Staircase) -> float:
         """Return the error with every cell in its middle."""
@@ -215,7 +215,7 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
     def readout(self, scores: ScoreHistogram, *_: Any) -> CalibrationPoints | Curves:
         """Return the curve with every cell in its middle, or one for each class."""
         classes = staircases(scores)
-        curves = [_points(read(stairs, self.n_bins, self.strategy)) for stairs in classes]
+        curves = [_points(read(stairs, self.n_bins, self.strategy), stairs) for stairs in classes]
         return one_or_all(curves, self.labels)
 
     def interval(self, scores: ScoreHistogram, *_: Any) -> Interval[CalibrationPoints | Curves]:
@@ -227,7 +227,7 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
     def certain(self, stairs: Staircase) -> tuple[CalibrationPoints, CalibrationPoints]:
         """Return the least and the most that each point of one class may have."""
         known = read(stairs, self.n_bins, self.strategy)
-        value = _points(known)
+        value = _points(known, stairs)
         if stairs.exact:
             return value, value
         bins, shown = read_uncertain(stairs, self.n_bins, self.strategy), floats(known.rows) > 0
@@ -251,13 +251,14 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
         return CalibrationPoints(*low_side), CalibrationPoints(*high_side)
 
 
-def _points(bins: Bins) -> CalibrationPoints:
+def _points(bins: Bins, stairs: Staircase) -> CalibrationPoints:
     rows = floats(bins.rows)
     shown = rows > 0
     if not shown.any():
         return CalibrationPoints(np.array([math.nan]), np.array([math.nan]))
     true, pred = floats(bins.positives)[shown], floats(bins.scores)[shown]
-    return CalibrationPoints(true / rows[shown], pred / rows[shown]).told(rows=rows[shown])
+    points = CalibrationPoints(true / rows[shown], pred / rows[shown])
+    return points.told(rows=rows[shown] * (stairs.rows / rows.sum()))  # weights may be scaled
 
 
 def check_of(metric: ScoredMetric[Any]) -> tuple[Statistic, ...]:

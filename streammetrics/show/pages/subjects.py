@@ -148,6 +148,7 @@ def _differences(
         return first.compute(confidence) if isinstance(first, Comparison) and first.n_rows else None
     one, *rest = subjects
     lines: Any = None
+    rows = {one.name: one.state.n_rows}
     for other in rest:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -160,8 +161,8 @@ def _differences(
                 notes.append(f"{one.name} and {other.name} are not compared: {error}")
                 continue
         notes += [str(warning.message) for warning in caught]
-        every = {**({} if lines is None else lines.n_rows), **found.n_rows}
-        lines = type(found)([*(lines or ()), *found], confidence, every)
+        rows[other.name] = other.state.n_rows
+        lines = type(found)([*(lines or ()), *found], confidence, rows)
     if lines is not None:
         notes.append(UNPAIRED)
     return lines  # type: ignore[no-any-return]  # what compare gave

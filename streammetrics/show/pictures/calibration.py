@@ -18,6 +18,7 @@ from streammetrics.show.pictures.canvas import (
     GREY,
     axes,
     chosen,
+    counted,
     empty,
     legend,
     percent,
@@ -47,8 +48,11 @@ def draw_calibration(curves: Curves, ax: Any, drawing: Drawing) -> Any:
         for place, curve in enumerate(curves)
         if not np.isnan(curve._named()["prob_true"]).any()
     ]
-    rows = sum(float(curve.rows.sum()) for curve in curves[:1] if curve.rows is not None)
-    titled(ax, "Calibration", f"n = {rows:,.10g}" if rows else "")
+    rows = float(sum(curve.rows.sum() for curve in curves[:1] if curve.rows is not None))
+    weighs = not rows.is_integer()
+    titled(
+        ax, "Calibration", counted(drawing) or (f"n = {rows:,.0f}" if rows and not weighs else "")
+    )
     if not known:
         ax.set_xlabel("mean score")
         return empty(ax, "no rows were seen")
@@ -72,7 +76,7 @@ def draw_calibration(curves: Curves, ax: Any, drawing: Drawing) -> Any:
         _bars(beneath, curve, colour, filled=len(known) == 1)
     ax.tick_params(labelbottom=False)
     beneath.set_xlabel("mean score")
-    beneath.set_ylabel("rows")
+    beneath.set_ylabel("weight" if weighs else "rows")
     beneath.set_ylim(bottom=0)
     beneath.yaxis.set_major_formatter("{x:,.0f}")
     more = len(known) - len(coloured)

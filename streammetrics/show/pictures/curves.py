@@ -30,7 +30,7 @@ from streammetrics.show.pictures.canvas import (
     worst_of,
 )
 from streammetrics.show.pictures.outlines import around, sure_det, sure_pr, sure_roc
-from streammetrics.show.pictures.paths import area, certain, deviates, path, why_not
+from streammetrics.show.pictures.paths import area, certain, deviates, path, why_no_errors, why_not
 from streammetrics.show.pictures.thresholds import draw_thresholds
 from streammetrics.show.pictures.values import draw_distributions
 
@@ -68,7 +68,7 @@ def draw_curve(curve: Rates, ax: Any, drawing: Drawing) -> Any:
         return draw_thresholds(cast("PRPoints", curve), ax, drawing)
     ax = _framed(axes(ax), kind)
     titled(ax, _TITLES[kind][0], _count(curve, drawing))
-    why = why_not(curve)
+    why = why_not(curve) or (kind == "det" and why_no_errors(cast("ROCPoints", curve)))
     if why:
         return empty(ax, why)
     _bands(ax, curve, drawing.sure and tuple(drawing.sure), drawing, kind, COLOURS[0])

@@ -81,6 +81,12 @@ def why_not(curve: Rates) -> str:
     return f"there are no {missing[0]}, all rows are of one class" if missing else ""
 
 
+def why_no_errors(curve: ROCPoints | DETPoints) -> str:
+    """Return why no part of a curve is on the scale of error rates, nothing where some is."""
+    some = [((rate > 0) & (rate < 1)).any() for rate in _errors(curve)]
+    return "" if any(some) else "all rates are 0 or 1,\nwhich its scale does not reach"
+
+
 def area(curve: Rates) -> float:
     """Return how good a curve is: the area below it, of errors that above it."""
     if isinstance(curve, ROCPoints):

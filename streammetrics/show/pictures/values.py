@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _BINS = 30
 _NAMED = 30  # values other than queries', each of which has a line of its own
+_FARTHEST = 1e300  # of values that axes and their margins hold
 _MARKED = (0.5, 0.9, 0.99)  # quantiles that are told
 _MANY = 2000  # points that become an image, as each would be a line of SVG
 
@@ -116,8 +117,11 @@ def _against(mine: KeyedValues, other: Any, ax: Any, drawing: Drawing, what: str
 def draw_distribution(cells: Distribution, ax: Any, drawing: Drawing) -> Any:
     """Draw all quantiles, or a histogram."""
     kind, ax = _spread(ax, drawing)
-    if not _inside(cells).any():
+    inside = _inside(cells)
+    if not inside.any():
         return empty(ax, "no rows were seen")
+    if max(abs(cells.low[inside]).max(), abs(cells.high[inside]).max()) > _FARTHEST:
+        return empty(ax, "values are beyond what Matplotlib can draw")
     (_quantiles if kind == "quantiles" else _histogram)(ax, cells, drawing)
     return ax
 
