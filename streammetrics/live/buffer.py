@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streammetrics.live.entries import Sort
     from streammetrics.live.events import Kind as EventKind
 
-MOST = 1024  # rows that wait
+MOST = 768  # rows that wait: of seven metrics some 2 ms of work for the call that brings them on
 MOST_WITH_ID = 2048  # the same of those looked up by it: they cost less, the more there are
 _LABELS = 1 << 16  # that are known to be good
 _LONGEST = 1 << 63  # integers that wait are nearer to 0
