@@ -140,6 +140,8 @@ def _of_labels(metric: AveragedMetric, cells: NDArray[np.int64]) -> tuple[Floats
 def of_rows(metric: RowsMetric, asked: Asked, table: RowTables) -> ConfidenceInterval:
     """The share of rows that are right, and means over rows of what each has."""
     if isinstance(metric, SubsetAccuracy):
+        if not metric.normalize:
+            raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
         rows = RowCounts.of(table, joined=False)
         _check_rows(metric, asked, rows.total, rows.kinds.amount.weights is None)
         right = float(rows.amount @ metric._of_rows(rows))

@@ -166,6 +166,11 @@ ORACLES = [
         for rows in (indicator_scores, indicator_scores_weighted)
     ),
     Oracle(sm.SubsetAccuracy(), indicators, of(sk.accuracy_score)),
+    Oracle(
+        sm.SubsetAccuracy(normalize=False),
+        indicators_weighted,
+        of(sk.accuracy_score, normalize=False),
+    ),
     Oracle(sm.SubsetAccuracy(), indicators_weighted, of(sk.accuracy_score)),
     Oracle(sm.HammingLoss(), indicators, of(sk.hamming_loss)),
     Oracle(sm.HammingLoss(), indicators_weighted, of(sk.hamming_loss)),

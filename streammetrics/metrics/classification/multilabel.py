@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -82,7 +83,9 @@ class SubsetAccuracy(RowsMetric):
 
     Formula: Σ w [Y = Z] / Σ w, with Y the true and Z the predicted labels of a row.
 
-    Parameters are those of `MultilabelMetric`.
+    Args:
+        normalize: ``False`` gives the sum of the rows that are right, not their share. The others:
+            see `MultilabelMetric`.
 
     Reference: ``sklearn.metrics.accuracy_score`` of indicators.
 
@@ -94,6 +97,17 @@ class SubsetAccuracy(RowsMetric):
         >>> named.update([{"cat"}, set(), {"cat", "dog"}], [{"cat"}, set(), {"dog"}]).compute()
         0.6666666666666666
     """
+
+    normalize: bool = True
+
+    _younger = (*RowsMetric._younger, ("normalize", True))
+
+    def readout(self, table: RowTables) -> float:
+        """Return the share of rows that are right, or how many they are."""
+        rows = RowCounts.of(table, joined=False)
+        if self.normalize or not rows.amount.size:
+            return rows.mean(self._of_rows(rows), None)
+        return math.fsum(rows.amount[self._of_rows(rows) > 0])
 
     def _of_rows(self, rows: RowCounts) -> Floats:
         right: Floats = ((rows.fp == 0) & (rows.fn == 0)).astype(np.float64)
