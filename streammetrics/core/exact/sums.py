@@ -266,7 +266,7 @@ class ExactSum(ExactNumbers):
             return cls.single(*totals.integer())
         if math.prod(totals.shape) > tuning.DIGIT_ROWS:  # worth to be made once for several
             return cls.of_totals(totals)
-        return cls(totals.shape, *totals.flushed().result())
+        return cls(totals.shape, *totals.result())
 
 
 def _are_few(column: NDArray[Any]) -> bool:

@@ -126,7 +126,8 @@ class Totals:
         return sum(column.nbytes for column in self._columns.values())
 
     def result(self) -> tuple[Digits, int]:
-        """Canonical digits and exponent of several, which have been `flushed`."""
+        """Canonical digits and exponent of several."""
+        self._flush()
         low, high = min(self._columns, default=0), max(self._columns, default=0)
         rows = math.prod(self.shape)
         columns = [
