@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Floats, Ints
 
 _NO_IDS = np.empty(0, np.int64)
+_MOST = 1 << 31  # rows that int32 does not count
 
 
 def each_written(every: Sequence[Cells]) -> dict[str, Stack] | None:
@@ -58,7 +59,7 @@ def plain_cells(max_cells: int, classes: int, stacks: Mapping[str, Stack]) -> li
     single[mixed] = np.nan
     mass = counts.data.reshape(-1, classes)
     if (
-        single.tobytes() != scores.data.tobytes()
+        (single.view(np.int64) != scores.data.view(np.int64)).any()
         or not _ascend(state, np.where(at > 0, 0.0, single), every)
         or not _fill(state, level, mixed, max_cells)
         or not _are_counts(mass, sizes)
@@ -97,10 +98,14 @@ def _fill(state: NDArray[np.intp], level: Ints, mixed: NDArray[np.bool_], max_ce
 
 def _are_counts(mass: NDArray[Any], sizes: Ints) -> bool:
     """Whether cells hold rows each, and each state no more of them than int32 holds."""
-    if mass.min(initial=0) < 0 or not np.logical_or.reduce(mass.T != 0).all():
+    if not 0 <= mass.min(initial=0) <= mass.max(initial=0) < _MOST:
         return False
-    totals = np.add.reduceat(mass.sum(axis=1, dtype=np.float64), np.cumsum(sizes) - sizes)
-    return bool(totals.max() < 1 << 31)
+    occupied, totals = np.zeros(len(mass), np.bool_), np.zeros(len(sizes), np.int64)
+    starts = np.cumsum(sizes) - sizes
+    for column in mass.T:
+        occupied |= column != 0
+        totals += np.add.reduceat(np.ascontiguousarray(column), starts)
+    return bool(occupied.all() and totals.max() < _MOST)
 
 
 def _parted(
