@@ -349,3 +349,14 @@ def test_pictures_of_a_page_are_no_more_than_it_has_room_for(monkeypatch, tmp_pa
     drawn = [(tmp_path / name).read_text().count("<figure>") for name in ("all.html", "some.html")]
     assert 1 <= drawn[1] < drawn[0]
     assert (tmp_path / "some.html").stat().st_size < 120_000
+
+
+def test_curves_are_told_of_all_rows_and_not_of_each_slice(tmp_path):
+    suite = sm.MetricSet({"auc": sm.ROCAUC(), "pr": sm.PrecisionRecallCurve()})
+    slices = sm.Slices(suite, by=[[], ["tree"]]).update(y_true=Y, y_score=S, tree=TREES)
+    slices.save(tmp_path / "model.state")
+    page, twin = tmp_path / "report.html", tmp_path / "report.json"
+    assert not main(["report", str(tmp_path / "model.state"), "-o", str(page), "--json", str(twin)])
+    told = json.loads(twin.read_text())
+    assert set(told["slices"]) == {"tree", "by", "n_rows", "auc"}
+    assert len(told["metrics"]["pr"]["value"]["recall"]) > N / 2
