@@ -187,3 +187,13 @@ def test_top_k_accuracy_refuses_one_score_a_row_at_once():
     with pytest.raises(sm.InvalidBatchError, match=r"y_score has one number a row; \(n, K\)"):
         metric.update([0, 1], [0.1, 0.2])
     assert metric.to_bytes() == before
+
+
+@pytest.mark.parametrize(("library", "column"), [("pyarrow", "array"), ("polars", "Series")])
+def test_lists_of_unequal_length_are_told_with_their_row(library, column):
+    column = getattr(pytest.importorskip(library), column)
+    metric, truth = sm.ROCAUC(multilabel=True), [[0, 1], [1, 0]]
+    with pytest.raises(sm.InvalidBatchError, match=r"length \(2 in row 0, 1 in row 1\)"):
+        metric.update(truth, column([[0.5, 0.25], [0.5]]))
+    with pytest.raises(sm.InvalidBatchError, match="no list in row 1, but a null"):
+        metric.update(truth, column([[0.5, 0.25], None]))

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def _from_polars(value: Any, name: str, read: Reader) -> Column:
     if kind == "List":
         lengths = value.list.len()
         if lengths.null_count() or lengths.n_unique() > 1:
-            refuse(name, "lists of unequal length", "pass (n,) or (n, d)")
+            _refuse_lengths(lengths.to_list(), name)
         if not len(value):
             return read(np.zeros((0, 0)), name)
         return _from_polars(value.list.to_array(lengths[0]), name, read)
@@ -192,6 +192,15 @@ def _from_arrow(value: Any, name: str, read: Reader) -> Column:
     return refuse(name, f"{value.type} values", "cast them to float64, int64 or string")
 
 
+def _refuse_lengths(lengths: Sequence[int | None], name: str) -> NoReturn:
+    """Raise that rows are no lists of one length, with the first that is another one."""
+    if None in lengths:
+        refuse(name, f"no list in row {lengths.index(None)}, but a null", "leave such rows out")
+    row = next(row for row, length in enumerate(lengths) if length != lengths[0])
+    found = f"lists of unequal length ({lengths[0]} in row 0, {lengths[row]} in row {row})"
+    refuse(name, found, "pass (n,) or (n, d)")
+
+
 def _from_arrow_lists(value: Any, kind: str, name: str, read: Reader) -> Column:
     if kind == "fixed_size_list":  # null rows have entries too, and a slice keeps its parent's
         width = value.type.list_size
@@ -199,7 +208,7 @@ def _from_arrow_lists(value: Any, kind: str, name: str, read: Reader) -> Column:
     else:
         lengths = value.value_lengths()
         if value.null_count or len(lengths.unique()) > 1:
-            refuse(name, "lists of unequal length", "pass (n,) or (n, d)")
+            _refuse_lengths(lengths.to_pylist(), name)
         width = lengths[0].as_py() if len(value) else 0
         flat = value.flatten()
     matrix = reshaped(_from_arrow(flat, name, read), (len(value), width), name)
