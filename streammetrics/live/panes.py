@@ -92,9 +92,9 @@ class Panes:
                 gone = row.before(tier.oldest(newest))
                 self._fold(place, gone)
                 row.drop(gone)
-                over.append((row, tier.number(before)))
-        for row, number in over:  # no more rows are to be expected
-            row.settled(number)
+                over.append((row, tier.number(newest)))
+        for row, number in over:
+            row.rest(number)
 
     def _fold(self, place: int, gone: Sequence[int]) -> None:
         """Bring panes that leave a tier to those that they are part of."""

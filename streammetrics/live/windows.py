@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sortedcontainers import SortedDict
 
+from streammetrics.core import tuning
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from streammetrics.core.layout import Layout, State
+    from streammetrics.core.statistic import Statistic
 
 
 _BITS = 4  # of a place: sixteen nodes are one of the next level
@@ -30,11 +33,13 @@ class Row:
         self.states: SortedDict[int, State] = SortedDict()
         self._levels = range(_BITS, most.bit_length() + 1, _BITS)
         self._nodes: dict[tuple[int, int], State] = {}
+        self._open: set[int] = set()  # panes that have taken rows since they were made small
 
     def put(self, changed: Mapping[int, State]) -> None:
         """Set the states of some panes."""
         for number, state in changed.items():
             self.states[number] = state
+        self._open.update(changed)
         self._forget(changed)
 
     def drop(self, numbers: Iterable[int]) -> None:
@@ -42,11 +47,24 @@ class Row:
         gone = list(numbers)
         for number in gone:
             del self.states[number]
+        self._open.difference_update(gone)
         self._forget(gone)
 
     def before(self, number: int) -> list[int]:
         """Return the numbers of the panes before one."""
         return list(self.states.irange(maximum=number, inclusive=(True, False)))
+
+    def rest(self, newest: int) -> None:
+        """Hold the panes before one in as little room as they are written in.
+
+        Most of them take no more rows. Rows that wait to be counted take room for each of them,
+        however few scores they have, and there may be thousands of panes.
+        """
+        for number in [number for number in self._open if number < newest]:
+            self._open.remove(number)
+            state = self.settled(number)
+            assert state is not None
+            self.states[number] = state._replace(statistics=tuple(map(_small, state.statistics)))
 
     def settled(self, number: int) -> State | None:
         """Return the state of a pane with no rows staged, ``None`` where there is no such pane."""
@@ -107,3 +125,11 @@ class Row:
             for number in numbers:
                 for level in self._levels:
                     self._nodes.pop((level, number >> level), None)
+
+
+def _small(statistic: Statistic) -> Statistic:
+    """Return a statistic as it is read from what it writes, where that takes less room."""
+    if statistic.nbytes <= tuning.SMALL_STATE:
+        return statistic
+    written = statistic.restored(statistic.arrays())
+    return min(written, statistic, key=attrgetter("nbytes"))

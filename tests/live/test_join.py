@@ -404,7 +404,7 @@ def test_predictions_of_several_values_go_with_their_labels():
 
 
 def test_labels_of_many_places_have_no_time_of_their_own():
-    state = sm.Live(sm.F1())
+    state = sm.Live(sm.F1(labels=[0, 1]))
     with pytest.raises(sm.InvalidBatchError, match="y_true has 2 values a row: pass one label"):
         state.observe(time=START, y_true=[0, 1], y_pred=[0, 1])
     assert state.observe(time=START, y_true=1, y_pred=1).window("1min").compute() == 1

@@ -161,3 +161,23 @@ def test_rows_too_late_for_every_tier_are_counted_and_in_no_state():
     assert state.dropped == 1
     assert state.window("20min").n_rows == 2
     assert state.window("6min").n_rows == 1
+
+
+@pytest.mark.parametrize("labels_come", [False, True])
+def test_panes_that_are_over_take_the_room_of_their_scores_not_of_their_rows(labels_come):
+    waits = {"label_ttl": "1min", "label_lateness": "10s"}
+    state = sm.Live(sm.ROCAUC(), tiers=[("1min", "1h")], **waits)
+    rows = 6000
+    score, label = np.arange(rows) % 10 / 10, np.arange(rows) // 10 % 2
+    held = []
+    for minute in range(8):
+        time = START + 60 * minute + np.arange(rows) * 60 / rows
+        if labels_come:
+            ids = [f"{minute}-{row}" for row in range(rows)]
+            state.predict(id=ids, y_score=score, time=time)
+            state.label(id=ids, y_true=label, time=time)
+        else:
+            state.observe(y_true=label, y_score=score, time=time)
+        held.append(state.nbytes)
+    assert held[-1] - held[3] < 4 * 1024  # four panes of ten scores; their rows have nine bytes
+    assert state.window("1h").compute() == sm.score(sm.ROCAUC(), label, score)
