@@ -129,6 +129,35 @@ def test_moments(x, weighted, wide, data):
     assert len(second) == 6
 
 
+@pytest.mark.parametrize("n", [5, 2000, 70_000])
+@pytest.mark.parametrize("kind", ["any", "whole", "wide", "extreme"])
+def test_sums_with_weights_and_their_squares_are_those_made_one_by_one(n, kind, few_rows):
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=n) * 10.0 ** rng.uniform(-5, 5, n)
+    weight = {
+        "any": rng.exponential(size=n),
+        "whole": rng.integers(1, 9, n).astype(float),
+        "wide": 10.0 ** rng.uniform(-150, 150, n),
+        "extreme": np.full(n, 2.0**-1000),
+    }[kind]
+    if kind == "extreme":
+        x[::2] = 2.0**1023
+    x[::7] = 0
+    given = [x, -np.abs(x)]
+    once, twice = ExactSum.weighted(given, weight)
+    for column, first, second in zip(given, once, twice, strict=True):
+        assert same_bytes(first, ExactSum.of(column, weight))
+        assert same_bytes(second, ExactSum.product(column, weight, weight))
+
+
+def test_sums_of_many_rows_are_those_of_their_parts():
+    rng = np.random.default_rng(4)
+    sums = ExactSum.grouped(rng.integers(0, 1998, 9000), 1998, rng.standard_normal(9000))
+    table = sums.reshaped((999, 2))
+    parts = [table[np.arange(start, min(start + 50, 999))].sum(0) for start in range(0, 999, 50)]
+    assert same_bytes(table.sum(0), parts[0].plus_all(parts[1:]))
+
+
 @given(columns(2), st.data())
 def test_groups(x, data):
     values, w = x[:, 0], np.abs(x[:, 1])

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _INT64 = np.dtype(np.int64)
 _ARRAYS = frozenset({"digits", "exponent"})
 
+_LONG = 64  # rows that are added as one
 SMALL = 64  # numbers up to which Python's integers are quicker than a table of digits
 
 
@@ -253,7 +254,12 @@ class ExactNumbers:
         """Sum over one axis, several, or all of them."""
         axes = range(len(self.shape)) if axis is None else np.atleast_1d(axis).tolist()
         positive = tuple(a % len(self.shape) for a in axes)
-        return self._like(self._table().sum(axis=positive))
+        table = self._table()
+        if positive == (0,) and len(table) > _LONG:  # few long rows are added up sooner
+            whole = len(table) // _LONG * _LONG
+            long = table[:whole].reshape(-1, _LONG, *table.shape[1:]).sum(axis=0)
+            table = np.concatenate([long, table[whole:]])
+        return self._like(table.sum(axis=positive))
 
     def to_float(self, exponent: int = 0) -> float | Floats:
         """The nearest float64, ties to even; infinite only where the sum itself is too large.

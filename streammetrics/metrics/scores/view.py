@@ -101,10 +101,9 @@ class Staircase:
         negatives, positives = histogram.totals()
         blocks = histogram.cells()
         first = next(blocks, None)
-        only = first is not None and next(blocks, None) is None
         integers = first is None or first.counts.dtype == np.int64
         if not integers or positives * negatives > _COUNTABLE:
-            self._weighed, self._unit = _weighed(histogram)
+            self._weighed, self._unit = _weighed(histogram, negatives > 0, positives > 0)
             total, positives = positives, float(self._weighed.tp[0])
             negatives = float(self._weighed.fp[0])
             self.least, self.one = 0.0, positives / total if total else 1.0
@@ -112,7 +111,7 @@ class Staircase:
         # Counting rows that wait takes longer than reading the cells of a few: if there is one
         # block, it is kept.
         self._only = self._weighed
-        if self._weighed is None and first is not None and only:
+        if self._weighed is None and first is not None and next(blocks, None) is None:
             low, high, single, (n, p) = first
             self._only = Steps(low, high, single, p, n, int(positives), int(negatives))
 
@@ -193,10 +192,11 @@ class _Mirror(Staircase):
             yield Steps(low, high, single, p, n, below_p[::-1], below_n[::-1])
 
 
-def _weighed(histogram: DyadicHistogram) -> tuple[Steps, int]:
+def _weighed(histogram: DyadicHistogram, *some: bool) -> tuple[Steps, int]:
     """Return all cells with float64 amounts, scaled so that the heaviest weighs about 2**300.
 
-    And the power of two that they are to be multiplied by, to be what they were.
+    And the power of two that they are to be multiplied by, to be what they were. There are rows of
+    `some` classes.
 
     Products of three sums are then far from both ends of float64, also where the other class
     weighs 2**-1200 of it; classes farther apart are refused.
@@ -204,8 +204,7 @@ def _weighed(histogram: DyadicHistogram) -> tuple[Steps, int]:
     low, high, single, counts = map(np.concatenate, zip(*_transposed(histogram), strict=True))
     exponent = 300 - int(np.frexp(counts.max())[1])
     scaled = np.ldexp(counts, exponent)
-    weighs = [total > 0 for total in histogram.totals()]
-    if ((scaled.sum(axis=0) < 2.0**-900) & weighs).any():
+    if ((scaled.sum(axis=0) < 2.0**-900) & some).any():
         raise StreamMetricsError(
             "the weights of the two classes lie more than 2**1200 apart; rescale them"
         )

@@ -116,8 +116,9 @@ def powers_of(
     else:
         numbers = terms(*columns)
         numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
-        wide = numbers.ndim > 1
-        each = np.repeat(weight[:, None], numbers.shape[1], axis=1) if wide else weight
+        if numbers.ndim == 1:
+            return _weighted(numbers, weight)[1]
+        each = np.repeat(weight[:, None], numbers.shape[1], axis=1)
         sums = [
             ExactSum.product(power, each, weight)
             for power in (numbers, squares_of(nearest(numbers)))
@@ -132,8 +133,12 @@ def sums_of(
     if weight is None:
         powers = powers_of(terms, columns, None)
         return powers["values"], powers
-    numbers = terms(*columns)
-    return ExactSum.of(numbers, weight), powers_of(lambda: numbers, (), weight)
+    return _weighted(terms(*columns), weight)
+
+
+def _weighted(numbers: Floats, weight: Floats) -> tuple[ExactSum, Powers]:
+    (total, _), (values, squares) = ExactSum.weighted([numbers, squares_of(numbers)], weight)
+    return total, {"values": values, "squares": squares}
 
 
 def squares_of(numbers: Floats) -> Floats:
