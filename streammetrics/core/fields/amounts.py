@@ -181,7 +181,10 @@ class Amount:
         Where Σ w² = Σ w no squares are written, and by Cauchy and Schwarz Σ w is then at most n.
         More is of integer weights, from a version that wrote no squares.
         """
-        return self.weights is None and int(np.sum(self.counts)) > n
+        if self.weights is not None:
+            return False
+        counts = self.counts
+        return (counts if isinstance(counts, int) else int(np.add.reduce(counts, axis=None))) > n
 
     def squared(self) -> ExactSum | None:
         """The sums of the squares of all weights, ``None`` where they are not known."""

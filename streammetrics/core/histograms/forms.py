@@ -181,8 +181,8 @@ def _placed(form: Placing, chunks: Sequence[ScoredRows], limits: Limits) -> Sort
     form = form._replace(tally=tally)
     if unplaced.scores.size:
         form = form._replace(unplaced=appended(form.unplaced, unplaced))
-    # To count weights costs a pass over all digits of the cells, and one over counts is cheap.
-    passes = 4 if chunks[0].weight is not None else 1
+    # To count weights costs a copy of all digits of the cells, and one of counts is cheap.
+    passes = 2 if chunks[0].weight is not None else 1
     if tally.size > max(8 * tuning.PASS_ROWS, passes * form.cells.ids.size):
         form = _without_tally(form)
     if size_of(form.unplaced) > max(tuning.PASS_ROWS, form.cells.ids.size // 2):

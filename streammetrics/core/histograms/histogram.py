@@ -74,7 +74,7 @@ class DyadicHistogram:
     Rows wait until enough of them have gathered or the state is read: as they are while there are
     no wider cells, then as the place of their cell. Memory: 9 bytes per row that waits without a
     cell, of which there are at most twice ``max_cells``, and 4 bytes per row with one, at most
-    twice the cells, or 12 of each weighted row, up to five times the cells; then 16 to 32 bytes
+    twice the cells, or 12 of each weighted row, up to three times the cells; then 16 to 32 bytes
     per cell (40 to 80 with fractional weights) and up to 16 for the table that finds it. An add
     takes about as much again. Cost: a vectorised sort while exact, or one of positions where
     there are weights, then about twenty passes over blocks in the cache.
