@@ -180,7 +180,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         n_rows = self._n_rows(state)
         try:
             interval = confidence_of(self, Asked(level, anytime, n_rows), *self._chosen(state))
-        except OverflowError:
+        except ArithmeticError:  # too large, or too small, to be divided
             interval = unsure(level, "sums, or counts, beyond what a float64 holds")
         if _has_nan(interval):
             why = "its rows do not tell how it varies" if n_rows else "no rows were seen"

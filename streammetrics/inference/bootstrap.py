@@ -56,8 +56,8 @@ def point_errors(metric: Any, cells: Ladder) -> float:
     """Return the standard error of a value that is read from a point of a curve."""
     values = []
     for p, n in _redrawn(cells):
-        if p.any() and n.any():
-            tp, fp = (np.append(np.cumsum(side[::-1])[::-1], 0) for side in (p, n))
+        tp, fp = (np.append(np.cumsum(side[::-1])[::-1], 0) for side in (p, n))
+        if 0 < tp[0] < np.inf and 0 < fp[0] < np.inf:
             places, tied = np.arange(p.size, dtype=np.float64), np.ones(p.size, np.bool_)
             values.append(metric._found(Corners(places, places, tied, tp, fp))[1])
     return float(np.std(values)) if values else 0.0

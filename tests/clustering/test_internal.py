@@ -209,6 +209,18 @@ def test_fitted_centroids_give_the_index_itself():
     assert fitted.nbytes < 1000
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
+def test_silhouettes_of_centroids_compare_the_distances_to_them(metric):
+    points, codes = blobs(6, 60)
+    each = sm.Silhouette(centroids=CENTROIDS, metric=metric)
+    far = np.linalg.norm(points[:, None] - np.array(CENTROIDS), axis=2)
+    far = far if metric == "euclidean" else far**2
+    own = far[np.arange(len(codes)), codes]
+    other = np.where(np.arange(len(CENTROIDS)) == codes[:, None], np.inf, far).min(axis=1)
+    expected = ((other - own) / np.maximum(own, other)).mean()
+    assert each.update(points, codes).compute() == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize("metric", OF_CENTROIDS, ids=repr)
 @pytest.mark.parametrize("width", [2])
 def test_laws_hold_for_given_centroids(metric, width):

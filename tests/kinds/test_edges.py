@@ -9,6 +9,7 @@ import pytest
 
 import streammetrics as sm
 from kinds.rows import statistics_of
+from streammetrics.core.columns.column import Column, stacked
 from streammetrics.core.columns.naming import meant
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.exact.workspace import BLOCK, Workspace
@@ -67,6 +68,29 @@ def test_differences_that_are_not_finite_are_told_in_words():
     assert "undefined" in text
     assert " inf" in text
     assert "-inf" in text
+    unknown = line._replace(value=0.25, difference=0.125, high=math.nan)
+    assert " 0.2500 " in repr(Differences([unknown], 0.95))
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda long: sm.TopKAccuracy(k=1).update([0, 1, 0], np.array([[0, 1], long[:2], long[1:]])),
+        lambda long: sm.NDCG().update(query=[1, 1, 1], relevance=[1, 0, 1], score=[0, *long[:2]]),
+    ],
+)
+def test_of_two_integers_that_are_too_long_the_first_is_named(update):
+    with pytest.raises(sm.InvalidBatchError, match=r"in [24] values, first in row 1"):
+        update([2**53 + 1, 2**53 + 3, 2**53 + 5])
+
+
+def test_a_zero_beside_integers_that_only_unsigned_ones_hold_is_no_negative_one():
+    with_zero = [np.array([0, 3]), np.array([2**63, 2**63 + 2], np.uint64)]
+    column = stacked(list(map(Column, with_zero)), "x")
+    assert column.values.tolist() == [[0, 2**63], [3, 2**63 + 2]]
+    with_zero[0][1] = -3
+    with pytest.raises(sm.InvalidBatchError, match="x is negative .* in 1 value, first in row 1"):
+        stacked(list(map(Column, with_zero)), "x")
 
 
 @pytest.mark.parametrize("k", [71, 72])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import streammetrics as sm
@@ -58,6 +59,23 @@ def test_a_field_of_other_rows_is_refused(statistic):
                 sm.StateFormatError, match="rows|sums|total|weight|points|boxes|fit|has"
             ):
                 mine.restored(arrays)
+
+
+def test_a_cluster_without_points_has_no_sum():
+    centroids = sm.DaviesBouldin(centroids=[[0.0], [5.0], [9.0]])
+    (sums,) = statistics_of(centroids.update([[0.5], [4.0], [4.5]], [0, 1, 1]))
+    arrays = sums.arrays()
+    sums.restored(arrays).check()
+    with pytest.raises(sm.StateFormatError, match="a cluster without points has a sum"):
+        sums.restored({**arrays, "counts": np.array([1, 0, 0])}).check()
+
+
+def test_what_is_kept_of_labels_is_of_some_rows_of_each():
+    (sums,) = statistics_of(sm.CalinskiHarabasz().update([[0.5], [4.0], [4.5]], [0, 1, 1]))
+    arrays = sums.arrays()
+    for counts in ([0, 3], [1, -2], [0, 0]):
+        with pytest.raises(sm.StateFormatError, match="counts of labels are not positive"):
+            sums.restored({**arrays, "counts": np.array(counts)})
 
 
 @pytest.mark.parametrize("metric", [sm.ExpectedCost(cost=((0, 1), (2, 0))), sm.F1(labels=[0, 1])])

@@ -58,6 +58,19 @@ def test_laws_hold_whenever_rows_are_put_in_order(metric, rows, pending, block):
         check_laws(metric, rows, trials=1)
 
 
+@pytest.mark.parametrize("levels", [(0, 1), (0, 2), (1, 2)])
+@pytest.mark.parametrize("apart", [False, True])
+def test_two_relevances_of_a_result_contradict_each_other_at_any_level(levels, apart):
+    rows = {"query": [1, 1, 1], "doc": [5, 5, 6], "score": [0.5, 0.5, 0.1]}
+    message = f"two relevances: {min(levels)} and {max(levels)}"
+    for two in (levels, levels[::-1]):
+        parts = [{**rows, "relevance": [*two, 0]}]
+        if apart:
+            parts = [{n: [c[k]] for n, c in parts[0].items()} for k in range(3)]
+        with pytest.raises(sm.InvalidBatchError, match=message):
+            [metric := sm.NDCG(), *[metric.update(**part) for part in parts], metric.compute()]
+
+
 def large(n_queries, each, seed=0, named=False):
     rng = np.random.default_rng(seed)
     order = rng.permutation(n_queries * each)

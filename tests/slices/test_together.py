@@ -107,3 +107,14 @@ def test_another_two_classes_in_each_slice():
     slices = sm.Slices(suite, by="k")
     slices.update(y_true=[0, 1, 2, 1], y_pred=[0, 1, 1, 1], k=[1, 1, 2, 2])
     agree(slices)
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("average", ["binary", "micro", "macro"])
+def test_slices_of_no_rows_are_read_as_a_table_without_lines(average):
+    ratios = (sm.Precision, sm.Recall, sm.F1, sm.Specificity, sm.Jaccard)
+    suite = sm.MetricSet({each.__name__: each(average=average) for each in ratios})
+    slices = sm.Slices(suite, by=[[], ["c"], ["c", "d"]])
+    for value in (slices.compute()["F1"], sm.from_bytes(slices.to_bytes()).compute()["F1"]):
+        assert np.isnan(np.asarray(value, float)).all()
+    assert slices.confidence()["Recall"] is not None

@@ -7,6 +7,7 @@ import pytest
 import sacrebleu
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from oracles.texts import one_extended
 from sacrebleu.metrics.lib_ter import translation_edit_rate
 from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
 
@@ -84,6 +85,15 @@ def test_extended_distances_are_those_of_torchmetrics(true, said, language):
     theirs = torchmetrics._eed_function(clean(said), clean(true))
     metric = sm.ExtendedEditDistance(language=language)
     assert metric.update([true], [said]).compute() == theirs
+
+
+def test_jumps_begin_where_a_word_ends():
+    words = ["abcdefgh", "klmnopqr", "stuvwxyz", "habcdefg"]
+    pairs = [(words, words[k:] + words[:k]) for k in range(4)]
+    pairs += [(["".join(words)], ["".join(words[k:] + words[:k])]) for k in range(1, 4)]
+    for true, said in pairs:
+        one = sm.ExtendedEditDistance().update([" ".join(true)], [" ".join(said)]).compute()
+        assert one == pytest.approx(one_extended(" ".join(true), " ".join(said)), rel=1e-14)
 
 
 @pytest.mark.parametrize("parameters", [{"rho": 0.0}, {"rho": 1e9, "alpha": 0.0, "deletion": 1e9}])

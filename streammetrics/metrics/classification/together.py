@@ -112,7 +112,7 @@ class Confusions(Margins):
 
     def has(self, label: Any) -> NDArray[np.bool_] | None:
         """Return which groups have a class; ``None`` where one has two others."""
-        mine = np.array([own == label for own in self.labels])
+        mine = np.array([own == label for own in self.labels], np.bool_)
         if (self.there[~mine].sum(axis=0) > 1).any():
             return None
         has: NDArray[np.bool_] = np.logical_or.reduce(self.there[mine], axis=0)

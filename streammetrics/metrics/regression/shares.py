@@ -249,9 +249,9 @@ class D2Tweedie(RegressionMetric):
             nulls: Sequence[Fraction | float] = [each / total for each in spread]
         else:
             means = zip(of_targets[0].means("loss"), moments.means("y"), strict=True)
-            nulls = [self._null(float(own), float(mean)) for own, mean in means]
+            nulls = [self._null(nearest(own), nearest(mean)) for own, mean in means]
         shares = [
-            1 - loss / Fraction(null) if varies and null > 0 else None
+            1 - loss / Fraction(null) if varies and 0 < null < math.inf else None
             for loss, null, varies in zip(losses.means("loss"), nulls, spread, strict=True)
         ]
         return averaged(shares, self.multioutput)

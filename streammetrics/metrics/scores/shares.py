@@ -39,7 +39,7 @@ class ShareOfLoss(ScoredMetric[float]):
         if not null:
             return math.nan
         mean = losses.total.fraction() / rows
-        return self._share(float(mean) / null if isinstance(null, float) else mean / null)
+        return self._share(nearest(mean) / null if isinstance(null, float) else mean / null)
 
     def _share(self, relative: Fraction | float) -> float:
         """Return the value of a loss relative to that of the frequencies."""
