@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 
 import streammetrics as sm
@@ -120,3 +121,8 @@ def test_squares_of_weights_are_summed_exactly():
     squares = ExactSum.grouped(codes, 2, weight, weight).arrays()
     for name, array in squares.items():
         assert np.array_equal(arrays[f"squares/0/mass.{name}"], array)
+
+
+def test_a_list_in_a_frame_is_a_row_of_its_numbers_also_where_it_is_the_only_one():
+    both = [pl.Series([[1.0, 2.0]]), pl.Series([[1.5, 4.0]])]
+    assert sm.MAE(multioutput="raw_values").update(*both).compute().tolist() == [0.5, 2.0]
