@@ -281,12 +281,23 @@ class Layout:
 
         No array and no statistic in a state is ever written to.
         """
+        return self.parting(part)(state)
+
+    def parting(self, part: Layout) -> Callable[[State], State]:
+        """Return what `part` does, for many states."""
         if part is self:
-            return state
-        return State(
-            tuple(state.feeds[self.schemas.index(schema)] for schema in part.schemas),
-            tuple(state.statistics[self.places[key]] for key in part.places),
-        )
+            return lambda state: state
+        sources = [self.schemas.index(schema) for schema in part.schemas]
+        places = [self.places[key] for key in part.places]
+
+        def parted(state: State) -> State:
+            feeds, statistics = state[:2]
+            return State(
+                tuple([feeds[source] for source in sources]),
+                tuple([statistics[place] for place in places]),
+            )
+
+        return parted
 
 
 _KNOWN: dict[Hashable, Layout] = {}

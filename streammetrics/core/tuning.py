@@ -61,3 +61,6 @@ HASHED_COORDINATES = 1 << 15  # at a time, so that they stay in the cache
 
 # Boxes.
 OVERLAPS = 1 << 17  # computed at a time, so that they stay near the cache
+
+# Windows of panes.
+MERGED_PARTS = 16  # states that are merged in one go cost what two cost

@@ -142,13 +142,27 @@ class Panes:
 
     def over(self, place: int, first: int, last: int) -> list[State]:
         """Return states that together have seen what some panes of a tier have."""
-        found, finer = self.rows[place].over(first, last), self._finer[place]
+        return self.rows[place].over(first, last) + self._within(place, first, last)
+
+    def each(self, place: int, first: int, last: int) -> list[tuple[State, ...]]:
+        """Return for each of some panes of a tier the states that it is made of."""
+        found, finer = self.rows[place].each(first, last), self._finer[place]
         if finer is not None and self.newest != NEVER:
             fine, tier = self.tiers[finer], self.tiers[place]
-            start = max(fine.number(tier.start(first)), fine.oldest(self.newest))
-            end = min(fine.number(tier.start(last + 1) - 1), fine.number(self.newest))
-            found += self.over(finer, start, end)
+            begin = tier.number(max(fine.start(fine.oldest(self.newest)), 0))
+            for number in range(max(begin, first), last + 1):
+                found[number - first] += tuple(self._within(place, number, number))
         return found
+
+    def _within(self, place: int, first: int, last: int) -> list[State]:
+        """Return the states of finer panes that make up some of a tier, and are kept."""
+        finer = self._finer[place]
+        if finer is None or self.newest == NEVER:
+            return []
+        fine, tier = self.tiers[finer], self.tiers[place]
+        start = max(fine.number(tier.start(first)), fine.oldest(self.newest))
+        end = min(fine.number(tier.start(last + 1) - 1), fine.number(self.newest))
+        return self.over(finer, start, end)
 
     def agree(self) -> None:
         """Learn what rows are from states that were read."""

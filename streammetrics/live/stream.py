@@ -10,6 +10,7 @@ from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import Coverage, coverage_of, share_of
 from streammetrics.live.possible.intervals import possible
 from streammetrics.live.possible.unlabelled import Unlabelled
+from streammetrics.live.reading import Span
 from streammetrics.live.rows import batch_of
 from streammetrics.live.taking import Taking
 from streammetrics.live.waiting import Waiting, named_columns, newest_labelled, unlabelled
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.config import Config
     from streammetrics.live.events import Events
-    from streammetrics.live.reading import Span
 
 _BEYOND = np.iinfo(np.int64).max  # any time
 
@@ -57,22 +57,24 @@ class Stream(Taking):
             found = self._found[span] = merged(self.suite, states)
         return found
 
-    def parts(
-        self, spans: Sequence[Span], clock: int, *, counted: bool = False
-    ) -> list[list[State]]:
-        """Return for each of some spans of a tier, in order, the states that it is merged from.
+    def each(self, span: Span, clock: int, *, counted: bool = False) -> list[tuple[State, ...]]:
+        """Return for each of some panes the states that it is merged from.
 
         They are the same objects until rows come to their panes. With `counted` they are states of
         what became of predictions.
         """
-        if not spans:
-            return []
-        whole = spans[0]._replace(last=spans[-1].last)
-        self._units(whole, clock)
+        self._units(span, clock)
         panes, waiting = (
             (self.counted, self._waiting.counted) if counted else (self.panes, self._waiting.over)
         )
-        return [panes.over(*span) + waiting(*self._range(span)) for span in spans]
+        place, first, last = span
+        found = panes.each(place, first, last)
+        oldest = self._waiting.oldest()
+        if oldest is not None:
+            begin = self.config.tiers[place].number(oldest * self.join.unit)
+            for number in range(max(begin, first), last + 1):
+                found[number - first] += tuple(waiting(*self._range(Span(place, number, number))))
+        return found
 
     def last(self, n: int, clock: int) -> State:
         """Return what the newest n rows that have a label come to."""

@@ -146,6 +146,11 @@ class Waiting:
         """Return states that have counted the rows of panes by what became of them."""
         return self._counted.over(first, last)
 
+    def oldest(self) -> int | None:
+        """Return the first pane that has rows, ``None`` where none has."""
+        states = self._counted.states
+        return states.keys()[0] if states else None
+
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""

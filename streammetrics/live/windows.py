@@ -103,6 +103,11 @@ class Row:
             first += 1 << level
         return found
 
+    def each(self, first: int, last: int) -> list[tuple[State, ...]]:
+        """Return for each of the panes `first` to `last` its state, if it has one."""
+        there = (self.settled(number) for number in range(first, last + 1))
+        return [() if state is None else (state,) for state in there]
+
     def _node(self, level: int, place: int) -> State | None:
         if level == 0:
             return self.settled(place)

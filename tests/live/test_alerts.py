@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from live.events import START, joined, live, observe
 
 import streammetrics as sm
+from streammetrics.core.layout import Layout
 from streammetrics.live.alerts.rule import Moment
 from streammetrics.live.alerts.states import alert_of
-from streammetrics.live.alerts.view import View
 from streammetrics.live.time import SECOND
 
 REFERENCE = sm.Quantile(q=0.5).update(np.linspace(0, 1, 64))
@@ -163,7 +163,7 @@ def test_evidence_of_a_change_is_the_sum_over_all_beginnings():
     rng = np.random.default_rng(2)
     rows = rng.integers(0, 30, 12).astype(float)
     trials = np.stack([np.floor(rows * 0.5), rows], axis=1)
-    *_, last = rule.follow(list(range(12)), trials, 1e12, (1, -1))
+    *_, last = rule.follow(list(range(12)), trials, 1e12, (1, -1)).moments
     expected = []
     for way, shift in itertools.product((1, -1), (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)):
         p = 0.3 + way * 0.02
@@ -179,7 +179,7 @@ def test_without_a_change_evidence_grows_by_one_a_pane_on_average():
         mean = 0.0
         for outcome in itertools.product((0, 1), repeat=panes):
             trials = np.array([(s, 1) for s in outcome], float)
-            *_, last = rule.follow(list(range(panes)), trials, 1e12, (1,))
+            *_, last = rule.follow(list(range(panes)), trials, 1e12, (1,)).moments
             evidence = float(last.told.split("evidence ")[1].split(" of")[0])
             mean += evidence * 0.3 ** sum(outcome) * 0.7 ** (panes - sum(outcome))
         assert mean == pytest.approx(panes, rel=0.005)  # of what is told in three digits
@@ -333,13 +333,13 @@ def test_what_is_judged_is_the_time_of_which_there_are_rows(monkeypatch):
         state = sm.Live(sm.Accuracy(), tiers=[("1min", "30d"), ("1h", "60d")])
         return state.observe(time=times, y_true=[1] * len(times), y_pred=[0] * len(times))
 
-    judged, judge = [], View._judge
+    judged, judge = [], sm.Below.judge
 
-    def counted(view, rule, end, parts):
+    def counted(rule, end, windows):
         judged.append(end)
-        return judge(view, rule, end, parts)
+        return judge(rule, end, windows)
 
-    monkeypatch.setattr(View, "_judge", counted)
+    monkeypatch.setattr(sm.Below, "judge", counted)
     rules = [sm.Below("value", 0.5, window="5min", for_="2min"), sm.Change("value", 0.9)]
     times = [*range(START, START + 600, 60), START + 86_400]
     alerts = whole(times).alerts(rules)
@@ -350,6 +350,36 @@ def test_what_is_judged_is_the_time_of_which_there_are_rows(monkeypatch):
     assert earlier[0].changes[-3:] == alerts[0].changes
     for found in (alerts, earlier):  # minutes are judged, and not hours
         assert START < found[1].since.timestamp() < START + 600
+
+
+def test_windows_that_share_panes_share_merges_and_one_pane_changes_few_windows(monkeypatch):
+    state = sm.Live(sm.MetricSet({"loss": sm.BrierScore(), "auc": sm.ROCAUC()}))
+    scores = np.random.default_rng(4).random(1200)
+    times = START // 60 * 60 + np.arange(0, 10_800, 9)
+    state.observe(time=times, y_true=np.arange(1200) % 2, y_score=scores)
+    merged, judged = [], []
+    merge, compare = Layout.merged, sm.Below.compare
+
+    def counted(layout, first, others):
+        merged.append(1 + len(others))
+        return merge(layout, first, others)
+
+    def kept(rule, end, readings):
+        judged.append((end, readings[0].value, readings[0].rows))
+        return compare(rule, end, readings)
+
+    monkeypatch.setattr(Layout, "merged", counted)
+    monkeypatch.setattr(sm.Below, "compare", kept)
+    rules = [sm.Below("loss", 0.2, window="1h")]
+    state.alerts(rules)
+    assert len(judged) == 119
+    assert sum(merged) < 119 * 12  # and not 60 panes each
+    windows = [state.window("1h", end=end / 1e9) for end, _, _ in judged]
+    assert [(w.compute()["loss"], w.n_rows) for w in windows] == [told[1:] for told in judged]
+    judged.clear()
+    late = state.observe(time=int(times[0]) + 3600, y_true=1, y_score=0.5).alerts(rules)
+    assert len(judged) == 60
+    assert late == state.copy().alerts(rules)
 
 
 def test_silence_tells_since_when_events_come_and_when_they_did_not():

@@ -196,6 +196,10 @@ class DyadicHistogram:
         cells, tails = self._canonical()
         if tails.size and tails.any():
             raise IncompatibleMetricsError("integers beyond 2**53 are not compared with others")
+        if not isinstance(cells.mass, ExactSum):
+            counts = np.zeros((len(cells.mass), 2), cells.mass.dtype)
+            cells.mass.sum(axis=1, dtype=cells.mass.dtype, out=counts[:, code])
+            return DyadicHistogram(max_cells, 2)._of(cells._replace(mass=counts, classes=2), None)
         mass = exact_mass(cells.mass)
         digits = mass.digits.reshape(*mass.shape, -1).astype(np.int64)
         both = np.zeros((len(digits), 2, digits.shape[2]), np.int64)

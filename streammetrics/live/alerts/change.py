@@ -13,6 +13,7 @@ from streammetrics.core.configured import require
 from streammetrics.core.constraints import Share
 from streammetrics.inference.trials import trials_of
 from streammetrics.live.alerts.rule import Moment, Rule, metric_of
+from streammetrics.live.alerts.sliding import Seen
 from streammetrics.live.time import DAY
 
 if TYPE_CHECKING:
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
 
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.alerts.rule import Verdict
-    from streammetrics.live.alerts.view import Parts, View
-    from streammetrics.live.reading import Span
+    from streammetrics.live.alerts.sliding import Line, Parts, Reads
+    from streammetrics.live.alerts.view import View
 
+    Ends = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
 __all__ = ["Change"]
@@ -126,23 +128,28 @@ class Change(Rule):
 
     def moments(self, view: View) -> Callable[[], list[Moment]]:
         """Go through the panes that are over, from the oldest that is kept."""
-        runs = view.panes(self.after)
-        return view.later(("all", *runs), view.whole(runs), partial(self._read, view, runs))
+        return partial(self._judged, view, view.lines(view.panes(self.after)))
 
-    def _read(self, view: View, runs: Sequence[Span]) -> Callable[[], list[Moment]]:
-        return partial(self._judged, view, view.each(runs))
-
-    def _judged(self, view: View, panes: Sequence[tuple[int, Parts]]) -> list[Moment]:
-        read = partial(self._trials, view)
-        trials = [view.made(end, (parts,), read) for end, parts in panes]
-        table, ends = np.array(trials, np.float64).reshape(-1, 2), [end for end, _ in panes]
-        return self.follow(ends, table, self.limit(view.tiers[0].length), self._ways(view))
-
-    def _trials(self, view: View, parts: tuple[Parts]) -> tuple[float, float]:
-        if not parts[0]:
-            return 0.0, 0.0
-        metric = view.window(parts[0], self.metric)
-        return trials_of(metric, *metric._read())
+    def _judged(self, view: View, runs: Sequence[tuple[Ends, Line]]) -> list[Moment]:
+        """Read the panes that are not as they were, and go on where they begin."""
+        reads = view.reads(metric_of(view.suite, self.metric))
+        lines = tuple(line for _, line in runs)
+        before: Sequence[Line | None] = view.seen.lines
+        known: Followed | None = view.seen.made
+        if known is None or len(before) != len(lines):
+            before, known = [None] * len(lines), None
+        read = {} if known is None else dict(zip(known.ends, known.trials.tolist(), strict=True))
+        ends: list[int] = []
+        for (some, line), old in zip(runs, before, strict=True):
+            changed = line.changed(old).tolist()
+            for end, pane, other in zip(some.tolist(), line.panes, changed, strict=True):
+                ends.append(end)
+                if other or end not in read:
+                    read[end] = _trials(reads, pane)
+        table = np.array([read[end] for end in ends], np.float64).reshape(-1, 2)
+        found = self.follow(ends, table, self.limit(view.tiers[0].length), self._ways(view), known)
+        view.seen = Seen(lines, found)
+        return found.moments
 
     def _ways(self, view: View) -> tuple[int, ...]:
         """Return in which directions a change is looked for."""
@@ -158,37 +165,79 @@ class Change(Rule):
         return max(_PERIODS[found[2]] / float(found[1]) / pane, 1.0)
 
     def follow(
-        self, ends: list[int], trials: Floats, limit: float, ways: tuple[int, ...]
-    ) -> list[Moment]:
-        """Return what is found at the end of each pane, of successes and rows (n, 2) in them."""
+        self,
+        ends: list[int],
+        trials: Floats,
+        limit: float,
+        ways: tuple[int, ...],
+        known: Followed | None = None,
+    ) -> Followed:
+        """Return what is found at the end of each pane, of successes and rows (n, 2) in them.
+
+        What is `known` is taken over up to the first pane that is another.
+        """
+        known = known or Followed([], np.empty((0, 2)), [], [])
         evidence = _logs(self.baseline, self.tolerance, trials, ways)
-        sums = np.zeros(evidence.shape[1])  # M of each size
-        share = 1 / evidence.shape[1]
-        moments: list[Moment] = []
+        start, sizes = known.same_as(ends, trials), evidence.shape[1]
+        sums, moments = known.sums[:start], known.moments[:start]
+        last, total = (sums[-1] if sums else [0.0] * sizes), 0.0  # M of each size, and its mean
         with np.errstate(over="ignore"):
-            factors = np.exp(evidence)
-        for end, since, factor in zip(ends, _likeliest(evidence, trials), factors, strict=True):
-            if since is None:  # nothing may begin where there are no rows
-                moments.append(moments[-1]._replace(end=end) if moments else Moment(end, "no data"))
-                continue
-            sums = (sums + 1) * factor
-            total = float(sums.sum()) * share
-            if total > limit:
-                sums = np.minimum(sums, limit / share)
-                sums, total = sums * (limit / (float(sums.sum()) * share)), limit
-            verdict: Verdict = "good" if total <= math.sqrt(limit) else "between"
-            if total >= limit:
-                verdict = "bad"
-            rate = since.success / since.rows
-            told = (
-                f"{self.metric} {rate:.4g} of the last {since.rows:,.0f} rows, not "
-                f"{self.baseline:g}: evidence {total:.3g} of {limit:,.0f}"
-            )
-            moments.append(Moment(end, verdict, rate, rate, rate, int(since.rows), told))
-        return moments
+            factors = np.exp(evidence[start:]).tolist()
+        since = _likeliest(evidence, trials)[start:]
+        for end, factor, rows in zip(ends[start:], factors, since, strict=True):
+            if rows is not None:  # nothing may begin where there are no rows
+                last = [(m + 1) * f for m, f in zip(last, factor, strict=True)]
+                total = math.fsum(last) / sizes
+                if total > limit:
+                    last = [min(m, limit * sizes) for m in last]
+                    scale, total = limit * sizes / math.fsum(last), limit
+                    last = [m * scale for m in last]
+            moments.append(self._moment(end, total, limit, rows, moments))
+            sums.append(last)
+        return Followed(ends, trials, sums, moments)
+
+    def _moment(
+        self, end: int, total: float, limit: float, since: Since | None, before: list[Moment]
+    ) -> Moment:
+        """Return what some evidence comes to."""
+        if since is None:
+            return before[-1]._replace(end=end) if before else Moment(end, "no data")
+        verdict: Verdict = "good" if total <= math.sqrt(limit) else "between"
+        if total >= limit:
+            verdict = "bad"
+        rate = since.success / since.rows
+        told = (
+            f"{self.metric} {rate:.4g} of the last {since.rows:,.0f} rows, not "
+            f"{self.baseline:g}: evidence {total:.3g} of {limit:,.0f}"
+        )
+        return Moment(end, verdict, rate, rate, rate, int(since.rows), told)
 
     def _says(self) -> str:
         return f"{self.metric} changed from {self.baseline:g}"
+
+
+def _trials(reads: Reads, parts: Parts) -> tuple[float, float]:
+    """Return successes and rows of a pane."""
+    if not parts:
+        return 0.0, 0.0
+    metric = reads.of(parts)
+    return trials_of(metric, *metric._read())
+
+
+class Followed(NamedTuple):
+    """What was found pane after pane: their ends, trials (n, 2), the evidence, and moments."""
+
+    ends: list[int]
+    trials: Floats
+    sums: list[list[float]]
+    moments: list[Moment]
+
+    def same_as(self, ends: list[int], trials: Floats) -> int:
+        """Return how many panes come before the first one that is another."""
+        n = min(len(ends), len(self.ends))
+        other = (trials[:n] != self.trials[:n]).any(axis=1)
+        other |= np.array(ends[:n], np.int64) != np.array(self.ends[:n], np.int64)
+        return int(other.argmax()) if other.any() else n
 
 
 class Since(NamedTuple):

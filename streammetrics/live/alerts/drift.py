@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from streammetrics.core.configured import require
@@ -142,15 +143,25 @@ class Drift(WindowRule):
         if values_in(suite, self.column).logits != self._reference.logits:
             raise ValueError(f"{self.column!r} holds logits in one of reference and stream only")
 
+    def part(self, suite: Mergeable) -> Mergeable:
+        """Return a metric that has the histogram, and no other, if there is one."""
+        every: Any = suite.values() if isinstance(suite, MetricSet) else ()
+        wanted = _statistic(suite, self.column)
+        key = wanted._key, wanted.schema
+        return next((one for one in every if [*one._layout.places] == [key]), suite)
+
     def judge(self, end: int, windows: tuple[Any, ...]) -> Moment:
         """Compare the distance with the threshold and the noise floor."""
-        current = values_in(windows[0], self.column).histogram
+        several = isinstance(windows[0], MetricSet)
+        current = values_in(windows[0], self.column if several else None).histogram
         rows = int(windows[0].n_rows)
         if current is None or rows < self.min_rows:
             return Moment(end, "no data", rows=rows, told=f"{rows:,} rows")
-        samples = _together(self._reference.histogram, current)
+        reference: Any = self._reference.histogram  # which has rows, as was checked
+        samples = _together(reference, current)
         distance = self._distance(samples.max_bins)
-        value, (low, high) = distance.readout(samples), distance.interval(samples)
+        value = distance.readout(samples)
+        low, high = (value, value) if samples.exact else distance.interval(samples)
         floor, threshold = self._floor(samples), float(self.threshold or 0.0)
         least = max(floor, threshold)
         verdict: Verdict = "bad" if low > least else "good" if high <= least else "between"
@@ -206,30 +217,39 @@ def values_in(what: Mergeable, column: str | None) -> Values:
     Raises:
         ValueError: There is none.
     """
+    held = _statistic(what, column)
+    histograms = held.histograms
+    if len(histograms) > 1:
+        raise ValueError(f"{column!r} has {len(histograms)} columns of scores, not one")
+    logits = bool(getattr(held, "from_logits", False))
+    return Values(histograms[0] if histograms else None, logits)
+
+
+def _statistic(what: Mergeable, column: str | None) -> Any:
+    """Return what holds the histogram of a column, or of any, in a set or a metric."""
     titles = getattr(what, "columns", {})
-    statistics = what._accumulator.flush().statistics
-    for statistic in statistics:
+    for statistic in what._accumulator.flush().statistics:
         name = statistic.schema.inputs[-1]
         plain = isinstance(statistic, ValueHistogram) and statistic.of == "values"
         fits = column is None or titles.get(name, name) == column
-        if not fits or not (plain or isinstance(statistic, ScoreHistogram)):
-            continue
-        held: Any = statistic
-        histograms = held.histograms
-        if len(histograms) > 1:
-            raise ValueError(f"{column!r} has {len(histograms)} columns of scores, not one")
-        logits = bool(getattr(statistic, "from_logits", False))
-        return Values(histograms[0] if histograms else None, logits)
+        if fits and (plain or isinstance(statistic, ScoreHistogram)):
+            return statistic
     raise ValueError(
         f"there is no histogram of {column or 'values'!r}: put a Quantile of it into the set, or a "
         "metric of scores such as ROCAUC"
     )
 
 
-def _together(reference: Any, current: DyadicHistogram) -> SampleHistogram:
+@lru_cache(maxsize=64)
+def _pooled(reference: DyadicHistogram, most: int) -> DyadicHistogram:
+    """Return a reference, which nobody changes, as the one sample; it is compared often."""
+    return reference.pooled(most, 0)
+
+
+def _together(reference: DyadicHistogram, current: DyadicHistogram) -> SampleHistogram:
     """Return both as the two samples of one histogram."""
     most = max(reference.max_cells, current.max_cells)
-    both = reference.pooled(most, 0)
+    both = _pooled(reference, most).fork()
     both.merge(current.pooled(most, 1))
     samples = SampleHistogram(max_bins=most)
     samples.counted = Counted(

@@ -147,10 +147,9 @@ class WindowRule(Rule):
     def judge(self, end: int, windows: tuple[Any, ...]) -> Moment:
         """Return what the windows that end at a time come to."""
 
-    @property
-    def reads(self) -> str | None:
-        """The metric of windows that is judged, ``None`` for all of them."""
-        return None
+    def part(self, suite: Mergeable) -> Mergeable:
+        """Return what of a suite is judged: all of it, or one metric."""
+        return suite
 
     def moments(self, view: Any) -> Callable[[], list[Moment]]:
         """Judge the windows of all panes."""
@@ -163,10 +162,10 @@ class MetricRule(WindowRule):
 
     metric: str
 
-    @property
-    def reads(self) -> str:
-        """The metric."""
-        return self.metric
+    def part(self, suite: Mergeable) -> Mergeable:
+        """Return the metric."""
+        found: Mergeable = metric_of(suite, self.metric)
+        return found
 
     @abstractmethod
     def compare(self, end: int, readings: tuple[Reading, ...]) -> Moment:

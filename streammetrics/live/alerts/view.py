@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from streammetrics.core.locks import Locked
-from streammetrics.core.metric_set import MetricSet
-from streammetrics.live.alerts.rule import WindowRule, metric_of
+from streammetrics.live.alerts.rule import WindowRule
+from streammetrics.live.alerts.sliding import Line, Reads, Seen, Windows
 from streammetrics.live.alerts.states import Alerts, alert_of
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import coverage_of
 from streammetrics.live.reading import Span
-from streammetrics.live.stream import merged
 from streammetrics.live.time import duration, shown_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from streammetrics.core.layout import State
+    from numpy.typing import NDArray
+
+    from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.alerts.rule import Moment, Rule
     from streammetrics.live.config import Config
     from streammetrics.live.stream import Stream
     from streammetrics.live.tiers import Tier
-
-Parts = tuple["State", ...]  # states that together have seen the rows of a window
 
 _RULES = 1024  # of which it is remembered what they found
 
@@ -75,26 +76,21 @@ def check_windows(config: Config, rule: Rule, *, waits: bool) -> None:
             place_of(config.tiers, length, back)
 
 
-class Found(NamedTuple):
-    """What was made of some states, which are the same objects as long as no row has come."""
-
-    parts: tuple[Parts, ...]
-    made: Any
-
-
 class View:
     """A stream at a time of reading, as one rule sees it.
 
     Args:
         stream: The stream, of which nobody else changes anything meanwhile.
         clock: The time of reading, not before the newest event.
-        before: What the rule made of parts when it looked last.
+        seen: What the rule saw when it looked last; what it sees now stands there afterwards.
+        lines: Panes that other rules have looked at.
     """
 
-    def __init__(self, stream: Stream, clock: int, before: dict[Any, Found]) -> None:
-        self._stream, self.clock, self._before = stream, clock, before
+    def __init__(
+        self, stream: Stream, clock: int, seen: Seen, lines: dict[tuple[Span, bool], Line]
+    ) -> None:
+        self._stream, self.clock, self.seen, self._lines = stream, clock, seen, lines
         self.suite = stream.suite  # the empty set, or metric
-        self.kept: dict[Any, Found] = {}
 
     @property
     def newest(self) -> int:
@@ -128,70 +124,71 @@ class View:
         delay = self._delay(rule.after)
         if self.newest < 0:
             return list
-        lengths = rule.lengths
-        short = min(lengths)
-        back = rule.reach + delay
-        tier = self.tiers[place_of(self.tiers, short, back)]
+        short, back = min(rule.lengths), rule.reach + delay
+        place = place_of(self.tiers, short, back)
+        tier = self.tiers[place]
         oldest = tier.oldest(self.newest) + short // tier.length - 1
         last = tier.number(max(self.clock - delay, 0)) - 1
         first = max(oldest, min(tier.number(self._oldest), last), 0)
-        ends = [tier.start(number + 1) for number in range(first, last + 1)]
-        every = [self._spans(length, back, ends) for length in lengths]
-        whole = tuple(self._whole(spans, rule.counted) for spans in every)
-        read = partial(self._read, rule, ends, every)
-        return self.later(("all", len(ends), *ends[:1]), whole, read)
+        if first > last:
+            return list
+        ends, windows = self._ends(Span(place, first, last)), []
+        for length in rule.lengths:
+            place = place_of(self.tiers, length, back)
+            panes, lasts = length // self.tiers[place].length, self._lasts(place, ends)
+            kept = lasts - panes + 1 >= self.tiers[place].oldest(self.newest)
+            if not kept.any():
+                return list
+            begin = int(lasts[kept][0]) - panes + 1
+            line = self._line(Span(place, begin, int(lasts[-1])), counted=rule.counted)
+            windows.append(Windows(line, lasts, panes, kept))
+        return partial(self._judged, rule, ends, windows)
 
-    def _read(
-        self, rule: WindowRule, ends: list[int], every: list[list[Span | None]]
-    ) -> Callable[[], list[Moment]]:
-        """Read the windows that end one after the other; return what judges those that are new."""
-        return partial(
-            self._each, rule, ends, [self._parts(spans, rule.counted) for spans in every]
-        )
+    def _lasts(self, place: int, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the last panes of windows: where panes are long, the last whole one."""
+        return self.tiers[place].numbers(ends) - 1
 
-    def _each(
-        self, rule: WindowRule, ends: list[int], read: list[list[Parts | None]]
+    def _judged(
+        self, rule: WindowRule, ends: NDArray[np.int64], windows: Sequence[Windows]
     ) -> list[Moment]:
-        moments = []
-        blank: Moment | None = None  # of windows without rows, which are all alike
-        for place, end in enumerate(ends):
-            parts = tuple(found for of in read if (found := of[place]) is not None)
-            if len(parts) == len(read) and not any(parts):
-                blank = blank or self._judge(rule, end, parts)
-                moments.append(blank._replace(end=end))
-            elif len(parts) == len(read):
-                moments.append(self.made(end, parts, partial(self._judge, rule, end)))
-        return moments
+        """Return what is found at each end; windows that are as they were are not judged again."""
+        kept = np.all([each.kept for each in windows], axis=0)
+        before = self.seen.lines or [None] * len(windows)
+        pairs = list(zip(windows, before, strict=True))
+        new = np.any([mine.touched(mine.line.changed(old)) for mine, old in pairs], axis=0)
+        empty = ~np.any([mine.touched(mine.line.filled) for mine in windows], axis=0)
+        known: dict[int, Moment] = dict(self.seen.made or {})
+        found = {end: known[end] for end in ends[kept & ~new].tolist() if end in known}
+        due = kept.copy()
+        due[kept] = [end not in found for end in ends[kept].tolist()]
+        reads = self._reads(rule)
+        if (due & empty).any():  # windows without rows are all alike
+            blank = rule.judge(0, tuple(reads.of(()) for _ in windows))
+            found |= {end: blank._replace(end=end) for end in ends[due & empty].tolist()}
+        asked = np.flatnonzero(due & ~empty)
+        each = zip(*[mine.read(reads, asked) for mine in windows], strict=True)
+        for end, read in zip(ends[asked].tolist(), each, strict=True):
+            found[end] = rule.judge(end, read)
+        self.seen = Seen(tuple(mine.line for mine in windows), found)
+        return [found[end] for end in ends[kept].tolist()]
 
-    def later(
-        self, key: Any, parts: tuple[Parts, ...], read: Callable[[], Callable[[], Any]]
-    ) -> Callable[[], Any]:
-        """Return what makes something of parts that cover all that it is made of.
-
-        Where they are those from which it was made before, that is what it makes. Else they are
-        read now, while nobody else changes the stream, and it takes its time afterwards.
-        """
-        found = self._before.get(key)
-        if found is not None and _are_same(found.parts, parts):
-            self.kept.update(self._before)
-            return lambda: found.made
-        make = read()
-        return lambda: self.made(key, parts, lambda _: make())
-
-    def _judge(self, rule: WindowRule, end: int, parts: tuple[Parts, ...]) -> Moment:
+    def _reads(self, rule: WindowRule) -> Reads:
+        """Return how a rule reads states: only what it judges is merged."""
         if rule.counted:
-            windows = tuple(coverage_of(merged(COVERAGE, p), (0,) * 5) for p in parts)
-            return rule.judge(end, windows)
-        return rule.judge(end, tuple(self.window(each, rule.reads) for each in parts))
+            return Reads(COVERAGE, lambda state: state, lambda state: coverage_of(state, (0,) * 5))
+        return self.reads(rule.part(self.suite))
 
-    def window(self, parts: Parts, metric: str | None = None) -> Any:
-        """Return the set of a window, or one metric, for which nothing else is merged."""
-        suite = self.suite
-        if metric is None or type(suite) is not MetricSet:
-            whole = suite._at(merged(suite, parts))
-            return whole if metric is None else metric_of(whole, metric)
-        only = suite[metric]
-        return only._at(merged(only, [suite._layout.part(one, only._layout) for one in parts]))
+    def reads(self, part: Mergeable) -> Reads:
+        """Return how a part of the suite is read of states of the whole."""
+        return Reads(part, self.suite._layout.parting(part._layout), part._at)
+
+    def _line(self, span: Span, *, counted: bool = False) -> Line:
+        """Return some panes as they are now."""
+        line = self._lines.get((span, counted))
+        if line is None:
+            parts = self._stream.each(span, self.clock, counted=counted)
+            line = self._lines[span, counted] = Line(span.first, parts)
+        return line
 
     def busy(self) -> list[tuple[int, int]]:
         """Return the times in which there are events, as runs of panes that begin in order."""
@@ -218,19 +215,14 @@ class View:
             until = min(until, tier.start(first))
         return found
 
-    def whole(self, runs: Sequence[Span]) -> tuple[Parts, ...]:
-        """Return what each run of panes is made of."""
-        return tuple(self._whole([run], counted=False) for run in runs)
+    def lines(self, runs: Sequence[Span]) -> list[tuple[NDArray[np.int64], Line]]:
+        """Return when the panes of some runs end, and what was seen in them."""
+        return [(self._ends(run), self._line(run)) for run in runs]
 
-    def each(self, runs: Sequence[Span]) -> list[tuple[int, Parts]]:
-        """Return when each pane of some runs ends, and what was seen in it."""
-        found = []
-        for place, first, last in runs:
-            spans = [Span(place, number, number) for number in range(first, last + 1)]
-            parts = self._stream.parts(spans, self.clock)
-            ends = [self.tiers[place].start(span.last + 1) for span in spans]
-            found += list(zip(ends, map(tuple, parts), strict=True))
-        return found
+    def _ends(self, span: Span) -> NDArray[np.int64]:
+        """Return when some panes end."""
+        tier = self.tiers[span.place]
+        return np.array([tier.start(n + 1) for n in range(span.first, span.last + 1)], np.int64)
 
     def _aligned(self, first: int, tier: Tier, coarse: Tier) -> int:
         """Return the first pane, from one on, at which or after which a coarse one begins."""
@@ -242,52 +234,12 @@ class View:
         place = tier.number(begins)
         return place if tier.start(place) == begins else place + 1
 
-    def _spans(self, length: int, back: int, ends: Sequence[int]) -> list[Span | None]:
-        """Return the panes of windows, ``None`` where they are no longer kept.
-
-        Where panes are longer than those by which it is judged, the last whole one counts.
-        """
-        place = place_of(self.tiers, length, back)
-        tier = self.tiers[place]
-        n, oldest = length // tier.length, tier.oldest(self.newest)
-        lasts = [tier.number(end) - 1 for end in ends]
-        return [Span(place, k - n + 1, k) if k - n + 1 >= oldest else None for k in lasts]
-
-    def _whole(self, spans: Sequence[Span | None], counted: bool) -> Parts:
-        """Return what all windows together are made of."""
-        some = [span for span in spans if span]
-        if not some:
-            return ()
-        whole = some[0]._replace(last=some[-1].last)
-        return tuple(self._stream.parts([whole], self.clock, counted=counted)[0])
-
-    def _parts(self, spans: Sequence[Span | None], counted: bool) -> list[Parts | None]:
-        some = iter(self._stream.parts([s for s in spans if s], self.clock, counted=counted))
-        return [tuple(next(some)) if span else None for span in spans]
-
-    def made(
-        self, key: Any, parts: tuple[Parts, ...], make: Callable[[tuple[Parts, ...]], Any]
-    ) -> Any:
-        """Return what is made of parts, or was made of the very same ones."""
-        found = self._before.get(key)
-        if found is None or not _are_same(found.parts, parts):
-            found = Found(parts, make(parts))
-        self.kept[key] = found
-        return found.made
-
-
-def _are_same(one: tuple[Parts, ...], other: tuple[Parts, ...]) -> bool:
-    return all(
-        len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
-        for a, b in zip(one, other, strict=True)
-    )
-
 
 class Watch:
     """What rules found when they looked last, so that only what is new is read."""
 
     def __init__(self) -> None:
-        self._found: dict[Rule, dict[Any, Found]] = {}
+        self._seen: dict[Rule, Seen] = {}
         self._guard = Locked()  # which is taken before that of the stream
 
     def alerts(
@@ -304,13 +256,13 @@ class Watch:
         with self._guard._lock:
             with stream as held:
                 now = clock()
-                views = [View(held, now, self._found.get(rule, {})) for rule in rules]
+                lines: dict[tuple[Span, bool], Line] = {}
+                views = [View(held, now, self._seen.get(rule, Seen()), lines) for rule in rules]
                 judges = [rule.moments(view) for rule, view in zip(rules, views, strict=True)]
-            found = zip(rules, views, judges, strict=True)
             alerts = []
-            for rule, view, judge in found:
+            for rule, view, judge in zip(rules, views, judges, strict=True):
                 alerts.append(alert_of(rule, judge(), rule.reach))
-                self._found[rule] = view.kept
-            while len(self._found) > _RULES:
-                del self._found[next(iter(self._found))]
+                self._seen[rule] = view.seen
+            while len(self._seen) > _RULES:
+                del self._seen[next(iter(self._seen))]
             return Alerts(alerts)
