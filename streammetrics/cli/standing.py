@@ -22,7 +22,7 @@ from streammetrics.show.report import number
 from streammetrics.show.terminal import drawn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from streammetrics.live.live import Live
     from streammetrics.live.service.config import Settings
@@ -105,9 +105,9 @@ def of_store(found: Settings) -> Iterator[Live]:
 def _read(config: str, names: Sequence[str]) -> list[Any]:
     found = settings(config)
     with of_store(found) as live:
-        every = {
+        every: dict[str, Callable[[], Any]] = {
             "now": partial(answers.now, live, found.view),
-            "alerts": partial(answers.alerts, live, found.rules),
+            "alerts": lambda: answers.alerts(live.alerts(found.rules)),
         }
         return [every[name]() for name in names]
 

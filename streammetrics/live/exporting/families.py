@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from streammetrics.live.reading import numbers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.alerts.states import Alerts
     from streammetrics.live.asking import Asking
     from streammetrics.live.coverage import Coverage
@@ -47,8 +46,8 @@ class Sample(NamedTuple):
 Families = dict[str, list[Sample]]  # by the name without its prefix
 
 
-def families(live: Asking, window: str, rules: Sequence[Rule] = ()) -> Families:
-    """Return what there is to say of a live state, which is read once."""
+def families(live: Asking, window: str, alerts: Alerts) -> Families:
+    """Return what there is to say of a live state, which is read once, and of its alerts."""
     found = _of_window(live.window(window), window)
     found |= _of_coverage(live.coverage(window), window)
     with live._at_rest() as stream:
@@ -56,8 +55,8 @@ def families(live: Asking, window: str, rules: Sequence[Rule] = ()) -> Families:
     if newest >= 0:
         found["newest_event_timestamp_seconds"] = [Sample({}, newest / 1e9)]
     found["dropped_rows"] = [Sample({}, float(live.dropped))]
-    if rules:
-        found |= _of_alerts(live.alerts(rules))
+    if alerts:
+        found |= _of_alerts(alerts)
     return found
 
 

@@ -37,7 +37,7 @@ def observe(meter: Meter, live: Asking, *, window: str = "1h", rules: Sequence[R
         window: Of which window values are told.
         rules: Rules of alerts.
     """
-    read = _Reading(lambda: families(live, window, rules))
+    read = _Reading(lambda: families(live, window, live.alerts(rules)))
     for name, told in HELP.items():
         meter.create_observable_gauge(
             f"streammetrics.{name}", callbacks=[read.of(name)], description=told

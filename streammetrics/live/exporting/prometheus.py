@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from streammetrics.core.needs import needs
@@ -13,9 +14,10 @@ with needs("prometheus_client", "live"):
     from prometheus_client.exposition import choose_encoder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from streammetrics.live.alerts.rule import Rule
+    from streammetrics.live.alerts.states import Alerts
     from streammetrics.live.asking import Asking
 
 __all__ = ["LiveCollector", "exposition"]
@@ -32,6 +34,7 @@ class LiveCollector:
         live: The live state.
         window: Of which window values are told.
         rules: Rules of alerts.
+        alerts: What tells how rules stand that are judged elsewhere, instead of `rules`.
 
     Example:
         >>> import streammetrics as sm
@@ -44,8 +47,16 @@ class LiveCollector:
         streammetrics_value{metric="value",window="1h"} 2.5
     """
 
-    def __init__(self, live: Asking, *, window: str = "1h", rules: Sequence[Rule] = ()) -> None:
-        self._live, self._window, self._rules = live, window, tuple(rules)
+    def __init__(
+        self,
+        live: Asking,
+        *,
+        window: str = "1h",
+        rules: Sequence[Rule] = (),
+        alerts: Callable[[], Alerts] | None = None,
+    ) -> None:
+        self._live, self._window = live, window
+        self._alerts = alerts or partial(live.alerts, tuple(rules))
 
     def describe(self) -> list[GaugeMetricFamily]:
         """Return nothing, so that registering does not read the state."""
@@ -53,7 +64,7 @@ class LiveCollector:
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the families of one moment."""
-        for name, samples in families(self._live, self._window, self._rules).items():
+        for name, samples in families(self._live, self._window, self._alerts()).items():
             labels = tuple(samples[0].labels) if samples else ()
             family = GaugeMetricFamily(PREFIX + name, HELP[name], labels=labels)
             for of, value in samples:

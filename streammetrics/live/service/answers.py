@@ -16,10 +16,8 @@ from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streammetrics.core.metric import Metric
-    from streammetrics.live.alerts.rule import Rule
+    from streammetrics.live.alerts.states import Alerts
     from streammetrics.live.asking import Asking
     from streammetrics.live.coverage import Coverage
     from streammetrics.live.service.names import View
@@ -105,9 +103,9 @@ def _possible(live: Asking, view: View) -> dict[str, list[Any] | None]:
     return {name: _interval(interval) for name, interval in named.items()}
 
 
-def alerts(live: Any, rules: Sequence[Rule]) -> dict[str, Any]:
+def alerts(judged: Alerts) -> dict[str, Any]:
     """Return how rules stand, those that fire first."""
-    found = [{**alert.to_dict(), "changes": len(alert.changes)} for alert in live.alerts(rules)]
+    found = [{**alert.to_dict(), "changes": len(alert.changes)} for alert in judged]
     for alert in found:
         alert |= {key: _number(alert[key]) for key in ("value", "low", "high")}
     order = {"firing": 0, "no data": 1}

@@ -31,6 +31,7 @@ from streammetrics.live.service.names import Names, View
 from streammetrics.live.service.openapi import described
 from streammetrics.live.service.page import FILES, static
 from streammetrics.live.service.server import Server
+from streammetrics.live.service.watching import Watching
 from streammetrics.live.telling import tell
 from streammetrics.live.time import shown_time
 
@@ -98,7 +99,7 @@ class Service:
         owned: bool,
     ) -> None:
         self._live, self._view, self._server, self._owned = live, view, server, owned
-        self._names, self._rules = names, rules
+        self._names, self._watching = names, Watching(live, rules)
         self._began = time.time()
         self._reader = ThreadPoolExecutor(1, "reads")
         self._cache = Cache(self._reader)
@@ -154,12 +155,17 @@ class Service:
 
     async def alerts(self, request: Request) -> Response:
         """Answer how the rules stand."""
-        call = partial(answers.alerts, rules=self._rules)
+
+        def call(_: Any) -> dict[str, Any]:
+            return answers.alerts(self._watching.alerts() or self._watching.unjudged)
+
         return await self._answer(request, ("alerts",), call)
 
     async def metrics(self, request: Request) -> Response:
         """Answer a scrape of Prometheus."""
-        collector = LiveCollector(self._live, window=self._view.window, rules=self._rules)
+        collector = LiveCollector(
+            self._live, window=self._view.window, alerts=self._watching.alerts
+        )
         accept, loop = request.headers.get("accept", ""), asyncio.get_running_loop()
         read = partial(self._read, lambda _: exposition(collector, accept))
         body, content_type = await loop.run_in_executor(self._reader, read)

@@ -1,0 +1,81 @@
+"""Rules that take long: who asks is told what is known, and is not kept waiting."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+
+import pytest
+
+import streammetrics as sm
+from streammetrics.live.service import watching
+from streammetrics.live.service.app import application
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of what the client asks its own dependencies
+    from starlette.testclient import TestClient
+
+RULE = sm.Below("value", 0.5, window="5min", name="low")
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Let rules judge nothing until they may."""
+    go_on, compare = threading.Event(), sm.Below.compare
+
+    def slow(*args):
+        assert go_on.wait(60)
+        return compare(*args)
+
+    monkeypatch.setattr(sm.Below, "compare", slow)
+    monkeypatch.setattr(watching, "PATIENCE", 0.05)
+    yield go_on
+    go_on.set()
+
+
+def live():
+    now = time.time() - 3000
+    return sm.Live(sm.Mean()).observe(time=[now + 10 * i for i in range(300)], values=[0.25] * 300)
+
+
+def firing(client):
+    lines = client.get("/metrics").text.splitlines()
+    found = [line[-3:] for line in lines if line.startswith("streammetrics_alert_firing{")]
+    assert any(line.startswith("streammetrics_rows{") for line in lines)
+    return found
+
+
+def test_a_scrape_does_not_wait_for_rules_that_take_long(held):
+    with TestClient(application(live(), rules=[RULE]), base_url="http://localhost") as client:
+        assert firing(client) == []  # and no state of which rules would tell somebody
+        (alert,) = client.get("/api/alerts").json()["alerts"]
+        assert (alert["state"], alert["why"]) == ("no data", "nothing was judged yet")
+        assert client.get("/api/now").json()["n_rows"] > 290
+        held.set()
+        until = time.monotonic() + 30
+        while firing(client) != ["1.0"]:
+            assert time.monotonic() < until
+
+
+def test_what_was_judged_is_known_while_it_is_judged_again(held):
+    state = live()
+    watched = watching.Watching(state, [RULE])
+    held.set()
+    until = time.monotonic() + 30
+    while not watched.alerts().firing:
+        assert time.monotonic() < until
+    held.clear()
+    state.observe(time=time.time() - 1800, values=99.0)
+    (before,) = watched.alerts()
+    assert (before.firing, before.value) == (True, 0.25)
+    held.set()
+    while watched.alerts() == (before,):
+        assert time.monotonic() < until
+
+
+def test_what_goes_wrong_with_a_rule_is_told_each_time():
+    watched = watching.Watching(live(), [sm.Below("missing", 0.5)])
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no metric 'missing'"):
+            watched.alerts()
