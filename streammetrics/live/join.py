@@ -42,7 +42,7 @@ class Join:
     def __init__(self, config: Config, names: Sequence[str], label: str) -> None:
         self.config = config
         self.names, self.label = tuple(names), label
-        self.table = Table(names, label)
+        self.table = Table(names, label, config.unit)
         self.newest = -1  # time of an event of either kind
         self.left = 0  # time before which rows have left
         self.displaced = -1  # up to which time rows had to leave early
@@ -55,7 +55,7 @@ class Join:
     def name(self, names: Iterable[str]) -> None:
         """Learn which columns predictions have, of which there are none yet."""
         self.names = tuple(sorted(names))
-        labels, self.table = self.table.labels, Table(self.names, self.label)
+        labels, self.table = self.table.labels, Table(self.names, self.label, self.unit)
         self.table.labels = labels
 
     @property

@@ -88,26 +88,23 @@ class Stream(Taking):
         return state
 
     def oldest(self) -> int:
-        """Return the time from which on there are rows; of no rows one beyond all."""
+        """Return when the first pane that has rows begins; of no rows a time beyond all."""
         kept = [
             tier.start(row.states.keys()[0])
             for panes in (self.panes, self.counted)
             for tier, row in zip(panes.tiers, panes.rows, strict=True)
             if row.states
         ]
-        waiting = self.join.table.times.values
-        return min([*kept, int(waiting.min(initial=_BEYOND))])
+        return min([*kept, int(self.join.table.present.starts.min(initial=_BEYOND))])
 
     def busy(self) -> list[tuple[int, int]]:
         """Return when runs of panes that have predictions or observations begin and end."""
         found: list[tuple[int, int]] = []
-        waiting = self.join.table.times.values
         for place, tier in enumerate(self.panes.tiers):
             kept = [*self.panes.rows[place].states, *self.counted.rows[place].states]
             numbers = np.array(kept, np.int64)
-            if not place:  # most of these came in order, so that few differ from the one before
-                each = tier.numbers(waiting)
-                numbers = np.append(numbers, each[np.diff(each, prepend=-1) != 0])
+            if not place:
+                numbers = np.append(numbers, tier.numbers(self.join.table.present.starts))
             numbers = np.unique(numbers)
             runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
             ends = [(int(run[0]), int(run[-1])) for run in runs if run.size]

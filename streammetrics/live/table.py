@@ -9,6 +9,7 @@ import numpy as np
 from streammetrics.core.columns.conversion import Column
 from streammetrics.live.cells import Cells
 from streammetrics.live.index import Index, Keys, hashes_of
+from streammetrics.live.present import Present
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,12 +57,12 @@ class Table:
     time of its own, and 1 to 8 each for label and version.
     """
 
-    def __init__(self, names: Sequence[str], label: str) -> None:
+    def __init__(self, names: Sequence[str], label: str, unit: int) -> None:
         self.keys = Keys()
         self.columns = tuple([Cells(name) for name in names])
         self.times, self.label_times = Cells("time", np.int64), Cells("label_time", np.int64)
         self.versions, self.flags, self.labels = Cells("version"), Cells("flags"), Cells(label)
-        self.index = Index()
+        self.index, self.present = Index(), Present(unit)
         self._n = 0
 
     def __len__(self) -> int:
@@ -92,10 +93,13 @@ class Table:
             cells.append_blank(n)
         for cells, column in zip(self.columns, new.columns, strict=True):
             cells.append(column)
+        self.present.add(new.times)
         self.index.add(self.keys, hashes_of(new.keys) if hashes is None else hashes)
 
     def replace(self, rows: Rows, new: Predictions) -> None:
         """Set the times and the columns of some rows again."""
+        self.present.remove(self.times.values[rows])
+        self.present.add(new.times)
         self.times.put(rows, Column(new.times))
         for cells, column in zip(self.columns, new.columns, strict=True):
             cells.put(rows, column)
@@ -125,6 +129,7 @@ class Table:
 
     def drop(self, gone: Rows) -> None:
         """Let some rows go, in ascending order; of few, others of the last rows take the places."""
+        self.present.remove(self.times.values[gone])
         n = self._n - len(gone)
         stay = np.ones(len(gone), bool)
         stay[gone[gone >= n] - n] = False
@@ -132,14 +137,14 @@ class Table:
         if not self.index.drop(self.keys, gone, last):
             every = np.ones(self._n, bool)
             every[gone] = False
-            self.keep(np.flatnonzero(every))
+            self._keep(np.flatnonzero(every))
             return
         self._n = n
         self.keys.drop(gone, last)
         for cells in self._cells:
             cells.drop(gone, last)
 
-    def keep(self, rows: Rows) -> None:
+    def _keep(self, rows: Rows) -> None:
         """Keep some rows, in the order given."""
         self._n = len(rows)
         self.keys.keep(rows)
@@ -154,5 +159,5 @@ class Table:
         twin.columns = tuple([cells.copy() for cells in self.columns])
         for name in ("times", "label_times", "versions", "flags", "labels"):
             setattr(twin, name, getattr(self, name).copy())
-        twin.index = self.index.copy()
+        twin.index, twin.present = self.index.copy(), self.present.copy()
         return twin

@@ -78,7 +78,7 @@ def test_an_index_and_its_copy_go_their_own_ways():
 def test_a_pending_row_takes_no_room_for_a_label_and_integers_half_of_that_for_ids():
     held = {}
     for kind in ("integers", "texts"):
-        table, every = Table((), "y"), KINDS[kind](90_000)
+        table, every = Table((), "y", 10**9), KINDS[kind](90_000)
         for start in range(0, 90_000, 2000):
             part = every[start : start + 2000]
             table.append(Predictions(part, np.full(2000, start), ()))
@@ -91,7 +91,7 @@ def test_a_pending_row_takes_no_room_for_a_label_and_integers_half_of_that_for_i
 def test_rows_go_and_come_and_all_others_are_found(kind):
     dice = np.random.default_rng(0)
     every = KINDS[kind](12_000)
-    table, held, come = Table(["s"], "y"), {}, 0
+    table, held, come = Table(["s"], "y", 10), {}, 0
     for turn in range(40):
         n = int(dice.integers(1, 600))
         part = every[come : come + n]
@@ -105,6 +105,8 @@ def test_rows_go_and_come_and_all_others_are_found(kind):
         assert (names == gone).all()
         which = np.flatnonzero(np.isin(every[:come].view("V16").ravel(), keys.view("V16").ravel()))
         table.drop(gone)
+        panes = np.unique(table.times.values // 10) * 10
+        assert np.sort(table.present.starts).tolist() == panes.tolist()
         for place in which.tolist():
             del held[place]
         rows = table.find(every[:come])
