@@ -246,6 +246,8 @@ def test_indicators_of_several_labels_that_are_taken_for_positions_are_named():
     for metric in (sm.Accuracy(), sm.F1(average="macro")):
         with pytest.warns(UserWarning, match=r"\(2, 3\) of 0 and 1, .* 6 rows .*multilabel=True"):
             metric.update(rows, rows)
+    assert sm.MeanIoU().update(rows, rows).compute() == 1.0  # of masks, which are positions
+    assert sm.Accuracy(ignore_index=-1).update(rows, rows).n_rows == 6
     said = sm.Accuracy(labels=[0, 1]).update(rows, rows)
     assert said.n_rows == sm.Accuracy().update(rows.reshape(-1), rows.reshape(-1)).n_rows == 6
     assert sm.Accuracy().update(rows + 1, rows + 1).n_rows == 6

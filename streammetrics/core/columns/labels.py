@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -118,25 +116,6 @@ class Labels(Field):
     def ignored(self, taken: tuple[Any, ...]) -> NDArray[np.bool_] | None:
         """Return the rows to be left out for their label."""
         return ignored_rows(taken[0], self.ignore_index)
-
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
-        """Warn of what is read as classes at positions, and may be labels of which rows have some.
-
-        Both are arrays (n, L) of 0 and 1, and scikit-learn takes them for the other.
-        """
-        del missing
-        shape = batch.grid(self.name)
-        if not shape or self.allowed is not None or self.ignore_index is not None:
-            return
-        columns = (taken[0], label_column(batch, self.truth)[0])
-        if all(c.vocabulary is None and within(c.values, 2) for c in columns):
-            true, pred = batch.title(self.truth), batch.title(self.name)
-            warnings.warn(
-                f"{true} and {pred} are {shape} of 0 and 1, read as {math.prod(shape):,} rows of "
-                "one class each: rows of several labels take multilabel=True; labels=[0, 1] or "
-                ".reshape(-1) says that these are classes at positions",
-                stacklevel=2,
-            )
 
     def _named(self, batch: Batch, column: Column) -> Column:
         width, allowed = batch.column(self.name).values.shape[1], self.allowed or ()

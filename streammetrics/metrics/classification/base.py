@@ -17,6 +17,7 @@ from streammetrics.core.types import Floats, V_co
 from streammetrics.metrics.averages import ZeroDivision
 from streammetrics.metrics.classification.parameters import (
     judged_column,
+    warn_of_indicators,
 )
 from streammetrics.metrics.classification.together import Confusions
 from streammetrics.metrics.classification.view import Confusion
@@ -114,6 +115,8 @@ class ContingencyMetric(Metric[V_co]):
     ) -> Self:
         """Take rows: labels and predicted labels, or with a threshold labels and scores."""
         name, second = judged_column(self, y_pred, y_score)
+        if isinstance(y_true, np.ndarray) and y_true.ndim == 2:
+            warn_of_indicators(self, y_true, second)
         return self.feed({"y_true": y_true, name: second, "sample_weight": sample_weight})
 
     def _confusion(self, table: ContingencyTable | ThresholdTable) -> Confusion:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.columns.logits import log_odds
 from streammetrics.core.configured import require
 from streammetrics.core.errors import InvalidBatchError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def judged_column(metric: Any, y_pred: Any, y_score: Any) -> tuple[str, Any]:
@@ -45,3 +51,21 @@ def multilabel_options(metric: Any) -> dict[str, Any]:
         several = isinstance(cuts, tuple)
         cuts = tuple(map(log_odds, cuts)) if several else log_odds(cuts)
     return {"threshold": cuts, "labels": metric.labels, "nan_policy": metric.nan_policy}
+
+
+def warn_of_indicators(metric: Any, true: NDArray[Any], pred: Any) -> None:
+    """Warn of what is read as classes at positions, and may be labels of which rows have some.
+
+    Both are arrays (n, L) of 0 and 1, and scikit-learn takes them for the other.
+    """
+    given = metric.labels is not None or metric.ignore_index is not None
+    several = metric.threshold is not None or getattr(metric, "multilabel", False)
+    if given or several or not isinstance(pred, np.ndarray) or pred.shape != true.shape:
+        return
+    if true.shape[1] > 1 and all(((side == 0) | (side == 1)).all() for side in (true, pred)):
+        warnings.warn(
+            f"y_true and y_pred are {true.shape} of 0 and 1, read as {true.size:,} rows of one "
+            "class each: rows of several labels take multilabel=True; labels=[0, 1] or "
+            ".reshape(-1) says that these are classes at positions",
+            stacklevel=3,
+        )
