@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any
 
 INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
 
@@ -27,7 +26,7 @@ def leave_at_interrupt() -> None:
         signal.signal(signal.SIGINT, _leave)
 
 
-def _leave(*_: Any) -> None:
+def _leave(*_: object) -> None:
     os.write(2, b"interrupted\n")
     os._exit(INTERRUPTED)
 

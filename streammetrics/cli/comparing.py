@@ -100,7 +100,7 @@ def _between(plan: Plan, models: Mapping[str, Mapping[str, str]]) -> Comparison 
     return Comparison(MetricSet(metrics, columns=shared), models)
 
 
-def of_comparison(what: Comparison, about: Mapping[str, Any], notes: Sequence[str]) -> Results:
+def of_comparison(what: Comparison, about: Mapping[str, object], notes: Sequence[str]) -> Results:
     """Read a saved comparison: every model, and how they differ."""
     reports = {name: report(suite, about, notes) for name, suite in what.items()}
     differences = what.compute() if what.n_rows else None

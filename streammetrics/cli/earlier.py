@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.show.machines import FIELDS
 
@@ -44,7 +44,7 @@ def is_json(path: str) -> bool:
     return known and all(map(_is_report, models.values()))
 
 
-def _is_report(found: Any) -> bool:
+def _is_report(found: object) -> bool:
     if not isinstance(found, dict) or not _REPORT <= found.keys() <= _REPORT | _ABOUT | _SLICES:
         return False
     entries = found["metrics"].values() if isinstance(found["metrics"], dict) else [None]

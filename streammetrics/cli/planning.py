@@ -89,7 +89,7 @@ def _task(name: str) -> Task:
 
 
 def _check_given(
-    name: str, task: Task, columns: Mapping[str, str], options: Mapping[str, Any]
+    name: str, task: Task, columns: Mapping[str, str], options: Mapping[str, object]
 ) -> None:
     foreign = [
         *(c for c in columns if c not in task.inputs),
@@ -123,7 +123,7 @@ def _preset(options: Mapping[str, Any]) -> dict[str, Any]:
         raise CommandError(f"--preset {options['preset']}: {error}") from None
 
 
-def _defaults(task: Task, asked: Mapping[str, str], options: Mapping[str, Any]) -> list[Spec]:
+def _defaults(task: Task, asked: Mapping[str, str], options: Mapping[str, object]) -> list[Spec]:
     cut = "threshold" in options  # scores make labels
     return [
         spec

@@ -70,7 +70,7 @@ def shares(text: str) -> tuple[float, ...]:
         raise CommandError(f"--levels {text}: expected numbers, such as 0.1,0.5,0.9") from None
 
 
-def at_each(specs: Sequence[Spec], depths: Sequence[Any], *, strict: bool) -> list[Spec]:
+def at_each(specs: Sequence[Spec], depths: Sequence[object], *, strict: bool) -> list[Spec]:
     """Return the metrics with one for each of `depths` where it takes `k` and does not say it.
 
     Raises:
@@ -89,7 +89,7 @@ def at_each(specs: Sequence[Spec], depths: Sequence[Any], *, strict: bool) -> li
 
 
 def construct(
-    specs: Sequence[Spec], shared: Mapping[str, Any], strict: Collection[str]
+    specs: Sequence[Spec], shared: Mapping[str, object], strict: Collection[str]
 ) -> dict[str, Metric]:
     """Build the metrics.
 
@@ -118,7 +118,7 @@ def construct(
     return built
 
 
-def _built(spec: Spec, shared: Mapping[str, Any]) -> tuple[Metric, set[str]]:
+def _built(spec: Spec, shared: Mapping[str, object]) -> tuple[Metric, set[str]]:
     known = parameters_of(spec)
     common = {n: v for n, v in shared.items() if n in known and n not in spec.parameters}
     try:

@@ -143,7 +143,7 @@ def _metrics(now: Mapping[str, Any]) -> Grid:
     return Grid(f"{title}, {now['n_rows']:,} rows", header, lines)
 
 
-def _coverage(found: Mapping[str, Any]) -> list[Grid]:
+def _coverage(found: Mapping[str, object]) -> list[Grid]:
     if not found["predicted"]:
         return []
     lines: list[tuple[str, ...]] = [(name, f"{found[name]:,}") for name in TOLD if found[name]]

@@ -153,7 +153,7 @@ class ReadOnly:
     def __init__(self, of: Accumulator) -> None:
         self.layout, self.flush, self.part = of.layout, of.flush, of.part
 
-    def _refuse(self, *_: Any) -> NoReturn:
+    def _refuse(self, *_: object) -> NoReturn:
         raise StreamMetricsError(
             "this metric is a view into a MetricSet: update, merge and reset the set, "
             "or take a copy()"

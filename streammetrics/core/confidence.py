@@ -27,7 +27,7 @@ class ConfidenceInterval(Interval):
     level: float
     method: str
 
-    def __new__(cls, low: Any, high: Any, level: float, method: str) -> ConfidenceInterval:
+    def __new__(cls, low: object, high: object, level: float, method: str) -> ConfidenceInterval:
         """Return the limits."""
         limits = super().__new__(cls, low, high)
         limits.level, limits.method = level, method
@@ -73,12 +73,12 @@ def check_level(confidence: Any) -> float:
 
 
 @singledispatch
-def confidence_of(metric: Any, asked: Asked, *statistics: Any) -> ConfidenceInterval:  # noqa: ARG001 - what families take
+def confidence_of(metric: object, asked: Asked, *statistics: object) -> ConfidenceInterval:  # noqa: ARG001 - what families take
     """Return the confidence interval of a metric's value of statistics, by its family."""
     raise without(metric, "nothing is known of how it varies from sample to sample")
 
 
-def without(metric: Any, reason: str) -> NoConfidenceError:
+def without(metric: object, reason: str) -> NoConfidenceError:
     """Return the error of a metric that has no confidence interval: why, and what has."""
     return NoConfidenceError(f"{type(metric).__name__} has no confidence interval: {reason}")
 
@@ -88,7 +88,7 @@ def unsure(level: float, method: str) -> ConfidenceInterval:
     return ConfidenceInterval(math.nan, math.nan, level, method)
 
 
-def without_units(_: Any, unit: str, *__: Any, **___: Any) -> NoReturn:
+def without_units(_: object, unit: str, *__: object, **___: object) -> NoReturn:
     """Raise the error of limits by unit, for what does not keep its rows so."""
     raise ValueError(
         f"confidence(unit={unit!r}): no units are kept; MetricSet({{'f1': F1()}}, unit={unit!r}) "
@@ -96,7 +96,7 @@ def without_units(_: Any, unit: str, *__: Any, **___: Any) -> NoReturn:
     )
 
 
-def not_anytime(metric: Any) -> NoConfidenceError:
+def not_anytime(metric: object) -> NoConfidenceError:
     """Return the error of a metric whose limits hold at one time only."""
     return without(
         metric, "anytime=True is for rates of rows and means of what is bounded, which it is not"

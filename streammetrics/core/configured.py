@@ -88,7 +88,7 @@ def takes(cls: Any, names: Iterable[str]) -> bool:
     return needed <= given <= parameters.keys()
 
 
-def differing(here: Any, there: Any) -> str:
+def differing(here: object, there: object) -> str:
     """Return which parameters differ in two objects of one class, and how."""
     mine, theirs = configuration(here), configuration(there)
     return ", ".join(
@@ -118,11 +118,11 @@ class Configured:
     _parameters: ClassVar[dict[str, Parameter]] = {}
     _key: tuple[Any, ...]
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls._parameters = declared(cls)
 
-    def __init__(self, *args: Any, **parameters: Any) -> None:
+    def __init__(self, *args: object, **parameters: object) -> None:
         configure(self, args, parameters)
         self.__post_init__()
 
@@ -138,21 +138,21 @@ class Configured:
         return configuration(self)
 
 
-def require(what: Any, name: str, fits: bool, expected: str) -> None:
+def require(what: object, name: str, fits: bool, expected: str) -> None:
     """Raise `ValueError` naming the parameter, its value and what is expected."""
     if not fits:
         value = getattr(what, name)
         raise ValueError(f"{type(what).__name__}({name}={value!r}): expected {expected}")
 
 
-def _is_of_class(annotation: Any) -> bool:
+def _is_of_class(annotation: object) -> bool:
     """Whether an annotation says that an attribute is the class's, so no parameter."""
     if isinstance(annotation, str):
         return annotation.partition("[")[0].rpartition(".")[2] == "ClassVar"
     return annotation is ClassVar or get_origin(annotation) is ClassVar
 
 
-def _comparable(value: Any) -> Any:
+def _comparable(value: object) -> Any:
     # nan differs from itself and 1 equals True; types make both comparable.
     if isinstance(value, tuple):
         return tuple(map(_comparable, value))

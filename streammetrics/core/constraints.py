@@ -24,7 +24,7 @@ class Constraint(ABC):
     """What a value has to satisfy, having the right type."""
 
     @abstractmethod
-    def allows(self, value: Any) -> bool:
+    def allows(self, value: object) -> bool:
         """Whether a value satisfies it; nan, of which comparisons are false, mostly does not."""
 
     @abstractmethod
@@ -106,7 +106,7 @@ class Satisfies(Constraint):
     test: Callable[[Any], bool]
     told: str
 
-    def allows(self, value: Any) -> bool:
+    def allows(self, value: object) -> bool:
         """Whether the test says so."""
         return self.test(value)
 
@@ -119,7 +119,7 @@ class Satisfies(Constraint):
 class OrNan(Constraint):
     """Any number, also nan, which no other annotation allows."""
 
-    def allows(self, value: Any) -> bool:  # noqa: ARG002 - any
+    def allows(self, value: object) -> bool:  # noqa: ARG002 - any
         """Whether it is a number, which its type says."""
         return True
 

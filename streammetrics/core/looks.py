@@ -23,13 +23,13 @@ _LOOKED = 1 << 20  # and of one that is read for a notebook, where a person look
 class _Metric(Protocol):
     """What is asked of a metric, which is on a floor above."""
 
-    def readout(self, *statistics: Any) -> Any:
+    def readout(self, *statistics: object) -> Any:
         """Return the value of the statistics."""
 
-    def interval(self, *statistics: Any) -> Interval[Any]:
+    def interval(self, *statistics: object) -> Interval[Any]:
         """Return what certainly holds the exact value."""
 
-    def is_exact(self, *statistics: Any) -> bool:
+    def is_exact(self, *statistics: object) -> bool:
         """Whether the readout is the exact value."""
 
     def _chosen(self, state: State) -> tuple[Statistic, ...]:

@@ -33,7 +33,7 @@ class Mergeable(ABC, Generic[V_co]):
     _accumulator: Accumulator | ReadOnly
     _layout: Layout  # of this object's own statistics; a view's accumulator has those of its set
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         register(cls)
 
@@ -47,12 +47,12 @@ class Mergeable(ABC, Generic[V_co]):
     def _identity(self) -> Any:
         """What must be equal in two mergeable objects."""
 
-    def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
+    def feed(self, columns: Mapping[str, object], renamed: Mapping[str, str] | None = None) -> Self:
         """Take columns by name: what every `update` comes down to."""
         self._accumulator.update(Batch(columns, renamed))
         return self
 
-    def batch(self, *args: Any, **kwargs: Any) -> V_co:
+    def batch(self, *args: object, **kwargs: object) -> V_co:
         """Take a batch as `update` does, and return the value of its rows alone.
 
         The arguments are those of `update`. Where the batch is refused or its value cannot be
@@ -150,7 +150,7 @@ class Mergeable(ABC, Generic[V_co]):
 
     @classmethod
     @abstractmethod
-    def _configured(cls, meta: Mapping[str, Any]) -> Self:
+    def _configured(cls, meta: Mapping[str, object]) -> Self:
         """Return an empty object of what `_configuration` said."""
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]], str]:
@@ -162,11 +162,11 @@ class Mergeable(ABC, Generic[V_co]):
         return {ROWS: rows}, arrays, opening
 
     @classmethod
-    def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def _rebuild(cls, meta: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the object that was described; every array must be used."""
         return cls._configured(meta)._refilled(meta, arrays)
 
-    def _refilled(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def _refilled(self, meta: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]) -> Self:
         return self._at(filled(self._layout, meta.get(ROWS), arrays))
 
     def _blank(self) -> Self:
@@ -236,7 +236,7 @@ def each_described(states: Sequence[State]) -> dict[str, Stack] | None:
     return stacks
 
 
-def filled(layout: Layout, told: Any, arrays: Mapping[str, NDArray[Any]]) -> State:
+def filled(layout: Layout, told: object, arrays: Mapping[str, NDArray[Any]]) -> State:
     """Return the state that was described, of which the caller must see that it is described so."""
     parts = parted(arrays)
     statistics = tuple(
@@ -282,7 +282,7 @@ def _of_rows(layout: Layout, state: State) -> State:
     return state
 
 
-def _feed(told: Any) -> Feed:
+def _feed(told: object) -> Feed:
     """Return what a file says of the rows of one schema: facts, rows and rows left out."""
     if isinstance(told, tuple) and len(told) == 3 and isinstance(told[0], dict):
         facts, *counts = told

@@ -74,7 +74,7 @@ class MetricSet(NamedInputs, ByName):
 
     with_units: ClassVar[type[MetricSet]]  # what a set with a unit is, which `slices` knows
 
-    def __new__(cls, *_: Any, unit: str | None = None, **__: Any) -> Self:
+    def __new__(cls, *_: object, unit: str | None = None, **__: object) -> Self:
         """Return a set, which with a unit keeps its rows by that."""
         kind: Any = cls if unit is None or cls is not MetricSet else cls.with_units
         made: Self = object.__new__(kind)
@@ -295,7 +295,7 @@ class MetricSet(NamedInputs, ByName):
         return {"class": registered_name(type(self)), "columns": self.columns, "metrics": members}
 
     @classmethod
-    def _configured(cls, meta: Mapping[str, Any]) -> Self:
+    def _configured(cls, meta: Mapping[str, object]) -> Self:
         """Return an empty set of what `_configuration` said."""
         metrics, columns = members_written(meta.get("metrics")), meta.get("columns")
         if not isinstance(columns, dict) or not all(isinstance(t, str) for t in columns.values()):

@@ -82,7 +82,7 @@ class NamedInputs:
         check_single((name for part in parts.values() for name in part), names)
         return parts
 
-    def _known(self, columns: Mapping[str, Any]) -> list[str]:
+    def _known(self, columns: Mapping[str, object]) -> list[str]:
         """Return the names, each of which some input asks for."""
         titles = self._titles.values()
         other = columns.keys() - set(titles)
@@ -106,7 +106,7 @@ class NamedInputs:
             )
 
 
-def beside_a_table(columns: Mapping[str, Any]) -> InvalidBatchError:
+def beside_a_table(columns: Mapping[str, object]) -> InvalidBatchError:
     """Return the error of columns that are passed beside a table, which has its own."""
     for name in _AT_MAKING & columns.keys():
         return _made_with(name, columns[name])
@@ -118,7 +118,7 @@ def beside_a_table(columns: Mapping[str, Any]) -> InvalidBatchError:
     )
 
 
-def _made_with(name: str, value: Any) -> InvalidBatchError:
+def _made_with(name: str, value: object) -> InvalidBatchError:
     return InvalidBatchError(
         f"{name} is no column but said once, when the set is made: "
         f"MetricSet(..., {name}={brief(value)}), whose update(table) takes the table alone"

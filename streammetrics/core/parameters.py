@@ -41,7 +41,7 @@ class Option(NamedTuple):
     kind: Any
     constraints: tuple[Constraint, ...]
 
-    def allows(self, value: Any) -> bool:
+    def allows(self, value: object) -> bool:
         """Whether a value, Python's own by now, is one of these."""
         return (
             self._is_of_kind(value)
@@ -50,7 +50,7 @@ class Option(NamedTuple):
             and all(constraint.allows(value) for constraint in self.constraints)
         )
 
-    def _is_of_kind(self, value: Any) -> bool:
+    def _is_of_kind(self, value: object) -> bool:
         if self.kind is Any:
             return _is_plain(value)
         if get_origin(self.kind) is Literal:
@@ -80,7 +80,7 @@ class Parameter:
     object that is made; reading finds the value in the object.
     """
 
-    def __init__(self, owner: type, name: str, annotation: Any, default: Any) -> None:
+    def __init__(self, owner: type, name: str, annotation: object, default: object) -> None:
         self.owner, self.name, self.annotation, self.given = owner, name, annotation, default
 
     @property
@@ -103,7 +103,7 @@ class Parameter:
         hints = get_type_hints(holder, names, dict(vars(self.owner)), include_extras=True)
         return tuple(_options(hints[self.name], ()))
 
-    def brought(self, value: Any, cls: type) -> Any:
+    def brought(self, value: object, cls: type) -> Any:
         """Return a value in its canonical Python type, or say what is wrong with it."""
         canonical = _canonical(value)
         for option in self.options:
@@ -127,7 +127,7 @@ class Parameter:
         """What it may be, in words."""
         return _either(list(dict.fromkeys(option.words() for option in self.options)))
 
-    def __set__(self, what: Any, value: Any) -> None:
+    def __set__(self, what: object, value: object) -> None:
         if "_key" in what.__dict__:
             raise AttributeError(
                 f"{self.name} is fixed at construction: "
@@ -136,7 +136,7 @@ class Parameter:
         what.__dict__[self.name] = value
 
 
-def _options(hint: Any, constraints: tuple[Constraint, ...]) -> Iterable[Option]:
+def _options(hint: object, constraints: tuple[Constraint, ...]) -> Iterable[Option]:
     """Yield the alternatives of an annotation."""
     if get_origin(hint) is Annotated:
         kind, *extra = get_args(hint)
@@ -148,7 +148,7 @@ def _options(hint: Any, constraints: tuple[Constraint, ...]) -> Iterable[Option]
         yield Option(hint, constraints)
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """Return a value as it would be written, cut short where that is long."""
     text = repr(value)
     if len(text) <= 60:
@@ -160,7 +160,7 @@ def _either(words: list[str]) -> str:
     return " or ".join(words).removesuffix(",")
 
 
-def _canonical(value: Any) -> Any:
+def _canonical(value: object) -> Any:
     """Return NumPy's numbers as Python's, and sequences as tuples of them."""
     if type(value) in _PLAIN:
         return value
@@ -171,21 +171,21 @@ def _canonical(value: Any) -> Any:
     return _tupled(value) if isinstance(value, list | range) else value
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether a value can be compared, hashed and written to a file."""
     if isinstance(value, tuple):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _is_of_size(value: Any, beyond: int) -> bool:
+def _is_of_size(value: object, beyond: int) -> bool:
     """Whether no integer is out of range."""
     if isinstance(value, tuple):
         return all(_is_of_size(one, _BEYOND_FLOATS) for one in value)
     return type(value) is not int or -beyond <= value < beyond
 
 
-def _tupled(value: Any) -> Any:
+def _tupled(value: object) -> Any:
     if isinstance(value, list | tuple | range):
         return tuple(map(_tupled, value))
     return value.item() if isinstance(value, np.generic) else value

@@ -93,7 +93,7 @@ def by_name(metrics: object) -> dict[str, Metric] | None:
     return {name: named_metric(name) for name in names}
 
 
-def score(metric: Any, *columns: Any, **named: Any) -> Any:
+def score(metric: object, *columns: object, **named: object) -> Any:
     """Return the value of rows in one call, whatever `metric` has seen before, which stays so.
 
     Args:

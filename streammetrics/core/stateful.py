@@ -40,7 +40,7 @@ class Stateful(ABC):
     `_describe` and `_rebuild`.
     """
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         register(cls)
 
@@ -53,7 +53,7 @@ class Stateful(ABC):
 
     @classmethod
     @abstractmethod
-    def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def _rebuild(cls, meta: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the object that `_describe` described, after checking all of it."""
 
     @abstractmethod
@@ -186,7 +186,7 @@ def _known(header: bytes) -> Any:
     return blank if classes.items() <= REGISTRY.items() else None
 
 
-def registered(name: Any) -> type[Any]:
+def registered(name: object) -> type[Any]:
     """Return the class that states name so, or raise `StateFormatError` where it is unknown."""
     cls = REGISTRY.get(name) if isinstance(name, str) else None
     if cls is None:

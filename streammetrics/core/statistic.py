@@ -59,7 +59,7 @@ class Statistic(Configured, ABC):
     fields: ClassVar[dict[str, StateField[Any]]] = {}
     _spelled: ClassVar[bool] = False  # its own `clear`, `merge`, `arrays` and `restore`, no fields
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls.fields = declared(cls)
         cls._spelled = cls.merge is not Statistic.merge
@@ -258,7 +258,7 @@ class Statistic(Configured, ABC):
         return twin
 
     @classmethod
-    def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, config: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Build a statistic from its parameters and the arrays of another's `arrays`.
 
         Raises `StateFormatError` where they are not those of a state. What is no `ValueError` is

@@ -44,7 +44,7 @@ def moved(places: Places, codes: NDArray[Any]) -> NDArray[Any]:
     return codes if places is None else places[codes]
 
 
-def spread(rows: NDArray[Any], places: Places, size: int, fill: Any = 0) -> NDArray[Any]:
+def spread(rows: NDArray[Any], places: Places, size: int, fill: object = 0) -> NDArray[Any]:
     """Return rows ``(n, ...)`` at their places among `size`; what is between them is `fill`."""
     if places is None:
         return rows

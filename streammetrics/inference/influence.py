@@ -94,7 +94,7 @@ def _whole(values: Floats, shift: int) -> NDArray[Any]:
     return np.array([round(math.ldexp(value, shift)) for value in values.tolist()], dtype=object)
 
 
-def influence(metric: Metric[Any], table: Confusion, read: Callable[[Any], Any]) -> Floats:
+def influence(metric: Metric[object], table: Confusion, read: Callable[[Any], Any]) -> Floats:
     """Return ∂θ/∂n for every cell of a table, (cells, *the shape of the value)."""
     try:
         of_tp, of_actual, of_predicted = _of_margins(table, read)
@@ -129,7 +129,7 @@ def derivatives(amounts: Floats, read: Callable[[Floats], Any]) -> Floats:
     return np.array(found)
 
 
-def _of_cells(metric: Metric[Any], table: Confusion, read: Callable[[Any], Any]) -> Floats:
+def _of_cells(metric: Metric[object], table: Confusion, read: Callable[[Any], Any]) -> Floats:
     if table.amount.size > _FEW:
         raise without(
             metric,
@@ -151,7 +151,7 @@ def _of_cells(metric: Metric[Any], table: Confusion, read: Callable[[Any], Any])
     return np.array(slopes) * float(amount.sum() / table.total)
 
 
-def _read(read: Callable[[Any], Any], table: Any) -> Any:
+def _read(read: Callable[[Any], Any], table: object) -> Any:
     return np.asarray(read(table), np.float64)
 
 

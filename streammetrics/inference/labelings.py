@@ -67,7 +67,9 @@ def of_labelings(
     return ConfidenceInterval(low, high, asked.level, method)
 
 
-def _jackknife(metric: LabelingMetric[float], rows: Any, columns: Any, counts: Counts) -> float:
+def _jackknife(
+    metric: LabelingMetric[float], rows: object, columns: object, counts: Counts
+) -> float:
     """Return the standard error by leaving out a row of each pair of labels."""
     n = int(counts.sum())
     if n < 2:

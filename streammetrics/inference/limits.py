@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def limits(
-    value: Any, error: Any, quantile: float, low: float = -math.inf, high: float = math.inf
+    value: object, error: object, quantile: float, low: float = -math.inf, high: float = math.inf
 ) -> Limits:
     """Return the limits of values with standard errors, which lie between two ends.
 
@@ -49,8 +49,8 @@ def limits(
 
 
 def share_limits(
-    success: Any,
-    failure: Any,
+    success: object,
+    failure: object,
     tail: float,
     units: tuple[Any, Any] = (1.0, 1.0),
     odds: float = 1.0,
@@ -137,6 +137,6 @@ def _edge(beyond: Any, inside: float, outside: float) -> float:
     return inside
 
 
-def _plain(*sides: Any) -> Limits:
+def _plain(*sides: object) -> Limits:
     low, high = (side.item() if np.ndim(side) == 0 else side for side in map(np.asarray, sides))
     return low, high

@@ -70,7 +70,11 @@ def error_of(sums: Sums, mean: Fraction, total: Fraction, n: int) -> float:
 
 
 def _answer(
-    metric: Metric[Any], asked: Asked, values: Sequence[float], errors: Sequence[float], low: float
+    metric: Metric[object],
+    asked: Asked,
+    values: Sequence[float],
+    errors: Sequence[float],
+    low: float,
 ) -> ConfidenceInterval:
     """Return the limits of each output, or of their mean as if all varied together."""
     n = asked.n_rows
@@ -95,7 +99,7 @@ def _answer(
 
 
 def _means(
-    metric: Metric[Any], asked: Asked, held: Any, means: Sequence[Fraction], total: Fraction
+    metric: Metric[object], asked: Asked, held: object, means: Sequence[Fraction], total: Fraction
 ) -> tuple[list[float], list[float]]:
     every = sums_of(metric, held)
     values = [float(mean) for mean in means]
@@ -231,7 +235,7 @@ def of_rows(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
 
 
 def _anytime(
-    metric: Metric[Any], asked: Asked, sums: Sequence[Fraction], total: Fraction, most: int
+    metric: Metric[object], asked: Asked, sums: Sequence[Fraction], total: Fraction, most: int
 ) -> ConfidenceInterval:
     """Return limits at all times of a mean between 0 and `most`, which need no squares."""
     if total != asked.n_rows:

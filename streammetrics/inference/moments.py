@@ -184,7 +184,7 @@ def _trimmed_mean(values: Floats, mass: Floats, n: float) -> float:
     return float(np.average(values[order][inside], weights=mass[order][inside]))
 
 
-def _averaged(metric: Metric[Any], slopes_of: Callable[[Rows], Floats], rows: Rows) -> Floats:
+def _averaged(metric: Metric[object], slopes_of: Callable[[Rows], Floats], rows: Rows) -> Floats:
     """Return what rows add to each output, or to the average of outputs."""
     multioutput = getattr(metric, "multioutput", "uniform_average")
     if multioutput == "variance_weighted":  # one ratio of the sums over outputs

@@ -52,7 +52,7 @@ def _split(sides: Sequence[tuple[float, float]]) -> tuple[list[float], list[floa
 
 
 def _sides(
-    metric: Metric[Any],
+    metric: Metric[object],
     q: float,
     asked: Asked,
     values: ValueHistogram,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from streammetrics.core.confidence import Asked, confidence_of, without
 from streammetrics.metrics import aggregation
@@ -127,7 +127,7 @@ REFUSALS: dict[type[Metric], str] = {
 }
 
 
-def _refuse(metric: Metric[Any], asked: Asked, *statistics: Any) -> NoReturn:  # noqa: ARG001 - as others
+def _refuse(metric: Metric[object], asked: Asked, *statistics: object) -> NoReturn:  # noqa: ARG001 - as others
     raise without(metric, next(REFUSALS[cls] for cls in type(metric).__mro__ if cls in REFUSALS))
 
 

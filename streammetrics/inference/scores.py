@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def ladders(
-    metric: Metric[Any], asked: Asked, scores: ScoreHistogram
+    metric: Metric[object], asked: Asked, scores: ScoreHistogram
 ) -> list[tuple[Staircase, Ladder]]:
     """Return what each class is read from, with its cells."""
     weighed = scores.weighed
@@ -102,7 +102,7 @@ def _rate(metric: roc_area.ROCAUC) -> float:
     return 1.0 if metric.max_fpr is None else metric.max_fpr
 
 
-def _precision(metric: Metric[Any], cells: Ladder, value: float) -> _Error:
+def _precision(metric: Metric[object], cells: Ladder, value: float) -> _Error:
     freedom = cells.rows[0] - 1
     if freedom <= 0:
         return _Error(0.0, "influences")
@@ -113,7 +113,7 @@ def _precision(metric: Metric[Any], cells: Ladder, value: float) -> _Error:
     return _Error(error, "influences", freedom, excess)
 
 
-def _distance(metric: Metric[Any], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
+def _distance(metric: Metric[object], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
     """Redraws start from a maximum that is too large already, and rise above it by less.
 
     Twice their rise makes up for both.
@@ -123,15 +123,15 @@ def _distance(metric: Metric[Any], cells: Ladder, value: float) -> _Error:  # no
     return _Error(error, method, excess=2 * top_rise(cells) if error > 0 else 0.0)
 
 
-def _threshold(metric: Metric[Any], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
+def _threshold(metric: Metric[object], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
     return _Error(best_errors(metric, cells), "bootstrap of the cells")
 
 
-def _point(metric: Metric[Any], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
+def _point(metric: Metric[object], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
     return _Error(point_errors(metric, cells), "bootstrap of the cells")
 
 
-def _gini(metric: Metric[Any], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
+def _gini(metric: Metric[object], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
     of_area = _roc(roc_area.ROCAUC(), cells, (value + 1) / 2)
     return of_area._replace(error=2 * of_area.error)
 

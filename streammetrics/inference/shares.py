@@ -26,7 +26,7 @@ ANYTIME = "beta-binomial mixture, at all times at once"
 Parts = tuple[str, "Mapping[str, float]", float]  # successes, failures and their shares, odds
 
 
-def parts_of(metric: Metric[Any]) -> Parts | None:
+def parts_of(metric: Metric[object]) -> Parts | None:
     """Return what a share is of: successes, and failures that count as much as they say.
 
     With odds o the value is o s / (o s + f).

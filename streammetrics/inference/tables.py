@@ -64,7 +64,7 @@ def _in_units(amount: ExactSum, of: int) -> ExactSum:
     return ExactSum(amount.shape, amount.digits, amount.exponent - 32 * of)
 
 
-def no_squares(metric: Metric[Any]) -> NoConfidenceError:
+def no_squares(metric: Metric[object]) -> NoConfidenceError:
     """Return the error of a state of rows with weights that does not hold their squares."""
     return without(
         metric,
@@ -73,13 +73,13 @@ def no_squares(metric: Metric[Any]) -> NoConfidenceError:
     )
 
 
-def counts_rows(metric: Metric[Any]) -> NoConfidenceError:
+def counts_rows(metric: Metric[object]) -> NoConfidenceError:
     """Return the error of limits at all times of rows with weights."""
     return without(metric, "limits at all times count rows, and these have weights")
 
 
 @confidence_of.register(ContingencyMetric)
-def of_labels(metric: ContingencyMetric, asked: Asked, table: Any) -> ConfidenceInterval:
+def of_labels(metric: ContingencyMetric, asked: Asked, table: object) -> ConfidenceInterval:
     """Any readout of a table of labels, a user's own too: the infinitesimal jackknife."""
     amounts, squares = tables_of(metric, asked, table)
     value = metric.read(amounts) if amounts.total else metric._nothing(amounts)
@@ -87,7 +87,7 @@ def of_labels(metric: ContingencyMetric, asked: Asked, table: Any) -> Confidence
 
 
 def general(
-    metric: ContingencyMetric, asked: Asked, value: Any, amounts: Confusion, squares: Confusion
+    metric: ContingencyMetric, asked: Asked, value: object, amounts: Confusion, squares: Confusion
 ) -> ConfidenceInterval:
     """Return the interval of a readout by how it moves with every cell."""
     if asked.anytime:
@@ -129,7 +129,7 @@ _ROWS = (overall.Accuracy, overall.ZeroOneLoss)
 _ODDS = (rates.PositiveLikelihoodRatio, rates.NegativeLikelihoodRatio, rates.DiagnosticOddsRatio)
 
 
-def ends_of(metric: Metric[Any]) -> tuple[float, float]:
+def ends_of(metric: Metric[object]) -> tuple[float, float]:
     """Return between what the values of a metric of labels lie."""
     if isinstance(metric, _CORRELATIONS):
         return -1.0, 1.0
@@ -157,11 +157,11 @@ def at_end(
     return ConfidenceInterval(below, above, asked.level, method)
 
 
-def _like(value: Any, side: Any) -> Any:
+def _like(value: object, side: object) -> Any:
     return LabelledArray(side, value.axes) if isinstance(value, LabelledArray) else side
 
 
-def of_classes(metric: AveragedMetric, asked: Asked, table: Any) -> ConfidenceInterval:
+def of_classes(metric: AveragedMetric, asked: Asked, table: object) -> ConfidenceInterval:
     """Quotients of counts by class: a share where one class or none is averaged, else as any."""
     amounts, squares = tables_of(metric, asked, table)
     value = metric.read(amounts) if amounts.total else metric._nothing(amounts)
@@ -217,7 +217,7 @@ def of_top_k(metric: topk.TopKAccuracy, asked: Asked, counts: TopKHits) -> Confi
 
 
 @confidence_of.register(overall.CohenKappa)
-def of_kappa(metric: overall.CohenKappa, asked: Asked, table: Any) -> ConfidenceInterval:
+def of_kappa(metric: overall.CohenKappa, asked: Asked, table: object) -> ConfidenceInterval:
     """Agreement beyond chance; what disagreement costs is known, so how each cell moves it is."""
     if metric.weights is None:
         return of_labels(metric, asked, table)
@@ -270,7 +270,7 @@ def of_matrix(metric: reports.ConfusionMatrix, asked: Asked, table: Any) -> Conf
 
 
 @confidence_of.register(reports.ClassificationReport)
-def of_report(metric: Metric[Any], asked: Asked, *_: Any) -> ConfidenceInterval:  # noqa: ARG001 - as others
+def of_report(metric: Metric[object], asked: Asked, *_: object) -> ConfidenceInterval:  # noqa: ARG001 - as others
     """None: what is in it has."""
     raise without(
         metric,

@@ -14,7 +14,7 @@ from streammetrics.metrics.scores import losses
 
 
 @singledispatch
-def trials_of(metric: Any, *statistics: Any) -> tuple[float, float]:  # noqa: ARG001 - what families take
+def trials_of(metric: object, *statistics: object) -> tuple[float, float]:  # noqa: ARG001 - what families take
     """Return the sum of numbers in [0, 1], one a row, of which a metric is the mean; and how many.
 
     Raises:
@@ -23,7 +23,7 @@ def trials_of(metric: Any, *statistics: Any) -> tuple[float, float]:  # noqa: AR
     raise _no_share(metric)
 
 
-def _no_share(metric: Any) -> TypeError:
+def _no_share(metric: object) -> TypeError:
     return TypeError(
         f"{type(metric).__name__} is no share of rows: Accuracy, TopKAccuracy, BrierScore, and "
         "Precision, Recall, Specificity and their kin of one class or with average='micro' are"
@@ -48,7 +48,7 @@ def _of_brier(metric: losses.BrierScore, held: Any) -> tuple[float, float]:
 
 
 @trials_of.register(AveragedMetric)
-def _of_classes(metric: AveragedMetric, table: Any) -> tuple[float, float]:
+def _of_classes(metric: AveragedMetric, table: object) -> tuple[float, float]:
     cells, parts = metric._confusion(table), parts_of(metric)
     if parts is None or parts[2] != 1 or metric.average not in {"binary", "micro"}:
         raise _no_share(metric)

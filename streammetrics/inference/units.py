@@ -64,7 +64,7 @@ def unit_limits(
     return ConfidenceInterval(low, high, level, method)
 
 
-def _ends(metric: Metric[Any]) -> tuple[float, float]:
+def _ends(metric: Metric[object]) -> tuple[float, float]:
     """Return between what a metric's values lie."""
     if isinstance(metric, ContingencyMetric):
         return ends_of(metric)

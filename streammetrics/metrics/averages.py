@@ -37,7 +37,7 @@ def mean_of_classes(
     values: Floats,
     weight: Floats,
     seen: Callable[[], NDArray[np.bool_]],
-    labels: Sequence[Any],
+    labels: Sequence[object],
     zero_division: float | None,
     of: str = "",
 ) -> Mean:
@@ -90,7 +90,7 @@ def lone_doubt(labels: Sequence[Any], values: Any) -> str:
     return f"is nan for {_named(labels, empty)}, being 0/0 there (zero_division=0 makes it 0)"
 
 
-def _named(labels: Sequence[Any], chosen: NDArray[np.bool_]) -> str:
+def _named(labels: Sequence[object], chosen: NDArray[np.bool_]) -> str:
     places = np.flatnonzero(chosen).tolist()
     first = ", ".join(repr(labels[place]) for place in places[:5])
     more = f", ... ({len(places)})" if len(places) > 5 else ""

@@ -66,7 +66,7 @@ def parse(text: str) -> list[Spec]:
     return [_meant(name, parameters) for name, parameters in calls]
 
 
-def _meant(name: str, parameters: Mapping[str, Any]) -> Spec:
+def _meant(name: str, parameters: Mapping[str, object]) -> Spec:
     """Return what a name means, also as tools of rankings spell it: ``nDCG@10``, ``P_5``."""
     stem, _, depth = name.partition("@")
     found = spelled(stem, ast.literal_eval(depth) if depth else None)

@@ -55,7 +55,7 @@ def in_python(text: str) -> str:
     return text
 
 
-def spelled(name: str, depth: Any = None) -> tuple[str, dict[str, Any]] | None:
+def spelled(name: str, depth: object = None) -> tuple[str, dict[str, Any]] | None:
     """Return the metric that is called so, and its parameters; ``None`` if none is.
 
     >>> spelled("nDCG", 10), spelled("P_5"), spelled("AP"), spelled("Accuracy")

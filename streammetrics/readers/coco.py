@@ -157,7 +157,7 @@ def _by_image(
     return _Boxes(counts, [every[place] for place in order.tolist()])
 
 
-def _image(entry: Any, kind: str, places: Mapping[Any, int], title: str) -> int:
+def _image(entry: object, kind: str, places: Mapping[Any, int], title: str) -> int:
     """Return the place of an entry's image, or raise where something is not there."""
     if not isinstance(entry, dict):
         raise InvalidBatchError(f"{title} is not an object")
@@ -177,5 +177,5 @@ def _image(entry: Any, kind: str, places: Mapping[Any, int], title: str) -> int:
     return place
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -120,7 +120,7 @@ class File(ABC):
     def read_names(self) -> Sequence[str]:
         """Return the columns' names from what stands at the file's beginning or end."""
 
-    def pieces(self, columns: Sequence[WantedColumn], keys: Mapping[str, Any]) -> list[Any]:
+    def pieces(self, columns: Sequence[WantedColumn], keys: Mapping[str, object]) -> list[Any]:
         """Return the parts that can be read on their own; `keys` are values by title."""
         stored = tuple(column for column in columns if column.title not in keys)
         wanted.check(stored, self.names, self.source)

@@ -271,7 +271,7 @@ def _faulty(lines: bytes, row: int, schema: pa.Schema, error: Exception) -> str:
     return str(error)
 
 
-def _wanted(kind: pa.DataType, value: Any) -> str:
+def _wanted(kind: pa.DataType, value: object) -> str:
     if isinstance(value, list | dict):
         return "a row has one number, text or boolean, or every row a list of such"
     return "numbers are needed" if kind == pa.float64() else f"rows before it hold {kind} values"

@@ -110,7 +110,7 @@ def _array(column: Any) -> Any:
     return column
 
 
-def repeated(value: Any, rows: int) -> Any:
+def repeated(value: object, rows: int) -> Any:
     """Return a column of one value."""
     if value is None:
         return pa.nulls(rows)

@@ -63,7 +63,7 @@ def days_of(value: Any, title: str) -> NDArray[Any] | None:
     return days
 
 
-def _zoned(title: str, zone: Any, row: int | None) -> InvalidBatchError:
+def _zoned(title: str, zone: object, row: int | None) -> InvalidBatchError:
     """Return that a column has times of a zone: which day that is depends on whom one asks."""
     first = "" if row is None else f", first in row {row}"
     return InvalidBatchError(
@@ -74,7 +74,7 @@ def _zoned(title: str, zone: Any, row: int | None) -> InvalidBatchError:
     )
 
 
-def _zone(value: Any) -> Any:
+def _zone(value: object) -> Any:
     """Return the zone of a column of times of any library, ``None`` where it has none."""
     kind = getattr(value, "type", None) or getattr(value, "dtype", None)
     kind = getattr(kind, "pyarrow_dtype", kind)
@@ -85,15 +85,15 @@ def _plain(day: datetime.date) -> datetime.date:
     return day.replace(tzinfo=None) if isinstance(day, datetime.datetime) else day
 
 
-def _holds_dates(value: Any) -> bool:
+def _holds_dates(value: object) -> bool:
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     name = str(getattr(value, "type", "") or getattr(value, "dtype", "")).lower()
     return kind == "M" or name.startswith(("date", "timestamp"))
 
 
-def _is_date(value: Any) -> bool:
+def _is_date(value: object) -> bool:
     return _is_null(value) or isinstance(value, datetime.date)
 
 
-def _is_null(value: Any) -> bool:
+def _is_null(value: object) -> bool:
     return value is None or bool(value != value)  # noqa: PLR0124 - the test for nan and NaT

@@ -138,7 +138,7 @@ class Lookup:
         self._keys, self._groups = spec.groups(state)
         self._places = {text: place for place, text in enumerate(self._groups.keys.tolist())}
 
-    def state(self, which: Mapping[str, Any]) -> State:
+    def state(self, which: Mapping[str, object]) -> State:
         """Return the state of one slice.
 
         Raises:
@@ -174,7 +174,7 @@ def _types(keys: Sequence[Parts | None]) -> str:
     return ", ".join(sorted(found))
 
 
-def spec_of(which: Mapping[str, Any], specs: Sequence[Spec], cuts: Sequence[Cut]) -> Spec:
+def spec_of(which: Mapping[str, object], specs: Sequence[Spec], cuts: Sequence[Cut]) -> Spec:
     """Return the kind of a slice, by its columns.
 
     Raises:

@@ -87,7 +87,7 @@ class KeyedSet(MetricSet):
         self._merged: tuple[State | None, State] = (None, suite._layout.start)
         self._lookups: tuple[State | None, dict[tuple[str, ...], Lookup]] = (None, {})
 
-    def _check_titles(self, columns: Mapping[str, Any]) -> None:
+    def _check_titles(self, columns: Mapping[str, object]) -> None:
         """Raise `ValueError` where two columns of a table of slices would have one name."""
         if not any(self.by) and self._called != "Slices":
             return  # as there is no such table
@@ -164,7 +164,7 @@ class KeyedSet(MetricSet):
             self._merged = (state, merged)
         return merged
 
-    def _slice(self, state: State, which: Mapping[str, Any]) -> State:
+    def _slice(self, state: State, which: Mapping[str, object]) -> State:
         """Return the state of one slice, or raise `KeyError`."""
         spec = spec_of(which, self._specs, self._cuts)
         if not spec.columns:
@@ -221,7 +221,9 @@ class WholeView(ReadOnly):
     def _part(self, layout: Layout) -> State:
         return self.layout.part(self._read(), layout)
 
-    def by_unit(self, metric: Any, unit: str, level: float, *, anytime: bool) -> ConfidenceInterval:
+    def by_unit(
+        self, metric: object, unit: str, level: float, *, anytime: bool
+    ) -> ConfidenceInterval:
         """Return the limits of one metric of the set."""
         self._set._check_unit(unit, anytime=anytime)
         interval = limits_by_unit(metric, *self._set._parts_by_unit(), check_level(level))

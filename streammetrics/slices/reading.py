@@ -47,7 +47,7 @@ class _Part:
     def of(
         cls,
         codes: Codes,
-        values: Sequence[Any],
+        values: Sequence[object],
         nulls: Bools | None,
         kind: str | None,
         made: Callable[[Any], Any] = lambda value: value,  # of values, only those that occur
@@ -62,7 +62,7 @@ class _Part:
         return cls(codes, len(values) + (nulls is not None), spelt, None if every else kind)
 
 
-def key_column(columns: Mapping[str, Any], by: Sequence[str | Bins]) -> KeyColumn:
+def key_column(columns: Mapping[str, object], by: Sequence[str | Bins]) -> KeyColumn:
     """Return the keys of rows: text, as `keys` spells them, and the kind of each column.
 
     Raises:
@@ -153,7 +153,7 @@ def _distinct(codes: Codes, size: int) -> tuple[Codes, NDArray[np.intp]]:
     return codes, found
 
 
-def _part(value: Any, title: str) -> _Part:
+def _part(value: object, title: str) -> _Part:
     days = days_of(value, title)
     if days is not None:
         nulls = np.isnat(days)
@@ -221,7 +221,7 @@ def whole(
     return kept.astype(np.int64), missing if missing.any() else None
 
 
-def _binned(value: Any, bins: Bins) -> _Part:
+def _binned(value: object, bins: Bins) -> _Part:
     title = bins.column
     column = flat(as_column(value, title), title)
     if column.vocabulary is not None and len(column.vocabulary):

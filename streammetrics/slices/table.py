@@ -158,7 +158,7 @@ def _value(title: str, columns: tuple[str, ...], parts: tuple[Part, ...] | None)
     return str(part) if isinstance(part, Bin) else part
 
 
-def objects(items: Iterable[Any]) -> Any:
+def objects(items: Iterable[object]) -> Any:
     """Return an array of any objects."""
     listed = list(items)
     array = np.empty(len(listed), object)
@@ -187,7 +187,7 @@ def limit_columns(name: str, limits: Sequence[Interval[Any]]) -> dict[str, Any]:
     return sides
 
 
-def value_columns(name: str, values: Sequence[Any]) -> dict[str, Any]:
+def value_columns(name: str, values: Sequence[object]) -> dict[str, Any]:
     """Return the columns of one metric: one, or one for each class, query or output there is.
 
     Curves have none: the points of one slice are not those of another.
@@ -204,7 +204,7 @@ def value_columns(name: str, values: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def _numbers(values: Sequence[Any]) -> Any:
+def _numbers(values: Sequence[object]) -> Any:
     array = np.array(values)
     return array if array.dtype.kind in "biuf" else objects(values)
 

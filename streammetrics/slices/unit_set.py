@@ -46,7 +46,7 @@ class UnitSet(KeyedSet):
         return {**super()._configuration(), "unit": self.unit}
 
     @classmethod
-    def _configured(cls, meta: Mapping[str, Any]) -> Self:
+    def _configured(cls, meta: Mapping[str, object]) -> Self:
         suite, unit = MetricSet._configured(meta), meta.get("unit")
         if not isinstance(unit, str):
             raise StateFormatError("the state does not say what its units are")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def hashed(title: str) -> str:
     return f"hash of {title}"
 
 
-def groups_of(value: Any, title: str) -> NDArray[np.int64]:
+def groups_of(value: object, title: str) -> NDArray[np.int64]:
     """Return the group of each row's unit, 0 to 63.
 
     Raises:

@@ -56,7 +56,7 @@ class Batch:
         "n_rows",
     )
 
-    def __init__(self, raw: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> None:
+    def __init__(self, raw: Mapping[str, object], renamed: Mapping[str, str] | None = None) -> None:
         self.n_rows = -1  # until a column is converted
         self._positions: tuple[int, ...] = ()  # the shape of labels that are (B, T...)
         self._raw = raw

@@ -53,7 +53,7 @@ class Beside:
     columns: Mapping[str, Any]
 
 
-def as_column(value: Any, name: str, *, max_ndim: int = 2, advice: str = "") -> Column:
+def as_column(value: object, name: str, *, max_ndim: int = 2, advice: str = "") -> Column:
     """Return anything array-like as a column; `name` is what errors call it.
 
     A scalar is one row, a column stays one. ``uint64`` becomes ``int64`` where that holds it
@@ -89,7 +89,7 @@ def as_column(value: Any, name: str, *, max_ndim: int = 2, advice: str = "") -> 
     return column
 
 
-def _read(value: Any, name: str) -> Column:
+def _read(value: object, name: str) -> Column:
     if isinstance(value, np.ndarray):
         return _from_numpy(value, name)
     if isinstance(value, Beside):

@@ -224,7 +224,7 @@ def places_or_last(values: NDArray[Any], labels: tuple[Any, ...]) -> NDArray[np.
     return np.where(known, places, len(labels))
 
 
-def is_label(value: Any) -> bool:
+def is_label(value: object) -> bool:
     """Whether a number is whole, so that a row can have it as its label; text always is one."""
     return not isinstance(value, float) or value.is_integer()
 
@@ -232,7 +232,7 @@ def is_label(value: Any) -> bool:
 Label = Annotated[bool | int | float | str, Satisfies(is_label, A_LABEL)]
 
 
-def one_kind(labels: Any, ignore_index: int | None = None) -> tuple[Any, ...]:
+def one_kind(labels: object, ignore_index: int | None = None) -> tuple[Any, ...]:
     """Return distinct labels of one kind as a tuple, booleans and whole floats as integers."""
     if not isinstance(labels, tuple):  # lists, arrays and ranges are tuples by now
         raise ValueError(f"labels={labels!r}: expected a sequence of labels")  # noqa: TRY004 - as for any parameter

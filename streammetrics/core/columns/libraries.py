@@ -67,7 +67,7 @@ def foreign_reader(cls: type) -> Callable[[Any, str, Reader], Column]:
     return _from_unknown
 
 
-def _from_unknown(value: Any, name: str, _read: Reader) -> Column:
+def _from_unknown(value: object, name: str, _read: Reader) -> Column:
     raise InvalidBatchError(f"{name} is {an(type_title(type(value)))}; pass a list or an array")
 
 

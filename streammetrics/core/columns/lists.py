@@ -160,7 +160,7 @@ def _unsigned(items: Sequence[Any], name: str, width: int) -> NDArray[np.uint64]
     return np.array(items, np.uint64)
 
 
-def _plain(items: Sequence[Any], name: str, width: int) -> list[Any]:
+def _plain(items: Sequence[object], name: str, width: int) -> list[Any]:
     """Return Decimals as integers where they are such of 64 bits, else as the nearest floats."""
     plain = list(items)
     for place, item in enumerate(items):
@@ -204,7 +204,7 @@ def _owned(column: Column) -> Column:
     return Column(column.values, column.nulls, True, column.vocabulary)
 
 
-def _row_ndim(item: Any) -> int:
+def _row_ndim(item: object) -> int:
     kind = kind_of(item)
     return int(getattr(item, "ndim", 1)) if kind == "a" else int(kind == "[")
 

@@ -37,7 +37,7 @@ class LongNumbers:
 
     __array_ufunc__ = None  # arrays leave arithmetic to the methods below
 
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+    def __array__(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("these numbers do not fit float64; take head and tail")
 
     def __len__(self) -> int:

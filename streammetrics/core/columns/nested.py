@@ -84,7 +84,7 @@ def joined(parts: Sequence[Any]) -> Any:
     return concatenate(parts) if isinstance(parts[0], Column) else joined_numbers(parts)
 
 
-def as_nested(value: Any, name: str, each: str) -> Nested:
+def as_nested(value: object, name: str, each: str) -> Nested:
     """Return a column of rows that hold several values each.
 
     Rows are lists, arrays or tensors, or those of a column of lists of Arrow, pandas or polars; one
@@ -133,7 +133,7 @@ def _from_arrow(value: Any, name: str) -> Nested:
     return Nested.of(np.asarray(lengths, np.int64), as_column(value.flatten(), name), nulls)
 
 
-def _points(row: Any) -> Any:
+def _points(row: object) -> Any:
     """Return an array that is a map of points as a list of them, anything else as it is."""
     return row.reshape(-1, row.shape[-1]) if type(row) is np.ndarray and row.ndim > 2 else row
 

@@ -175,7 +175,7 @@ def reject_present(
         reject(title, what, wrong, values, advice=advice)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value as a person would write it, and the first few of a long row."""
     if isinstance(value, np.generic):
         return repr(value.item())

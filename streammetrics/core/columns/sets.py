@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 
-def as_sets(value: Any) -> list[Any] | None:
+def as_sets(value: object) -> list[Any] | None:
     """Return the sets of labels that a value holds, ``None`` where it holds something else.
 
     Rows are sets, or lists of text: what lists of numbers are, a batch alone cannot tell.

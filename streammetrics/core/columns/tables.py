@@ -18,12 +18,12 @@ class Stream(NamedTuple):
 _NAMES = ("column_names", "columns", "keys")  # of Arrow tables, of data frames, of mappings
 
 
-def is_table(what: Any) -> bool:
+def is_table(what: object) -> bool:
     """Whether it has columns by name, or is a stream of batches that have."""
     return is_stream(what) or any(hasattr(what, attribute) for attribute in _NAMES)
 
 
-def is_stream(what: Any) -> bool:
+def is_stream(what: object) -> bool:
     """Whether `streamed` takes it; nothing of it is read."""
     if isinstance(what, Mapping):
         return False
@@ -73,7 +73,7 @@ def _quoted(names: Iterable[str]) -> str:
     return ", ".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
-def table_columns(table: Any) -> list[str]:
+def table_columns(table: object) -> list[str]:
     """Return the names of a table's columns, whatever kind of table it is."""
     for attribute in _NAMES:
         names = getattr(table, attribute, None)

@@ -232,7 +232,7 @@ class ExactNumbers:
             tables.append(digits.reshape(*sums.shape, width))
         return tables, low
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: object) -> Self:
         """Index the array of sums as NumPy would: ``sums[2]``, ``sums[order]``, ``sums[i, j]``."""
         if type(index) is int and len(self.shape) == 1:  # as they are asked for one by one
             return self.single(to_integer(self.digits[index]), self.exponent)

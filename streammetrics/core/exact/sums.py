@@ -88,7 +88,7 @@ class ExactSum(ExactNumbers):
     def of_terms(
         cls,
         terms: Callable[..., Floats],
-        columns: Sequence[Any],
+        columns: Sequence[object],
         weight: NDArray[Any] | None = None,
     ) -> Self:
         """Sums of ``terms(*columns)``, a new array; without weights computed in the cache.

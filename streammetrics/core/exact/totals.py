@@ -60,7 +60,7 @@ class Totals:
         """Add ``value * 2**unit`` to a single sum."""
         self._parts[unit] = self._parts.get(unit, 0) + value
 
-    def add_at(self, index: NDArray[np.intp], digits: Any, position: int, bits: int) -> None:
+    def add_at(self, index: NDArray[np.intp], digits: object, position: int, bits: int) -> None:
         """Add integers of at most so many bits, ``digits * 2**(32 * position)``, to entries."""
         self._add_at(index, {position: digits}, index.size << bits)
 

@@ -167,7 +167,7 @@ class Amount:
         )
         return type(self)(counts, weights, self._most, squares)
 
-    def at(self, index: Any) -> Self:
+    def at(self, index: object) -> Self:
         """Index the array as NumPy would."""
         weights, squares = (
             None if sums is None else sums[index] for sums in (self.weights, self.squares)

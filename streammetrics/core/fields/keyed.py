@@ -48,7 +48,7 @@ class Entries(ABC, Generic[C]):
         """Return as many entries from the arrays of all columns, or raise `ValueError`."""
 
     @abstractmethod
-    def at(self, value: C, rows: Any) -> C:
+    def at(self, value: C, rows: object) -> C:
         """Return some of the entries."""
 
     def minus(self, value: C, other: C, places: Places) -> C:  # noqa: ARG002 - most can
@@ -103,7 +103,7 @@ class Weights(Entries[Amount]):
             raise StateFormatError(f"{name} of labels are not positive, one for each")
         return value
 
-    def at(self, value: Amount, rows: Any) -> Amount:
+    def at(self, value: Amount, rows: object) -> Amount:
         """Return some of the amounts."""
         return value.at(rows)
 
@@ -147,7 +147,7 @@ class Sums(Entries[ExactSum]):
         rows = len(parts["digits"]) if "digits" in parts and parts["digits"].ndim else 0
         return ExactSum.from_arrays((size, rows // size if size else 0), parts)
 
-    def at(self, value: ExactSum, rows: Any) -> ExactSum:
+    def at(self, value: ExactSum, rows: object) -> ExactSum:
         """Return some of the sums."""
         return value[rows]
 

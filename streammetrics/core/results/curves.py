@@ -30,7 +30,7 @@ class Points(Result):
     exact: bool = True
     rows: NDArray[np.float64] | None = None  # of each bin
 
-    def told(self, **facts: Any) -> Self:
+    def told(self, **facts: object) -> Self:
         """Tell what rows the points are of, and return them."""
         self.__dict__.update(facts)
         return self
@@ -65,7 +65,7 @@ class Curves(Result, tuple[Points, ...]):
 
     labels: tuple[Any, ...]
 
-    def __new__(cls, curves: Iterable[Points], labels: Iterable[Any]) -> Self:
+    def __new__(cls, curves: Iterable[Points], labels: Iterable[object]) -> Self:
         """Return the tuple of curves with the labels of their classes."""
         self = super().__new__(cls, curves)
         self.labels = tuple(labels)
@@ -88,7 +88,7 @@ class Curves(Result, tuple[Points, ...]):
         return type(self), (tuple(self), self.labels)
 
 
-def is_curve(value: Any) -> bool:
+def is_curve(value: object) -> bool:
     """Whether a value is a curve, or several: arrays of points, not one point of numbers."""
     first = value[0] if isinstance(value, Curves) and value else value
     return isinstance(first, Points) and any(map(np.ndim, first._named().values()))

@@ -46,7 +46,7 @@ class Drawing:
 
 
 @singledispatch
-def drawn(value: Any, ax: Any, drawing: Drawing) -> Any:  # noqa: ARG001 - what families take
+def drawn(value: object, ax: object, drawing: Drawing) -> Any:  # noqa: ARG001 - what families take
     """Return Matplotlib's axes with the picture of a value, by its family."""
     what = drawing.name or type(value).__name__
     raise TypeError(f"{what} has no picture: its value is one number, or of no known kind")

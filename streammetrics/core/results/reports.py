@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import Any
 
 from streammetrics.core.errors import an
 
 
 @singledispatch
-def reported(state: Any, path: Any, **options: Any) -> None:  # noqa: ARG001 - what families take
+def reported(state: object, path: object, **options: object) -> None:  # noqa: ARG001 - what families take
     """Write the report of a state to a file."""
     raise TypeError(f"there is no report of {an(type(state).__name__)}")

@@ -139,7 +139,7 @@ def _polars(polars: Any, table: Table) -> Any:
     return polars.DataFrame([polars.Series(str(name), values) for name, values in columns])
 
 
-def _line(tag: str, cells: Iterable[Any]) -> str:
+def _line(tag: str, cells: Iterable[object]) -> str:
     inside = "".join(f"<{tag}>{escape(shown(cell))}</{tag}>" for cell in cells)
     return f"<tr>{inside}</tr>"
 
@@ -171,7 +171,7 @@ def aligned(rows: Sequence[Sequence[str]], text: Container[int]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value in a few characters."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -180,7 +180,7 @@ def shown(value: Any) -> str:
     return f"{value:,}" if type(value) is int else str(value)
 
 
-def _full(value: Any) -> Any:
+def _full(value: object) -> Any:
     plain = value.item() if isinstance(value, np.generic) else value
     return "" if plain is None or (isinstance(plain, float) and math.isnan(plain)) else plain
 

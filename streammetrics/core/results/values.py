@@ -77,7 +77,7 @@ class Result:
         r"""Return the value as a LaTeX tabular, for ``\\usepackage{booktabs}``."""
         return self._table().latex()
 
-    def plot(self, ax: Any = None, *, kind: str | None = None, **style: Any) -> Any:
+    def plot(self, ax: object = None, *, kind: str | None = None, **style: object) -> Any:
         """Draw the value and return Matplotlib's axes; it needs the extra ``plot``.
 
         Args:
@@ -108,14 +108,14 @@ class LabelledArray(Result, np.ndarray):
 
     axes: Axes
 
-    def __new__(cls, values: Any, axes: Axes) -> Self:
+    def __new__(cls, values: object, axes: Axes) -> Self:
         """Return a view of the values that knows its axes."""
         array = np.asarray(values).view(cls)
         array.axes = axes
         return array
 
     @classmethod
-    def of(cls, values: Any, labels: Iterable[Any], name: str = "class") -> Self:
+    def of(cls, values: object, labels: Iterable[object], name: str = "class") -> Self:
         """Return an array (n,) with the labels of its places."""
         return cls(values, ((name, tuple(labels)),))
 
@@ -144,7 +144,7 @@ class LabelledArray(Result, np.ndarray):
     def _repr_html_(self) -> str | None:
         return self._table().html() if self.axes else None  # then a notebook shows the repr
 
-    def __array_finalize__(self, source: Any) -> None:
+    def __array_finalize__(self, source: object) -> None:
         self.axes = ()
 
     def __array_wrap__(
@@ -167,7 +167,7 @@ class LabelledArray(Result, np.ndarray):
     def __copy__(self) -> Self:
         return type(self)(np.array(self), self.axes)
 
-    def __deepcopy__(self, memo: Any) -> Self:
+    def __deepcopy__(self, memo: object) -> Self:
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -264,7 +264,7 @@ class Interval(Result, _Sides[V_co]):
         )
 
 
-def numbers(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def numbers(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield every number of a value: what it is of, and it by the title of its column."""
     if isinstance(value, Interval):
         for (of, low), (_, high) in zip(numbers(value.low), numbers(value.high), strict=True):
@@ -280,7 +280,7 @@ def numbers(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "", {VALUE: value}
 
 
-def _alike(values: Iterable[Any]) -> list[Any]:
+def _alike(values: Iterable[object]) -> list[Any]:
     """Return a column with its integers as floats where it has floats too, as frames want it."""
     column = list(values)
     if not any(isinstance(value, float) for value in column):
@@ -288,7 +288,7 @@ def _alike(values: Iterable[Any]) -> list[Any]:
     return [float(value) if isinstance(value, int) else value for value in column]
 
 
-def flat(name: str, value: Any) -> dict[str, float]:
+def flat(name: str, value: object) -> dict[str, float]:
     """Return the numbers of a value by flat names; curves and matrices have none."""
     if isinstance(value, LabelledArray) and value.ndim == 1:
         return {f"{name}/{label}": float(number) for label, number in value.to_dict().items()}
@@ -300,7 +300,7 @@ def flat(name: str, value: Any) -> dict[str, float]:
     return {}
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return a value in plain Python: dictionaries, lists, strings and numbers."""
     if isinstance(value, Result):
         return value.to_dict()

@@ -60,7 +60,7 @@ class File(NamedTuple):
 
     def holds(
         self,
-        description: Mapping[str, Any],
+        description: Mapping[str, object],
         arrays: Mapping[str, NDArray[Any]],
         opening: str = "",
     ) -> bool:
@@ -73,7 +73,7 @@ def header_of(opening: str) -> bytes:
     return _TEXT + json.dumps(opening)[1:-1].encode()
 
 
-def opened(configuration: Mapping[str, Any]) -> str:
+def opened(configuration: Mapping[str, object]) -> str:
     """Return how files of a configuration open: JSON, to be made only once.
 
     It goes on with ``ROWS``, the only key that the rest of the description may then have.
@@ -82,7 +82,7 @@ def opened(configuration: Mapping[str, Any]) -> str:
 
 
 def packed(
-    description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], opening: str = ""
+    description: Mapping[str, object], arrays: Mapping[str, NDArray[Any]], opening: str = ""
 ) -> bytes:
     """Return the file: equal descriptions and arrays give equal bytes.
 
@@ -124,7 +124,7 @@ def unpacked(blob: bytes, known: Callable[[bytes], Any] = lambda _: None) -> Fil
     return File(meta, _views(tensors, blob, size), unsigned, what)
 
 
-def _check_format(meta: Any) -> None:
+def _check_format(meta: object) -> None:
     if not isinstance(meta, dict) or type(meta.get("format")) is not int:
         raise StateFormatError("the state does not say which format it has")
     if not 1 <= meta["format"] <= LATEST:
@@ -134,7 +134,7 @@ def _check_format(meta: Any) -> None:
         )
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """Return what a file says, short enough for a message."""
     if isinstance(value, int) and value.bit_length() > 128:
         return "a number of many digits"
@@ -143,7 +143,7 @@ def brief(value: Any) -> str:
 
 
 def _written(
-    description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], opening: str
+    description: Mapping[str, object], arrays: Mapping[str, NDArray[Any]], opening: str
 ) -> bytes:
     """Return the file with a blank checksum."""
     text = f"{opening},{_text(description)[1:]}" if opening else f"{opened(description)}}}"
@@ -165,14 +165,14 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
     return array if array.flags.c_contiguous else np.require(array, requirements="C")
 
 
-def _text(said: Mapping[str, Any]) -> str:
+def _text(said: Mapping[str, object]) -> str:
     try:
         return _JSON.encode(said)
     except ValueError:  # JSON has neither infinities nor nan
         return _JSON.encode(_encoded(said))
 
 
-def _views(tensors: Mapping[str, Any], blob: bytes, start: int) -> dict[str, NDArray[Any]]:
+def _views(tensors: Mapping[str, object], blob: bytes, start: int) -> dict[str, NDArray[Any]]:
     """Return the arrays of a file, each a view of bytes that are there, one after the other."""
     arrays, end, room = {}, 0, len(blob) - start
     for name, told in tensors.items():
@@ -198,7 +198,7 @@ def _views(tensors: Mapping[str, Any], blob: bytes, start: int) -> dict[str, NDA
     return arrays
 
 
-def _whole(value: Any) -> tuple[int, ...] | None:
+def _whole(value: object) -> tuple[int, ...] | None:
     """Return a list of whole numbers that are not negative, as a tuple."""
     if type(value) is not list:
         return None
@@ -222,7 +222,7 @@ def _parsed(text: str | bytes | bytearray) -> Any:
         raise StateFormatError(f"the header of the state is not JSON: {error}") from error
 
 
-def _encoded(value: Any) -> Any:
+def _encoded(value: object) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if isinstance(value, dict):
@@ -232,7 +232,7 @@ def _encoded(value: Any) -> Any:
     return value
 
 
-def _decoded(value: Any, depth: int) -> Any:
+def _decoded(value: object, depth: int) -> Any:
     if not depth:
         raise StateFormatError("what the state says is nested too deeply")
     if isinstance(value, list):

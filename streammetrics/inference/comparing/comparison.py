@@ -274,7 +274,7 @@ class Comparison(MetricSet):
         return {**told, "class": registered_name(type(self)), "columns": shared, **more}
 
     @classmethod
-    def _configured(cls, meta: Mapping[str, Any]) -> Self:
+    def _configured(cls, meta: Mapping[str, object]) -> Self:
         """Return an empty comparison of what `_configuration` said."""
         options: Any = {name: meta.get(name) for name in ("baseline", "max_rows")}
         suite = MetricSet._configured(meta)

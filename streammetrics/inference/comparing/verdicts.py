@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.inference.distributions import normal_quantile, normal_tail
 
@@ -33,7 +33,7 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def verdict(
-    metric: Metric[Any], pair: tuple[str, str], difference: float, p: float, chance: float
+    metric: Metric[object], pair: tuple[str, str], difference: float, p: float, chance: float
 ) -> str:
     """Return which model is better; where more is neither better nor worse, which is higher."""
     if not p < chance:  # or nan

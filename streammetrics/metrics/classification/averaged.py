@@ -69,7 +69,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         """They count as wrong where one of the classes is right, or is predicted."""
         return self.labels is not None and self.average != "binary"
 
-    def _confusions(self, form: Any) -> Confusions | None:
+    def _confusions(self, form: object) -> Confusions | None:
         """Return the tables of all groups, of metrics of one class or of all together."""
         one = self.average in {"binary", "micro"} and not self.multilabel
         return super()._confusions(form) if one else None

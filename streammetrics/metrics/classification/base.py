@@ -144,14 +144,14 @@ class ContingencyMetric(Metric[V_co]):
         value = self.read(confusion) if confusion.total else self._nothing(confusion)
         return value, confusion.doubt or self._why_nan(value)
 
-    def _judged_each(self, *forms: Any) -> list[tuple[V_co, str]] | None:
+    def _judged_each(self, *forms: object) -> list[tuple[V_co, str]] | None:
         tables = self._confusions(*forms) if getattr(self.read, "elementwise", False) else None
         values: Any = None if tables is None else self.read(cast("Confusion", tables))
         if not isinstance(values, np.ndarray):
             return None
         return [(value, self._why_nan(value)) for value in values.tolist()]
 
-    def _confusions(self, form: Any) -> Confusions | None:
+    def _confusions(self, form: object) -> Confusions | None:
         """Return the tables of all groups that a form holds, where they can be read as one."""
         if not isinstance(form, Tables) or getattr(form.of, "others", False):
             return None

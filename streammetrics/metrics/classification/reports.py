@@ -154,7 +154,7 @@ class ClassificationReport(ContingencyMetric[Report]):
             return cast("Confusion", LabelCounts.of(table, self.labels))
         return super()._confusion(table)
 
-    def readout(self, table: Any, rows: Any = None) -> Report:
+    def readout(self, table: object, rows: object = None) -> Report:
         """Read the table, and of several labels a row the rows."""
         return self._judged(table, *([] if rows is None else [rows]))[0]
 

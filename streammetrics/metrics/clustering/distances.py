@@ -109,7 +109,7 @@ class Silhouette(SampledMetric):
         )
         return (sums,)
 
-    def readout(self, held: Any) -> float:
+    def readout(self, held: object) -> float:
         """Return the mean over all points."""
         _, means, counts = self._by_cluster(held)
         value = math.fsum(means * counts) / float(counts.sum()) if len(means) else math.nan
@@ -123,7 +123,7 @@ class Silhouette(SampledMetric):
         labels, means, _ = self._by_cluster(*self._read())
         return KeyedValues(dict(zip(labels.tolist(), means.tolist(), strict=True)), "cluster")
 
-    def per_point(self, X: Any, labels: Any) -> Floats:  # noqa: N803 - the field's name for points
+    def per_point(self, X: object, labels: object) -> Floats:  # noqa: N803 - the field's name for points
         """Return the silhouette of each of some rows (n,) among those that were taken.
 
         It is ``nan`` for a row that is not among them, or past `max_points` not kept of them.

@@ -27,7 +27,7 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 _FACTORIALS = np.array([math.lgamma(k + 1.0) for k in range(16)])
 
 
-def deviance(x: Any, m: Any) -> Floats:
+def deviance(x: object, m: object) -> Floats:
     """Return x log(x / m) - x + m, for m > 0 and x = 0 or x / m > 0, to full relative accuracy.
 
     Where x is near m it is (x - m) v + 2 x (v**3 / 3 + v**5 / 5 + ...) with

@@ -76,11 +76,11 @@ class SampledMetric(InternalMetric):
             )
         return value
 
-    def is_exact(self, *statistics: Any) -> bool:
+    def is_exact(self, *statistics: object) -> bool:
         """Whether every point seen was kept, or none is needed."""
         return all(s.complete for s in statistics if isinstance(s, PointSample))
 
-    def interval(self, *statistics: Any) -> Interval[float]:
+    def interval(self, *statistics: object) -> Interval[float]:
         """Return what certainly holds the exact value."""
         if self.is_exact(*statistics):
             value = self.readout(*statistics)
@@ -89,11 +89,11 @@ class SampledMetric(InternalMetric):
         return Interval(float(low), float(high))
 
     @abstractmethod
-    def certain(self, *statistics: Any) -> tuple[float, float]:
+    def certain(self, *statistics: object) -> tuple[float, float]:
         """Return bounds of the value where points were left out of the sample."""
 
 
-def as_centroids(centroids: Any) -> tuple[Any, ...] | None:
+def as_centroids(centroids: object) -> tuple[Any, ...] | None:
     """Return a (K, d) matrix of centroids as a tuple of rows, or say what is wrong with it."""
     if centroids is None:
         return None

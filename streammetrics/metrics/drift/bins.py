@@ -241,5 +241,5 @@ class _Cells(NamedTuple):
         return ranges[0], ranges[1]
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -58,7 +58,7 @@ class NRMSE(RegressionMetric):
         order: Literal["first", "second"] = "first" if self.normalization == "mean" else "second"
         return squares, Moments(of="target", order=order, nan_policy=self.nan_policy)
 
-    def readout(self, squares: LossSum, targets: Any) -> Value:
+    def readout(self, squares: LossSum, targets: object) -> Value:
         """Return the ratio of each output."""
         sizes = self._squared_sizes(targets)
         values = [

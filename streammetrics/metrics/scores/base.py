@@ -94,13 +94,13 @@ def _label_histograms(metric: Any, max_bins: int, *, joined: bool = False) -> La
     )
 
 
-def schema_options(metric: Any) -> dict[str, Any]:
+def schema_options(metric: object) -> dict[str, Any]:
     """Return the parameters of a metric that say how labels are read."""
     names = ("pos_label", "labels", "nan_policy", "ignore_index")
     return {name: getattr(metric, name) for name in names}
 
 
-def _has_single_scores(_: Metric[Any], scores: ScoreHistogram, *__: Any) -> bool:
+def _has_single_scores(_: Metric[object], scores: ScoreHistogram, *__: object) -> bool:
     """Whether every cell holds a single score."""
     return scores.exact
 
@@ -210,7 +210,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return a lower bound, the value and an upper bound, right up to `ROUNDING`."""
 
-    def _shape(self, scores: ScoreHistogram, *_: Any) -> Points | Curves:
+    def _shape(self, scores: ScoreHistogram, *_: object) -> Points | Curves:
         """Return the curves that the values are read from."""
         return one_or_all([self._curve(stairs) for stairs in staircases(scores)], self.labels)
 
@@ -226,7 +226,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         """Return the curve that the value of one class is read from."""
         raise TypeError(f"{type(self).__name__} has no picture")
 
-    def readout(self, scores: ScoreHistogram, *_: Any) -> float | Floats:
+    def readout(self, scores: ScoreHistogram, *_: object) -> float | Floats:
         """Read the classes and average them."""
         return self._judged(scores)[0]
 
@@ -235,7 +235,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         value, doubt = self._averaged(classes, [self.read(stairs) for stairs in classes])
         return value, doubt or self._why_nan(value)
 
-    def interval(self, scores: ScoreHistogram, *_: Any) -> Interval[float | Floats]:
+    def interval(self, scores: ScoreHistogram, *_: object) -> Interval[float | Floats]:
         """Bound the classes and average the bounds."""
         classes = staircases(scores)
         spans = [self._sides(stairs) for stairs in classes]

@@ -212,13 +212,13 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
         """Return the score histogram, and the check that scores are probabilities."""
         return (*super().statistics(), *check_of(self))
 
-    def readout(self, scores: ScoreHistogram, *_: Any) -> CalibrationPoints | Curves:
+    def readout(self, scores: ScoreHistogram, *_: object) -> CalibrationPoints | Curves:
         """Return the curve with every cell in its middle, or one for each class."""
         classes = staircases(scores)
         curves = [_points(read(stairs, self.n_bins, self.strategy), stairs) for stairs in classes]
         return one_or_all(curves, self.labels)
 
-    def interval(self, scores: ScoreHistogram, *_: Any) -> Interval[CalibrationPoints | Curves]:
+    def interval(self, scores: ScoreHistogram, *_: object) -> Interval[CalibrationPoints | Curves]:
         """Return the curve with the least and with the most that each point may have."""
         spans = [self.certain(stairs) for stairs in staircases(scores)]
         low, high = zip(*spans, strict=True)

@@ -82,13 +82,13 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
         """Return the table, or one for each class."""
         return self.interval(scores).low
 
-    def interval(self, scores: ScoreHistogram, *_: Any) -> Interval[ConfusionPoints | Curves]:
+    def interval(self, scores: ScoreHistogram, *_: object) -> Interval[ConfusionPoints | Curves]:
         """Return the table of what is certainly positive, and of all that may be."""
         sides = [self._sides(stairs) for stairs in staircases(scores)]
         low, high = zip(*sides, strict=True)
         return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
 
-    def is_exact(self, scores: ScoreHistogram, *_: Any) -> bool:
+    def is_exact(self, scores: ScoreHistogram, *_: object) -> bool:
         """Whether no threshold is left out, and none is within a cell of several scores."""
         if self.thresholds is None:
             return scores.exact
@@ -193,7 +193,7 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
         """Return the best of the thresholds at edges, or that of each class."""
         return one_or_all([self._best(stairs)[1] for stairs in staircases(scores)], self.labels)
 
-    def interval(self, scores: ScoreHistogram, *_: Any) -> Interval[BestPoint | Curves]:
+    def interval(self, scores: ScoreHistogram, *_: object) -> Interval[BestPoint | Curves]:
         """Return between what the best value and its threshold certainly are."""
         sides = [self._best(stairs) for stairs in staircases(scores)]
         low, _, high = zip(*sides, strict=True)
@@ -228,7 +228,7 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
             BestPoint(float(highs[near].max()), ends[1]),
         )
 
-    def _values(self, stairs: Staircase, tp: Any, fp: Any) -> Floats:
+    def _values(self, stairs: Staircase, tp: object, fp: object) -> Floats:
         """Return the value, larger being better, of thresholds with such counts."""
         tp, fp = np.asarray(tp, np.float64), np.asarray(fp, np.float64)
         fn, tn = stairs.positives - tp, stairs.negatives - fp

@@ -81,12 +81,12 @@ def _certainly_highest(aim: _Aim, stairs: Staircase) -> tuple[float, float, floa
     return low, value, _best(aim, stairs, -margin, corners=True)
 
 
-def _lacks_a_class(_: Any, stairs: Staircase) -> bool:
+def _lacks_a_class(_: object, stairs: Staircase) -> bool:
     """Whether there are no rows of one of both classes."""
     return not stairs.positives or not stairs.negatives
 
 
-def _lacks_positives(_: Any, stairs: Staircase) -> bool:
+def _lacks_positives(_: object, stairs: Staircase) -> bool:
     """Whether there are no positives."""
     return not stairs.positives
 

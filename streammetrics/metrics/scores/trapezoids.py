@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 __all__ = ["auc"]
 
 
-def auc(x: Any, y: Any) -> float:
+def auc(x: object, y: object) -> float:
     """Return the area under the points (x, y) by trapezoids.
 
     Areas of rows are those of `ROCAUC` and `PRAUC`, which merge and have bounds; this is of points.

@@ -140,7 +140,7 @@ class Staircase:
         """The power of two in which amounts are told."""
         return self._unit
 
-    def unscaled(self, amount: Any) -> Floats:
+    def unscaled(self, amount: object) -> Floats:
         """Return amounts as floats of what rows weigh, infinite where that is too large."""
         with np.errstate(over="ignore"):
             floats: Floats = np.ldexp(np.asarray(amount, np.float64), self._unit)

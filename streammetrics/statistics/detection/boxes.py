@@ -74,7 +74,7 @@ class BoxStatistic(Statistic):
         pairs = Pairs.of(names, np.arange(width), found, Amount.of_counts(counts[found]))
         self.counts = type(self).counts.plus(self.counts, pairs)
 
-    def table(self, labels: Iterable[Any] = ()) -> tuple[list[Any], Ints]:
+    def table(self, labels: Iterable[object] = ()) -> tuple[list[Any], Ints]:
         """Return all classes, and others, in order, and what is counted of each (n, A, 1 + T).
 
         The first column is of true boxes, the others of hits at each threshold.

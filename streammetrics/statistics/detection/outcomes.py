@@ -41,7 +41,7 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
     each histogram may have.
     """
 
-    def empty(self, of: Any) -> dict[Outcome, DyadicHistogram]:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: object) -> dict[Outcome, DyadicHistogram]:  # noqa: ARG002 - nothing depends on it
         """Return none."""
         return {}
 
@@ -71,7 +71,7 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
             held[outcome] = histogram
         return held
 
-    def plus(self, mine: Any, other: Any) -> dict[Outcome, DyadicHistogram]:
+    def plus(self, mine: object, other: object) -> dict[Outcome, DyadicHistogram]:
         """Return the boxes of both."""
         return self.merged(mine, [other])
 

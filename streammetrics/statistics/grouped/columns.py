@@ -102,7 +102,7 @@ def _widened(values: NDArray[Any] | None, dtype: str) -> NDArray[Any] | None:
     return values.astype(np.int64) if values is not None and narrow else values
 
 
-def as_bytes(value: Any) -> NDArray[np.uint8]:
+def as_bytes(value: object) -> NDArray[np.uint8]:
     """Return what JSON can say as an array of a state."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return np.frombuffer(text.encode(), np.uint8)

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def facts_text(facts: Mapping[str, Any]) -> str:
+def facts_text(facts: Mapping[str, object]) -> str:
     """Return facts as text."""
     return json.dumps(facts, sort_keys=True, separators=(",", ":"))
 
 
-def facts_of(text: Any) -> Any:
+def facts_of(text: object) -> Any:
     """Return the facts that a text tells."""
     return from_bytes(np.frombuffer(str(text).encode(), np.uint8))
 
 
-def are_facts(facts: Any) -> bool:
+def are_facts(facts: object) -> bool:
     """Whether what a text tells are facts: text, integers and booleans by name."""
     return isinstance(facts, dict) and all(
         type(value) in {str, int, bool} for value in facts.values()

@@ -172,7 +172,7 @@ class GroupedWeight(GroupedField[Amount]):
         return value.nbytes
 
 
-def _is_small(counts: Any) -> bool:
+def _is_small(counts: object) -> bool:
     return not isinstance(counts, int) or counts < MANY
 
 

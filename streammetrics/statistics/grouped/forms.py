@@ -39,7 +39,7 @@ class Form(ABC):
         """Return the states whose `arrays_at` are given, or raise `StateFormatError`."""
 
     @abstractmethod
-    def updated(self, by: Grouping, columns: Sequence[Any], weight: Floats | None) -> Self:
+    def updated(self, by: Grouping, columns: Sequence[object], weight: Floats | None) -> Self:
         """Return the states after rows, each of its group."""
 
     @abstractmethod

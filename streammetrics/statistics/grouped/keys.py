@@ -133,7 +133,7 @@ def lowest(texts: NDArray[Any], most: int) -> NDArray[np.bool_]:
     return keep
 
 
-def _hash(text: Any) -> int:
+def _hash(text: object) -> int:
     return int.from_bytes(hashlib.blake2b(str(text).encode(), digest_size=8).digest(), "little")
 
 

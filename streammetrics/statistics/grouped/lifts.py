@@ -120,7 +120,7 @@ def _single(columns: Sequence[Any]) -> tuple[int, list[Any]] | None:
 
 
 def _loss(
-    of: LossSum, by: Grouping, columns: Sequence[Any], weight: Floats | None
+    of: LossSum, by: Grouping, columns: Sequence[object], weight: Floats | None
 ) -> _Summed | None:
     single = _single(columns)
     if single is None or of.names != ("loss",):
@@ -137,7 +137,7 @@ def _loss(
 
 
 def _moments(
-    of: Moments, by: Grouping, columns: Sequence[Any], weight: Floats | None
+    of: Moments, by: Grouping, columns: Sequence[object], weight: Floats | None
 ) -> _Summed | None:
     single = None if weight is not None and of.order == "second" else _single(columns)
     if single is None:
@@ -161,7 +161,7 @@ def _plain(lift: Summing) -> Lift:
     """Return the lift of a statistic that keeps sums alone."""
 
     def lifted(
-        of: Any, by: Grouping, columns: Sequence[Any], weight: Floats | None
+        of: object, by: Grouping, columns: Sequence[object], weight: Floats | None
     ) -> dict[str, Any] | None:
         found = lift(of, by, columns, weight)
         return None if found is None else found.fields
@@ -173,7 +173,7 @@ def _spreading(lift: Summing) -> Lift:
     """Return the lift of a statistic that keeps how far the numbers spread that it sums."""
 
     def lifted(
-        of: Spreading, by: Grouping, columns: Sequence[Any], weight: Floats | None
+        of: Spreading, by: Grouping, columns: Sequence[object], weight: Floats | None
     ) -> dict[str, Any] | None:
         # Weights are rare, and their squares rarer.
         found = None if weight is not None else lift(of, by, columns, weight)

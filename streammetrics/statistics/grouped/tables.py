@@ -50,7 +50,7 @@ class Tables(Form):
     What is rare (numbers that no float64 holds, losses that overflow) is lifted group by group.
     """
 
-    def __init__(self, of: Statistic, size: int, values: Mapping[str, Any]) -> None:
+    def __init__(self, of: Statistic, size: int, values: Mapping[str, object]) -> None:
         self.of, self.size, self._values = of, size, values
         self._fields = _fields(of)
 
@@ -83,7 +83,7 @@ class Tables(Form):
             },
         )
 
-    def updated(self, by: Grouping, columns: Sequence[Any], weight: Floats | None) -> Self:
+    def updated(self, by: Grouping, columns: Sequence[object], weight: Floats | None) -> Self:
         """Return the states after rows."""
         lift, _ = LIFTS[type(self.of)]
         values = lift(self.of, by, columns, weight)

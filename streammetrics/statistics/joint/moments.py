@@ -100,7 +100,7 @@ class _Terms:
 
 
 @singledispatch
-def row_terms(statistic: Statistic, *columns: Any) -> Floats:  # noqa: ARG001 - of any statistic
+def row_terms(statistic: Statistic, *columns: object) -> Floats:  # noqa: ARG001 - of any statistic
     """Return what each row adds to the sum of a statistic, the mean over outputs of several."""
     raise StreamMetricsError(f"{an(type(statistic).__name__)} is no sum over rows")
 

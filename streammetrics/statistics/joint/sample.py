@@ -190,7 +190,7 @@ def _whole(columns: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return (_table(columns[0][0]), *(_table(each[-1]) for each in columns))
 
 
-def _table(column: Any) -> Floats:
+def _table(column: object) -> Floats:
     values = column.head if isinstance(column, LongNumbers) else np.asarray(column)
     values = values.astype(np.float64, copy=False)
     return values if values.ndim > 1 else values[:, None]

@@ -126,7 +126,7 @@ class RankingRows(Field):
         return tuple(column[~empty] for column in columns) if empty.any() else columns
 
 
-def _differing(query: Column, weight: Floats, kept: Any) -> NDArray[np.bool_]:
+def _differing(query: Column, weight: Floats, kept: object) -> NDArray[np.bool_]:
     """Return which rows say another weight than the first row of their query that says one."""
     rows = np.flatnonzero(~np.isnan(weight) & kept)
     _, first, places = np.unique(query.values[rows], return_index=True, return_inverse=True)

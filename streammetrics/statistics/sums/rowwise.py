@@ -29,7 +29,7 @@ class RowSum(Spreading, Statistic):
     rows = Weight()
 
     @abstractmethod
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: object) -> Floats:
         """Return the number of each row, (n,)."""
 
     def update(self, *columns: Any, weight: Floats | None) -> None:

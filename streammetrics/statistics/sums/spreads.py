@@ -38,7 +38,7 @@ class Spreading(ABC):
     squared_weight = SquaredWeight()
 
     @abstractmethod
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: object) -> Floats:
         """Return the number of each row that is summed, (n,) or (n, d)."""
 
     def spread_by(self, powers: Powers, n: int, weight: Floats | None) -> None:

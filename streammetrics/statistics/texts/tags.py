@@ -120,7 +120,7 @@ def _parts(tag: str, scheme: Scheme | None, suffix: bool) -> tuple[str, str]:
     return prefix, named or "_"
 
 
-def _before(values: NDArray[Any], first: Any) -> NDArray[Any]:
+def _before(values: NDArray[Any], first: object) -> NDArray[Any]:
     """Return what is before each value."""
     return np.concatenate([np.array([first], values.dtype), values[:-1]])
 
