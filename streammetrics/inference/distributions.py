@@ -1,8 +1,9 @@
 """The normal, Student's t, the beta and the binomial distribution: tails and quantiles.
 
-Right to about 1e-12 of the smaller tail, for samples of a few rows and of billions: densities are
-Loader's saddle points (2000), which do not cancel, tails a continued fraction, or where both
-parameters are large the integral of the density.
+Right to about 1e-12 of the smaller tail, or of the whole where a parameter of a beta distribution
+is below 1, for samples of a few rows and of billions: densities are Loader's saddle points (2000),
+which do not cancel, tails a continued fraction, or where both parameters are large the integral of
+the density.
 """
 
 from __future__ import annotations
@@ -170,8 +171,10 @@ def _beta_below(x: float, y: float, a: float, b: float) -> float:
     """Return the probability of at most x, where y is 1 - x without its rounding."""
     if x <= 0 or y <= 0:
         return float(y <= 0)
-    if x * b < y * a:  # below the mean, a / (a + b)
-        return _beta_integral(x, y, a, b) if a > _LARGE else _beta_fraction(x, y, a, b)
+    more = 1 if min(a, b) < 1 else 0  # then the mean may be an end, at which no fraction converges
+    if x * (b + more) < y * (a + more):  # below the mean, a / (a + b)
+        below = _beta_integral(x, y, a, b) if a > _LARGE else _beta_fraction(x, y, a, b)
+        return min(below, 1.0)
     return 1 - (_beta_integral(y, x, b, a) if b > _LARGE else _beta_fraction(y, x, b, a))
 
 

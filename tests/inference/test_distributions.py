@@ -63,6 +63,16 @@ def test_quantiles_of_the_beta_distribution():
     assert beta_quantile(0.025, 30, 1) == pytest.approx(0.025 ** (1 / 30), rel=1e-14)
 
 
+@pytest.mark.parametrize("few", [1e-300, 1e-38, 1e-9, 0.3])
+def test_beta_of_next_to_no_rows_on_one_side(few):
+    for x in (1e-12, 0.5, 0.9999, 1 - 2**-50):
+        above = math.exp(few * math.log1p(-x))  # of a = 1; of b = 1 it is the other way round
+        assert beta_cdf(x, 1, few) == pytest.approx(1 - above, abs=1e-12)
+        assert beta_cdf(1 - x, few, 1) == pytest.approx((1 - x) ** few, abs=1e-12)
+    assert beta_quantile(0.975, 1, few) == pytest.approx(-math.expm1(math.log(0.025) / few))
+    assert beta_quantile(0.025, few, 1) == pytest.approx(0.025 ** (1 / few), abs=1e-12)
+
+
 @pytest.mark.parametrize("p", [0.5, 0.9, 0.013])
 @pytest.mark.parametrize("n", [1, 7, 200, 100_000, 10**9])
 def test_the_binomial_distribution(n, p):
