@@ -166,26 +166,35 @@ def precision_influences(
     and each A counts for the p that it stands for.
 
     The area of a sample is on average larger than that of its population, as each positive counts
-    itself among what is called so where its precision is taken: by F / (T + F)² in its own cell.
+    itself among what is called so where its precision is taken: by w F / (T + F)² in its own cell,
+    w being its weight.
     """
     tp, fp = cells.p_above + cells.p, cells.n_above + cells.n
     called = tp + fp
-    height, counts = tp / called, cells.p
+    height, counts = tp / called, _stood_for(cells.p, trapezoid=trapezoid)
     if trapezoid:
         height = (height + np.append(height[1:], 1.0)) / 2
-        counts = (cells.p + np.append(0.0, cells.p[:-1])) / 2
     # In place: to ask for memory for each step would take as long as the steps do.
     called *= called
     each = np.divide(counts, called, out=called)
     fp *= each
     tp *= each
+    own = fp  # what positives count themselves, of weight one
+    if cells.p_square is not cells.p:
+        squares = _stood_for(cells.p_square, trapezoid=trapezoid)
+        own = fp * np.divide(squares, counts, out=np.zeros_like(fp), where=counts > 0)
+    excess = float(own.sum()) / cells.positives / (2 if trapezoid else 1)  # half is of cells above
     up, down = np.cumsum(fp, out=fp), np.cumsum(tp, out=tp)
-    excess = float(up[-1]) / cells.positives / (2 if trapezoid else 1)  # half is of cells above
     up -= area
     up += height
     up /= cells.positives
     down /= -cells.positives
     return Influences(up, down), excess
+
+
+def _stood_for(p: Floats, *, trapezoid: bool) -> Floats:
+    """Return of how many positives each cell's height is the precision."""
+    return (p + np.append(0.0, p[:-1])) / 2 if trapezoid else p
 
 
 def distance_influences(cells: Ladder) -> Influences:
