@@ -17,7 +17,11 @@ import time
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    StateFormatError,
+    StreamMetricsError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +83,7 @@ class Store:
     Raises:
         StateFormatError: The file is no store, or of another format.
         IncompatibleMetricsError: It is one of another configuration.
-        sqlite3.Error: It cannot be opened.
+        StreamMetricsError: It cannot be opened: others have it, there is no room, or no permission.
     """
 
     def __init__(
@@ -93,19 +97,22 @@ class Store:
     ) -> None:
         self.path, self._differing = os.fspath(path), differing
         _check_place(self.path)
-        self._db = sqlite3.connect(
-            self.path, timeout=timeout, isolation_level=None, check_same_thread=False
-        )
         try:
-            self._prepare_in_turn(empty, durable=durable, timeout=timeout)
-        except sqlite3.DatabaseError as error:
-            self._db.close()
-            if isinstance(error, sqlite3.OperationalError):
+            self._db = sqlite3.connect(
+                self.path, timeout=timeout, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare_in_turn(empty, durable=durable, timeout=timeout)
+            except BaseException:
+                self._db.close()
                 raise
+        except sqlite3.OperationalError as error:
+            raise StreamMetricsError(
+                f"the store {self.path} cannot be opened ({error}): see that its folder may be "
+                "written and has room, and that nobody holds the file"
+            ) from error
+        except sqlite3.DatabaseError as error:
             raise StateFormatError(f"{self.path} is no store of streammetrics: {error}") from error
-        except BaseException:
-            self._db.close()
-            raise
 
     def _prepare_in_turn(self, empty: bytes, *, durable: bool, timeout: float) -> None:
         """Prepare the file; of workers that start together, one after the other."""

@@ -7,6 +7,7 @@ import random
 import resource
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -289,6 +290,19 @@ def test_what_is_no_store_of_this_configuration(path, tmp_path):
         joined(store=path)
     with pytest.raises(FileNotFoundError, match="no folder for the store"):
         joined(store=tmp_path / "nowhere" / "live.db")
+
+
+def test_a_store_without_room_is_told_by_its_name(path):
+    code = (
+        "import resource, sys, streammetrics as sm\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))\n"
+        "try: sm.Live(sm.Mean(), store=sys.argv[1])\n"
+        "except sm.StreamMetricsError as error: print(error)"
+    )
+    words = [sys.executable, "-c", code, str(path)]
+    told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    assert told.startswith(f"the store {path} cannot be opened (")
+    assert "has room" in told
 
 
 def test_a_store_of_a_version_with_other_columns_is_told_and_left(path):
