@@ -16,7 +16,8 @@ import streammetrics as sm
 # Sums and counts, and what reads a weight as that many rows.
 SCALED = (
     sm.Accuracy, sm.ClassificationReport, sm.ConfusionAtThresholds, sm.ConfusionMatrix, sm.Count,
-    sm.MinkowskiDistance, sm.MultilabelConfusionMatrix, sm.Sum, sm.TopKAccuracy, sm.ZeroOneLoss,
+    sm.MinkowskiDistance, sm.MultilabelConfusionMatrix, sm.SubsetAccuracy, sm.Sum, sm.TopKAccuracy,
+    sm.ZeroOneLoss,
 )  # fmt: skip
 AS_ROWS = ("AdjustedR2(", "AbsoluteErrorQuantile(q=0.9)", "Quantile(q=", "Variance(ddof=1")
 GROWING = ("NRMSE(normalization='l2')",)  # a mean's root over a sum's

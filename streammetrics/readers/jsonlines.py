@@ -71,9 +71,11 @@ class JsonPiece(FilePiece):
                         f"{self.source}: {_faulty(lines, row, schema, error)}"
                     ) from error
                 batch = self._exact(read.select(plain).combine_chunks(), lines, row)
-                columns = of_lists | dict(zip(plain, batch.columns, strict=True))
-                yield pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)
-                row += len(columns[names[0]])
+                if of_lists:
+                    every = of_lists | dict(zip(plain, batch.columns, strict=True))
+                    batch = pa.RecordBatch.from_arrays([every[name] for name in names], names=names)
+                yield batch
+                row += batch.num_rows
 
     def _exact(self, table: pa.Table, lines: bytes, row: int) -> pa.RecordBatch:
         """Return the lines' batch, with integers where floats would round them."""

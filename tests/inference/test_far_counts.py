@@ -22,11 +22,11 @@ def with_rows(blob):
     return forged(blob, change)
 
 
-def with_sums(blob, name):
-    """Return a state whose sums are 2**1504 times as large."""
+def with_sums(blob, name, power=1504):
+    """Return a state whose sums are 2**power times as large."""
     header, body = split(blob)
     start, end = header[name]["data_offsets"]
-    exponent = np.frombuffer(body[start:end], np.int64) + 1504
+    exponent = np.frombuffer(body[start:end], np.int64) + power
     return joined(header, body[:start] + exponent.tobytes() + body[end:])
 
 
@@ -45,3 +45,11 @@ def test_sums_that_no_float64_holds():
     blob = with_sums(sm.CER().update(**rows).to_bytes(), "0/products/exponent")
     with pytest.warns(sm.UndefinedMetricWarning, match="beyond what a float64 holds"):
         sm.from_bytes(blob).confidence()
+
+
+@pytest.mark.parametrize("metric", [sm.SubsetAccuracy(), sm.HammingLoss()])
+def test_means_of_rows_whose_weights_no_float64_holds(metric):
+    metric.update([[0, 1], [1, 1]], [[0, 1], [1, 0]], sample_weight=[0.5, 0.3])
+    back = sm.from_bytes(with_sums(metric.to_bytes(), "0/table/amount/exponent", -2016))
+    with pytest.warns(sm.UndefinedMetricWarning):
+        assert np.isnan(back.compute())

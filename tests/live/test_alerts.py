@@ -78,6 +78,17 @@ def test_what_live_running_told_is_what_a_replay_tells(events, random):
     assert before == [list(alert.changes) for alert in replayed.alerts(rules)]
 
 
+def test_slices_change_no_alert():
+    rng = np.random.default_rng(0)
+    plain, sliced = live(tiers=TIERS), live(tiers=TIERS, by=[["side"]])
+    for second in np.sort(rng.integers(0, 700, 120)).tolist():
+        row = {"y_true": int(rng.integers(2)), "y_score": float(rng.random())}
+        plain.observe(time=START + second, **row)
+        sliced.observe(time=START + second, **row, side="left" if second % 3 else "right")
+    assert told(sliced) == told(plain)
+    assert {alert.state for alert in plain.alerts(RULES)} >= {"firing", "ok"}
+
+
 def test_a_label_or_row_that_comes_changes_what_was_told():
     state = joined(label_ttl="1min", label_lateness="1min", tiers=TIERS)
     for second in range(0, 600, 5):

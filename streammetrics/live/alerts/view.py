@@ -15,6 +15,7 @@ from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import coverage_of
 from streammetrics.live.reading import Span
 from streammetrics.live.time import duration, shown_duration
+from streammetrics.slices.keyed import KeyedSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -176,11 +177,18 @@ class View:
         """Return how a rule reads states: only what it judges is merged."""
         if rule.counted:
             return Reads(COVERAGE, lambda state: state, lambda state: coverage_of(state, (0,) * 5))
-        return self.reads(rule.part(self.suite))
+        return self.reads(rule.part)
 
-    def reads(self, part: Mergeable) -> Reads:
-        """Return how a part of the suite is read of states of the whole."""
-        return Reads(part, self.suite._layout.parting(part._layout), part._at)
+    def reads(self, chosen: Callable[[Mergeable], Mergeable]) -> Reads:
+        """Return how what is chosen of the suite is read of states of the whole.
+
+        Nothing else is merged, but where there are slices: their states are those of all metrics.
+        """
+        suite = self.suite
+        if isinstance(suite, KeyedSet):
+            return Reads(suite, lambda state: state, lambda state: chosen(suite._at(state)))
+        part = chosen(suite)
+        return Reads(part, suite._layout.parting(part._layout), part._at)
 
     def _line(self, span: Span, *, counted: bool = False) -> Line:
         """Return some panes as they are now."""

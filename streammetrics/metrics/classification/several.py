@@ -111,7 +111,8 @@ class RowCounts:
             values = np.where(empty, 0.0, values)
         elif empty.any():
             values, amount = values[~empty], amount[~empty]
-        return math.fsum(values * amount) / math.fsum(amount) if amount.size else math.nan
+        whole = math.fsum(amount)  # 0 of no rows, and of weights that no float64 holds
+        return math.fsum(values * amount) / whole if whole else math.nan
 
 
 def _exponent(amount: Amount) -> int:
