@@ -122,7 +122,8 @@ class ExactNumbers:
     def reshaped(self, shape: tuple[int, ...]) -> Self:
         """The same numbers in another shape."""
         numbers = object.__new__(type(self))
-        numbers.shape, numbers._form, numbers._few = shape, self._form, self._few
+        form = self._form if isinstance(self._form, Totals) else self._canonical  # made once, here
+        numbers.shape, numbers._form, numbers._few = shape, form, self._few
         return numbers
 
     def __add__(self, other: Self) -> Self:
