@@ -221,7 +221,7 @@ class Asking:
         for rule in rules:
             if not isinstance(rule, Rule):
                 raise TypeError(f'{rule!r} is no rule, such as sm.Below("auc", 0.8)')
-            rule.check(self._suite)
+            rule.check(self._stream.keys.inner)
         return self._watch.alerts(self._at_rest(), lambda: self._clock, rules)
 
     def series(self, window: str | timedelta, *, every: str | timedelta, by: By = None) -> Series:

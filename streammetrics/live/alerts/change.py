@@ -132,7 +132,7 @@ class Change(Rule):
 
     def _judged(self, view: View, runs: Sequence[tuple[Ends, Line]]) -> list[Moment]:
         """Read the panes that are not as they were, and go on where they begin."""
-        reads = view.reads(partial(metric_of, name=self.metric))
+        reads = view.reads(metric_of(view.suite, self.metric))
         lines = tuple(line for _, line in runs)
         before: Sequence[Line | None] = view.seen.lines
         known: Followed | None = view.seen.made

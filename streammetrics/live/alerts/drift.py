@@ -6,7 +6,6 @@ import hashlib
 import math
 import os
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from streammetrics.core.configured import require
@@ -229,8 +228,7 @@ def values_in(what: Mergeable, column: str | None) -> Values:
 def _statistic(what: Mergeable, column: str | None) -> Any:
     """Return what holds the histogram of a column, or of any, in a set or a metric."""
     titles = getattr(what, "columns", {})
-    parts: Any = what.values() if isinstance(what, MetricSet) else [what]
-    for statistic in chain.from_iterable(part._read() for part in parts):
+    for statistic in what._accumulator.flush().statistics:
         name = statistic.schema.inputs[-1]
         plain = isinstance(statistic, ValueHistogram) and statistic.of == "values"
         fits = column is None or titles.get(name, name) == column

@@ -15,7 +15,6 @@ from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import coverage_of
 from streammetrics.live.reading import Span
 from streammetrics.live.time import duration, shown_duration
-from streammetrics.slices.keyed import KeyedSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,7 +90,8 @@ class View:
         self, stream: Stream, clock: int, seen: Seen, lines: dict[tuple[Span, bool], Line]
     ) -> None:
         self._stream, self.clock, self.seen, self._lines = stream, clock, seen, lines
-        self.suite = stream.suite  # the empty set, or metric
+        self._keys = stream.keys
+        self.suite = stream.keys.inner  # the empty set, or metric, as it is of all rows
 
     @property
     def newest(self) -> int:
@@ -177,18 +177,12 @@ class View:
         """Return how a rule reads states: only what it judges is merged."""
         if rule.counted:
             return Reads(COVERAGE, lambda state: state, lambda state: coverage_of(state, (0,) * 5))
-        return self.reads(rule.part)
+        return self.reads(rule.part(self.suite))
 
-    def reads(self, chosen: Callable[[Mergeable], Mergeable]) -> Reads:
-        """Return how what is chosen of the suite is read of states of the whole.
-
-        Nothing else is merged, but where there are slices: their states are those of all metrics.
-        """
-        suite = self.suite
-        if isinstance(suite, KeyedSet):
-            return Reads(suite, lambda state: state, lambda state: chosen(suite._at(state)))
-        part = chosen(suite)
-        return Reads(part, suite._layout.parting(part._layout), part._at)
+    def reads(self, part: Mergeable) -> Reads:
+        """Return how a part of the suite is read of states of the stream, whatever their keys."""
+        parted, whole = self.suite._layout.parting(part._layout), self._keys.whole
+        return Reads(part, lambda state: parted(whole(state)), part._at)
 
     def _line(self, span: Span, *, counted: bool = False) -> Line:
         """Return some panes as they are now."""

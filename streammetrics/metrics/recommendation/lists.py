@@ -65,21 +65,21 @@ class CatalogueCoverage(Metric[float]):
 
     def readout(self, table: LabelPairs) -> float:
         """Return the share."""
-        if not len(table.counts) or _beyond(table, self.n_items):
-            return math.nan
-        return float(Overlap.of(table).pred_sizes.size / self.n_items)
+        shown = Overlap.of(table).pred_sizes.size
+        return shown / self.n_items if 0 < shown <= self.n_items else math.nan
 
     def _judged(self, *statistics: Any) -> tuple[float, str]:
         value = self.readout(*statistics)
-        return value, _beyond(statistics[0], self.n_items) or self._why_nan(value)
+        return value, _beyond(value, statistics[0], self.n_items) or self._why_nan(value)
 
 
-def _beyond(table: LabelPairs, n_items: int | None) -> str:
-    """Return why there is no value where more items were shown than there are, else nothing."""
-    shown = Overlap.of(table).pred_sizes.size
-    if n_items is None or shown <= n_items:
+def _beyond(value: float, table: LabelPairs, n_items: int | None) -> str:
+    """Return why a value is nan where more items were shown than there are, else nothing."""
+    if n_items is None or not math.isnan(value):
         return ""
-    return f"is nan: {shown:,} items were shown, of a catalogue of n_items={n_items}"
+    shown = Overlap.of(table).pred_sizes.size
+    why = f"is nan: {shown:,} items were shown, of a catalogue of n_items={n_items}"
+    return why if shown > n_items else ""
 
 
 class ExposureGini(Metric[float]):
@@ -118,18 +118,18 @@ class ExposureGini(Metric[float]):
 
     def readout(self, table: LabelPairs) -> float:
         """Return the coefficient."""
-        if not len(table.counts) or _beyond(table, self.n_items):
-            return math.nan
         counts = np.sort(Overlap.of(table).pred_sizes)
         shown, total = counts.size, int(counts.sum())
         n = self.n_items or shown
+        if not 0 < shown <= n:
+            return math.nan
         # Σ (2 i - n - 1) c_i over the last of n places, i = n - shown + j, in integers of any size.
         places = 2 * exact_dot(np.arange(1, shown + 1), counts)
         return (places + (n - 2 * shown - 1) * total) / (n * total)
 
     def _judged(self, *statistics: Any) -> tuple[float, str]:
         value = self.readout(*statistics)
-        return value, _beyond(statistics[0], self.n_items) or self._why_nan(value)
+        return value, _beyond(value, statistics[0], self.n_items) or self._why_nan(value)
 
 
 class IntraListDiversity(Metric[float]):
