@@ -23,12 +23,11 @@ from streammetrics.show.terminal import drawn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Array
     from streammetrics.live.live import Live
     from streammetrics.live.service.config import Settings
 
-    Series = dict[str, NDArray[Any]]
+    Series = dict[str, Array]
 
 OUT = "--series-out"
 _HEAD = b"time,n_rows,coverage"

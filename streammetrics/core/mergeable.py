@@ -14,13 +14,11 @@ from streammetrics.core.results.reports import reported
 from streammetrics.core.state.arrays import nested, parted
 from streammetrics.core.state.container import ROWS, opened
 from streammetrics.core.stateful import Stateful, register
-from streammetrics.core.types import V_co
+from streammetrics.core.types import Array, Arrays, V_co
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from streammetrics.core.state.arrays import Stack
 
@@ -153,7 +151,7 @@ class Mergeable(ABC, Generic[V_co]):
     def _configured(cls, meta: Mapping[str, object]) -> Self:
         """Return an empty object of what `_configuration` said."""
 
-    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]], str]:
+    def _describe(self) -> tuple[dict[str, Any], dict[str, Array], str]:
         """Return what a file says of the rows, the arrays of the statistics, and the opening."""
         rows, arrays = described(self._accumulator.part(self._layout))
         opening: str | None = self.__dict__.get("_opening")
@@ -162,11 +160,11 @@ class Mergeable(ABC, Generic[V_co]):
         return {ROWS: rows}, arrays, opening
 
     @classmethod
-    def _rebuild(cls, meta: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def _rebuild(cls, meta: Mapping[str, object], arrays: Arrays) -> Self:
         """Return the object that was described; every array must be used."""
         return cls._configured(meta)._refilled(meta, arrays)
 
-    def _refilled(self, meta: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def _refilled(self, meta: Mapping[str, object], arrays: Arrays) -> Self:
         return self._at(filled(self._layout, meta.get(ROWS), arrays))
 
     def _blank(self) -> Self:
@@ -215,9 +213,9 @@ def _titled(what: object) -> str:
     return what._titled() if isinstance(what, Mergeable) else f"{an(type(what).__name__)}"
 
 
-def described(state: State) -> tuple[list[Any], dict[str, NDArray[Any]]]:
+def described(state: State) -> tuple[list[Any], dict[str, Array]]:
     """Return what a file says of the rows of a state, and the arrays of its statistics."""
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Array] = {}
     for index, statistic in enumerate(state.statistics):
         arrays |= nested(str(index), statistic.arrays())
     rows = [[dict(sorted(facts.items())), n, omitted] for facts, n, omitted in state.feeds]
@@ -236,7 +234,7 @@ def each_described(states: Sequence[State]) -> dict[str, Stack] | None:
     return stacks
 
 
-def filled(layout: Layout, told: object, arrays: Mapping[str, NDArray[Any]]) -> State:
+def filled(layout: Layout, told: object, arrays: Arrays) -> State:
     """Return the state that was described, of which the caller must see that it is described so."""
     parts = parted(arrays)
     statistics = tuple(

@@ -237,7 +237,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         )
         return pictures.drawn(value, ax, told)
 
-    def _pictured(self) -> Metric[Any]:
+    def _pictured(self) -> Metric:
         """Return the metric of the same statistics whose value the picture is; by default this."""
         return self
 

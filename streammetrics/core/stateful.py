@@ -14,10 +14,10 @@ from streammetrics.core.state.files import write_whole
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array, Arrays
 
     # What a file says of an object, its arrays, and the opening.
-    Description = tuple[dict[str, Any], dict[str, NDArray[Any]], str]
+    Description = tuple[dict[str, Any], dict[str, Array], str]
 
 _TEXT = 2000  # characters of a message: a file may quote all of itself
 
@@ -53,7 +53,7 @@ class Stateful(ABC):
 
     @classmethod
     @abstractmethod
-    def _rebuild(cls, meta: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def _rebuild(cls, meta: Mapping[str, object], arrays: Arrays) -> Self:
         """Return the object that `_describe` described, after checking all of it."""
 
     @abstractmethod

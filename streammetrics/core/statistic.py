@@ -27,10 +27,9 @@ from streammetrics.core.state.arrays import by_shapes, same
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.schema import Rows, Schema
     from streammetrics.core.state.arrays import Stack
+    from streammetrics.core.types import Array, Arrays
 
 
 class Statistic(Configured, ABC):
@@ -110,7 +109,7 @@ class Statistic(Configured, ABC):
         peers: Sequence[Statistic],  # noqa: ARG002 - for those that have something in common
         found: dict[Any, Any],  # noqa: ARG002
         columns: tuple[Any, ...],
-        weight: NDArray[Any] | None,
+        weight: Array | None,
     ) -> None:
         """Add rows as `update` does, which `peers` take as well, this statistic among them.
 
@@ -135,7 +134,7 @@ class Statistic(Configured, ABC):
         }
         mine.update(merged)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """Return the canonical state: equal multisets of rows give equal bytes."""
         return named(self.fields, self.__dict__)
 
@@ -146,7 +145,7 @@ class Statistic(Configured, ABC):
             return None
         return each_named(cls.fields, [statistic.__dict__ for statistic in every])
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Arrays) -> None:
         """Set the state from `arrays`, which may come from anyone.
 
         Raises `StateFormatError`, or another `ValueError`, where they are not those of a state.
@@ -171,7 +170,7 @@ class Statistic(Configured, ABC):
                 found.append(twin)
         return found
 
-    def _respelled(self, every: Mapping[str, NDArray[Any]], n: int) -> list[Self]:
+    def _respelled(self, every: Arrays, n: int) -> list[Self]:
         found = []
         for place in range(n):
             arrays = {name: array[place, ...] for name, array in every.items()}
@@ -258,7 +257,7 @@ class Statistic(Configured, ABC):
         return twin
 
     @classmethod
-    def from_arrays(cls, config: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, config: Mapping[str, object], arrays: Arrays) -> Self:
         """Build a statistic from its parameters and the arrays of another's `arrays`.
 
         Raises `StateFormatError` where they are not those of a state. What is no `ValueError` is
@@ -266,7 +265,7 @@ class Statistic(Configured, ABC):
         """
         return cls(**config).restored(arrays)
 
-    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def restored(self, arrays: Arrays) -> Self:
         """Return a statistic of this configuration in the state of `arrays`, as `from_arrays`."""
         statistic = self.fork()
         with self._judging_arrays():

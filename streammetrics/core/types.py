@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,9 @@ else:
 
     V_co = TypeVar("V_co", covariant=True)
 
+Array: TypeAlias = NDArray[Any]  # of whatever type of numbers
+Arrays: TypeAlias = Mapping[str, Array]  # a state, or a part of it: its arrays by name
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
+Places: TypeAlias = NDArray[np.intp]  # which rows, cells or groups: an index

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Places = NDArray[np.intp] | None  # None where all stay as they are
+    from streammetrics.core.types import Array, Places
 
 
 class Union(NamedTuple):
-    """Distinct keys, ascending, and the places among them of the keys of either side."""
+    """Distinct keys, ascending, and the places among them of the keys of either side.
 
-    keys: NDArray[Any]
-    mine: Places
-    theirs: Places
+    Places are None where all keys stay as they are.
+    """
+
+    keys: Array
+    mine: Places | None
+    theirs: Places | None
 
     @classmethod
-    def of(cls, mine: NDArray[Any], theirs: NDArray[Any]) -> Union:
+    def of(cls, mine: Array, theirs: Array) -> Union:
         """Unite two arrays of distinct keys, both ascending."""
         if np.array_equal(mine, theirs) or not len(theirs):
             return cls(mine, None, None if len(theirs) else np.empty(0, np.intp))
@@ -34,17 +35,17 @@ class Union(NamedTuple):
         return cls(keys, places_of(mine, keys), places_of(theirs, keys))
 
 
-def places_of(some: NDArray[Any], keys: NDArray[Any]) -> Places:
+def places_of(some: Array, keys: Array) -> Places | None:
     """Return the places of some keys, all of which are among `keys`, in the same order."""
     return None if len(some) == len(keys) else np.searchsorted(keys, some)
 
 
-def moved(places: Places, codes: NDArray[Any]) -> NDArray[Any]:
+def moved(places: Places | None, codes: Array) -> Array:
     """Return codes of one side as codes of the union."""
     return codes if places is None else places[codes]
 
 
-def spread(rows: NDArray[Any], places: Places, size: int, fill: object = 0) -> NDArray[Any]:
+def spread(rows: Array, places: Places | None, size: int, fill: object = 0) -> Array:
     """Return rows ``(n, ...)`` at their places among `size`; what is between them is `fill`."""
     if places is None:
         return rows

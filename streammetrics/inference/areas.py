@@ -8,7 +8,7 @@ variance of the area.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,8 @@ from streammetrics.core.exact.folds import dot
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.histograms.histogram import DyadicHistogram
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats
     from streammetrics.metrics.scores.view import Staircase
 
 
@@ -75,7 +73,7 @@ class Ladder(NamedTuple):
         return Ladder(n, p, n_below, p_below, self.negatives, self.positives, n_square, p_square)
 
 
-def _joined(parts: Sequence[tuple[NDArray[Any], ...]]) -> list[NDArray[Any]]:
+def _joined(parts: Sequence[tuple[Array, ...]]) -> list[Array]:
     """Return each column of all parts; where there is one part only, as it is."""
     return (
         list(parts[0]) if len(parts) == 1 else list(map(np.concatenate, zip(*parts, strict=True)))

@@ -15,9 +15,7 @@ from streammetrics.metrics.scores.view import Corners
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats, Ints
     from streammetrics.inference.areas import Ladder
 
 
@@ -25,7 +23,7 @@ REPLICATES = 200
 _GROUPS = 2048  # of neighbouring cells that are drawn as one: what is between them varies little
 
 
-def drawn(counts: NDArray[np.int64], replicates: int = REPLICATES) -> NDArray[np.int64]:
+def drawn(counts: Ints, replicates: int = REPLICATES) -> Ints:
     """Return multinomial redraws of as many rows, (replicates, cells)."""
     seed = int.from_bytes(blake2b(np.ascontiguousarray(counts).tobytes(), digest_size=16).digest())
     generator = np.random.Generator(np.random.PCG64(seed))
@@ -87,7 +85,7 @@ def _redrawn(cells: Ladder) -> Iterator[tuple[Any, Any]]:
         yield positives, negatives
 
 
-def _best(metric: Any, tp: NDArray[Any], fp: NDArray[Any]) -> float:
+def _best(metric: Any, tp: Array, fp: Array) -> float:
     side = _Side(tp[-1], fp[-1])
     none = np.zeros(1)
     reached = [metric._reached(side, t, f, 0.0) for t, f in ((none, none), (tp, fp))]

@@ -81,7 +81,7 @@ def _up(side: Sides) -> Sides:
 
 
 @confidence_of.register(curves.ROCCurve)
-def of_roc(metric: Metric[Any], asked: Asked, scores: Any) -> ConfidenceInterval:
+def of_roc(metric: Metric, asked: Asked, scores: Any) -> ConfidenceInterval:
     """Both rates at each threshold; above all scores they are 0 for certain."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
@@ -98,7 +98,7 @@ def of_roc(metric: Metric[Any], asked: Asked, scores: Any) -> ConfidenceInterval
 
 
 @confidence_of.register(errors.DETCurve)
-def of_errors(metric: Metric[Any], asked: Asked, scores: Any) -> ConfidenceInterval:
+def of_errors(metric: Metric, asked: Asked, scores: Any) -> ConfidenceInterval:
     """Both rates of errors at each threshold."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
@@ -112,7 +112,7 @@ def of_errors(metric: Metric[Any], asked: Asked, scores: Any) -> ConfidenceInter
 
 
 @confidence_of.register(gains.CumulativeGains)
-def of_gains(metric: Metric[Any], asked: Asked, scores: Any) -> ConfidenceInterval:
+def of_gains(metric: Metric, asked: Asked, scores: Any) -> ConfidenceInterval:
     """The share of the positives at each depth, the depth being given; it is 0 of no rows."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
@@ -125,7 +125,7 @@ def of_gains(metric: Metric[Any], asked: Asked, scores: Any) -> ConfidenceInterv
 
 
 @confidence_of.register(curves.PrecisionRecallCurve)
-def of_precision_recall(metric: Metric[Any], asked: Asked, scores: Any) -> ConfidenceInterval:
+def of_precision_recall(metric: Metric, asked: Asked, scores: Any) -> ConfidenceInterval:
     """Precision and recall at each threshold; the last point is there by definition."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
@@ -201,7 +201,7 @@ def _of_bins(metric: Any, stairs: Staircase, cells: Ladder) -> tuple[Sides, Side
 
 
 @confidence_of.register(predictive.PITHistogram)
-def of_bins(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval:
+def of_bins(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
     """The share of each bin alone."""
     if asked.anytime:
         raise not_anytime(metric)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Floats
 
 _NORMAL = NormalDist()
 _LARGE = 1000.0  # parameters of a beta distribution from which its density is integrated
@@ -199,7 +199,7 @@ def _beta_fraction(x: float, y: float, a: float, b: float) -> float:
 
 
 @cache
-def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _nodes() -> tuple[Floats, Floats]:
     return np.polynomial.legendre.leggauss(128)
 
 

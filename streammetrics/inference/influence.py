@@ -19,10 +19,8 @@ from streammetrics.metrics.classification.view import Margins
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats
     from streammetrics.metrics.classification.view import Confusion
 
 
@@ -90,7 +88,7 @@ class _Unread:
     __array_ufunc__ = None
 
 
-def _whole(values: Floats, shift: int) -> NDArray[Any]:
+def _whole(values: Floats, shift: int) -> Array:
     return np.array([round(math.ldexp(value, shift)) for value in values.tolist()], dtype=object)
 
 

@@ -23,11 +23,10 @@ from streammetrics.metrics.clustering.base import LabelingMetric
 from streammetrics.metrics.clustering.view import Overlap
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Ints
     from streammetrics.statistics.tables.contingency import LabelPairs
 
-    Counts = NDArray[np.int64]
+    Counts = Ints
 
 _FEW = 512  # pairs of labels that are left out one by one
 _COSTLY = 8  # how many times as long an adjusted information takes

@@ -15,7 +15,7 @@ from streammetrics.inference.distributions import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Floats
 
     Limits = tuple[Any, Any]  # floats or arrays of one shape
 
@@ -76,7 +76,7 @@ def share_limits(
         return _plain(*(side * ratio / (side * ratio + (1 - side)) for side in sides))
 
 
-def wilson(s: NDArray[np.float64], n: NDArray[np.float64], z: float) -> Limits:
+def wilson(s: Floats, n: Floats, z: float) -> Limits:
     """Return Wilson's limits of a probability of which s of n trials were successes."""
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = (s + z * z / 2) / (n + z * z)

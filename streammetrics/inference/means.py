@@ -108,7 +108,7 @@ def _means(
 
 
 @confidence_of.register(losses.MeanLoss)
-def of_losses(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval:
+def of_losses(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
     """The mean of losses that are not negative."""
     if asked.anytime:
         if not isinstance(metric, relative.SMAPE):
@@ -119,7 +119,7 @@ def of_losses(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterva
 
 
 @confidence_of.register(losses.RootMeanLoss)
-def of_roots(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval:
+def of_roots(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
     """The root of such a mean, whose relative error is half as large."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -130,7 +130,7 @@ def of_roots(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval
 
 
 @confidence_of.register(losses.MeanError)
-def of_errors(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval:
+def of_errors(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
     """The mean of errors of either sign."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -140,7 +140,7 @@ def of_errors(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterva
 
 
 @confidence_of.register(aggregation.Mean)
-def of_values(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval:
+def of_values(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
     """The mean of values."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -149,7 +149,7 @@ def of_values(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterva
 
 
 @confidence_of.register(relative.WAPE)
-def of_ratio(metric: Metric[Any], asked: Asked, *held: Any) -> ConfidenceInterval:
+def of_ratio(metric: Metric, asked: Asked, *held: Any) -> ConfidenceInterval:
     """A ratio of two means, linearised: the mean of e - r |y| over that of |y|."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -178,7 +178,7 @@ def of_ratio(metric: Metric[Any], asked: Asked, *held: Any) -> ConfidenceInterva
 @confidence_of.register(scored.HingeLoss)
 @confidence_of.register(scored.ProbabilityLoss)
 @confidence_of.register(labels.LabelRankingMetric)
-def of_probabilities(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval:
+def of_probabilities(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
     """The mean loss of probabilities; that of Brier is bounded, by 2 or halved by 1."""
     total = held.rows.fraction()
     if asked.anytime and not isinstance(metric, scored.BrierScore):
@@ -197,7 +197,7 @@ def of_probabilities(metric: Metric[Any], asked: Asked, held: Any) -> Confidence
 
 
 @confidence_of.register(scored.Perplexity)
-def of_perplexity(metric: Metric[Any], asked: Asked, held: Any) -> ConfidenceInterval:
+def of_perplexity(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
     """The exponential of the limits of the mean log loss."""
     if asked.anytime:
         raise not_anytime(metric)

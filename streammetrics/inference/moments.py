@@ -143,7 +143,7 @@ for _kind in _KINDS:
     confidence_of.register(_kind, of_moments)
 
 
-def _rows(metric: Metric[Any], statistics: Any, sample: MomentSample) -> Rows:
+def _rows(metric: Metric, statistics: Any, sample: MomentSample) -> Rows:
     """Return the rows of a sample around the means, and the sums of all rows."""
     (part,) = sample.strata
     held, weight = part.points[:, :-1], part.points[:, -1:]
@@ -203,9 +203,7 @@ def _averaged(metric: Metric[object], slopes_of: Callable[[Rows], Floats], rows:
     return np.average(slopes, axis=1, weights=weights, keepdims=True)
 
 
-def _answer(
-    metric: Metric[Any], low: Any, high: Any, asked: Asked, method: str
-) -> ConfidenceInterval:
+def _answer(metric: Metric, low: Any, high: Any, asked: Asked, method: str) -> ConfidenceInterval:
     if getattr(metric, "multioutput", "") == "raw_values":
         sides = [np.atleast_1d(side) for side in (low, high)]
         low, high = (LabelledArray.of(side, range(side.size), "output") for side in sides)

@@ -40,10 +40,8 @@ from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, Ints
 
 _KINDS = 1 << 14  # kinds of rows whose readouts are taken one by one
 
@@ -72,7 +70,7 @@ def of_averages(metric: AveragedMetric, asked: Asked, table: Any) -> ConfidenceI
     return ConfidenceInterval(low, high, asked.level, method)
 
 
-def _of_label(metric: AveragedMetric, asked: Asked, cells: NDArray[np.int64]) -> ConfidenceInterval:
+def _of_label(metric: AveragedMetric, asked: Asked, cells: Ints) -> ConfidenceInterval:
     """Return the limits of one label, as of the positive class of a table (4,) of two."""
     twin, table = _alone(metric), _of_two(cells)
     value = twin.read(table) if cells.any() else math.nan
@@ -85,7 +83,7 @@ def _alone(metric: AveragedMetric) -> AveragedMetric:
     return type(metric)(**{**config, "labels": None, "threshold": None, "pos_label": 1})
 
 
-def _of_two(cells: NDArray[np.int64]) -> Confusion:
+def _of_two(cells: Ints) -> Confusion:
     occupied = np.flatnonzero(cells)
     return Confusion([0, 1], occupied // 2, occupied % 2, cells[occupied])
 
@@ -125,7 +123,7 @@ def _of_mean(metric: AveragedMetric, asked: Asked, counts: LabelCounts) -> Confi
     return ConfidenceInterval(low, high, asked.level, method)
 
 
-def _of_labels(metric: AveragedMetric, cells: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def _of_labels(metric: AveragedMetric, cells: Ints) -> tuple[Floats, Floats]:
     """Return the value of each label, and how it moves with each of its cells, (L, 4)."""
     twin, slopes = _alone(metric), np.zeros(cells.shape)
     values = np.full(len(cells), math.nan)
@@ -153,7 +151,7 @@ def of_rows(metric: RowsMetric, asked: Asked, table: RowTables) -> ConfidenceInt
 
 
 def _of_rows(
-    metric: Metric[Any], asked: Asked, table: RowTables, read: Callable[[Any], Any], *, joined: bool
+    metric: Metric, asked: Asked, table: RowTables, read: Callable[[Any], Any], *, joined: bool
 ) -> ConfidenceInterval:
     """Return the limits of a readout by how it moves with the rows of every kind."""
     if asked.anytime:
@@ -176,7 +174,7 @@ def _of_rows(
     return ConfidenceInterval(low, high, asked.level, f"{JACKKNIFE} of kinds of rows")
 
 
-def _check_rows(metric: Metric[Any], asked: Asked, total: float, counted: bool) -> None:
+def _check_rows(metric: Metric, asked: Asked, total: float, counted: bool) -> None:
     if not counted or total != asked.n_rows:
         raise without(
             metric,
@@ -186,7 +184,7 @@ def _check_rows(metric: Metric[Any], asked: Asked, total: float, counted: bool) 
 
 
 @confidence_of.register(MultilabelConfusionMatrix)
-def of_tables(metric: Metric[Any], asked: Asked, table: Any) -> ConfidenceInterval:  # noqa: ARG001 - as others
+def of_tables(metric: Metric, asked: Asked, table: Any) -> ConfidenceInterval:  # noqa: ARG001 - as others
     """None: counts grow with the rows."""
     raise without(
         metric, "its counts grow with the rows; Recall(average=None, multilabel=True) has shares"

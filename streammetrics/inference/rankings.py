@@ -22,7 +22,7 @@ from streammetrics.metrics.ranking import binary, counted, cutoff, graded, sets
 from streammetrics.metrics.ranking.base import RankingMetric
 
 if TYPE_CHECKING:
-    from streammetrics.metrics.ranking.view import Floats
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.rankings.buffer import RankingBuffer
 
 # Those whose value of a query lies in [0, 1].

@@ -40,7 +40,7 @@ _POSITIVE = (
 
 
 def unit_limits(
-    metric: Metric[Any], value: Any, without: Sequence[Any], level: float
+    metric: Metric, value: Any, without: Sequence[Any], level: float
 ) -> ConfidenceInterval | None:
     """Return limits of a value, of which is known what it is without each group of units.
 

@@ -17,10 +17,11 @@ from streammetrics.core.state.arrays import Stack
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array, Arrays, Ints, Places
 
-Arrays = dict[str, "NDArray[Any]"]
-Contents = tuple[tuple[Feed, ...], Arrays]  # what a state knows of its rows, and its arrays
+Contents = tuple[
+    tuple[Feed, ...], dict[str, "Array"]
+]  # what a state knows of its rows, and its arrays
 
 LAST = (1 << 63) - 1  # the largest count that stands in a column
 
@@ -28,12 +29,12 @@ LAST = (1 << 63) - 1  # the largest count that stands in a column
 class StateColumn(NamedTuple):
     """The same array of many states."""
 
-    data: NDArray[Any]  # (n, *shape) where all have one shape, else flat
-    shapes: NDArray[np.int64] | None = None  # (n, d)
-    ends: NDArray[np.int64] | None = None  # (n,)
+    data: Array  # (n, *shape) where all have one shape, else flat
+    shapes: Ints | None = None  # (n, d)
+    ends: Ints | None = None  # (n,)
 
     @classmethod
-    def of(cls, arrays: Sequence[NDArray[Any]]) -> StateColumn:
+    def of(cls, arrays: Sequence[Array]) -> StateColumn:
         """Return the column of arrays of one type and one number of dimensions."""
         first, n = arrays[0].shape, len(arrays)
         flat = np.concatenate([array.ravel() for array in arrays])
@@ -42,20 +43,20 @@ class StateColumn(NamedTuple):
         return cls.shaped(flat, np.array([array.shape for array in arrays], np.int64))
 
     @classmethod
-    def shaped(cls, flat: NDArray[Any], shapes: NDArray[np.int64]) -> StateColumn:
+    def shaped(cls, flat: Array, shapes: Ints) -> StateColumn:
         """Return the column of the data and the shapes, in the one form that is written."""
         if (shapes == shapes[0]).all():
             return cls(flat.reshape(len(shapes), *shapes[0].tolist()))
         return cls(flat, shapes, np.cumsum(shapes.prod(axis=1)))
 
-    def at(self, index: int) -> NDArray[Any]:
+    def at(self, index: int) -> Array:
         """Return the array of one state."""
         if self.shapes is None or self.ends is None:
             return self.data[index, ...]
         start = self.ends[index - 1] if index else 0
         return self.data[start : self.ends[index]].reshape(self.shapes[index])
 
-    def take(self, places: NDArray[np.intp]) -> StateColumn:
+    def take(self, places: Places) -> StateColumn:
         """Return the column of some states."""
         if self.shapes is None or self.ends is None:
             return StateColumn(self.data[places])
@@ -81,7 +82,7 @@ class Kind(NamedTuple):
     """States of one kind: what each of their feeds is said to be, their counts and arrays."""
 
     said: tuple[Any, ...]  # for each feed its facts, and the counts that fit no column
-    counts: NDArray[np.int64]  # (n, feeds, 2): rows and rows left out
+    counts: Ints  # (n, feeds, 2): rows and rows left out
     columns: dict[str, StateColumn]
 
     @property
@@ -107,11 +108,11 @@ class Kind(NamedTuple):
             ]
         )
 
-    def arrays(self, index: int) -> Arrays:
+    def arrays(self, index: int) -> dict[str, Array]:
         """Return the arrays of one state."""
         return {name: column.at(index) for name, column in self.columns.items()}
 
-    def take(self, places: NDArray[np.intp]) -> Kind:
+    def take(self, places: Places) -> Kind:
         """Return some of the states, or these where they are all."""
         if np.array_equal(places, np.arange(len(self.counts))):
             return self
@@ -135,7 +136,7 @@ def _typed(facts: Mapping[str, Any]) -> Hashable:
     return tuple([(name, type(fact), fact) for name, fact in sorted(facts.items())])
 
 
-def _form(name: str, array: NDArray[Any], ndim: int) -> Hashable:
+def _form(name: str, array: Array, ndim: int) -> Hashable:
     return name, array.dtype.kind, array.dtype.itemsize, ndim
 
 

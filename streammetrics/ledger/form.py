@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Array, Arrays
     from streammetrics.ledger.shards import ShardId
 
 COLUMNS = 2  # the format of the second form
@@ -37,13 +38,11 @@ _HELD, _SEALED, _CONTRADICTED = range(3)
 _DIGEST = re.compile("[0-9a-f]{64}")
 _NUMBER = re.compile("0|-?[1-9][0-9]{0,38}")
 
-Arrays = dict[str, "NDArray[Any]"]
 
-
-def written(known: Known) -> tuple[dict[str, Any], Arrays]:
+def written(known: Known) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return what a file says of a ledger, and its arrays."""
     names = sorted(known.shards, key=order)
-    arrays: Arrays = {} if known.empty is None else {"empty": _of(known.empty.to_bytes())}
+    arrays: dict[str, Array] = {} if known.empty is None else {"empty": _of(known.empty.to_bytes())}
     if len(known.blocks) == 1:
         arrays["base"] = _of(known.blocks[0].state.to_bytes())
     if len(names) > FEW or known.contradicted or known.blocks[1:]:
@@ -53,7 +52,7 @@ def written(known: Known) -> tuple[dict[str, Any], Arrays]:
     return said, arrays | more
 
 
-def read(said: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Known:
+def read(said: Mapping[str, Any], arrays: Arrays) -> Known:
     """Return the state of a ledger from what `written` gave, after checking it."""
     empty, base = _metric(arrays, "empty"), _metric(arrays, "base")
     in_columns = said["format"] == COLUMNS
@@ -77,7 +76,7 @@ def read(said: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Known:
 # --- spelled out ---------------------------------------------------------------------------------
 
 
-def _spelled(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any], Arrays]:
+def _spelled(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any], dict[str, Array]]:
     rows, arrays = [], {}
     for index, name in enumerate(names):
         shard = known.shards[name]
@@ -90,7 +89,7 @@ def _spelled(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any], Ar
 
 
 def _from_rows(
-    said: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], empty: Mergeable | None
+    said: Mapping[str, Any], arrays: Arrays, empty: Mergeable | None
 ) -> dict[ShardId, Shard]:
     rows = said.get("shards")
     if not isinstance(rows, tuple) or not all(map(_is_row, rows)):
@@ -123,13 +122,13 @@ def _is_row(row: Any) -> bool:
 # --- in columns ----------------------------------------------------------------------------------
 
 
-def _in_columns(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any], Arrays]:
+def _in_columns(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any], dict[str, Array]]:
     shards = [known.shards[name] for name in names]
     kinds = [
         _HELD if s.state is not None else _SEALED if s.digest else _CONTRADICTED for s in shards
     ]
     digests = bytes.fromhex("".join([shard.digest for shard in shards]))
-    arrays: Arrays = {
+    arrays: dict[str, Array] = {
         "attempts": np.array([shard.attempt for shard in shards], np.int64),
         "kinds": np.array(kinds, np.uint8),
         "digests": _of(digests).reshape(-1, 32),
@@ -143,7 +142,7 @@ def _in_columns(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any],
 
 
 def _from_columns(
-    said: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], empty: Mergeable | None
+    said: Mapping[str, Any], arrays: Arrays, empty: Mergeable | None
 ) -> dict[ShardId, Shard]:
     attempts, kinds = take_array(arrays, "attempts", "int64"), take_array(arrays, "kinds", "uint8")
     digests, numbers = take_array(arrays, "digests", "uint8", 2), said.get("numbers")
@@ -174,7 +173,7 @@ def _from_columns(
     }
 
 
-def _blocks(blocks: Sequence[Block], names: Sequence[ShardId]) -> Arrays:
+def _blocks(blocks: Sequence[Block], names: Sequence[ShardId]) -> dict[str, Array]:
     """Return several blocks, in the order of the places of their shards."""
     if len(blocks) < 2:
         return {}
@@ -192,7 +191,7 @@ def _nested(blocks: Sequence[Block]) -> bool:
     return any(one.names <= other.names for one, other in permutations(blocks, 2))
 
 
-def _several(arrays: Mapping[str, NDArray[Any]], names: Sequence[ShardId]) -> tuple[Block, ...]:
+def _several(arrays: Arrays, names: Sequence[ShardId]) -> tuple[Block, ...]:
     """Return what `_blocks` wrote."""
     if "blocks" not in arrays:
         return ()
@@ -209,7 +208,7 @@ def _several(arrays: Mapping[str, NDArray[Any]], names: Sequence[ShardId]) -> tu
     )
 
 
-def _hexes(digests: NDArray[Any]) -> list[str]:
+def _hexes(digests: Array) -> list[str]:
     text = digests.tobytes().hex()
     return [text[start : start + 64] for start in range(0, len(text), 64)]
 
@@ -235,13 +234,13 @@ def _id(name: ShardId) -> ShardId:
         raise StateFormatError(str(error)) from error
 
 
-def _chain(name: str, links: Sequence[bytes]) -> Arrays:
+def _chain(name: str, links: Sequence[bytes]) -> dict[str, Array]:
     """Return bytes one after the other, and where each ends."""
     ends = np.cumsum(np.fromiter(map(len, links), np.int64, len(links)))
     return {name: _of(b"".join(links)), f"{name}/ends": ends}
 
 
-def _links(arrays: Mapping[str, NDArray[Any]], name: str) -> list[bytes]:
+def _links(arrays: Arrays, name: str) -> list[bytes]:
     """Return what `_chain` put together."""
     blob = take_array(arrays, name, "uint8").tobytes()
     ends = take_array(arrays, f"{name}/ends", "int64")
@@ -259,7 +258,7 @@ def _of(blob: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(blob, np.uint8)
 
 
-def _metric(arrays: Mapping[str, NDArray[Any]], name: str) -> Mergeable | None:
+def _metric(arrays: Arrays, name: str) -> Mergeable | None:
     return _read(take_array(arrays, name, "uint8").tobytes()) if name in arrays else None
 
 

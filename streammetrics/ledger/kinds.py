@@ -13,20 +13,19 @@ from streammetrics.ledger.rows import Row, contents
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.layout import Feed, State
-    from streammetrics.ledger.columns import Arrays, Contents
+    from streammetrics.core.types import Array, Ints
+    from streammetrics.ledger.columns import Contents
 
 
-def kinds_of(states: Sequence[State | Row]) -> tuple[list[Kind], NDArray[np.int64]]:
+def kinds_of(states: Sequence[State | Row]) -> tuple[list[Kind], Ints]:
     """Return the kinds of states in the order of their first, and the kind of each state."""
     return _kinds_together(states) or _kinds_one_by_one(states)
 
 
 def _kinds_together(
     states: Sequence[State | Row],
-) -> tuple[list[Kind], NDArray[np.int64]] | None:
+) -> tuple[list[Kind], Ints] | None:
     """The same of states that are described many at a time, ``None`` where some are not."""
     groups: dict[Hashable, tuple[int, list[State]]] = {}
     index = []
@@ -51,7 +50,7 @@ def _kinds_together(
 
 def _kinds_one_by_one(
     states: Iterable[State | Row],
-) -> tuple[list[Kind], NDArray[np.int64]]:
+) -> tuple[list[Kind], Ints]:
     places: dict[Hashable, int] = {}
     groups: list[list[Row | Contents]] = []
     index = []
@@ -91,9 +90,9 @@ def _of_one_file(group: list[Any]) -> TypeGuard[list[Row]]:
     )
 
 
-def written(kinds: Sequence[Kind]) -> tuple[list[Any], Arrays]:
+def written(kinds: Sequence[Kind]) -> tuple[list[Any], dict[str, Array]]:
     """Return what a file says of kinds of states, and the arrays of all."""
-    arrays: Arrays = {}
+    arrays: dict[str, Array] = {}
     for index, kind in enumerate(kinds):
         arrays[f"kind/{index}/rows"] = kind.counts
         for name, column in kind.columns.items():

@@ -31,7 +31,7 @@ from streammetrics.ledger.shards import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array, Arrays
 
 __all__ = ["Ledger"]
 
@@ -275,13 +275,13 @@ class Ledger(Stateful):
         except IncompatibleMetricsError:  # which `merged` will tell
             return line
 
-    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]], str]:
+    def _describe(self) -> tuple[dict[str, Any], dict[str, Array], str]:
         """Return what a file says of the shards, and their states as arrays of bytes."""
         said, arrays = written(self._seen())
         return {"class": registered_name(type(self)), **said}, arrays, ""
 
     @classmethod
-    def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def _rebuild(cls, meta: Mapping[str, Any], arrays: Arrays) -> Self:
         """Return the ledger that was described."""
         return cls._of(read(meta, arrays))
 

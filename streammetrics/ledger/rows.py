@@ -12,12 +12,11 @@ from streammetrics.core.state.arrays import LONGEST_EMPTY, MOST_DIMENSIONS, part
 from streammetrics.ledger.columns import LAST, Kind, StateColumn, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Hashable, Sequence
 
     from streammetrics.core.layout import Layout, State
-    from streammetrics.ledger.columns import Arrays, Contents
+    from streammetrics.core.types import Array, Arrays, Ints
+    from streammetrics.ledger.columns import Contents
 
 _TOGETHER = 4  # rows from which on it is cheaper to open them together
 
@@ -73,9 +72,7 @@ def alike(one: State | Row, other: State | Row) -> bool:
     )
 
 
-def rows_of(
-    said: Any, arrays: Mapping[str, NDArray[Any]], index: NDArray[np.int64], layout: Layout
-) -> list[Row]:
+def rows_of(said: Any, arrays: Arrays, index: Ints, layout: Layout) -> list[Row]:
     """Return the states of which `index` has the kinds that `written` gave.
 
     That the kinds are as few as can be, and in order, is seen when they are written again.
@@ -93,9 +90,9 @@ def rows_of(
     ]
 
 
-def _by_kind(arrays: Mapping[str, NDArray[Any]], n: int) -> list[Arrays]:
+def _by_kind(arrays: Arrays, n: int) -> list[dict[str, Array]]:
     """Return the arrays of each kind, in one pass over all."""
-    every: list[Arrays] = [{} for _ in range(n)]
+    every: list[dict[str, Array]] = [{} for _ in range(n)]
     places = {str(place): mine for place, mine in enumerate(every)}
     for name, array in arrays.items():
         head, _, rest = name.partition("/")
@@ -136,7 +133,7 @@ def _is_feed(told: Any) -> bool:
     )
 
 
-def _column(data: NDArray[Any], shapes: NDArray[Any] | None, n: int) -> StateColumn:
+def _column(data: Array, shapes: Array | None, n: int) -> StateColumn:
     if shapes is None:
         if data.ndim and len(data) == n:
             return StateColumn(data)

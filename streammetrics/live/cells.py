@@ -14,6 +14,8 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Array, Ints
+
 _LONG = 1 << 17  # rows from which on an array is long
 _STEP = 1 << 15  # rows by which it grows
 _FAR = 1 << 25  # bytes beyond which allocators map memory of its own for an array
@@ -31,14 +33,14 @@ class Cells:
         self.name = name
         self.kind = ""  # of the first rows, and so of all
         self.vocabulary: NDArray[np.str_] | None = None
-        self._data: NDArray[Any] = np.empty(0, dtype)
+        self._data: Array = np.empty(0, dtype)
         self._n = 0
 
     def __len__(self) -> int:
         return self._n
 
     @property
-    def values(self) -> NDArray[Any]:
+    def values(self) -> Array:
         """The rows; of strings, codes into the vocabulary."""
         if len(self._data) < self._n:
             return np.broadcast_to(np.zeros((), self._data.dtype), (self._n, *self._data.shape[1:]))
@@ -97,7 +99,7 @@ class Cells:
         self._data = with_room(self._data, self._n, n)
         self._n = n
 
-    def put(self, rows: NDArray[np.int64], column: Column) -> None:
+    def put(self, rows: Ints, column: Column) -> None:
         """Set some rows again."""
         self.begin(column)
         if len(self._data) < self._n:
@@ -112,7 +114,7 @@ class Cells:
             shape = (len(self._data), *column.values.shape[1:])
             self._data = np.zeros(shape, _first(column.values, self._data.dtype))
 
-    def _fitting(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _fitting(self, values: Array) -> Array:
         """Return values of a type that the rows have, which are widened where that is needed."""
         dtype = self._data.dtype
         narrow = dtype.kind == "i" and (dtype.itemsize < 8 or values.dtype.kind == "u")
@@ -123,7 +125,7 @@ class Cells:
                 self._data = self._data.astype(_narrow(low, high, dtype))
         return values
 
-    def _coded(self, column: Column) -> NDArray[Any]:
+    def _coded(self, column: Column) -> Array:
         assert column.vocabulary is not None
         mine = np.empty(0, "U1") if self.vocabulary is None else self.vocabulary
         codes, vocabulary = merge_codes(
@@ -147,13 +149,13 @@ class Cells:
             return Column(codes.astype(np.intp), None, True, self.vocabulary[used])
         return Column(values, None, True)
 
-    def drop(self, gone: NDArray[np.int64], last: NDArray[np.int64]) -> None:
+    def drop(self, gone: Ints, last: Ints) -> None:
         """Let rows go, into the places of which the last ones move."""
         if len(self._data):
             self._data[gone[: len(last)]] = self._data[last]
         self._n -= len(gone)
 
-    def keep(self, rows: NDArray[np.int64]) -> None:
+    def keep(self, rows: Ints) -> None:
         """Keep some rows, in the order given, and give the place of the others back."""
         self._data = self._data[rows] if len(self._data) else self._data
         self._n = len(rows)
@@ -166,7 +168,7 @@ class Cells:
         return twin
 
 
-def with_room(data: NDArray[Any], used: int, n: int) -> NDArray[Any]:
+def with_room(data: Array, used: int, n: int) -> Array:
     """Return an array with the rows that are used, and room for `n`.
 
     A short one has room for a sixteenth more. A long one begins with more than the system hands
@@ -195,7 +197,7 @@ def kind_of(column: Column) -> str:
     return "i" if kind == "u" else kind
 
 
-def _first(values: NDArray[Any], least: np.dtype[Any]) -> np.dtype[Any]:
+def _first(values: Array, least: np.dtype[Any]) -> np.dtype[Any]:
     if values.dtype.kind == "f":
         return values.dtype if values.ndim > 1 else np.dtype(np.float64)
     return np.dtype(np.bool_) if values.dtype.kind == "b" else least

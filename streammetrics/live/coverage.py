@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,9 @@ from streammetrics.metrics.aggregation import Quantile
 from streammetrics.metrics.classification.reports import ConfusionMatrix
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.layout import State
+    from streammetrics.core.types import Array, Ints
 
 KNOWN, PENDING, EXPIRED, DISPLACED, REFUSED = range(5)  # what became of a prediction
 _FLAGS = (CORRECTED, CONFLICT, LATE, REPEATED)
@@ -80,9 +79,7 @@ class Coverage(NamedTuple):
         return self.labelled / self.predicted if self.predicted else float("nan")
 
 
-def batch_of_rows(
-    status: NDArray[np.int64], flags: NDArray[Any], delays: NDArray[np.int64]
-) -> Batch:
+def batch_of_rows(status: Ints, flags: Array, delays: Ints) -> Batch:
     """Return rows as they are counted; a delay counts where the label is known."""
     seconds = np.where(status == KNOWN, delays / SECOND, np.nan)
     kept = flags.astype(np.int64) & ~LABELLED

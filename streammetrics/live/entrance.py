@@ -24,10 +24,9 @@ from streammetrics.live.truth import kinds_of, truth_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.locks import Locked
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.types import Ints
     from streammetrics.live.events import Kind
     from streammetrics.live.stream import Stream
 
@@ -207,7 +206,7 @@ class Entrance:
     def _enter(
         self,
         buffer: Buffer,
-        times: NDArray[np.int64],
+        times: Ints,
         heads: tuple[Any, ...],
         columns: Mapping[str, Any],
         *,
@@ -223,7 +222,7 @@ class Entrance:
     def _events(
         self,
         buffer: Buffer,
-        times: NDArray[np.int64],
+        times: Ints,
         heads: tuple[Any, ...],
         columns: Mapping[str, Any],
         *,
@@ -243,7 +242,7 @@ class Entrance:
             return Events("predict", times, whole, keys)
         return Events("label", times, whole, keys, versions_of(heads[1], len(times)))
 
-    def _times(self, column: Any) -> NDArray[np.int64]:
+    def _times(self, column: Any) -> Ints:
         """Return a column of times, or raise where one is further ahead than it may be."""
         times = instants(column)
         if len(times):
@@ -294,5 +293,5 @@ class Entrance:
             self._came(events, checked=True)
 
 
-def _instants(seconds: Sequence[Any]) -> NDArray[np.int64]:
+def _instants(seconds: Sequence[Any]) -> Ints:
     return nanoseconds(packed(seconds, "d"))

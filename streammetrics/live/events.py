@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Array, Arrays, Ints
+
 Kind = Literal["observe", "predict", "label"]
 KINDS: tuple[Kind, ...] = ("observe", "predict", "label")
 _NO_KEYS = np.empty((0, 2), np.uint64)
@@ -27,10 +29,10 @@ class Events(NamedTuple):
     """Events of one kind that have the same columns."""
 
     kind: Kind
-    times: NDArray[np.int64]
+    times: Ints
     columns: Mapping[str, Column]
     keys: NDArray[np.uint64] = _NO_KEYS  # of their ids, except of what is observed
-    versions: NDArray[np.int64] = _NO_VERSIONS  # of labels
+    versions: Ints = _NO_VERSIONS  # of labels
 
     @property
     def form(self) -> tuple[Any, ...]:
@@ -69,11 +71,11 @@ def joined(group: Sequence[Events]) -> Events:
 
 def written(parts: Sequence[Events]) -> bytes:
     """Return events as bytes, with a checksum over all."""
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Array] = {}
     told = []
     for place, events in enumerate(parts):
         told.append([events.kind, list(events.columns)])
-        mine: dict[str, NDArray[Any]] = {"times": events.times}
+        mine: dict[str, Array] = {"times": events.times}
         if events.kind != "observe":
             mine["keys"] = events.keys
         if events.kind == "label":
@@ -106,7 +108,7 @@ def _is_told(told: Any) -> bool:
     return isinstance(told[1], tuple) and all(isinstance(name, str) for name in told[1])
 
 
-def _events(kind: Kind, names: Sequence[str], arrays: Mapping[str, NDArray[Any]]) -> Events:
+def _events(kind: Kind, names: Sequence[str], arrays: Arrays) -> Events:
     times = take_array(arrays, "times", "int64")
     keys = _NO_KEYS if kind == "observe" else take_array(arrays, "keys", "uint64", 2)
     versions = take_array(arrays, "versions", "int64") if kind == "label" else _NO_VERSIONS
@@ -121,9 +123,9 @@ def _events(kind: Kind, names: Sequence[str], arrays: Mapping[str, NDArray[Any]]
     return Events(kind, times, columns, keys, versions)
 
 
-def column_arrays(column: Column) -> dict[str, NDArray[Any]]:
+def column_arrays(column: Column) -> dict[str, Array]:
     """Return the arrays of a column; of a vocabulary, those words that occur."""
-    arrays: dict[str, NDArray[Any]] = {"values": column.values}
+    arrays: dict[str, Array] = {"values": column.values}
     if column.vocabulary is not None:
         used, codes = np.unique(column.values, return_inverse=True)
         first = int(used.searchsorted(0))  # nulls have a negative code
@@ -134,7 +136,7 @@ def column_arrays(column: Column) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def column_of(arrays: Mapping[str, NDArray[Any]]) -> Column:
+def column_of(arrays: Arrays) -> Column:
     """Return the column that `column_arrays` made arrays of, after checking them."""
     values, nulls = arrays.get("values"), arrays.get("nulls")
     if values is None or values.dtype.kind not in "biuf" or values.ndim not in {1, 2}:

@@ -24,14 +24,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Array, Arrays
     from streammetrics.live.join import Join
     from streammetrics.live.newest import Some
     from streammetrics.live.possible.unlabelled import Left
 
-Arrays = dict[str, "NDArray[Any]"]
 
-
-def described(cls: type, stream: Stream) -> tuple[dict[str, Any], Arrays, str]:
+def described(cls: type, stream: Stream) -> tuple[dict[str, Any], dict[str, Array], str]:
     """Return what a file says of a settled stream, its arrays, and no opening."""
     panes, pane_arrays = _panes(stream.panes)
     counted, counted_arrays = _panes(stream.counted)
@@ -59,7 +58,7 @@ def described(cls: type, stream: Stream) -> tuple[dict[str, Any], Arrays, str]:
     return told, arrays, ""
 
 
-def read(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Stream:
+def read(meta: Mapping[str, Any], arrays: Arrays) -> Stream:
     """Return the stream that was described, after checking all of it."""
     suite = from_bytes(take_array(arrays, "suite", "uint8").tobytes())
     if not isinstance(suite, Mergeable) or suite.n_rows:
@@ -92,7 +91,7 @@ def _stream(suite: Mergeable, config: Config) -> Stream:
 # --- panes ---------------------------------------------------------------------------------------
 
 
-def _panes(panes: Panes) -> tuple[list[Any], Arrays]:
+def _panes(panes: Panes) -> tuple[list[Any], dict[str, Array]]:
     numbers, states = [], []
     for row in panes.rows:
         numbers.append(np.array(list(row.states), np.int64))
@@ -130,12 +129,12 @@ def _read_panes(said: Any, arrays: Arrays, panes: Panes) -> None:
         raise StateFormatError(f"the panes saw different kinds of rows: {error}") from error
 
 
-def _left(left: Left) -> tuple[dict[str, Any], Arrays]:
+def _left(left: Left) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return what a file says of rows that left without a label, nothing where none did."""
     if not any(row.states for panes in left.columns.values() for row in panes.rows):
         return {}, {}
     told: list[Any] = []
-    arrays: Arrays = {}
+    arrays: dict[str, Array] = {}
     for place, (_, panes) in enumerate(sorted(left.columns.items())):
         said, mine = _panes(panes)
         told.append(said)
@@ -161,14 +160,14 @@ def _time(value: Any) -> int:
 # --- rows that wait ------------------------------------------------------------------------------
 
 
-def _rows(join: Join) -> tuple[dict[str, Any], Arrays]:
+def _rows(join: Join) -> tuple[dict[str, Any], dict[str, Array]]:
     table, orphans = join.table, join.orphans()
     keys, times = table.keys[: len(table)], table.times.values
     order = np.lexsort((keys[:, 1], keys[:, 0], times))
     rows, flags = table.at(order), table.flags.values[order].astype(np.uint8)
     names = list(join.names) if len(table) else []
     told: dict[str, Any] = {"newest": join.newest, "displaced": join.displaced, "names": names}
-    arrays: Arrays = {"keys": rows.keys, "times": rows.times, "flags": flags}
+    arrays: dict[str, Array] = {"keys": rows.keys, "times": rows.times, "flags": flags}
     for place, column in enumerate(rows.columns if names else ()):
         arrays |= nested(f"column/{place}", column_arrays(column))
     labelled = order[flags & LABELLED > 0]
@@ -179,7 +178,7 @@ def _rows(join: Join) -> tuple[dict[str, Any], Arrays]:
     return told, arrays
 
 
-def _labels(labels: Labels) -> Arrays:
+def _labels(labels: Labels) -> dict[str, Array]:
     held = {"times": labels.times, "versions": labels.versions}
     return {**held, **nested("values", column_arrays(labels.values))}
 
@@ -240,8 +239,8 @@ def _read_labels(arrays: Arrays, keys: NDArray[np.uint64]) -> Labels:
 # --- rows one by one -----------------------------------------------------------------------------
 
 
-def _newest(parts: Sequence[Some]) -> Arrays:
-    arrays: Arrays = {}
+def _newest(parts: Sequence[Some]) -> dict[str, Array]:
+    arrays: dict[str, Array] = {}
     for place, rows in enumerate(parts):
         arrays |= nested(str(place), {"times": rows.times, "keys": rows.keys})
         for number, column in enumerate(rows.columns):

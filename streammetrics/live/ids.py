@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Array, Ints
+
 IDS = frozenset({str, int, bytes, UUID})  # others are brought to these
 _STR, _BYTES, _INT, _UUID = 0x00, 0x20, 0x40, 0x60  # and 0x10 for what is hashed
 _HASHED = 0x10
@@ -74,7 +76,7 @@ def _of_alike(ids: list[Any]) -> NDArray[np.uint64] | None:
     return whole.view(">u8").astype(np.uint64)
 
 
-def versions_of(versions: Any, n: int = 1) -> NDArray[np.int64]:
+def versions_of(versions: Any, n: int = 1) -> Ints:
     """Return the version of each label: one for all, or a column.
 
     Raises:
@@ -87,7 +89,7 @@ def versions_of(versions: Any, n: int = 1) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _of_integers(array: NDArray[Any]) -> NDArray[np.uint64]:
+def _of_integers(array: Array) -> NDArray[np.uint64]:
     if array.dtype.kind == "u" and array.size and array.max() >= 1 << 63:
         return keys_of(array.tolist())
     keys = np.empty((len(array), 2), np.uint64)

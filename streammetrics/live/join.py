@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.types import Array, Bools, Ints
     from streammetrics.live.config import Config
 
 _WORTH = 4096  # rows that are looked at together
@@ -90,7 +91,7 @@ class Join:
         self.table.append(new, hashes)
         self._since += len(new.keys)
 
-    def _touch(self, times: NDArray[np.int64]) -> None:
+    def _touch(self, times: Ints) -> None:
         """Learn that rows of these times, of which there are some, are not what they were."""
         first, last = int(times.min()) // self.unit, int(times.max()) // self.unit
         if first == last:
@@ -98,7 +99,7 @@ class Join:
         else:
             self.changed.update(np.unique(times // self.unit).tolist())
 
-    def _repeat(self, rows: NDArray[np.int64], new: Predictions) -> None:
+    def _repeat(self, rows: Ints, new: Predictions) -> None:
         """Take predictions of ids that are there, one each: of two that differ the earlier counts.
 
         Of the same time, that with the smaller values does.
@@ -131,9 +132,7 @@ class Join:
             self._orphans.append(new.take(alone))
         return int(np.count_nonzero(old))
 
-    def _apply(
-        self, rows: NDArray[np.int64], new: Labels, conflict: NDArray[np.bool_] | None = None
-    ) -> None:
+    def _apply(self, rows: Ints, new: Labels, conflict: Bools | None = None) -> None:
         """Bring labels to their rows, of which each may get several."""
         table, config = self.table, self.config
         delays = new.times - table.times.values[rows]
@@ -255,7 +254,7 @@ def _repeated(keys: NDArray[np.uint64]) -> tuple[Any, Any] | None:
     return np.sort(order[np.append(True, ~same)]), np.sort(order[np.append(False, same)])
 
 
-def _compared(rows: NDArray[np.int64], labels: Labels) -> tuple[Any, Any, Any, Any]:
+def _compared(rows: Ints, labels: Labels) -> tuple[Any, Any, Any, Any]:
     """Return the order by row and worth, and what each has in common with the one before."""
     ranks = _codes(labels.values)
     order = np.lexsort((ranks, labels.times, labels.versions, rows))
@@ -273,12 +272,12 @@ def _together(parts: Sequence[Labels]) -> Labels:
     return Labels(*joined, concatenate(list(values), "label"))
 
 
-def _codes(column: Column) -> NDArray[Any]:
+def _codes(column: Column) -> Array:
     """Return numbers that order the rows of a column; the vocabulary is sorted."""
     return column.values
 
 
-def _ranks(one: Column, other: Column) -> tuple[NDArray[Any], NDArray[Any]]:
+def _ranks(one: Column, other: Column) -> tuple[Array, Array]:
     """Return numbers that order the rows of two columns."""
     both = concatenate([one, other], "the column").values
     if both.ndim > 1:

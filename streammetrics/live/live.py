@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import timedelta
 
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Array, Arrays
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.events import Events
     from streammetrics.slices.keyed import By
@@ -278,12 +277,12 @@ class Live(Stateful, Entrance, Surviving, Asking):
     def _types(self) -> tuple[type, ...]:
         return self._suite._types
 
-    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]], str]:
+    def _describe(self) -> tuple[dict[str, Any], dict[str, Array], str]:
         """Return what a file says of the panes, and their states as columns."""
         self._catch_up()
         return form.described(type(self), self._snapshot())
 
     @classmethod
-    def _rebuild(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def _rebuild(cls, meta: Mapping[str, Any], arrays: Arrays) -> Self:
         """Return the object that was described."""
         return cls._of(form.read(meta, arrays))

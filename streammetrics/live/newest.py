@@ -8,7 +8,7 @@ in order when they are read.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Array, Ints
+
 _SLACK = 1024  # rows beyond twice those that are kept
 
 Form = tuple[tuple[str, str], ...]  # the columns of rows, and of what type each is
@@ -28,14 +30,14 @@ class Some(NamedTuple):
     """Rows of one form."""
 
     form: Form
-    times: NDArray[np.int64]
+    times: Ints
     keys: NDArray[np.uint64]  # of their ids; zeros where they have none
     columns: tuple[Column, ...]
 
     def __len__(self) -> int:
         return len(self.times)
 
-    def take(self, rows: NDArray[Any]) -> Some:
+    def take(self, rows: Array) -> Some:
         """Return some of them."""
         columns = tuple([column[rows] for column in self.columns])
         return Some(self.form, self.times[rows], self.keys[rows], columns)
@@ -52,9 +54,7 @@ class Some(NamedTuple):
         return sum(part.nbytes for part in (self.times, self.keys, *parts) if part is not None)
 
 
-def kept_rows(
-    times: NDArray[np.int64], keys: NDArray[np.uint64] | None, columns: Mapping[str, Column]
-) -> Some:
+def kept_rows(times: Ints, keys: NDArray[np.uint64] | None, columns: Mapping[str, Column]) -> Some:
     """Return rows as they are kept, whatever order their columns came in."""
     names = sorted(columns)
     if keys is None:
@@ -173,7 +173,7 @@ def _ordered(parts: Sequence[Some]) -> Some:
     return Some(form, times, keys, columns).take(order)
 
 
-def _ranks(column: Column) -> list[NDArray[Any]]:
+def _ranks(column: Column) -> list[Array]:
     """Return numbers by which rows are told apart: of numbers their bits, as 0.0 is not -0.0."""
     values = column.values
     parts = [values] if column.nulls is None else [values, column.nulls]

@@ -10,12 +10,12 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array
 
 _CODES = {"d": np.float64, "q": np.int64}
 
 
-def packed(values: Sequence[Any], code: Literal["d", "q"]) -> NDArray[Any]:
+def packed(values: Sequence[Any], code: Literal["d", "q"]) -> Array:
     """Return numbers as float64 (``d``), or integers as int64 (``q``).
 
     It takes a third of the time in which NumPy finds out what a list holds.

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Ints
 
 
 class Present:
@@ -23,12 +23,12 @@ class Present:
         self._unit = unit
         self._counts: dict[int, int] = {}
 
-    def add(self, times: NDArray[np.int64]) -> None:
+    def add(self, times: Ints) -> None:
         """Learn of rows that come."""
         for number, count in self._counted(times):
             self._counts[number] = self._counts.get(number, 0) + count
 
-    def remove(self, times: NDArray[np.int64]) -> None:
+    def remove(self, times: Ints) -> None:
         """Learn of rows that leave."""
         for number, count in self._counted(times):
             left = self._counts[number] - count
@@ -37,7 +37,7 @@ class Present:
             else:
                 del self._counts[number]
 
-    def _counted(self, times: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    def _counted(self, times: Ints) -> Iterator[tuple[int, int]]:
         if not len(times):
             return
         first, last = int(times.min()) // self._unit, int(times.max()) // self._unit
@@ -48,7 +48,7 @@ class Present:
         yield from zip(numbers.tolist(), counts.tolist(), strict=True)
 
     @property
-    def starts(self) -> NDArray[np.int64]:
+    def starts(self) -> Ints:
         """When each pane with rows begins, in no order."""
         return np.fromiter(self._counts, np.int64, len(self._counts)) * self._unit
 

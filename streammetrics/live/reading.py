@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Array, Floats
     from streammetrics.live.tiers import Tier
     from streammetrics.slices.slices import Slices
 
@@ -116,7 +115,7 @@ def spans_of(
     return [Span(place, number - panes + 1, number) for number in reversed(lasts)]
 
 
-def series_of(states: Sequence[Any], ends: NDArray[Any], coverage: NDArray[np.float64]) -> Series:
+def series_of(states: Sequence[Any], ends: Array, coverage: Floats) -> Series:
     """Return the columns of a series: times, rows, and each metric with its interval.
 
     Args:
@@ -133,7 +132,7 @@ def series_of(states: Sequence[Any], ends: NDArray[Any], coverage: NDArray[np.fl
     return Series({"time": ends, "n_rows": rows, "coverage": coverage, **whole})
 
 
-def series_by(states: Sequence[Slices], ends: NDArray[Any]) -> Series:
+def series_by(states: Sequence[Slices], ends: Array) -> Series:
     """Return the columns of a series of slices, a row for each slice of each window."""
     tables = []
     for window in states:

@@ -15,13 +15,12 @@ from streammetrics.statistics.grouped.grouped import Grouped
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Rows
     from streammetrics.core.layout import Layout
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.types import Ints, Places
     from streammetrics.live.tiers import Tier
 
 AT_ONCE = 1 << 15  # rows of one piece: two columns of float64 stay in cache
@@ -67,9 +66,7 @@ def columns_of(batch: Batch) -> dict[str, Column]:
     return dict(batch._columns)
 
 
-def pieces(
-    layout: Layout, tiers: Sequence[Tier], times: NDArray[np.int64], batch: Batch
-) -> Iterator[Piece]:
+def pieces(layout: Layout, tiers: Sequence[Tier], times: Ints, batch: Batch) -> Iterator[Piece]:
     """Yield the rows of a batch by the panes that they fall into.
 
     Raises:
@@ -95,7 +92,7 @@ def pieces(
             yield Piece(panes, _read(layout, part, batch), last - first)
 
 
-def _cuts(tiers: Sequence[Tier], times: NDArray[np.int64]) -> list[int]:
+def _cuts(tiers: Sequence[Tier], times: Ints) -> list[int]:
     """Return where the rows of a pane of each tier begin, and the end of the last of them."""
     n = len(times)
     first, last = int(times[0]), int(times[-1])
@@ -122,7 +119,7 @@ def _read(layout: Layout, part: Batch, whole: Batch) -> tuple[Rows, ...]:
         raise
 
 
-def taken(batch: Batch, rows: NDArray[np.intp]) -> Batch:
+def taken(batch: Batch, rows: Places) -> Batch:
     """Return some rows of a batch, of which every column is converted."""
     part = batch.slice(0, 0)
     part._columns = {title: column[rows] for title, column in batch._columns.items()}

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Ints
     from streammetrics.live.index import Hashes
 
-    Rows = NDArray[np.int64]
+    Rows = Ints
 
 LABELLED, CORRECTED, CONFLICT, LATE, REPEATED = 1, 2, 4, 8, 16  # what is known of a row
 
@@ -27,10 +28,10 @@ class Predictions(NamedTuple):
     """Predictions that come: ids, times, and the columns that metrics read beside the label."""
 
     keys: NDArray[np.uint64]
-    times: NDArray[np.int64]
+    times: Ints
     columns: tuple[Column, ...]
 
-    def take(self, rows: NDArray[np.int64]) -> Predictions:
+    def take(self, rows: Ints) -> Predictions:
         """Return some of them."""
         columns = tuple([column[rows] for column in self.columns])
         return Predictions(self.keys[rows], self.times[rows], columns)
@@ -40,11 +41,11 @@ class Labels(NamedTuple):
     """Labels that come: ids, times, versions and what they are."""
 
     keys: NDArray[np.uint64]
-    times: NDArray[np.int64]
-    versions: NDArray[np.int64]
+    times: Ints
+    versions: Ints
     values: Column
 
-    def take(self, rows: NDArray[np.int64]) -> Labels:
+    def take(self, rows: Ints) -> Labels:
         """Return some of them."""
         return Labels(self.keys[rows], self.times[rows], self.versions[rows], self.values[rows])
 

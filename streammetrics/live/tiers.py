@@ -16,7 +16,7 @@ from streammetrics.live.time import DAY, LATEST, SECOND, duration, shown_duratio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Ints
 
 DEFAULT = (("1min", "3h"), ("1h", "15d"), ("1d", "400d"))
 _MOST = 1_000_000  # panes of a tier
@@ -34,7 +34,7 @@ class Tier:
     count: int
     zone: str = ""
 
-    def numbers(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+    def numbers(self, times: Ints) -> Ints:
         """Return the number of the pane that each time falls into."""
         if not self.zone or not len(times):
             return times // self.length

@@ -12,7 +12,7 @@ import numpy as np
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array, Floats, Ints
 
 SECOND = 10**9
 DAY = 86_400 * SECOND
@@ -77,7 +77,7 @@ def instant(value: Any, name: str = "time") -> int:
     return int(instants([value], name)[0])
 
 
-def instants(values: Any, name: str = "time") -> NDArray[np.int64]:
+def instants(values: Any, name: str = "time") -> Ints:
     """Return a column of times in nanoseconds since 1970, or raise as `instant` does."""
     array = _array(values, name)
     if array.dtype.kind == "M":
@@ -90,7 +90,7 @@ def instants(values: Any, name: str = "time") -> NDArray[np.int64]:
     return _refuse(name, f"holds {array.dtype}, which is no time", array.tolist()[0], 0)
 
 
-def _array(values: Any, name: str) -> NDArray[Any]:
+def _array(values: Any, name: str) -> Array:
     """Return a column as NumPy has it: of numbers, dates, or objects."""
     kind = type(values).__module__.partition(".")[0]
     if kind == "pandas" and getattr(values.dtype, "tz", None) is not None:
@@ -107,7 +107,7 @@ def _array(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _of_dates(array: NDArray[Any], name: str) -> NDArray[np.int64]:
+def _of_dates(array: Array, name: str) -> Ints:
     missing = np.isnat(array)
     if missing.any():
         _refuse(name, "is missing (NaT)", "NaT", int(np.argmax(missing)))
@@ -116,13 +116,13 @@ def _of_dates(array: NDArray[Any], name: str) -> NDArray[np.int64]:
     return array.astype(_DTYPE).view(np.int64)
 
 
-def _of_seconds(array: NDArray[Any], name: str) -> NDArray[np.int64]:
+def _of_seconds(array: Array, name: str) -> Ints:
     seconds = array.astype(np.float64)
     _check(name, seconds, array)
     return nanoseconds(seconds)
 
 
-def nanoseconds(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
+def nanoseconds(seconds: Floats) -> Ints:
     """Return POSIX seconds, which are between 1970 and 2200, in nanoseconds."""
     # The whole seconds and the rest are exact, their product would not be.
     whole = np.floor(seconds)
@@ -130,7 +130,7 @@ def nanoseconds(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
     return whole.astype(np.int64) * SECOND + rest
 
 
-def _check(name: str, seconds: NDArray[Any], given: NDArray[Any]) -> None:
+def _check(name: str, seconds: Array, given: Array) -> None:
     good = (seconds >= 0) & (seconds < LATEST)
     if not good.all():
         row = int(np.argmin(good))

@@ -25,11 +25,10 @@ from streammetrics.live.tiers import Tier
 from streammetrics.live.windows import Row
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.layout import Layout, State
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.types import Ints
     from streammetrics.live.join import Join
     from streammetrics.live.newest import Newest, Some
     from streammetrics.live.panes import Panes
@@ -39,14 +38,14 @@ if TYPE_CHECKING:
 class Read(NamedTuple):
     """Rows with their label, and all rows by what became of them."""
 
-    rows: NDArray[np.int64]  # those with a label
-    times: NDArray[np.int64]
+    rows: Ints  # those with a label
+    times: Ints
     batch: Batch | None
-    all_times: NDArray[np.int64]
+    all_times: Ints
     counted: Batch | None
 
 
-def read(suite: Mergeable, join: Join, rows: NDArray[np.int64], clock: int) -> Read:
+def read(suite: Mergeable, join: Join, rows: Ints, clock: int) -> Read:
     """Return rows of a join as they are at a time."""
     table, config = join.table, join.config
     times, flags = table.times.values[rows], table.flags.values[rows]
@@ -127,9 +126,7 @@ class Waiting:
         join.changed.update(self._counted.states.irange(first, last))
         self._clock = clock
 
-    def _put(
-        self, row: Row, due: NDArray[np.int64], times: NDArray[np.int64], batch: Batch | None
-    ) -> None:
+    def _put(self, row: Row, due: Ints, times: Ints, batch: Batch | None) -> None:
         states: dict[int, State] = {}
         if batch is not None:
             layout = row.layout
@@ -181,16 +178,16 @@ def labelled_rows(join: Join, found: Read) -> Some | None:
     return kept_rows(found.times, join.table.keys[found.rows], columns_of(found.batch))
 
 
-def unlabelled(join: Join, rows: NDArray[np.int64], clock: int) -> NDArray[np.int64]:
+def unlabelled(join: Join, rows: Ints, clock: int) -> Ints:
     """Return those of some rows that have no label, nor one that stands for it."""
     missing = join.table.flags.values[rows] & LABELLED == 0
     if join.config.default_label is not None:
         missing &= join.table.times.values[rows] + join.config.label_ttl >= clock
-    found: NDArray[np.int64] = rows[missing]
+    found: Ints = rows[missing]
     return found
 
 
-def named_columns(join: Join, rows: NDArray[np.int64]) -> dict[str, Column]:
+def named_columns(join: Join, rows: Ints) -> dict[str, Column]:
     """Return the columns of some rows by their names."""
     return dict(zip(join.names, join.table.at(rows).columns, strict=True))
 

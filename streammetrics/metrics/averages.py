@@ -12,9 +12,7 @@ from streammetrics.core.constraints import OrNan
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
 
 ZeroDivision = Annotated[float, OrNan()] | None  # see `mean_of_classes`
@@ -36,7 +34,7 @@ class Mean(NamedTuple):
 def mean_of_classes(
     values: Floats,
     weight: Floats,
-    seen: Callable[[], NDArray[np.bool_]],
+    seen: Callable[[], Bools],
     labels: Sequence[object],
     zero_division: float | None,
     of: str = "",
@@ -90,7 +88,7 @@ def lone_doubt(labels: Sequence[Any], values: Any) -> str:
     return f"is nan for {_named(labels, empty)}, being 0/0 there (zero_division=0 makes it 0)"
 
 
-def _named(labels: Sequence[object], chosen: NDArray[np.bool_]) -> str:
+def _named(labels: Sequence[object], chosen: Bools) -> str:
     places = np.flatnonzero(chosen).tolist()
     first = ", ".join(repr(labels[place]) for place in places[:5])
     more = f", ... ({len(places)})" if len(places) > 5 else ""

@@ -24,8 +24,7 @@ from streammetrics.readers.sources import source_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Places
     from streammetrics.readers.sources import Source
 
 INPUTS = {
@@ -44,7 +43,7 @@ _KEYS = {
 class _Boxes(NamedTuple):
     """Boxes in the order of the images: how many each has, and what is said of them."""
 
-    counts: NDArray[np.intp]
+    counts: Places
     entries: list[dict[str, Any]]
 
     def numbers(self, key: str, default: float | None = None) -> Nested:

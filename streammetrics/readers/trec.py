@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Array
     from streammetrics.readers.sources import Source
 
     Table = dict[str, Any]
@@ -107,7 +106,7 @@ def _numbers(
     source: Source,
     rows: list[list[str]],
     start: int,
-) -> NDArray[Any]:
+) -> Array:
     try:
         values = _array(texts, kind)
     except (ValueError, OverflowError):
@@ -117,7 +116,7 @@ def _numbers(
     return values
 
 
-def _array(texts: Sequence[str], kind: Callable[[str], float]) -> NDArray[Any]:
+def _array(texts: Sequence[str], kind: Callable[[str], float]) -> Array:
     return np.array(list(map(kind, texts)), np.int64 if kind is int else np.float64)
 
 

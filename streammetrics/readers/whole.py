@@ -15,13 +15,13 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Places
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _INTEGERS = (pa.int64(), pa.uint64())
 
 
-def long_places(column: Any) -> NDArray[np.intp]:
+def long_places(column: Any) -> Places:
     """Return where a column of float64 is so large that it may be a rounded integer."""
     values = np.frombuffer(column.buffers()[1], np.float64)[column.offset :][: len(column)]
     if not len(values) or (values.max() < EXACT and values.min() > -EXACT):

@@ -12,7 +12,7 @@ import inspect
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.metric import Metric
 from streammetrics.core.stateful import REGISTRY
@@ -56,7 +56,7 @@ def formula(cls: type) -> tuple[str, str]:
     return "", ""
 
 
-def public() -> dict[str, type[Metric[Any]]]:
+def public() -> dict[str, type[Metric]]:
     """Return the metrics of the package by name: those that their modules list in ``__all__``."""
     found = {}
     for cls in REGISTRY.values():
@@ -67,7 +67,7 @@ def public() -> dict[str, type[Metric[Any]]]:
     return found
 
 
-def entry(cls: type[Metric[Any]]) -> str:
+def entry(cls: type[Metric]) -> str:
     """Return what a page says of a metric, below its heading."""
     text, sections = documented(cls)
     paragraphs = [shown for p in text.split("\n\n") if (shown := _SHARED.sub("", p))]
@@ -87,7 +87,7 @@ def _typed(paragraph: str) -> str:
     return _FORMULA.sub(lambda f: f"Formula: `{f[1]}`" + (f", with {f[2]}." if f[2] else ""), line)
 
 
-def _parameters(cls: type[Metric[Any]], args: str) -> Iterator[str]:
+def _parameters(cls: type[Metric], args: str) -> Iterator[str]:
     """Yield the list of the parameters that are the metric's own."""
     own = {name: known for name, known in cls._parameters.items() if known.owner is cls}
     lines = [_item(name, own[name], body) for name, body in _told(args).items() if name in own]
@@ -95,7 +95,7 @@ def _parameters(cls: type[Metric[Any]], args: str) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def inherited(cls: type[Metric[Any]]) -> str:
+def inherited(cls: type[Metric]) -> str:
     """Return the list of the parameters that a metric has of its family."""
     told: dict[str, str] = {}
     for base in cls.__mro__:  # what is nearer to the metric counts
@@ -134,9 +134,7 @@ def updated(page: str) -> str:
     return page.rstrip() + "\n"
 
 
-def _added(
-    page: str, name: str, cls: type[Metric[Any]], metrics: dict[str, type[Metric[Any]]]
-) -> str:
+def _added(page: str, name: str, cls: type[Metric], metrics: dict[str, type[Metric]]) -> str:
     """Return the page with an entry more, behind those of its module or else of its room."""
     room = cls.__module__.rpartition(".")[0]
     for place in (cls.__module__, room):

@@ -10,9 +10,9 @@ import numpy as np
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array
 
-    Codes = NDArray[Any]  # integers, of any width
+    Codes = Array  # integers, of any width
 
 
 _UTC = {"UTC", "Etc/UTC", "UTC+00:00", "+00:00", "Z"}  # whose midnight begins the date it names
@@ -23,7 +23,7 @@ def day_of(day: int) -> datetime.date:
     return datetime.date(1970, 1, 1) + datetime.timedelta(day)
 
 
-def days_of(value: Any, title: str) -> NDArray[Any] | None:
+def days_of(value: Any, title: str) -> Array | None:
     """Return a column of dates as days, ``None`` where it holds none."""
     if isinstance(value, datetime.date):
         value = [value]

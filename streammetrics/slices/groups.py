@@ -27,13 +27,11 @@ from streammetrics.statistics.grouped.layouts import grouped
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.layout import Layout, State
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Places
 
     Parts = tuple[Part, ...]
-    Places = NDArray[np.intp]
 
 
 class Cut:

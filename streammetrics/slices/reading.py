@@ -24,11 +24,9 @@ from streammetrics.statistics.grouped.schema import KeyColumn
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array, Bools, Ints, Places
 
-    from streammetrics.core.types import Bools
-
-    Codes = NDArray[Any]  # integers, of any width
+    Codes = Array  # integers, of any width
 
 _WORTH = 256  # rows for each code, from which on spelling out one more is cheaper than looking
 _KINDS = {str: "text", bool: "true or false", int: "integers", datetime.date: "dates"}
@@ -122,7 +120,7 @@ def _kinds_in(text: str) -> tuple[str | None, ...]:
     return tuple([_KINDS.get(type(part)) for part in parts_of(text) or ()])
 
 
-def _crossed(parts: Sequence[_Part]) -> tuple[Codes, NDArray[np.intp]]:
+def _crossed(parts: Sequence[_Part]) -> tuple[Codes, Places]:
     """Return for each row the number of its combination, and the codes of each combination.
 
     Where rows are many, some combinations may not occur.
@@ -140,7 +138,7 @@ def _crossed(parts: Sequence[_Part]) -> tuple[Codes, NDArray[np.intp]]:
     return codes, combinations
 
 
-def _distinct(codes: Codes, size: int) -> tuple[Codes, NDArray[np.intp]]:
+def _distinct(codes: Codes, size: int) -> tuple[Codes, Places]:
     """Return codes numbered without gaps, and the code of each number; all of them occur."""
     if size <= max(tuning.DENSE_CELLS, 4 * codes.size):
         found = np.flatnonzero(np.bincount(codes, minlength=size))
@@ -156,11 +154,11 @@ def _distinct(codes: Codes, size: int) -> tuple[Codes, NDArray[np.intp]]:
 def _part(value: object, title: str) -> _Part:
     days = days_of(value, title)
     if days is not None:
-        nulls = np.isnat(days)
+        missing = np.isnat(days)
         numbers = days.astype(np.int64)
-        numbers[nulls] = 0
+        numbers[missing] = 0
         places, found = _places(numbers)
-        return _Part.of(places, found, nulls, "dates", day_of)
+        return _Part.of(places, found, missing, "dates", day_of)
     advice = "keys are text, integers, booleans or dates: pass them as text"
     column = flat(as_column(value, title, advice=advice), title)
     values, nulls = column.values, column.nulls
@@ -191,7 +189,7 @@ def flat(column: Column, title: str) -> Column:
     return column
 
 
-def _places(values: NDArray[Any]) -> tuple[Codes, Sequence[int]]:
+def _places(values: Array) -> tuple[Codes, Sequence[int]]:
     """Return the place of each integer among sorted ones, of which some may not occur."""
     if not values.size:
         return np.empty(0, np.intp), []
@@ -208,8 +206,8 @@ def _places(values: NDArray[Any]) -> tuple[Codes, Sequence[int]]:
 
 
 def whole(
-    values: NDArray[Any], nulls: Bools | None, title: str, what: str, advice: str = ""
-) -> tuple[NDArray[np.int64], Any]:
+    values: Array, nulls: Bools | None, title: str, what: str, advice: str = ""
+) -> tuple[Ints, Any]:
     """Return floats as integers, as frames that have missing values hold them, or refuse them."""
     missing = np.isnan(values)
     if nulls is not None:
@@ -239,7 +237,7 @@ def _binned(value: object, bins: Bins) -> _Part:
     )
 
 
-def _cut_integers(values: NDArray[Any], edges: Sequence[float]) -> Codes:
+def _cut_integers(values: Array, edges: Sequence[float]) -> Codes:
     """Return the bin of each integer, of which float64 would round the large ones."""
     span = np.iinfo(values.dtype)
     whole = [math.ceil(edge) for edge in edges]

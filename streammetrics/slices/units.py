@@ -13,7 +13,7 @@ from streammetrics.slices.reading import flat, whole
 from streammetrics.statistics.clusters.rows import label_hashes
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Ints
 
 GROUPS = 64
 _SEED = 0
@@ -24,7 +24,7 @@ def hashed(title: str) -> str:
     return f"hash of {title}"
 
 
-def groups_of(value: object, title: str) -> NDArray[np.int64]:
+def groups_of(value: object, title: str) -> Ints:
     """Return the group of each row's unit, 0 to 63.
 
     Raises:
@@ -40,5 +40,5 @@ def groups_of(value: object, title: str) -> NDArray[np.int64]:
         reject(title, "is missing, and every row is of a unit", missing)
     of = column.vocabulary
     hashes = label_hashes(values.astype(np.int64) if of is None else of, _SEED)
-    groups: NDArray[np.int64] = (hashes % np.uint64(GROUPS)).astype(np.int64)
+    groups: Ints = (hashes % np.uint64(GROUPS)).astype(np.int64)
     return groups if of is None else groups[values]

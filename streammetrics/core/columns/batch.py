@@ -19,7 +19,7 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array, Floats
 
 WEIGHT = "sample_weight"
 
@@ -32,10 +32,10 @@ _LONG = frozenset(c for c in np.typecodes["AllInteger"] if np.dtype(c).itemsize 
 class Numeric:
     """A column as float64: ``nan`` where it is null, and then its extent is ``nan`` as well."""
 
-    values: NDArray[np.float64]
+    values: Floats
     low: float
     high: float
-    residual: NDArray[np.float64] | None  # what float64 cannot hold of integers, mostly nothing
+    residual: Floats | None  # what float64 cannot hold of integers, mostly nothing
 
 
 class Batch:
@@ -164,7 +164,7 @@ class Batch:
         view.n_rows = self.n_rows
         return view
 
-    def numbers(self, name: str) -> NDArray[np.float64]:
+    def numbers(self, name: str) -> Floats:
         """Return a column as contiguous float64 with ``nan`` where it is null.
 
         Integers beyond 2**53 are rounded to the nearest: `residual` is what is left of them.
@@ -190,7 +190,7 @@ class Batch:
             found = self._numeric[name] = Numeric(values, low, high, residual)
         return found
 
-    def residual(self, name: str) -> NDArray[np.float64] | None:
+    def residual(self, name: str) -> Floats | None:
         """Return what float64 cannot hold of the integers of a column, mostly ``None``: nothing.
 
         The values of the column are exactly ``numbers(name) + residual(name)``. The residual is 0
@@ -219,7 +219,7 @@ class Batch:
         numbers = self.numeric(name)
         return numbers.low, numbers.high
 
-    def weight(self) -> NDArray[np.float64] | None:
+    def weight(self) -> Floats | None:
         """Return the weights, not yet validated; ``None`` where every row weighs one."""
         if self._raw.get(self._renamed.get(WEIGHT, WEIGHT)) is None:
             return None
@@ -230,16 +230,14 @@ class Batch:
         return weight
 
 
-def _to_float(column: Column) -> NDArray[np.float64]:
+def _to_float(column: Column) -> Floats:
     values = column.values.astype(np.float64)
     if column.nulls is not None:
         values[column.nulls] = math.nan
     return values
 
 
-def _residual(
-    column: Column, head: NDArray[np.float64], limits: tuple[float, float]
-) -> NDArray[np.float64] | None:
+def _residual(column: Column, head: Floats, limits: tuple[float, float]) -> Floats | None:
     values = column.values
     low, high = limits if column.nulls is None else extent(values)
     if low > -EXACT and high < EXACT:
@@ -247,13 +245,13 @@ def _residual(
     # Both halves of 64 bits are exact, and so is what the rounding of their sum leaves.
     upper = (values >> 32).astype(np.float64) * 2.0**32
     lower = (values & values.dtype.type(0xFFFFFFFF)).astype(np.float64)
-    residual: NDArray[np.float64] = lower - (head - upper)
+    residual: Floats = lower - (head - upper)
     if column.nulls is not None:
         residual[column.nulls] = 0.0
     return residual if residual.any() else None
 
 
-def extent(values: NDArray[Any]) -> tuple[float, float]:
+def extent(values: Array) -> tuple[float, float]:
     """Return minimum and maximum, both ``nan`` where a value is; ``(inf, -inf)`` of nothing."""
     if values.size == 0:
         return math.inf, -math.inf

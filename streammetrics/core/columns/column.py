@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Mask = NDArray[np.bool_]
+    from streammetrics.core.types import Array, Bools, Places
+
+    Mask = Bools
     Reader = Callable[[Any, str], "Column"]  # what `as_column` does, any number of dimensions
 
 EXACT = 2**53  # float64 holds every integer up to here
@@ -53,15 +55,15 @@ class Column:
 
     """
 
-    values: NDArray[Any]
-    nulls: NDArray[np.bool_] | None = None
+    values: Array
+    nulls: Bools | None = None
     owned: bool = False
     vocabulary: NDArray[np.str_] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, rows: slice | NDArray[Any]) -> Column:
+    def __getitem__(self, rows: slice | Array) -> Column:
         """Return some of the rows; the vocabulary stays whole."""
         nulls = None if self.nulls is None else self.nulls[rows]
         if nulls is not None and not nulls.any():
@@ -109,7 +111,7 @@ def concatenate(columns: Sequence[Column], name: str = "the column") -> Column:
     return Column(np.concatenate([c.values.astype(dtype) for c in columns]), nulls, True)
 
 
-def coded(codes: NDArray[np.intp], vocabulary: list[str], name: str) -> Column:
+def coded(codes: Places, vocabulary: list[str], name: str) -> Column:
     """Make a column of codes; nulls are the codes of -1."""
     texts = np.array(vocabulary) if vocabulary else np.empty(0, "U1")
     if texts.tolist() != vocabulary:
@@ -118,7 +120,7 @@ def coded(codes: NDArray[np.intp], vocabulary: list[str], name: str) -> Column:
     return Column(codes, nulls if nulls.any() else None, True, texts)
 
 
-def taken(labels: Column, codes: NDArray[Any], name: str) -> Column:
+def taken(labels: Column, codes: Array, name: str) -> Column:
     """Return the labels that codes point to; -1 is null. Dictionaries and categories."""
     if labels.vocabulary is not None:
         texts = labels.vocabulary.tolist()
@@ -129,7 +131,7 @@ def taken(labels: Column, codes: NDArray[Any], name: str) -> Column:
     return with_nulls(column, missing | np.append(null_mask(labels), False)[codes], name)
 
 
-def with_nulls(column: Column, nulls: NDArray[Any], name: str) -> Column:
+def with_nulls(column: Column, nulls: Array, name: str) -> Column:
     """Mark nulls; what a source keeps beneath them is replaced, so that it cannot be seen."""
     if not nulls.any():
         return column
@@ -144,7 +146,7 @@ def with_nulls(column: Column, nulls: NDArray[Any], name: str) -> Column:
     return Column(values, nulls, True)
 
 
-def null_mask(column: Column) -> NDArray[np.bool_]:
+def null_mask(column: Column) -> Bools:
     """Return the nulls as a mask, also where there are none."""
     return np.zeros(column.values.shape, np.bool_) if column.nulls is None else column.nulls
 
@@ -210,7 +212,7 @@ def _common_dtype(columns: Sequence[Column], name: str) -> np.dtype[Any]:
     return dtype
 
 
-def check(good: NDArray[Any], name: str, what: str, advice: str) -> None:
+def check(good: Array, name: str, what: str, advice: str) -> None:
     """Raise unless all values are good, naming the count and the first that is not."""
     if not good.all():
         wrong = np.atleast_1d(~good)

@@ -39,7 +39,7 @@ from streammetrics.core.errors import InvalidBatchError, an
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array
 
 __all__ = ["Beside", "Column", "as_column", "concatenate"]
 
@@ -116,7 +116,7 @@ def _read(value: object, name: str) -> Column:
         ) from error
 
 
-def _from_numpy(value: NDArray[Any], name: str) -> Column:
+def _from_numpy(value: Array, name: str) -> Column:
     if isinstance(value, np.ma.MaskedArray) and value.dtype.names is None:
         # Numbers beneath the mask may be out of range: they are never looked at.
         data = value.filled(0) if value.dtype.kind in "biuf" else value.data
@@ -154,7 +154,7 @@ def _from_numpy(value: NDArray[Any], name: str) -> Column:
     return Column(np.atleast_1d(ready), None, not np.may_share_memory(ready, array))
 
 
-def _ready(array: NDArray[Any], name: str) -> NDArray[Any]:
+def _ready(array: Array, name: str) -> Array:
     dtype = array.dtype
     if dtype.kind == "f" and dtype.itemsize > 8:
         with np.errstate(over="ignore"):

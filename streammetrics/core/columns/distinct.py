@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Numbered = tuple[NDArray[np.intp], NDArray[np.intp]]
+    from streammetrics.core.types import Array, Places
+
+    Numbered = tuple[Places, Places]
 
 MULTIPLIER = 0x9E3779B97F4A7C15  # 2**64 / golden ratio, odd
 _SLOTS = 1 << 16  # in which thousands of keys seldom meet
@@ -28,7 +30,7 @@ class _Numbers(dict[int, int]):
         return number
 
 
-def numbered(keys: NDArray[Any]) -> Numbered:
+def numbered(keys: Array) -> Numbered:
     """Number equal integers alike, as `group` does but in any order."""
     return number_few(keys.astype(np.uint64, copy=False)) or group(keys)
 
@@ -64,7 +66,7 @@ def number_few(keys: NDArray[np.uint64]) -> Numbered | None:
     return codes, np.concatenate(firsts)
 
 
-def group(keys: NDArray[Any]) -> Numbered:
+def group(keys: Array) -> Numbered:
     """Number equal keys alike, in order: ``(codes, rows)`` with ``keys[rows][codes] == keys``."""
     order = np.argsort(keys)
     ordered = keys[order]
@@ -75,7 +77,7 @@ def group(keys: NDArray[Any]) -> Numbered:
     return codes, order[starts]
 
 
-def looked_up(table: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
+def looked_up(table: Array, codes: Array) -> Array:
     """Return ``table[codes]``, where -1 is the last place, a block at a time."""
     found = np.empty(len(codes), table.dtype)
     for start in range(0, len(codes), tuning.BATCH_ROWS):
@@ -95,7 +97,7 @@ class _Places:
 
 def same_objects(
     items: Sequence[Any] | NDArray[np.object_],
-) -> tuple[NDArray[np.intp], list[Any]] | None:
+) -> tuple[Places, list[Any]] | None:
     """Return distinct objects and which of them each item is; ``None`` where many differ.
 
     >>> cat, dog = "cat", "dog"

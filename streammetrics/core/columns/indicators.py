@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.types import Bools
+    from streammetrics.core.types import Array, Bools, Places
 
     Marks = NDArray[np.uint8]
 
@@ -53,7 +53,7 @@ class Indicators(Field):
         """The columns that may hold sets of labels."""
         return self.names[:1] if self.scores else self.names
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
         """Return the matrices, and where a row lacks a value."""
         taken, missing = [], None
         for name in self.names:
@@ -118,7 +118,7 @@ class Indicators(Field):
         _refuse(batch, name, "is no indicator", wrong, values, missing, advice)
 
     def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return indicators as uint8, and scores as float64, of the kept rows."""
         truth, second = (values if rows is None else values[rows] for values in taken)
@@ -142,7 +142,7 @@ def _refuse(
         reject(batch.title(name), what, wrong, values, advice=advice)
 
 
-def _marks(values: NDArray[Any]) -> Marks:
+def _marks(values: Array) -> Marks:
     """Return zeros and ones as uint8, in rows."""
     if values.dtype.kind == "b":
         return np.ascontiguousarray(values).view(np.uint8)

@@ -14,10 +14,8 @@ from streammetrics.core.constraints import Satisfies
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools
+    from streammetrics.core.types import Array, Bools, Places
 
 _CUT = "to cut scores, give the metric a threshold, as threshold=0.5; numbers are for regression"
 A_LABEL = "an integer, a boolean or a string"
@@ -58,9 +56,7 @@ def label_column(
     return column, missing
 
 
-def _whole(
-    values: NDArray[Any], title: str, nulls: Bools | None, advice: str
-) -> tuple[Column, Any]:
+def _whole(values: Array, title: str, nulls: Bools | None, advice: str) -> tuple[Column, Any]:
     # Frameworks hand targets over as floats; 1.0 is the label 1, 0.5 is no label.
     values = values.astype(np.float64, copy=False)  # 2**63 is beyond a half
     absent = np.isnan(values)
@@ -74,11 +70,11 @@ def _whole(
     return Column(whole.astype(np.int64), None, True), absent if absent.any() else None
 
 
-def ignored_rows(column: Column, ignore_index: int | None) -> NDArray[np.bool_] | None:
+def ignored_rows(column: Column, ignore_index: int | None) -> Bools | None:
     """Return the mask of the rows that hold a label to be ignored, ``None`` where there is none."""
     if ignore_index is None or column.vocabulary is not None:
         return None
-    mask: NDArray[np.bool_] = column.values == ignore_index
+    mask: Bools = column.values == ignore_index
     return mask if mask.any() else None
 
 
@@ -113,7 +109,7 @@ class Labels(Field):
             column = self._named(batch, column)
         return (column,), missing
 
-    def ignored(self, taken: tuple[Any, ...]) -> NDArray[np.bool_] | None:
+    def ignored(self, taken: tuple[Any, ...]) -> Bools | None:
         """Return the rows to be left out for their label."""
         return ignored_rows(taken[0], self.ignore_index)
 
@@ -130,7 +126,7 @@ class Labels(Field):
         return Column(np.array(allowed)[column.values], None, True)
 
     def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return the labels, all of them among the allowed ones."""
         (column,) = taken
@@ -158,7 +154,7 @@ def check_kind(title: str, column: Column, allowed: tuple[Any, ...]) -> None:
 
 
 def check_allowed(
-    title: str, column: Column, allowed: tuple[Any, ...], rows: NDArray[np.intp] | None
+    title: str, column: Column, allowed: tuple[Any, ...], rows: Places | None
 ) -> None:
     """Raise where a label is not among the `allowed` ones."""
     check_kind(title, column, allowed)
@@ -194,30 +190,30 @@ def check_numbering(
         reject(title, what, wrong, values, rows=rows, advice=advice)
 
 
-def within(values: NDArray[Any], size: int) -> bool:
+def within(values: Array, size: int) -> bool:
     """Whether all values are among 0 to size - 1."""
     low, high = extent(values)
     return low >= 0 and high < size
 
 
-def label_codes(column: Column, labels: tuple[Any, ...]) -> NDArray[np.intp]:
+def label_codes(column: Column, labels: tuple[Any, ...]) -> Places:
     """Return the place of each row's label among `labels`, which hold all of them."""
     if column.vocabulary is None:
         return places_among(column.values, labels)
-    codes: NDArray[np.intp] = places_among(column.vocabulary, labels)[column.values]
+    codes: Places = places_among(column.vocabulary, labels)[column.values]
     return codes
 
 
-def places_among(values: NDArray[Any], labels: tuple[Any, ...]) -> NDArray[np.intp]:
+def places_among(values: Array, labels: tuple[Any, ...]) -> Places:
     """Return the place of each value among `labels`, in their order; 0 for one not among them."""
-    ordered: NDArray[Any] = np.array(labels)
-    order: NDArray[np.intp] = np.argsort(ordered)
+    ordered: Array = np.array(labels)
+    order: Places = np.argsort(ordered)
     found = np.searchsorted(ordered[order], values)
-    places: NDArray[np.intp] = order[np.minimum(found, len(labels) - 1)]
+    places: Places = order[np.minimum(found, len(labels) - 1)]
     return places
 
 
-def places_or_last(values: NDArray[Any], labels: tuple[Any, ...]) -> NDArray[np.intp]:
+def places_or_last(values: Array, labels: tuple[Any, ...]) -> Places:
     """Return the place of each value among `labels`, behind them all for one not among them."""
     places = places_among(values, labels)
     known = np.array(labels)[places] == values

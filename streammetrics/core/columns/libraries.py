@@ -32,9 +32,8 @@ from streammetrics.core.columns.strings import code_objects, recode
 from streammetrics.core.errors import InvalidBatchError, an
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.column import Reader
+    from streammetrics.core.types import Bools
 
 _ARROW_STRINGS = {"string", "large_string", "string_view"}
 _ARROW_NUMBERS = {"bool", "halffloat", "float", "double"} | {
@@ -215,5 +214,5 @@ def _from_arrow_lists(value: Any, kind: str, name: str, read: Reader) -> Column:
     return with_nulls(matrix, np.repeat(_arrow_nulls(value)[:, None], width, axis=1), name)
 
 
-def _arrow_nulls(value: Any) -> NDArray[np.bool_]:
+def _arrow_nulls(value: Any) -> Bools:
     return np.asarray(value.is_null().to_numpy(zero_copy_only=False))

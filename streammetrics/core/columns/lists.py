@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.column import Reader
+    from streammetrics.core.types import Array
 
     Items = Sequence[Any] | NDArray[np.object_]
 
@@ -125,7 +126,7 @@ def _from_each(
     return with_nulls(values, nulls, name)
 
 
-def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> NDArray[Any]:
+def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> Array:
     if kinds == {"b"}:
         return np.array(items, np.bool_)
     types = set(map(type, items))

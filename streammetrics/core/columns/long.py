@@ -10,9 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,8 +73,8 @@ class LongNumbers:
     def __abs__(self) -> LongNumbers:
         return LongNumbers(np.abs(self.head), np.where(self.head < 0, -self.tail, self.tail))
 
-    def __ge__(self, limit: float) -> NDArray[np.bool_]:
-        reached: NDArray[np.bool_] = np.where(self.head == limit, self.tail >= 0, self.head > limit)
+    def __ge__(self, limit: float) -> Bools:
+        reached: Bools = np.where(self.head == limit, self.tail >= 0, self.head > limit)
         return reached
 
     def __sub__(self, other: Floats | LongNumbers) -> Floats:

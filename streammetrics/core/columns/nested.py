@@ -18,9 +18,9 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array, Bools, Ints, Places
 
-    Counts = NDArray[np.int64]
+    Counts = Ints
 
 _MOST_NDIM = 8  # rows of points, which may be those of a map of any shape
 
@@ -40,12 +40,12 @@ class Nested(Column):
     flat: Column = field(kw_only=True)
 
     @classmethod
-    def of(cls, counts: Counts, flat: Column, nulls: NDArray[np.bool_] | None = None) -> Nested:
+    def of(cls, counts: Counts, flat: Column, nulls: Bools | None = None) -> Nested:
         """Return a column of rows of so many values each, of which some may be null."""
         some = None if nulls is None or not nulls.any() else nulls
         return cls(counts, some, True, None, flat=flat)
 
-    def __getitem__(self, rows: slice | NDArray[Any]) -> Nested:
+    def __getitem__(self, rows: slice | Array) -> Nested:
         """Return some of the rows."""
         starts = np.cumsum(self.values) - self.values
         counts, nulls = self.values[rows], None if self.nulls is None else self.nulls[rows]
@@ -55,7 +55,7 @@ class Nested(Column):
         return Nested.of(counts, self.flat[within(starts[rows], counts)], nulls)
 
     @property
-    def rows(self) -> NDArray[np.intp]:
+    def rows(self) -> Places:
         """The row of each value."""
         return np.repeat(np.arange(self.values.size), self.values)
 
@@ -64,14 +64,14 @@ class Nested(Column):
         return Nested.of(self.values.copy(), self.flat.copy(), self.nulls)
 
 
-def within(starts: Counts, counts: Counts) -> NDArray[np.intp]:
+def within(starts: Counts, counts: Counts) -> Places:
     """Return the places from each start on, as many as the counts say, one after the other.
 
     >>> within(np.array([7, 2]), np.array([2, 3])).tolist()
     [7, 8, 2, 3, 4]
     """
     ends = np.cumsum(counts)
-    places: NDArray[np.intp] = np.arange(ends[-1] if ends.size else 0)
+    places: Places = np.arange(ends[-1] if ends.size else 0)
     places += np.repeat(starts - (ends - counts), counts)
     return places
 

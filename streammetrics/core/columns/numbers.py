@@ -13,10 +13,8 @@ from streammetrics.core.columns.schema import Facts, Field, Kind, reject
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools
+    from streammetrics.core.types import Bools, Floats, Places
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Numbers(Field):
         inf = math.inf
         return replace(self, low=-inf, high=inf, above=-inf, ordered=True, long=True)
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
         """Return the column as float64, or as `LongNumbers`."""
         numbers = batch.numeric(self.name)
         values = numbers.values
@@ -88,7 +86,7 @@ class Numbers(Field):
         inside = (values >= self.low) & (values <= self.high) & (values > self.above)
         return inside & (abs(values) < math.inf)
 
-    def _complaint(self, values: NDArray[np.float64], wrong: NDArray[np.bool_]) -> str:
+    def _complaint(self, values: Floats, wrong: Bools) -> str:
         if np.isinf(values[wrong]).any():
             return "is infinite"
         bracket, low = ("(", self.above) if self.above > self.low else ("[", self.low)
@@ -97,7 +95,7 @@ class Numbers(Field):
         return f"is outside {bracket}{low:g}, {self.high:g}]"
 
     def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return (n,) numbers, or where wide (n, d) for a d of two or more."""
         (values,) = taken

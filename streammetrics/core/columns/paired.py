@@ -12,10 +12,8 @@ from streammetrics.core.columns.nested import Nested
 from streammetrics.core.columns.schema import Facts, Field, reject_present
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools
+    from streammetrics.core.types import Array, Bools, Places
 
 
 class PairedLists(Field):
@@ -45,7 +43,7 @@ class PairedLists(Field):
         """Return what is wrong with a row that has not as many values as the column `true`."""
 
     def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return the lists of the kept rows."""
         del batch
@@ -63,7 +61,7 @@ def reject_values(
     wrong: Bools,
     column: Nested,
     missing: Bools | None,
-    values: NDArray[Any] | None = None,
+    values: Array | None = None,
     *,
     advice: str = "",
 ) -> None:

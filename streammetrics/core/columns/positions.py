@@ -8,7 +8,7 @@ T...) scores of K classes, the class second, as PyTorch has it; they become (n, 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from streammetrics.core.columns.column import Column
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array
 
 
 _NEAR = 1e-2  # as far off as sums of probabilities in half precision may be
@@ -81,7 +81,7 @@ def refuse_one_hot(labels: Column, column: Column, positions: tuple[int, ...], t
         )
 
 
-def _class_last(values: NDArray[Any]) -> NDArray[Any]:
+def _class_last(values: Array) -> Array:
     return np.ascontiguousarray(np.moveaxis(values, 1, -1))
 
 

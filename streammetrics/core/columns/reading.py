@@ -15,13 +15,12 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Facts, Schema
+    from streammetrics.core.types import Bools, Floats, Places
 
-    Mask = NDArray[np.bool_]
+    Mask = Bools
     Taken = tuple[Any, ...]
 
 
@@ -75,7 +74,7 @@ class Reading:
                 facts = joined_facts(facts, more)
         return Rows(tuple(every), weight, n, omitted, facts)
 
-    def _taken(self, batch: Batch) -> tuple[list[Taken], NDArray[np.float64] | None, Mask | None]:
+    def _taken(self, batch: Batch) -> tuple[list[Taken], Floats | None, Mask | None]:
         """Return the columns of each field, the weight, and the mask of rows to be left out."""
         taken, absences, missing = [], [], None
         for field in self._fields:
@@ -128,9 +127,7 @@ def _absent(column: Column, before: Mask | None) -> Mask | None:
     return mask if mask is not None and mask.any() else None
 
 
-def _kept(
-    batch: Batch, weight: NDArray[np.float64] | None, missing: Mask | None
-) -> NDArray[np.intp] | None:
+def _kept(batch: Batch, weight: Floats | None, missing: Mask | None) -> Places | None:
     """Return the rows that are neither missing nor of weight zero, ``None`` for all."""
     keep = None if missing is None else ~missing
     if weight is not None:
@@ -140,7 +137,7 @@ def _kept(
     return None if keep is None else np.flatnonzero(keep)
 
 
-def _check_weight(batch: Batch, weight: NDArray[np.float64], missing: Mask | None) -> None:
+def _check_weight(batch: Batch, weight: Floats, missing: Mask | None) -> None:
     low, high = batch.extent(WEIGHT)
     if low >= 0 and high < math.inf:
         return

@@ -12,10 +12,8 @@ import numpy as np
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools
+    from streammetrics.core.types import Array, Bools, Floats, Places
 
 # What a column holds, which tells how text is read: a label may spell an integer or a boolean, an
 # id is the text that it is. A column read as several is of the last of its kinds.
@@ -31,7 +29,7 @@ class Rows(NamedTuple):
     """Validated rows: what statistics are updated with."""
 
     columns: tuple[Any, ...]
-    weight: NDArray[np.float64] | None
+    weight: Floats | None
     n: int
     omitted: int
     facts: Facts
@@ -56,10 +54,10 @@ class Field(ABC):
         return dict.fromkeys(self.names, "label")
 
     @abstractmethod
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
         """Return the converted columns and a mask of the rows where a value is missing."""
 
-    def ignored(self, taken: tuple[Any, ...]) -> NDArray[np.bool_] | None:  # noqa: ARG002 - most fields ignore none
+    def ignored(self, taken: tuple[Any, ...]) -> Bools | None:  # noqa: ARG002 - most fields ignore none
         """Return a mask of rows to be left out whatever else they hold, ``None`` for none."""
         return None
 
@@ -68,7 +66,7 @@ class Field(ABC):
 
     @abstractmethod
     def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return the canonical columns of the kept `rows` (all if ``None``) and their facts.
 
@@ -92,7 +90,7 @@ class Condition(ABC):
     """What rows must meet beyond what each field asks for; hashable."""
 
     @abstractmethod
-    def check(self, batch: Batch, missing: NDArray[np.bool_] | None) -> None:
+    def check(self, batch: Batch, missing: Bools | None) -> None:
         """Raise where rows that are not missing do not meet it."""
 
 
@@ -143,10 +141,10 @@ class Schema:
 def reject(
     title: str,
     what: str,
-    wrong: NDArray[np.bool_],
-    values: NDArray[Any] | None = None,
+    wrong: Bools,
+    values: Array | None = None,
     *,
-    rows: NDArray[np.intp] | None = None,
+    rows: Places | None = None,
     advice: str = "",
 ) -> NoReturn:
     """Raise `InvalidBatchError` naming the column, the count and the first offending row."""
@@ -162,9 +160,9 @@ def reject(
 def reject_present(
     title: str,
     what: str,
-    wrong: NDArray[np.bool_],
-    missing: NDArray[np.bool_] | None,
-    values: NDArray[Any] | None = None,
+    wrong: Bools,
+    missing: Bools | None,
+    values: Array | None = None,
     *,
     advice: str = "",
 ) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.columns.scores import Scores
-    from streammetrics.core.types import Bools
+    from streammetrics.core.types import Array, Bools, Places
 
 
 _ORDER = "labels come first, scores second"
@@ -83,7 +83,7 @@ class ScoredLabels(Field):
         """The same labels, with scores of any shape, for whatever use."""
         return replace(self, scores=self.scores.plain, matrix=False)
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
         """Return the labels and the scores."""
         column, missing = label_column(batch, self.truth, advice=_ORDER)
         scores, absent = self.scores.take(batch)
@@ -91,7 +91,7 @@ class ScoredLabels(Field):
             return (column, *scores), absent if missing is None else missing
         return (column, *scores), missing | absent
 
-    def ignored(self, taken: tuple[Any, ...]) -> NDArray[np.bool_] | None:
+    def ignored(self, taken: tuple[Any, ...]) -> Bools | None:
         """Return the rows to be left out for their label."""
         return ignored_rows(taken[0], self.ignore_index)
 
@@ -112,13 +112,13 @@ class ScoredLabels(Field):
         self.scores.validate(batch, taken[1:], missing)
 
     def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return codes 0 and 1 with (n,) scores, or codes below K with (n, K) scores."""
         column = taken[0] if rows is None else taken[0][rows]
         (scores,), _ = self.scores.finish(batch, taken[1:], rows)
         width = 0 if scores.ndim == 1 else scores.shape[1]
-        codes: NDArray[Any]
+        codes: Array
         if scores.ndim == 1:
             codes, facts = _binary_codes(
                 batch, self.truth, column, self.pos_label, self.labels, rows, self.pair
@@ -132,9 +132,7 @@ class ScoredLabels(Field):
         """Return codes, and scores as they are used."""
         return (columns[0], *self.scores.present(columns[1:]))
 
-    def _classes(
-        self, batch: Batch, column: Column, width: int, rows: Any
-    ) -> tuple[NDArray[np.intp], Facts]:
+    def _classes(self, batch: Batch, column: Column, width: int, rows: Any) -> tuple[Places, Facts]:
         if self.labels is not None:
             if len(self.labels) != width:
                 raise InvalidBatchError(

@@ -14,10 +14,8 @@ from streammetrics.core.columns.schema import Facts, reject
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools, Floats
+    from streammetrics.core.types import Bools, Floats, Places
 
 
 _CLOSE = 5e-7  # sums this near to 1 need no second look
@@ -102,7 +100,7 @@ class Scores(Numbers):
             reject(batch.title(self.name), what, wrong, batch.numbers(self.name), advice=advice)
 
     def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return the scores of the kept rows."""
         (scores,) = taken
@@ -125,7 +123,7 @@ class Scores(Numbers):
 _LIMITS = {"logit": float(np.finfo(np.float64).max) / 2, "margin": 2.0**510}
 
 
-def _sums_to_one(rows: Floats) -> NDArray[np.bool_]:
+def _sums_to_one(rows: Floats) -> Bools:
     """Whether each row sums to 1, up to what the type that its numbers fit can be off by.
 
     1e-6, or 1e-4 where all of them fit float32, or 1e-2 where they fit float16 or bfloat16: a
@@ -138,5 +136,5 @@ def _sums_to_one(rows: Floats) -> NDArray[np.bool_]:
         fits_half = (rows.astype(np.float16) == rows).all(axis=1)
     fits_brain = fits_single & (single.view(np.uint32) & 0xFFFF == 0).all(axis=1)
     limit = np.where(fits_single, 1e-4, 1e-6)
-    close: NDArray[np.bool_] = off <= np.where(fits_half | fits_brain, 1e-2, limit)
+    close: Bools = off <= np.where(fits_half | fits_brain, 1e-2, limit)
     return close

@@ -9,7 +9,7 @@ same strings give the same codes.
 from __future__ import annotations
 
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Coded = tuple[NDArray[np.intp], list[str]]
+    from streammetrics.core.types import Array, Places
+
+    Coded = tuple[Places, list[str]]
 
 
 def code_objects(items: Sequence[object]) -> Coded:
@@ -47,7 +49,7 @@ def code_fixed(array: NDArray[np.str_]) -> Coded:
     if not width:
         return code_objects(array.tolist())
     word = np.uint32 if width % 2 else np.uint64
-    words: NDArray[Any] = array.view(word).reshape(len(array), -1)
+    words: Array = array.view(word).reshape(len(array), -1)
     hashes = _hashes(words)
     codes, first = numbered(hashes)
     firsts = words[first]
@@ -59,7 +61,7 @@ def code_fixed(array: NDArray[np.str_]) -> Coded:
     return looked_up(ranks, codes), vocabulary
 
 
-def _hashes(words: NDArray[Any]) -> NDArray[np.uint64]:
+def _hashes(words: Array) -> NDArray[np.uint64]:
     hashes = np.zeros(len(words), np.uint64)
     for start in range(0, len(words), tuning.STRING_ROWS):
         block = hashes[start : start + tuning.STRING_ROWS]
@@ -69,7 +71,7 @@ def _hashes(words: NDArray[Any]) -> NDArray[np.uint64]:
     return hashes
 
 
-def recode(codes: NDArray[Any], labels: Sequence[object]) -> Coded:
+def recode(codes: Array, labels: Sequence[object]) -> Coded:
     """Codes into any list of labels, made canonical.
 
     ``labels`` may be unsorted, repeat itself, hold nulls and hold labels that no row has; a code
@@ -89,8 +91,8 @@ def recode(codes: NDArray[Any], labels: Sequence[object]) -> Coded:
 
 
 def merge_codes(
-    parts: Sequence[tuple[NDArray[np.intp], NDArray[np.str_]]],
-) -> tuple[NDArray[np.intp], NDArray[np.str_]]:
+    parts: Sequence[tuple[Places, NDArray[np.str_]]],
+) -> tuple[Places, NDArray[np.str_]]:
     """Codes of several columns, one after the other, over the union of their vocabularies."""
     vocabularies = [vocabulary for _, vocabulary in parts]
     if all(np.array_equal(vocabulary, vocabularies[0]) for vocabulary in vocabularies[1:]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from operator import lshift, mul
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,14 @@ from streammetrics.core.exact.folds import HIGH, LOW
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Array
+
 MANY = 1 << 15  # rows of few groups from which blocks in the cache are quicker
 _HEAVIEST = 2.0**30
 _SHORTEST = 16  # bits of a fold
 
 
-def few_sum(values: NDArray[Any], least: float = 0.0) -> tuple[int, int]:
+def few_sum(values: Array, least: float = 0.0) -> tuple[int, int]:
     """The sum of values (n,), an integer and the exponent of its unit; raises unless finite.
 
     None of them but 0 is smaller than `least`: they are multiples of its last bit, and so is what
@@ -52,7 +54,7 @@ def few_sum(values: NDArray[Any], least: float = 0.0) -> tuple[int, int]:
 
 
 def few_groups(
-    index: NDArray[np.intp], size: int, values: NDArray[Any], weight: NDArray[Any] | None
+    index: NDArray[np.intp], size: int, values: Array, weight: Array | None
 ) -> tuple[list[int], int] | None:
     """The sums of few groups, integers and the exponent of their unit.
 
@@ -71,7 +73,7 @@ def few_groups(
     bits = min(50, 53 - int(rows).bit_length())
     if bits < _SHORTEST:
         return None
-    folds: list[tuple[NDArray[Any], int]] = []
+    folds: list[tuple[Array, int]] = []
     e = math.frexp(largest)[1]
     while True:
         if not (LOW <= e <= HIGH and largest < math.inf):
@@ -102,7 +104,7 @@ class DigitColumn(NamedTuple):
     unit: int
 
     @classmethod
-    def of(cls, values: NDArray[Any]) -> DigitColumn:
+    def of(cls, values: Array) -> DigitColumn:
         """The same values (n,) as float64; raises where one is not finite."""
         values = np.asarray(values, np.float64)
         low, high = extent(values)

@@ -15,10 +15,9 @@ from streammetrics.core.state.arrays import by_shapes, same, take_array
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.configured import Configured
     from streammetrics.core.state.arrays import Stack
+    from streammetrics.core.types import Array, Arrays
 
 V = TypeVar("V")
 A = TypeVar("A")
@@ -78,7 +77,7 @@ class StateField(ABC, Generic[V]):
         return mine
 
     @abstractmethod
-    def arrays(self, value: V) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: V) -> dict[str, Array]:
         """Return the canonical arrays: equal values, and only they, have equal ones."""
 
     def each_arrays(self, values: Sequence[V]) -> dict[str, Stack] | None:  # noqa: ARG002 - for those that can
@@ -89,13 +88,13 @@ class StateField(ABC, Generic[V]):
         return None
 
     @abstractmethod
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> V:
+    def taken(self, arrays: Arrays, of: Configured) -> V:
         """Return the value of its `arrays`; `ValueError` unless `arrays` gives them again.
 
         They may come from anyone, and no other array may be among them.
         """
 
-    def each_taken(self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured) -> Sequence[V]:
+    def each_taken(self, stacks: Arrays, n: int, of: Configured) -> Sequence[V]:
         """Return the values of `n` states whose arrays are of the same shapes, ``(n, ...)``.
 
         As `taken` of each. Fields of which there can be many that are small check all at once.
@@ -117,9 +116,7 @@ class StateField(ABC, Generic[V]):
         """
         return by_shapes(stacks, n, lambda arrays, m: self.each_taken(arrays, m, of))
 
-    def the_array(
-        self, arrays: Mapping[str, NDArray[Any]], dtype: str, ndim: int = 1
-    ) -> NDArray[Any]:
+    def the_array(self, arrays: Arrays, dtype: str, ndim: int = 1) -> Array:
         """Return the one array of a field that has no others, after checking what it is."""
         if arrays.keys() != {""}:
             raise StateFormatError(f"the state lacks the array {self.name!r}, or has more of them")
@@ -167,7 +164,7 @@ def declared(cls: type) -> dict[str, StateField[Any]]:
 
 def named(fields: Mapping[str, StateField[Any]], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arrays of all fields, as those of a statistic."""
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Array] = {}
     for name, field in fields.items():
         for key, array in field.arrays(values[name]).items():
             arrays[_named(name, field, key)] = array

@@ -15,9 +15,8 @@ from streammetrics.core.state.arrays import parted as parts_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.configured import Configured
+    from streammetrics.core.types import Array, Arrays, Ints
 
 Columns: TypeAlias = tuple[DyadicHistogram, ...]
 
@@ -75,13 +74,13 @@ class Histograms(StateField[Columns]):
             histogram.merge(*more)
         return merged
 
-    def arrays(self, value: Columns) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: Columns) -> dict[str, Array]:
         """Return the number of histograms as ``width``, and the arrays of each."""
         return self.headed("width", np.array([len(value)], np.int64), value)
 
-    def headed(self, name: str, head: NDArray[np.int64], value: Columns) -> dict[str, NDArray[Any]]:
+    def headed(self, name: str, head: Ints, value: Columns) -> dict[str, Array]:
         """Return an array that begins with the number of histograms, and the arrays of each."""
-        arrays: dict[str, NDArray[Any]] = {name: head}
+        arrays: dict[str, Array] = {name: head}
         for index, histogram in enumerate(value):
             arrays |= nested(str(index), histogram.arrays())
         return arrays
@@ -100,12 +99,12 @@ class Histograms(StateField[Columns]):
             stacks |= {f"{index}/{key}": stack for key, stack in mine.items()}
         return stacks
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Columns:
+    def taken(self, arrays: Arrays, of: Configured) -> Columns:
         """Return the histograms, each of them checked."""
         return self.after("width", 1, arrays, of)[1]
 
     def after(
-        self, name: str, size: int, arrays: Mapping[str, NDArray[Any]], of: Configured
+        self, name: str, size: int, arrays: Arrays, of: Configured
     ) -> tuple[list[int], Columns]:
         """Return what the array at the head says, of that size, and the histograms."""
         parts = parts_of({key: array for key, array in arrays.items() if key != name})

@@ -18,12 +18,8 @@ from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.unions import Union, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
     from streammetrics.core.configured import Configured
-    from streammetrics.core.unions import Places
+    from streammetrics.core.types import Array, Arrays, Bools, Floats, Places
 
 C = TypeVar("C")
 
@@ -40,18 +36,18 @@ class Entries(ABC, Generic[C]):
         """Return the entries of both at the places of a union."""
 
     @abstractmethod
-    def arrays(self, name: str, value: C) -> dict[str, NDArray[Any]]:
+    def arrays(self, name: str, value: C) -> dict[str, Array]:
         """Return the arrays, all of them named for the column."""
 
     @abstractmethod
-    def taken(self, name: str, arrays: Mapping[str, NDArray[Any]], size: int) -> C:
+    def taken(self, name: str, arrays: Arrays, size: int) -> C:
         """Return as many entries from the arrays of all columns, or raise `ValueError`."""
 
     @abstractmethod
     def at(self, value: C, rows: object) -> C:
         """Return some of the entries."""
 
-    def minus(self, value: C, other: C, places: Places) -> C:  # noqa: ARG002 - most can
+    def minus(self, value: C, other: C, places: Places | None) -> C:  # noqa: ARG002 - most can
         """Return the entries without others at some of their places."""
         raise IncompatibleMetricsError(
             "a smallest or a largest cannot be told without some of its rows"
@@ -61,7 +57,7 @@ class Entries(ABC, Generic[C]):
         """Return the entries of rows of so many times the weight."""
         return value
 
-    def used(self, value: C) -> NDArray[np.bool_] | None:  # noqa: ARG002 - most cannot tell
+    def used(self, value: C) -> Bools | None:  # noqa: ARG002 - most cannot tell
         """Return which labels have rows, by entries that can tell."""
         return None
 
@@ -86,11 +82,11 @@ class Weights(Entries[Amount]):
         size = len(union.keys)
         return mine.spread(union.mine, size) + other.spread(union.theirs, size)
 
-    def arrays(self, name: str, value: Amount) -> dict[str, NDArray[Any]]:
+    def arrays(self, name: str, value: Amount) -> dict[str, Array]:
         """Return counts, or digits of exact sums."""
         return {name: value.counts} if self._whole else nested(name, value.arrays())
 
-    def taken(self, name: str, arrays: Mapping[str, NDArray[Any]], size: int) -> Amount:
+    def taken(self, name: str, arrays: Arrays, size: int) -> Amount:
         """Return amounts, all of them positive."""
         if self._whole:
             counts = take_array(arrays, name, "int64")
@@ -107,7 +103,7 @@ class Weights(Entries[Amount]):
         """Return some of the amounts."""
         return value.at(rows)
 
-    def minus(self, value: Amount, other: Amount, places: Places) -> Amount:
+    def minus(self, value: Amount, other: Amount, places: Places | None) -> Amount:
         """Return the differences, none of them negative."""
         return value - other.spread(places, len(value.counts))
 
@@ -115,9 +111,9 @@ class Weights(Entries[Amount]):
         """Return the products."""
         return value.scaled(weight)
 
-    def used(self, value: Amount) -> NDArray[np.bool_]:
+    def used(self, value: Amount) -> Bools:
         """Return where there is something."""
-        used: NDArray[np.bool_] = value.signs() != 0
+        used: Bools = value.signs() != 0
         return used
 
 
@@ -137,11 +133,11 @@ class Sums(Entries[ExactSum]):
         size = len(union.keys)
         return _regrouped(mine, union.mine, size) + _regrouped(other, union.theirs, size)
 
-    def arrays(self, name: str, value: ExactSum) -> dict[str, NDArray[Any]]:
+    def arrays(self, name: str, value: ExactSum) -> dict[str, Array]:
         """Return the digits."""
         return nested(name, value.arrays())
 
-    def taken(self, name: str, arrays: Mapping[str, NDArray[Any]], size: int) -> ExactSum:
+    def taken(self, name: str, arrays: Arrays, size: int) -> ExactSum:
         """Return canonical sums."""
         parts = part(arrays, name)
         rows = len(parts["digits"]) if "digits" in parts and parts["digits"].ndim else 0
@@ -151,7 +147,7 @@ class Sums(Entries[ExactSum]):
         """Return some of the sums."""
         return value[rows]
 
-    def minus(self, value: ExactSum, other: ExactSum, places: Places) -> ExactSum:
+    def minus(self, value: ExactSum, other: ExactSum, places: Places | None) -> ExactSum:
         """Return the differences."""
         return value - _regrouped(other, places, value.shape[0])
 
@@ -160,39 +156,35 @@ class Sums(Entries[ExactSum]):
         return times(value, weight)
 
 
-class Extremes(Entries["NDArray[np.float64]"]):
+class Extremes(Entries["Floats"]):
     """The smallest number of each column (labels, width), or the `largest`; all are finite."""
 
     def __init__(self, *, largest: bool = False) -> None:
         self._better: Any = np.maximum if largest else np.minimum
         self._worst = -np.inf if largest else np.inf
 
-    def none(self) -> NDArray[np.float64]:
+    def none(self) -> Floats:
         """Return no numbers."""
         return np.empty((0, 0))
 
-    def plus(
-        self, mine: NDArray[np.float64], other: NDArray[np.float64], union: Union
-    ) -> NDArray[np.float64]:
+    def plus(self, mine: Floats, other: Floats, union: Union) -> Floats:
         """Return the extremes of both."""
         if mine.shape[1:] != other.shape[1:]:
             raise IncompatibleMetricsError(
                 f"{other.shape[1]} columns cannot join {mine.shape[1]} columns"
             )
         size = len(union.keys)
-        better: NDArray[np.float64] = self._better(
+        better: Floats = self._better(
             spread(mine, union.mine, size, self._worst),
             spread(other, union.theirs, size, self._worst),
         )
         return better
 
-    def arrays(self, name: str, value: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    def arrays(self, name: str, value: Floats) -> dict[str, Array]:
         """Return the numbers."""
         return {name: value}
 
-    def taken(
-        self, name: str, arrays: Mapping[str, NDArray[Any]], size: int
-    ) -> NDArray[np.float64]:
+    def taken(self, name: str, arrays: Arrays, size: int) -> Floats:
         """Return the numbers, each as it is written."""
         values = take_array(arrays, name, "float64", 2)
         if len(values) != size:
@@ -201,16 +193,16 @@ class Extremes(Entries["NDArray[np.float64]"]):
             raise StateFormatError(f"{name} of labels are not finite, or -0.0")
         return values
 
-    def at(self, value: NDArray[np.float64], rows: Any) -> NDArray[np.float64]:
+    def at(self, value: Floats, rows: Any) -> Floats:
         """Return some of the numbers."""
-        some: NDArray[np.float64] = value[rows]
+        some: Floats = value[rows]
         return some
 
 
 class Table(NamedTuple):
     """Labels, distinct and ascending, and for each what its columns hold."""
 
-    labels: NDArray[Any]
+    labels: Array
     columns: dict[str, Any]
 
 
@@ -244,14 +236,14 @@ class LabelTable(StateField[Table]):
         }
         return Table(union.keys, columns), union
 
-    def arrays(self, value: Table) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: Table) -> dict[str, Array]:
         """Return the labels and the arrays of all columns."""
         arrays = {"labels": packed_labels(value.labels)}
         for name, kind in self._columns.items():
             arrays |= kind.arrays(name, value.columns[name])
         return arrays
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Table:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> Table:  # noqa: ARG002 - nothing depends on it
         """Return the table: labels in order, and as many entries in each column."""
         labels = unpacked_labels(arrays, "labels")
         if not (labels[1:] > labels[:-1]).all():
@@ -304,5 +296,5 @@ class LabelTable(StateField[Table]):
         return Table(value.labels[rows], left)
 
 
-def _regrouped(sums: ExactSum, places: Places, size: int) -> ExactSum:
+def _regrouped(sums: ExactSum, places: Places | None, size: int) -> ExactSum:
     return sums if places is None else sums.regroup(places, size)

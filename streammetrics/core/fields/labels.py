@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,16 +12,13 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.state.arrays import take_array
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.types import Array, Arrays, Ints, Places
 
-    Labelled = tuple[NDArray[Any], NDArray[np.intp]]  # sorted labels, and places among them
+    Labelled = tuple[Array, Places]  # sorted labels, and places among them
 
 
-def coded_labels(column: Column) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def coded_labels(column: Column) -> tuple[Ints, Array]:
     """Return each row's place among labels, in order, some of which may not occur."""
     values = column.values
     if column.vocabulary is not None:
@@ -37,7 +34,7 @@ def coded_labels(column: Column) -> tuple[NDArray[np.int64], NDArray[Any]]:
     return places, labels
 
 
-def used_labels(labels: NDArray[Any], places: NDArray[np.intp]) -> Labelled:
+def used_labels(labels: Array, places: Places) -> Labelled:
     """Return the labels that occur among the places, and the places among them."""
     seen = np.zeros(len(labels), np.bool_)
     seen[places] = True
@@ -46,7 +43,7 @@ def used_labels(labels: NDArray[Any], places: NDArray[np.intp]) -> Labelled:
     return labels[seen], (np.cumsum(seen) - 1)[places]
 
 
-def packed_labels(labels: NDArray[Any]) -> NDArray[Any]:
+def packed_labels(labels: Array) -> Array:
     """Return labels as an array of a state: integers as they are, strings as JSON in bytes."""
     if labels.dtype.kind != "U":
         return labels
@@ -54,7 +51,7 @@ def packed_labels(labels: NDArray[Any]) -> NDArray[Any]:
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
 
 
-def unpacked_labels(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
+def unpacked_labels(arrays: Arrays, name: str) -> Array:
     """Return the labels that `packed_labels` made an array of."""
     if name in arrays and arrays[name].dtype == np.uint8:
         packed = take_array(arrays, name, "uint8").tobytes()
@@ -68,7 +65,7 @@ def unpacked_labels(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[An
     return take_array(arrays, name, "int64")
 
 
-def each_unpacked(stacks: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any] | None:
+def each_unpacked(stacks: Arrays, name: str) -> Array | None:
     """Return the labels of each of many states, ``(n, k)``; None where texts are not the same."""
     stack = stacks.get(name)
     if stack is None or stack.dtype != np.uint8 or stack.ndim != 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,12 +11,10 @@ from streammetrics.core.fields.field import StateField
 from streammetrics.core.state.arrays import Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Arrays, Floats
 
 
 class Width(StateField[int]):
@@ -39,7 +37,7 @@ class Width(StateField[int]):
             raise IncompatibleMetricsError(f"{other} {self._of} cannot join {mine}")
         return mine or other
 
-    def arrays(self, value: int) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: int) -> dict[str, Array]:
         """Return the number."""
         return {"": np.array([value], np.int64)}
 
@@ -47,14 +45,14 @@ class Width(StateField[int]):
         """Return the numbers."""
         return {"": Stack.equal(np.array(values, np.int64), (1,))}
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> int:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> int:  # noqa: ARG002 - nothing depends on it
         """Return a number that is not negative, nor too large."""
         width = self.the_array(arrays, "int64")
         if width.shape != (1,) or not 0 <= width[0] <= self._largest:
             raise StateFormatError(f"{width.tolist()} is not a number of {self._of}")
         return int(width[0])
 
-    def each_taken(self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured) -> list[int]:
+    def each_taken(self, stacks: Arrays, n: int, of: Configured) -> list[int]:
         """Return the number of each."""
         widths = stacks.get("")
         if len(stacks) == 1 and widths is not None and widths.shape == (n, 1):
@@ -101,11 +99,11 @@ class Extreme(StateField["Floats"]):
             raise IncompatibleMetricsError(f"{other.size} outputs cannot join {mine.size}")
         return self._better(mine, other)
 
-    def arrays(self, value: Floats) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: Floats) -> dict[str, Array]:
         """Return the numbers."""
         return {"": value}
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Floats:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> Floats:  # noqa: ARG002 - nothing depends on it
         """Return the numbers, none of them nan or -0.0."""
         values = self.the_array(arrays, "float64")
         if np.isnan(values).any():

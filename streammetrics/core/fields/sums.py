@@ -13,13 +13,12 @@ from streammetrics.core.state.arrays import nested
 from streammetrics.core.state.arrays import parted as parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.configured import Configured
     from streammetrics.core.fields.weights import Shape
     from streammetrics.core.state.arrays import Stack
+    from streammetrics.core.types import Array, Arrays
 
 
 class Sum(StateField[ExactSum]):
@@ -41,7 +40,7 @@ class Sum(StateField[ExactSum]):
         """Return the sums of all."""
         return mine.plus_all(others)
 
-    def arrays(self, value: ExactSum) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: ExactSum) -> dict[str, Array]:
         """Return digits and exponent."""
         return value.arrays()
 
@@ -49,13 +48,11 @@ class Sum(StateField[ExactSum]):
         """Return those of single sums."""
         return ExactSum.each_arrays(values)
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> ExactSum:
+    def taken(self, arrays: Arrays, of: Configured) -> ExactSum:
         """Return the sums, which are canonical."""
         return ExactSum.from_arrays(shape_of(self._shape, of), arrays)
 
-    def each_taken(
-        self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
-    ) -> list[ExactSum]:
+    def each_taken(self, stacks: Arrays, n: int, of: Configured) -> list[ExactSum]:
         """Return the sums of each, all of them checked at once."""
         return ExactSum.each_of_arrays(shape_of(self._shape, of), stacks, n)
 
@@ -106,9 +103,9 @@ class NamedSums(StateField[dict[str, ExactSum]]):
         except ValueError as error:
             raise _other_outputs(error) from None
 
-    def arrays(self, value: dict[str, ExactSum]) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: dict[str, ExactSum]) -> dict[str, Array]:
         """Return digits and exponent of each."""
-        arrays: dict[str, NDArray[Any]] = {}
+        arrays: dict[str, Array] = {}
         for name, total in value.items():
             arrays |= nested(name, total.arrays())
         return arrays
@@ -126,16 +123,14 @@ class NamedSums(StateField[dict[str, ExactSum]]):
             stacks |= {f"{name}/{key}": stack for key, stack in mine.items()}
         return stacks
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> dict[str, ExactSum]:
+    def taken(self, arrays: Arrays, of: Configured) -> dict[str, ExactSum]:
         """Return the sums: all names or none, of one width."""
         if not arrays:
             return {}
         parts, shape = self._parts(arrays, of, 0)
         return {name: ExactSum.from_arrays(shape, part) for name, part in parts.items()}
 
-    def each_taken(
-        self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
-    ) -> list[dict[str, ExactSum]]:
+    def each_taken(self, stacks: Arrays, n: int, of: Configured) -> list[dict[str, ExactSum]]:
         """Return the sums of each, all of them checked at once."""
         if not stacks:
             return [{} for _ in range(n)]
@@ -144,8 +139,8 @@ class NamedSums(StateField[dict[str, ExactSum]]):
         return [dict(zip(parts, sums, strict=True)) for sums in zip(*columns, strict=True)]
 
     def _parts(
-        self, arrays: Mapping[str, NDArray[Any]], of: Configured, axis: int
-    ) -> tuple[dict[str, dict[str, NDArray[Any]]], tuple[int, ...]]:
+        self, arrays: Arrays, of: Configured, axis: int
+    ) -> tuple[dict[str, dict[str, Array]], tuple[int, ...]]:
         """Return the arrays of each sum, and the shape that the length of an axis says all have."""
         parts, names = parts_of(arrays), self._names(of)
         if parts.keys() != set(names):

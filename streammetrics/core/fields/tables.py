@@ -15,11 +15,8 @@ from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.unions import Union, moved
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
     from streammetrics.core.configured import Configured
+    from streammetrics.core.types import Array, Arrays, Ints
 
 
 class Pairs(NamedTuple):
@@ -29,9 +26,9 @@ class Pairs(NamedTuple):
     places; pairs ascend.
     """
 
-    row_labels: NDArray[Any]
-    column_labels: NDArray[Any]
-    codes: NDArray[np.int64]
+    row_labels: Array
+    column_labels: Array
+    codes: Ints
     amount: Amount
 
     @classmethod
@@ -43,9 +40,9 @@ class Pairs(NamedTuple):
     @classmethod
     def of(
         cls,
-        row_labels: NDArray[Any],
-        column_labels: NDArray[Any],
-        codes: NDArray[np.int64],
+        row_labels: Array,
+        column_labels: Array,
+        codes: Ints,
         amount: Amount,
     ) -> Pairs:
         """Pairs of labels of which some may not occur; without a pair labels are of no kind."""
@@ -57,7 +54,7 @@ class Pairs(NamedTuple):
         return cls(row_labels, column_labels, rows * len(column_labels) + columns, amount)
 
     @property
-    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def places(self) -> tuple[Ints, Ints]:
         """The places of both labels of each pair."""
         return np.divmod(self.codes, max(len(self.column_labels), 1))
 
@@ -77,9 +74,9 @@ class Pairs(NamedTuple):
         amount = self.amount.spread(pairs.mine, size) + other.amount.spread(pairs.theirs, size)
         return Pairs(rows.keys, columns.keys, pairs.keys, amount)
 
-    def _recoded(self, rows: Any, columns: Any, width: int) -> NDArray[np.int64]:
+    def _recoded(self, rows: Any, columns: Any, width: int) -> Ints:
         row, column = self.places
-        codes: NDArray[np.int64] = moved(rows, row) * width + moved(columns, column)
+        codes: Ints = moved(rows, row) * width + moved(columns, column)
         return codes
 
     def minus(self, other: Pairs) -> Pairs:
@@ -126,7 +123,7 @@ class PairTable(StateField[Pairs]):
             check_rows(mine.amount.counts, other.amount.counts, most=self._most, of=self._of)
         return mine.plus(other)
 
-    def arrays(self, value: Pairs) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: Pairs) -> dict[str, Array]:
         """Return labels, pairs and exact amounts."""
         return {
             "row_labels": packed_labels(value.row_labels),
@@ -135,12 +132,12 @@ class PairTable(StateField[Pairs]):
             **nested("amount", value.amount.arrays()),
         }
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Pairs:
+    def taken(self, arrays: Arrays, of: Configured) -> Pairs:
         """Return labels, pairs and amounts, all of which are in order and in use."""
         stacks = {key: array[None] for key, array in arrays.items()}
         return self.each_taken(stacks, 1, of)[0]
 
-    def each_taken(self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured) -> list[Pairs]:
+    def each_taken(self, stacks: Arrays, n: int, of: Configured) -> list[Pairs]:
         """Return labels, pairs and amounts of each, all of them checked at once."""
         row_labels = each_unpacked(stacks, "row_labels")
         column_labels = each_unpacked(stacks, "column_labels")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streammetrics.core.configured import Configured
     from streammetrics.core.histograms.histogram import DyadicHistogram
     from streammetrics.core.state.arrays import Stack
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Arrays, Floats
 
     # Scores, codes, weights and tails.
     Added = tuple[Floats, NDArray[np.uint8] | None, Floats | None, Floats | None]
@@ -103,16 +103,16 @@ class WeighedHistograms(StateField[Weighed]):
         first, *rest = map(_squared, every)
         return Weighed(columns, self._squares.merged(first, rest))
 
-    def arrays(self, value: Weighed) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: Weighed) -> dict[str, Array]:
         """Return the arrays of the histograms, and of those of squares where these are held."""
         return self.columns.arrays(value.columns) | self.of_squares(value)
 
-    def of_squares(self, value: Weighed) -> dict[str, NDArray[Any]]:
+    def of_squares(self, value: Weighed) -> dict[str, Array]:
         """Return the arrays of the histograms of squares, none where these are not held."""
         arrays = {} if value.squares is None else self._squares.arrays(value.squares)
         return nested("squares", arrays)
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Weighed:
+    def taken(self, arrays: Arrays, of: Configured) -> Weighed:
         """Return the histograms, each of them checked."""
         own, squares = split_squares(arrays)
         return self.with_squares(self.columns.taken(own, of), squares, of)
@@ -130,9 +130,7 @@ class WeighedHistograms(StateField[Weighed]):
             return super().each_of(stacks, n, of)
         return list(map(Weighed, self.columns.each_of(stacks, n, of)))
 
-    def with_squares(
-        self, columns: Columns, arrays: Mapping[str, NDArray[Any]], of: Configured
-    ) -> Weighed:
+    def with_squares(self, columns: Columns, arrays: Arrays, of: Configured) -> Weighed:
         """Return histograms, and those of squares of the `arrays`, which must be in their cells."""
         if not arrays:
             return Weighed(columns)

@@ -11,12 +11,11 @@ from streammetrics.core.fields.amounts import MANY, Amount
 from streammetrics.core.fields.field import StateField, not_among
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.configured import Configured
     from streammetrics.core.state.arrays import Stack
+    from streammetrics.core.types import Array, Arrays, Ints
 
     Shape = tuple[int, ...] | Callable[[Any], tuple[int, ...]]
 
@@ -42,7 +41,7 @@ class Weight(StateField[Amount]):
         """Return what there is of each together."""
         return mine + other
 
-    def arrays(self, value: Amount) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: Amount) -> dict[str, Array]:
         """Return those of exact sums, whether rows have weights or not."""
         return value.arrays()
 
@@ -67,16 +66,14 @@ class Weight(StateField[Amount]):
         together = Amount.of_all([mine, *others])
         return super().merged(mine, others) if together is None else together
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Amount:
+    def taken(self, arrays: Arrays, of: Configured) -> Amount:
         """Return the amounts, none of which is negative."""
         value = Amount.from_arrays(shape_of(self._shape, of), arrays)
         if value.any_negative:
             raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
         return value
 
-    def each_taken(
-        self, stacks: Mapping[str, NDArray[Any]], n: int, of: Configured
-    ) -> list[Amount]:
+    def each_taken(self, stacks: Arrays, n: int, of: Configured) -> list[Amount]:
         """Return the amounts of each, all of them checked at once."""
         amounts = Amount.each_of_arrays(shape_of(self._shape, of), stacks, n)
         if (stacks["digits"][:, :, -1:] < 0).any():  # the highest digit has the sign
@@ -101,7 +98,7 @@ def shape_of(shape: Shape, of: Configured) -> tuple[int, ...]:
     return shape(of) if callable(shape) else shape
 
 
-class Counts(StateField["NDArray[np.int64]"]):
+class Counts(StateField["Ints"]):
     """Rows of each thing, of which none has a weight; at most 2**61 together.
 
     The shape may be a function of the statistic, which knows its parameters.
@@ -111,20 +108,20 @@ class Counts(StateField["NDArray[np.int64]"]):
         super().__init__()
         self._shape = shape
 
-    def empty(self, of: Configured) -> NDArray[np.int64]:
+    def empty(self, of: Configured) -> Ints:
         """Return zeros."""
         return np.zeros(shape_of(self._shape, of), np.int64)
 
-    def plus(self, mine: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    def plus(self, mine: Ints, other: Ints) -> Ints:
         """Return the sums."""
         check_rows(mine, other)
         return mine + other
 
-    def arrays(self, value: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: Ints) -> dict[str, Array]:
         """Return the counts."""
         return {"": value}
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> NDArray[np.int64]:
+    def taken(self, arrays: Arrays, of: Configured) -> Ints:
         """Return the counts, none of them negative and not too many together."""
         shape = shape_of(self._shape, of)
         counts = self.the_array(arrays, "int64", len(shape))
@@ -132,23 +129,23 @@ class Counts(StateField["NDArray[np.int64]"]):
             raise StateFormatError(f"the counts of {self.name} are not those of any rows")
         return counts
 
-    def nbytes(self, value: NDArray[np.int64]) -> int:
+    def nbytes(self, value: Ints) -> int:
         """Bytes held now."""
         return value.nbytes
 
-    def minus(self, value: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    def minus(self, value: Ints, other: Ints) -> Ints:
         """Return the differences, where none is negative."""
         if (other > value).any():
             raise not_among("there are fewer of them here")
         return value - other
 
 
-def countable(counts: NDArray[np.int64]) -> bool:
+def countable(counts: Ints) -> bool:
     """Whether the sum of counts, none of them negative, is far from wrapping."""
     return float(counts.sum(dtype=np.float64)) < MANY
 
 
-def check_rows(*counts: NDArray[np.int64], most: int = MOST, of: str = "a clustering") -> None:
+def check_rows(*counts: Ints, most: int = MOST, of: str = "a clustering") -> None:
     """Raise where there are more rows together than is safe to count in 64 bits, or than `most`."""
     rows = sum(int(count.sum()) for count in counts)
     if rows > most:

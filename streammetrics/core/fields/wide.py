@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.exact.sums import ExactSum
@@ -10,11 +10,8 @@ from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.field import StateField
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
     from streammetrics.core.configured import Configured
+    from streammetrics.core.types import Array, Arrays
 
 
 class WideWeights(StateField[Amount]):
@@ -40,11 +37,11 @@ class WideWeights(StateField[Amount]):
             raise IncompatibleMetricsError(f"{two} {self._of} cannot join {one}")
         return mine + other if one and two else (mine if one else other)
 
-    def arrays(self, value: Amount) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: Amount) -> dict[str, Array]:
         """Return those of exact sums, whether rows have weights or not."""
         return value.arrays()
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Amount:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> Amount:  # noqa: ARG002 - nothing depends on it
         """Return the amounts, none of which is negative."""
         digits = arrays.get("digits")
         size = len(digits) if digits is not None and digits.ndim == 2 else 0

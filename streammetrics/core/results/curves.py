@@ -13,7 +13,7 @@ from streammetrics.core.results.values import Result
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Floats
 
 
 class Points(Result):
@@ -28,7 +28,7 @@ class Points(Result):
     positives: float | None = None
     negatives: float | None = None
     exact: bool = True
-    rows: NDArray[np.float64] | None = None  # of each bin
+    rows: Floats | None = None  # of each bin
 
     def told(self, **facts: object) -> Self:
         """Tell what rows the points are of, and return them."""
@@ -51,7 +51,7 @@ class Points(Result):
         }
         return Table({}, columns)
 
-    def _named(self) -> dict[str, NDArray[np.float64]]:
+    def _named(self) -> dict[str, Floats]:
         return self._asdict()  # type: ignore[attr-defined,no-any-return]  # a named tuple's
 
     def __repr__(self) -> str:

@@ -16,9 +16,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array
 
-    Column = Sequence[Any] | NDArray[Any]
+    Column = Sequence[Any] | Array
 
 Library = Literal["pandas", "polars"]
 

@@ -28,12 +28,10 @@ import numpy as np
 
 from streammetrics.core.results.pictures import Drawing, drawn
 from streammetrics.core.results.table import Table
-from streammetrics.core.types import V_co
+from streammetrics.core.types import Array, V_co
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from streammetrics.core.results.table import Column, Library
 
@@ -149,7 +147,7 @@ class LabelledArray(Result, np.ndarray):
 
     def __array_wrap__(
         self,
-        array: NDArray[Any],
+        array: Array,
         context: Any = None,
         return_scalar: bool = False,
     ) -> Any:

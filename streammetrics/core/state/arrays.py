@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from streammetrics.core.errors import StateFormatError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array, Arrays, Ints, Places
 
 T = TypeVar("T")
 
@@ -23,48 +23,48 @@ LONGEST_EMPTY = 1 << 16  # side of an array that holds nothing
 class Stack(NamedTuple):
     """The same array of many states: what each holds, one after the other, and its shape."""
 
-    data: NDArray[Any]  # flat
-    shapes: NDArray[np.int64]  # (n, d)
+    data: Array  # flat
+    shapes: Ints  # (n, d)
 
     @classmethod
-    def equal(cls, data: NDArray[Any], shape: tuple[int, ...]) -> Self:
+    def equal(cls, data: Array, shape: tuple[int, ...]) -> Self:
         """Return the stack of arrays ``(n, ...)`` that all have a shape."""
         shapes = np.empty((len(data), len(shape)), np.int64)
         shapes[:] = shape
         return cls(data.reshape(-1), shapes)
 
     @classmethod
-    def of(cls, parts: Sequence[NDArray[Any]], dtype: type[np.generic]) -> Self:
+    def of(cls, parts: Sequence[Array], dtype: type[np.generic]) -> Self:
         """Return the stack of arrays of as many dimensions, brought to a type that holds them."""
         shapes = np.array([part.shape for part in parts], np.int64)
         return cls(np.concatenate([part.ravel() for part in parts], dtype=dtype), shapes)
 
     @property
-    def starts(self) -> NDArray[np.int64]:
+    def starts(self) -> Ints:
         """Where each array begins."""
         sizes = self.shapes.prod(axis=1)
-        starts: NDArray[np.int64] = np.cumsum(sizes) - sizes
+        starts: Ints = np.cumsum(sizes) - sizes
         return starts
 
     @property
-    def first(self) -> NDArray[Any]:
+    def first(self) -> Array:
         """The array of the first state."""
         shape = self.shapes[0].tolist()
         return self.data[: math.prod(shape)].reshape(shape)
 
-    def take(self, places: NDArray[np.intp], starts: NDArray[np.int64]) -> NDArray[Any]:
+    def take(self, places: Places, starts: Ints) -> Array:
         """Return some of the arrays, which have one shape, as one ``(m, ...)``."""
         shape = self.shapes[places[0]].tolist()
         if len(places) == len(self.shapes):
             return self.data.reshape(len(places), *shape)
-        some: NDArray[Any] = self.data[starts[places, None] + np.arange(math.prod(shape))]
+        some: Array = self.data[starts[places, None] + np.arange(math.prod(shape))]
         return some.reshape(len(places), *shape)
 
 
 def by_shapes(
     stacks: Mapping[str, Stack],
     n: int,
-    taken: Callable[[dict[str, NDArray[Any]], int], Sequence[T]],
+    taken: Callable[[dict[str, Array], int], Sequence[T]],
 ) -> list[T]:
     """Return what is made of `n` states, those whose arrays have the same shapes at once.
 
@@ -78,7 +78,7 @@ def by_shapes(
     return [found[place] for place in range(n)]
 
 
-def _alike(shapes: Sequence[NDArray[np.int64]], n: int) -> Iterator[NDArray[np.intp]]:
+def _alike(shapes: Sequence[Ints], n: int) -> Iterator[Places]:
     """Yield the places of states whose arrays have the same shapes."""
     varied = [each for each in shapes if (each != each[0]).any()]
     if not varied:
@@ -89,9 +89,7 @@ def _alike(shapes: Sequence[NDArray[np.int64]], n: int) -> Iterator[NDArray[np.i
     yield from np.split(order, np.flatnonzero(np.diff(which[order])) + 1)
 
 
-def take_array(
-    arrays: Mapping[str, NDArray[Any]], name: str, dtype: str, ndim: int = 1
-) -> NDArray[Any]:
+def take_array(arrays: Arrays, name: str, dtype: str, ndim: int = 1) -> Array:
     """Return one array of a state after checking its dtype and number of dimensions."""
     if name not in arrays:
         raise StateFormatError(f"the state lacks the array {name!r}")
@@ -104,7 +102,7 @@ def take_array(
     return array
 
 
-def nested(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def nested(name: str, arrays: Arrays) -> dict[str, Array]:
     """Return the arrays of a part of a state, as arrays of the whole: ``"name/key"``."""
     return {f"{name}/{key}": array for key, array in arrays.items()}
 
@@ -118,13 +116,13 @@ def parted(arrays: Mapping[str, T]) -> dict[str, dict[str, T]]:
     return parts
 
 
-def part(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
+def part(arrays: Arrays, name: str) -> dict[str, Array]:
     """Return what `nested` made of a part of a state."""
     prefix = f"{name}/"
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
-def same(arrays: Mapping[str, NDArray[Any]], others: Mapping[str, NDArray[Any]]) -> bool:
+def same(arrays: Arrays, others: Arrays) -> bool:
     """Whether two states have the same arrays, to the byte."""
     return arrays.keys() == others.keys() and all(
         (array.dtype, array.shape) == (others[name].dtype, others[name].shape)

@@ -23,7 +23,7 @@ from streammetrics.core.state.arrays import LONGEST_EMPTY, MOST_DIMENSIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array, Arrays
 
 FORMAT = 1  # of metrics and sets; readers open every older one
 LATEST = 2  # of ledgers of many shards
@@ -54,14 +54,14 @@ class File(NamedTuple):
     """
 
     meta: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, Array]
     unsigned: bytes
     known: Any
 
     def holds(
         self,
         description: Mapping[str, object],
-        arrays: Mapping[str, NDArray[Any]],
+        arrays: Arrays,
         opening: str = "",
     ) -> bool:
         """Whether the file is what `packed` makes of these."""
@@ -81,9 +81,7 @@ def opened(configuration: Mapping[str, object]) -> str:
     return _text({"format": FORMAT, "checksum": _BLANK, **configuration})[:-1]
 
 
-def packed(
-    description: Mapping[str, object], arrays: Mapping[str, NDArray[Any]], opening: str = ""
-) -> bytes:
+def packed(description: Mapping[str, object], arrays: Arrays, opening: str = "") -> bytes:
     """Return the file: equal descriptions and arrays give equal bytes.
 
     The description comes after the `opening`, if there is one.
@@ -142,9 +140,7 @@ def brief(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:60]}..."
 
 
-def _written(
-    description: Mapping[str, object], arrays: Mapping[str, NDArray[Any]], opening: str
-) -> bytes:
+def _written(description: Mapping[str, object], arrays: Arrays, opening: str) -> bytes:
     """Return the file with a blank checksum."""
     text = f"{opening},{_text(description)[1:]}" if opening else f"{opened(description)}}}"
     plain = {name: _plain(array) for name, array in arrays.items()}
@@ -157,7 +153,7 @@ def _written(
     return blob
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
+def _plain(array: Array) -> Array:
     """Return an array that files can hold, contiguous."""
     dtype = array.dtype
     if dtype not in _KNOWN and dtype.newbyteorder("<") not in _KNOWN:
@@ -172,7 +168,7 @@ def _text(said: Mapping[str, object]) -> str:
         return _JSON.encode(_encoded(said))
 
 
-def _views(tensors: Mapping[str, object], blob: bytes, start: int) -> dict[str, NDArray[Any]]:
+def _views(tensors: Mapping[str, object], blob: bytes, start: int) -> dict[str, Array]:
     """Return the arrays of a file, each a view of bytes that are there, one after the other."""
     arrays, end, room = {}, 0, len(blob) - start
     for name, told in tensors.items():

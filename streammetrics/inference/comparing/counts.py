@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,10 +24,8 @@ from streammetrics.statistics.tables.threshold import ThresholdTable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats
     from streammetrics.inference.comparing.base import Side
     from streammetrics.metrics.classification.base import ContingencyMetric
     from streammetrics.statistics.tables.contingency import LabelCells
@@ -96,9 +94,9 @@ def slopes(metric: ContingencyMetric) -> tuple[LabelCells, Floats]:
 
 
 def _at(
-    labels: NDArray[Any],
-    truth: NDArray[Any],
-    called: NDArray[Any],
+    labels: Array,
+    truth: Array,
+    called: Array,
     cells: LabelCells,
     slope: Floats,
 ) -> Floats:

@@ -22,10 +22,8 @@ from streammetrics.statistics.joint.sample import RowSample, rows_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
     from streammetrics.inference.comparing.base import Side
     from streammetrics.metrics.scores.base import ClassScoreMetric
     from streammetrics.metrics.scores.view import Staircase
@@ -44,7 +42,7 @@ class Influence(NamedTuple):
     of_positive: Floats
     of_negative: Floats
 
-    def at(self, positive: NDArray[np.bool_], scores: Floats) -> Floats:
+    def at(self, positive: Bools, scores: Floats) -> Floats:
         """Return what rows add."""
         cell = np.searchsorted(self.low, scores, side="right") - 1
         return np.where(positive, self.of_positive[cell], self.of_negative[cell])

@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import timedelta
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.types import Floats, Ints
     from streammetrics.live.alerts.rule import Verdict
     from streammetrics.live.alerts.sliding import Line, Parts, Reads
     from streammetrics.live.alerts.view import View
 
-    Ends = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+    Ends = Ints
 
 __all__ = ["Change"]
 

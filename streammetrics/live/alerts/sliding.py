@@ -15,12 +15,11 @@ from streammetrics.live.stream import merged
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.layout import State
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.types import Bools, Ints, Places
 
-    Marks = NDArray[np.bool_]
+    Marks = Bools
 
 Parts = tuple["State", ...]  # states that together have seen the rows of a pane
 
@@ -85,9 +84,7 @@ class Windows:
         kept: Which windows are kept.
     """
 
-    def __init__(
-        self, line: Line, lasts: NDArray[np.int64], panes: int, kept: NDArray[np.bool_]
-    ) -> None:
+    def __init__(self, line: Line, lasts: Ints, panes: int, kept: Bools) -> None:
         self.line, self.kept, self._panes = line, kept, panes
         self._stops = np.where(kept, lasts - line.first + 1, panes)  # places after the last panes
 
@@ -97,7 +94,7 @@ class Windows:
         found: Marks = before[self._stops] > before[self._stops - self._panes]
         return found
 
-    def read(self, reads: Reads, asked: NDArray[np.intp]) -> Iterator[Any]:
+    def read(self, reads: Reads, asked: Places) -> Iterator[Any]:
         """Yield what some windows come to, in their order.
 
         Each is the end of a run of as many panes as it has, and the beginning of the next run.

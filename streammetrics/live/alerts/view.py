@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.types import Ints
     from streammetrics.live.alerts.rule import Moment, Rule
     from streammetrics.live.config import Config
     from streammetrics.live.stream import Stream
@@ -145,13 +144,11 @@ class View:
             windows.append(Windows(line, lasts, panes, kept))
         return partial(self._judged, rule, ends, windows)
 
-    def _lasts(self, place: int, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _lasts(self, place: int, ends: Ints) -> Ints:
         """Return the last panes of windows: where panes are long, the last whole one."""
         return self.tiers[place].numbers(ends) - 1
 
-    def _judged(
-        self, rule: WindowRule, ends: NDArray[np.int64], windows: Sequence[Windows]
-    ) -> list[Moment]:
+    def _judged(self, rule: WindowRule, ends: Ints, windows: Sequence[Windows]) -> list[Moment]:
         """Return what is found at each end; windows that are as they were are not judged again."""
         kept = np.all([each.kept for each in windows], axis=0)
         before = self.seen.lines or [None] * len(windows)
@@ -217,11 +214,11 @@ class View:
             until = min(until, tier.start(first))
         return found
 
-    def lines(self, runs: Sequence[Span]) -> list[tuple[NDArray[np.int64], Line]]:
+    def lines(self, runs: Sequence[Span]) -> list[tuple[Ints, Line]]:
         """Return when the panes of some runs end, and what was seen in them."""
         return [(self._ends(run), self._line(run)) for run in runs]
 
-    def _ends(self, span: Span) -> NDArray[np.int64]:
+    def _ends(self, span: Span) -> Ints:
         """Return when some panes end."""
         tier = self.tiers[span.place]
         return np.array([tier.start(n + 1) for n in range(span.first, span.last + 1)], np.int64)

@@ -14,9 +14,8 @@ from streammetrics.core.results.values import Interval
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Array
 
     Rows = Sequence[tuple[Any, Any, int]]  # a label, a prediction, and how many such rows
     Limits = tuple[float, float]
@@ -30,7 +29,7 @@ def with_rows(known: Metric, name: str, rows: Rows) -> Limits:
 
 
 def with_columns(
-    known: Metric, name: str, labels: NDArray[Any], predicted: NDArray[Any], counts: NDArray[Any]
+    known: Metric, name: str, labels: Array, predicted: Array, counts: Array
 ) -> Limits:
     """Return the same after rows in columns: a weight is that many equal rows, exactly."""
     twin: Any = known.copy()

@@ -10,13 +10,10 @@ from streammetrics.live.possible.remembered import ends_of
 from streammetrics.metrics.scores.view import Staircase, staircases
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.histograms.histogram import DyadicHistogram
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Array, Bools, Ints
     from streammetrics.live.possible.remembered import Cells
-
-    Ints = NDArray[np.int64]
 
 
 class Groups(NamedTuple):
@@ -25,7 +22,7 @@ class Groups(NamedTuple):
     positives: Ints
     negatives: Ints
     unknown: Ints
-    single: NDArray[np.bool_]  # whether the rows of a group have one score
+    single: Bools  # whether the rows of a group have one score
 
     @property
     def amounts(self) -> tuple[Ints, Ints, Ints]:
@@ -77,7 +74,7 @@ def unknown_of(stairs: Staircase, seen: DyadicHistogram) -> Ints:
     return groups_of(stairs, seen).unknown[::-1]
 
 
-def _cells(stairs: Staircase) -> tuple[NDArray[Any], ...]:
+def _cells(stairs: Staircase) -> tuple[Array, ...]:
     empty = np.empty(0), np.empty(0, np.bool_), np.empty(0, np.int64), np.empty(0, np.int64)
     steps = [(s.low, s.single, s.p, s.n) for s in stairs.steps()]
     low, single, p, n = map(np.concatenate, zip(empty, *steps, strict=True))

@@ -19,13 +19,11 @@ from streammetrics.metrics.scores.thresholds import KolmogorovSmirnov
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Floats, Ints
     from streammetrics.live.possible.groups import Groups
 
-    Numbers = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    Numbers = Floats
 
 _WORK = 1 << 20  # of groups of scores and counts of positives, beyond which a distance is looser
 _HALVINGS = 60

@@ -9,11 +9,10 @@ import numpy as np
 from streammetrics.core.results.values import Interval
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Floats
     from streammetrics.live.possible.groups import Groups
 
-    Numbers = NDArray[np.float64]
+    Numbers = Floats
 
 _MOST = 10_000  # rows without a label that are looked at
 

@@ -28,12 +28,10 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.types import Floats, Ints
 
-    Floats = NDArray[np.float64]
 
 READ_CELLS = 1 << 20  # in which rows that still wait are read, and those that left where they fit
 
@@ -99,7 +97,7 @@ class Cells(Remembered):
         return type(self).columns.forks(self.columns, 1, self)[0]
 
 
-def ends_of(histogram: DyadicHistogram) -> tuple[Floats, Floats, NDArray[np.int64]]:
+def ends_of(histogram: DyadicHistogram) -> tuple[Floats, Floats, Ints]:
     """Return the least and the largest number that each cell may hold, and its rows (of code 0)."""
     empty = np.empty(0), np.empty(0), np.empty(0, np.int64)
     parts = [(block.low, block.high, block.counts[0]) for block in histogram.cells()]

@@ -27,11 +27,10 @@ from streammetrics.metrics.regression.relative import MAPE, MSLE, RMSLE, SMAPE
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Floats
 
-    Numbers = NDArray[np.float64]
+    Numbers = Floats
 
 
 def _apart(_: Any, target: Numbers, predicted: Numbers) -> Numbers:

@@ -13,11 +13,10 @@ from streammetrics.live.reading import metrics_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.layout import State
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.types import Array
     from streammetrics.live.possible.remembered import Remembered
     from streammetrics.live.reading import Span
     from streammetrics.live.tiers import Tier
@@ -49,7 +48,7 @@ class Left:
         for panes in self.columns.values():
             panes.advance(newest)
 
-    def add(self, times: NDArray[Any], columns: Columns) -> None:
+    def add(self, times: Array, columns: Columns) -> None:
         """Take rows that leave."""
         for title, panes in self.columns.items():
             batch = self.batch(title, columns)

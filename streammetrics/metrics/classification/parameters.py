@@ -13,7 +13,7 @@ from streammetrics.core.configured import require
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array
 
 
 def judged_column(metric: Any, y_pred: Any, y_score: Any) -> tuple[str, Any]:
@@ -53,7 +53,7 @@ def multilabel_options(metric: Any) -> dict[str, Any]:
     return {"threshold": cuts, "labels": metric.labels, "nan_policy": metric.nan_policy}
 
 
-def warn_of_indicators(metric: Any, true: NDArray[Any], pred: Any) -> None:
+def warn_of_indicators(metric: Any, true: Array, pred: Any) -> None:
     """Warn of what is read as classes at positions, and may be labels of which rows have some.
 
     Both are arrays (n, L) of 0 and 1, and scikit-learn takes them for the other.

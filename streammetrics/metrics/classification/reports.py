@@ -17,10 +17,8 @@ from streammetrics.metrics.classification.several import LabelCounts, RowCounts
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats
     from streammetrics.metrics.classification.view import Confusion
 
 __all__ = ["ClassificationReport", "ConfusionMatrix"]
@@ -90,7 +88,7 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
         return _labelled(zeros if self.normalize is None else np.full(shape, math.nan), table)
 
 
-def _labelled(matrix: NDArray[Any], table: Confusion) -> LabelledArray:
+def _labelled(matrix: Array, table: Confusion) -> LabelledArray:
     labels = tuple(table.labels)
     return LabelledArray(matrix, (("y_true", labels), ("y_pred", labels)))
 

@@ -13,9 +13,7 @@ from streammetrics.core.fields.amounts import Amount
 from streammetrics.metrics.classification.view import ROOM
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats, Ints
     from streammetrics.statistics.tables.multilabel import LabelTables, RowKinds, RowTables
 
 
@@ -42,7 +40,7 @@ class LabelCounts:
         return cls(list(labels or range(width)), _wide(table.amount, labels), table.rows)
 
     @cached_property
-    def counts(self) -> NDArray[np.int64] | None:
+    def counts(self) -> Ints | None:
         """TN, FP, FN and TP of each label, (4, L).
 
         ``None`` where some are not whole or reach 2**62, whether rows came with weights or not.
@@ -53,7 +51,7 @@ class LabelCounts:
         return np.array(cells, np.int64)
 
     @property
-    def tables(self) -> NDArray[Any]:
+    def tables(self) -> Array:
         """The table of each label, (L, 2, 2): integers where they are counts."""
         cells: Any = self.counts
         if cells is None:

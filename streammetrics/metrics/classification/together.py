@@ -14,10 +14,8 @@ from streammetrics.metrics.classification.view import WHOLE, Margins
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.fields.amounts import Amount
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats, Ints
     from streammetrics.statistics.grouped.pairs import GroupedCells
 
 
@@ -36,7 +34,7 @@ class Confusions(Margins):
     Rows are counted, fewer than 2**53 of a group, so that floats hold all sums.
     """
 
-    def __init__(self, labels: list[Any], counts: NDArray[np.int64], *, known: bool) -> None:
+    def __init__(self, labels: list[Any], counts: Ints, *, known: bool) -> None:
         """Take counts (groups, true, predicted); `known`: all labels are those of each group."""
         self.labels, self._counts, self._known = labels, counts.astype(np.float64), known
 
@@ -105,19 +103,19 @@ class Confusions(Margins):
         return amount
 
     @cached_property
-    def there(self) -> NDArray[np.bool_]:
+    def there(self) -> Bools:
         """Which classes each group has."""
-        there: NDArray[np.bool_] = self.actual + self.predicted > 0
+        there: Bools = self.actual + self.predicted > 0
         return there | self._known
 
-    def has(self, label: Any) -> NDArray[np.bool_] | None:
+    def has(self, label: Any) -> Bools | None:
         """Return which groups have a class; ``None`` where one has two others."""
         mine = np.array([own == label for own in self.labels], np.bool_)
         if (self.there[~mine].sum(axis=0) > 1).any():
             return None
-        has: NDArray[np.bool_] = np.logical_or.reduce(self.there[mine], axis=0)
+        has: Bools = np.logical_or.reduce(self.there[mine], axis=0)
         return has
 
 
-def _fit(counts: NDArray[np.int64]) -> bool:
+def _fit(counts: Ints) -> bool:
     return float(counts.sum(dtype=np.float64)) < WHOLE

@@ -14,12 +14,10 @@ from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Bools, Floats, Ints
     from streammetrics.statistics.tables.contingency import LabelCells
 
-    Amounts = NDArray[np.int64] | ExactSum
+    Amounts = Ints | ExactSum
 
 
 ROOM = 1020  # sums below 2**1020 can be doubled twice
@@ -78,8 +76,8 @@ class Confusion(Margins):
     def __init__(
         self,
         labels: list[Any],
-        rows: NDArray[Any],
-        columns: NDArray[Any],
+        rows: Array,
+        columns: Array,
         amount: Amounts,
         *,
         others: bool = False,
@@ -118,7 +116,7 @@ class Confusion(Margins):
             # Without pairs a side has no labels, so their kind is the other side's.
             labelled = [side for side in sides if len(side)]
             every = np.unique(np.concatenate(labelled)).tolist()
-        places: list[NDArray[Any]] = [cells.rows, cells.columns]
+        places: list[Array] = [cells.rows, cells.columns]
         for index, (side, own) in enumerate(zip(sides, names, strict=True)):
             if own and own != every:
                 among = places_or_last(side, tuple(every))
@@ -139,7 +137,7 @@ class Confusion(Margins):
         amount = self._amount[inside]
         return Confusion(self.labels, self.rows[inside], self.columns[inside], amount)
 
-    def _exact(self, side: NDArray[Any], chosen: NDArray[np.bool_] | None = None) -> ExactSum:
+    def _exact(self, side: Array, chosen: Bools | None = None) -> ExactSum:
         """Return for each class the sum of the cells, or of the chosen ones, it has on a side."""
         amount = self._amount
         if not isinstance(amount, ExactSum):
@@ -148,7 +146,7 @@ class Confusion(Margins):
             return amount.regroup(side, self.size)
         return amount[np.flatnonzero(chosen)].regroup(side[chosen], self.size)
 
-    def _sums(self, side: NDArray[Any], chosen: NDArray[np.bool_] | None = None) -> Floats:
+    def _sums(self, side: Array, chosen: Bools | None = None) -> Floats:
         if isinstance(self._amount, ExactSum):
             return np.asarray(self._exact(side, chosen).to_float(-self.exponent))
         amount = self._amount if chosen is None else self._amount * chosen
@@ -170,7 +168,7 @@ class Confusion(Margins):
         return scaled if scaled.ndim else float(scaled)
 
     @property
-    def counts(self) -> NDArray[np.int64] | None:
+    def counts(self) -> Ints | None:
         """The same as integers, ``None`` where they are not whole or reach 2**62."""
         if isinstance(self._amount, ExactSum):
             counts = Amount.of_exact(self._amount).plain()
@@ -178,8 +176,8 @@ class Confusion(Margins):
         return self._amount
 
     @cached_property
-    def _hit(self) -> NDArray[np.bool_]:
-        hit: NDArray[np.bool_] = self.rows == self.columns
+    def _hit(self) -> Bools:
+        hit: Bools = self.rows == self.columns
         return hit
 
     @cached_property
@@ -192,7 +190,7 @@ class Confusion(Margins):
         """Rows predicted wrong."""
         return self.total - self.hits if self._few else self._sum(~self._hit)
 
-    def _sum(self, chosen: NDArray[np.bool_]) -> float:
+    def _sum(self, chosen: Bools) -> float:
         if isinstance(self._amount, ExactSum):
             return float(self._amount[np.flatnonzero(chosen)].sum().to_float(-self.exponent))
         return float(self._amount[chosen].sum())
@@ -238,9 +236,9 @@ class Confusion(Margins):
         return self._sums(self.columns)
 
     @cached_property
-    def seen(self) -> NDArray[np.bool_]:
+    def seen(self) -> Bools:
         """Whether a class has rows, as the true or as the predicted one."""
-        seen: NDArray[np.bool_] = np.zeros(self.size, np.bool_)
+        seen: Bools = np.zeros(self.size, np.bool_)
         seen[self.rows] = seen[self.columns] = True
         return seen
 

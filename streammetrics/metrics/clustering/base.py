@@ -13,12 +13,10 @@ from streammetrics.metrics.clustering.view import Overlap
 from streammetrics.statistics.tables.contingency import LabelPairs
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Ints
 
-    Counts = NDArray[np.int64]
+    Counts = Ints
 
 
 class LabelingMetric(Metric[V_co]):

@@ -17,10 +17,8 @@ from streammetrics.statistics.clusters.centroids import CentroidSums
 from streammetrics.statistics.clusters.sums import ClusterSums
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats
     from streammetrics.statistics.clusters.sample import PointSample
 
 
@@ -147,9 +145,7 @@ class DaviesBouldin(SampledMetric):
         labels, worst = self._by_cluster(*statistics)
         return KeyedValues(dict(zip(labels.tolist(), worst.tolist(), strict=True)), "cluster")
 
-    def _by_cluster(
-        self, sums: Any, sample: PointSample | None = None
-    ) -> tuple[NDArray[Any], Floats]:
+    def _by_cluster(self, sums: Any, sample: PointSample | None = None) -> tuple[Array, Floats]:
         if sample is not None:
             found = spread(sums, sample)
             labels, counts = sums.labels, sums.counts

@@ -25,10 +25,8 @@ from streammetrics.statistics.clusters.rows import by_content
 from streammetrics.statistics.clusters.tiles import directions
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats, Ints, Places
     from streammetrics.statistics.clusters.sample import PointSample
 
 
@@ -160,13 +158,13 @@ class Silhouette(SampledMetric):
         """The distance of a cloud."""
         return "sqeuclidean" if self.metric in {"cosine", "correlation"} else self.metric
 
-    def _cloud(self, points: Floats, codes: NDArray[np.intp], copies: NDArray[np.int64]) -> Cloud:
+    def _cloud(self, points: Floats, codes: Places, copies: Ints) -> Cloud:
         """Return the points as they are compared."""
         if self.metric in {"cosine", "correlation"}:
             points = directions(points, centred=self.metric == "correlation")
         return Cloud.of(points, codes, copies)
 
-    def _by_cluster(self, held: Any) -> tuple[NDArray[Any], Floats, NDArray[np.int64]]:
+    def _by_cluster(self, held: Any) -> tuple[Array, Floats, Ints]:
         """Return the labels of the clusters, the mean of each, and how many points it is of."""
         if isinstance(held, CentroidSums):
             labels = np.flatnonzero(held.counts)

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, Ints, Places
 
 
 _TERMS = 1 << 18  # of expectations at a time, so that a dozen arrays of them stay small
@@ -46,7 +44,7 @@ def deviance(x: object, m: object) -> Floats:
     return np.asarray(np.where(near, apart * v + x * v * series, x * np.log(ratio) - apart))
 
 
-def entropy(sizes: NDArray[np.int64]) -> float:
+def entropy(sizes: Ints) -> float:
     """Return the entropy of a labeling with clusters of these sizes, in nats."""
     if len(sizes) < 2:
         return 0.0
@@ -54,7 +52,7 @@ def entropy(sizes: NDArray[np.int64]) -> float:
     return float(-(share * np.log(share)).sum())
 
 
-def expected_information(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> float:
+def expected_information(rows: Ints, columns: Ints) -> float:
     """Return the mean mutual information of random labelings with clusters of these sizes.
 
     The count of a pair is hypergeometric, and the mean wanted that of D(count, m). It depends on
@@ -75,7 +73,7 @@ def expected_information(rows: NDArray[np.int64], columns: NDArray[np.int64]) ->
     return total / n
 
 
-def _mean_deviance(a: NDArray[np.int64], b: NDArray[np.int64], n: int) -> Floats:
+def _mean_deviance(a: Ints, b: Ints, n: int) -> Floats:
     """Return the mean of D(x, a b / n) for hypergeometric x, for each pair of sizes.
 
     x is a sum of independent binary variables (Pitman 1997), so by Bennett's inequality what lies
@@ -115,7 +113,7 @@ def _reach(variance: Floats) -> Floats:
 
 
 def _summed(
-    steps: NDArray[np.intp], n: int, a: Any, b: Any, m: Any, low: Any, step: Any, counts: Any
+    steps: Places, n: int, a: Any, b: Any, m: Any, low: Any, step: Any, counts: Any
 ) -> Floats:
     inside = steps < counts
     x = low + step * np.where(inside, steps, 0)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Ints, Places
     from streammetrics.statistics.tables.contingency import LabelPairs
 
-    Counts = NDArray[np.int64]
+    Counts = Ints
 
 
 class Overlap(NamedTuple):
@@ -19,8 +18,8 @@ class Overlap(NamedTuple):
 
     n: int
     counts: Counts
-    rows: NDArray[np.intp]
-    columns: NDArray[np.intp]
+    rows: Places
+    columns: Places
     true_sizes: Counts
     pred_sizes: Counts
 
@@ -36,7 +35,7 @@ class Overlap(NamedTuple):
         return cls(int(counts.sum()), counts, rows, columns, *sizes)
 
 
-def _sizes(side: NDArray[np.intp], counts: Counts, size: int) -> Counts:
+def _sizes(side: Places, counts: Counts, size: int) -> Counts:
     sizes = np.zeros(size, np.int64)
     np.add.at(sizes, side, counts)
     return sizes

@@ -17,7 +17,7 @@ from streammetrics.statistics.detection.matching import AREAS
 from streammetrics.statistics.detection.schema import BoxFormat  # noqa: TC001 - of a parameter
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Ints, Places
 
 _MOST_IOUS = 30  # whose outcomes fit 64 bits
 
@@ -84,7 +84,7 @@ class BoxMetric(Metric[float | Floats]):
         }
 
     @property
-    def _columns(self) -> NDArray[np.intp]:
+    def _columns(self) -> Places:
         """The places of the thresholds among those of the statistic."""
         places = _places(self._ious)
         return np.arange(len(self._ious)) if places is None else places
@@ -126,7 +126,7 @@ class BoxMetric(Metric[float | Floats]):
         pred = {"pred_boxes": pred_boxes, "pred_labels": pred_labels, "pred_scores": pred_scores}
         return self.feed({**true, "true_areas": true_areas, **pred})
 
-    def _averaged(self, labels: list[Any], values: Floats, truths: NDArray[np.int64]) -> Any:
+    def _averaged(self, labels: list[Any], values: Floats, truths: Ints) -> Any:
         """Return the values (n, T) of classes as configured; those without true boxes have none."""
         some = truths > 0
         if self.average is None:
@@ -136,7 +136,7 @@ class BoxMetric(Metric[float | Floats]):
         return float(values[some].mean()) if some.any() else math.nan
 
 
-def _places(ious: tuple[float, ...]) -> NDArray[np.intp] | None:
+def _places(ious: tuple[float, ...]) -> Places | None:
     """Return the places of thresholds among COCO's, `None` where one is not."""
     near = np.abs(np.array(ious)[:, None] - np.array(IOUS)) < 1e-9  # 0.9 is 0.8999... there
     return near.argmax(axis=1) if near.any(axis=1).all() else None

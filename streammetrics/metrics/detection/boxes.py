@@ -16,11 +16,9 @@ from streammetrics.statistics.detection.boxes import MAX_BINS, BoxHits, BoxScore
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.histograms.histogram import DyadicHistogram
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Bools, Floats, Ints, Places
 
 __all__ = ["BoxAveragePrecision", "BoxAverageRecall"]
 
@@ -104,13 +102,11 @@ class BoxAveragePrecision(BoxMetric):
 class _Steps:
     """Boxes of a class by score from above: hits and misses in each cell (m, T)."""
 
-    def __init__(self, single: NDArray[np.bool_], hits: Ints, misses: Ints) -> None:
+    def __init__(self, single: Bools, hits: Ints, misses: Ints) -> None:
         self.single, self.hits, self.misses = single, hits, misses
 
     @classmethod
-    def of(
-        cls, held: Sequence[tuple[int, DyadicHistogram]], columns: NDArray[np.intp], ious: int
-    ) -> _Steps:
+    def of(cls, held: Sequence[tuple[int, DyadicHistogram]], columns: Places, ious: int) -> _Steps:
         """Return the cells of all outcomes together, at the width of the widest."""
         codes = np.array([code for code, _ in held])[:, None]
         hit, ignored = (codes >> columns) & 1, (codes >> (ious + columns)) & 1

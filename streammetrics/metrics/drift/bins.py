@@ -17,9 +17,7 @@ from streammetrics.metrics.scores.view import corners
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats
     from streammetrics.metrics.scores.view import Staircase
 
 
@@ -186,8 +184,8 @@ class _Cells(NamedTuple):
 
     low: Floats
     high: Floats
-    current: NDArray[Any]  # (m + 1,)
-    reference: NDArray[Any]
+    current: Array  # (m + 1,)
+    reference: Array
 
     @classmethod
     def of(cls, stairs: Staircase) -> _Cells:
@@ -229,7 +227,7 @@ class _Cells(NamedTuple):
         return self._ranges(below, place, share, reached)
 
     def _ranges(
-        self, lower: NDArray[Any], place: NDArray[Any], share: Floats, upper: NDArray[Any]
+        self, lower: Array, place: Array, share: Floats, upper: Array
     ) -> tuple[Range, Range]:
         """Return the amounts through some cells at least, a share of one more, and at most."""
         ranges = []

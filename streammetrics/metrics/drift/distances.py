@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from streammetrics.metrics.scores.base import ROUNDING, outward
 from streammetrics.metrics.scores.view import staircases
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Bools, Floats
     from streammetrics.metrics.scores.view import Staircase
     from streammetrics.statistics.scores.samples import SampleHistogram
 
@@ -58,7 +56,7 @@ class Gaps(NamedTuple):
         return _area(np.sqrt(below * (1 - below))[:-1], _widths(self.high[:-1], self.high[1:]))
 
     @property
-    def mixed(self) -> NDArray[np.bool_]:
+    def mixed(self) -> Bools:
         """Which cells may hold several values."""
         return self.low < self.high
 
@@ -71,7 +69,7 @@ class Gaps(NamedTuple):
         return least, most
 
 
-def _difference(below: NDArray[Any], above: NDArray[Any], stairs: Staircase) -> Floats:
+def _difference(below: Array, above: Array, stairs: Staircase) -> Floats:
     """Return the reference's share at or above each cell, less the current sample's."""
     positives, negatives = stairs.positives, stairs.negatives
     if stairs.counted:  # an integer that is rounded once

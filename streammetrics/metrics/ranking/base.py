@@ -17,9 +17,7 @@ from streammetrics.statistics.rankings.buffer import RankingBuffer
 from streammetrics.statistics.rankings.ids import decoded
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from streammetrics.metrics.ranking.view import Floats
+    from streammetrics.core.types import Bools, Floats
 
 __all__ = ["ranking_preset"]
 
@@ -118,12 +116,12 @@ class RankingMetric(Metric[float]):
             return float(ExactSum.of(values).fraction() / len(values))
         return float(ExactSum.of(values, weights).fraction() / ExactSum.of(weights).fraction())
 
-    def _weights(self, buffer: RankingBuffer, counted: NDArray[np.bool_]) -> Floats | None:
+    def _weights(self, buffer: RankingBuffer, counted: Bools) -> Floats | None:
         """Return the weights of the queries that count, ``None`` where none was said."""
         weights = buffer.table.weights
         return None if weights is None else np.where(np.isnan(weights), 1.0, weights)[counted]
 
-    def _counted(self, buffer: RankingBuffer) -> tuple[NDArray[np.bool_], Floats]:
+    def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
         """Return which queries count, and the values of those."""
         counted, values = [np.zeros(0, np.bool_)], [np.zeros(0)]
         for table in buffer.table.blocks(_BLOCK):  # scratch memory is several times the rows

@@ -19,7 +19,8 @@ from streammetrics.metrics.ranking.view import (
 from streammetrics.statistics.rankings.combine import nonrelevant_alone
 
 if TYPE_CHECKING:
-    from streammetrics.metrics.ranking.view import Floats, Groups, Ranking
+    from streammetrics.core.types import Floats
+    from streammetrics.metrics.ranking.view import Groups, Ranking
     from streammetrics.statistics.rankings.buffer import RankingBuffer
 
 __all__ = [

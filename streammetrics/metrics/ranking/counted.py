@@ -13,9 +13,8 @@ from streammetrics.metrics.ranking.cutoff import PrecisionAtK, RecallAtK
 from streammetrics.metrics.ranking.view import ratio
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from streammetrics.metrics.ranking.view import Floats, Ranking
+    from streammetrics.core.types import Bools, Floats
+    from streammetrics.metrics.ranking.view import Ranking
     from streammetrics.statistics.rankings.buffer import RankingBuffer
 
 __all__ = ["RankingCount", "RecallAtFixedPrecision", "SetAP"]
@@ -122,7 +121,7 @@ class RecallAtFixedPrecision(AtK):
         """Return the recall of each query at the depth."""
         return ratio(ranking.hits(), ranking.n_relevant)
 
-    def _counted(self, buffer: RankingBuffer) -> tuple[NDArray[np.bool_], Floats]:
+    def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
         """Return which queries count, and their recall at the last cut-off that is precise."""
         options = {name: value for name, value in self.config.items() if name not in _OWN}
         # Behind the last result of the longest ranking nothing is found, and precision falls.

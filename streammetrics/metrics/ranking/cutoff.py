@@ -12,7 +12,8 @@ from streammetrics.metrics.ranking.base import AtK
 from streammetrics.metrics.ranking.view import ratio
 
 if TYPE_CHECKING:
-    from streammetrics.metrics.ranking.view import Floats, Ranking
+    from streammetrics.core.types import Floats
+    from streammetrics.metrics.ranking.view import Ranking
 
 __all__ = ["FBetaAtK", "HitRateAtK", "PrecisionAtK", "RecallAtK"]
 

@@ -12,7 +12,8 @@ from streammetrics.metrics.ranking.view import ratio, running_product, spread
 from streammetrics.statistics.rankings.order import run_starts
 
 if TYPE_CHECKING:
-    from streammetrics.metrics.ranking.view import Floats, Groups, Ranking
+    from streammetrics.core.types import Floats
+    from streammetrics.metrics.ranking.view import Groups, Ranking
     from streammetrics.statistics.rankings.buffer import RankingBuffer
 
 __all__ = ["DCG", "NDCG", "ExpectedReciprocalRank"]

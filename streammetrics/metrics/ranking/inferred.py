@@ -12,7 +12,8 @@ from streammetrics.metrics.ranking.view import added, hypergeometric, ratio, run
 from streammetrics.statistics.rankings.order import run_starts
 
 if TYPE_CHECKING:
-    from streammetrics.metrics.ranking.view import Floats, Groups, Ints, Ranking
+    from streammetrics.core.types import Floats, Ints
+    from streammetrics.metrics.ranking.view import Groups, Ranking
 
 __all__ = ["InfAP"]
 

@@ -13,9 +13,8 @@ from streammetrics.metrics.ranking.view import added, ratio, running_sum
 from streammetrics.statistics.rankings.combine import nonrelevant_alone
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from streammetrics.metrics.ranking.view import Floats, Ranking
+    from streammetrics.core.types import Bools, Floats
+    from streammetrics.metrics.ranking.view import Ranking
     from streammetrics.statistics.rankings.buffer import RankingBuffer
 
 __all__ = [
@@ -277,7 +276,7 @@ class GroupedROCAUC(RankingMetric):
 
     _younger = (("unjudged", "skip"),)
 
-    def _counted(self, buffer: RankingBuffer) -> tuple[NDArray[np.bool_], Floats]:
+    def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
         """Return which queries have results of both kinds, and the values of those."""
         counts, values = super()._counted(buffer)
         both = ~np.isnan(values)
@@ -300,14 +299,14 @@ class GroupedROCAUC(RankingMetric):
         return share
 
 
-def _not_relevant(ranking: Ranking) -> NDArray[np.bool_]:
+def _not_relevant(ranking: Ranking) -> Bools:
     """Return which results are judged not to be relevant."""
     grade = ranking.table.results.grade
-    others: NDArray[np.bool_] = (grade >= 0) & ~ranking.is_relevant[grade]
+    others: Bools = (grade >= 0) & ~ranking.is_relevant[grade]
     return others
 
 
-def _expected(ranking: Ranking, marked: NDArray[np.bool_]) -> Floats:
+def _expected(ranking: Ranking, marked: Bools) -> Floats:
     """Return the expected number of marked results within the depth."""
     groups = ranking.groups
     within = groups.within / groups.size

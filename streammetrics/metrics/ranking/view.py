@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streammetrics.statistics.rankings.order import counted, run_starts
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Array, Floats, Ints, Places
     from streammetrics.statistics.rankings.table import Table
 
-Floats: TypeAlias = "NDArray[np.float64]"
-Ints: TypeAlias = "NDArray[np.int64]"
 
 _LONG = 1 << 16  # places of one grade that are summed one by one
 
@@ -30,7 +27,7 @@ _LONG = 1 << 16  # places of one grade that are summed one by one
 class Groups:
     """Tie groups in rank order; all arrays are of one length."""
 
-    query: NDArray[Any]
+    query: Array
     first: Ints  # the group's first row
     size: Ints
     before: Ints  # results of the query above the group
@@ -38,7 +35,7 @@ class Groups:
     relevant: Ints
     found: Ints  # relevant results above the group
 
-    def at(self, rows: NDArray[Any]) -> Groups:
+    def at(self, rows: Array) -> Groups:
         """Return some of the groups."""
         columns = (self.query, self.first, self.size, self.before, self.within, self.relevant)
         return Groups(*(column[rows] for column in (*columns, self.found)))
@@ -79,7 +76,7 @@ class Ranking:
         found = running_sum(relevant, query)
         return Groups(query, first, size, before, within, relevant, found)
 
-    def by_query(self, query: NDArray[Any], values: NDArray[Any] | None) -> Floats:
+    def by_query(self, query: Array, values: Array | None) -> Floats:
         """Return the sum of values for each query, in their order; ``None`` counts."""
         sums = np.bincount(query, weights=values, minlength=self.n_queries)
         return sums.astype(np.float64, copy=False)
@@ -93,7 +90,7 @@ class Ranking:
         return self.by_query(groups.query, groups.relevant * within / groups.size)
 
     @cached_property
-    def given(self) -> tuple[Ints, NDArray[np.intp], Ints]:
+    def given(self) -> tuple[Ints, Places, Ints]:
         """Query, grade and number of the judgments held, by query and descending grade."""
         judgments, grades, width = self.table.judgments, self.table.grades, len(self.table.levels)
         query = np.concatenate([judgments.query, grades.query]).astype(np.int64)
@@ -145,11 +142,11 @@ class Ranking:
         return ideal
 
 
-def added(values: NDArray[Any], first: Ints) -> NDArray[Any]:
+def added(values: Array, first: Ints) -> Array:
     """Return the sum of each group's rows."""
     if len(first) == len(values):
         return values
-    sums: NDArray[Any] = np.add.reduceat(values, first)
+    sums: Array = np.add.reduceat(values, first)
     return sums
 
 
@@ -159,7 +156,7 @@ def spread(counts: Ints) -> tuple[Ints, Ints]:
     return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def running_sum(values: Ints, query: NDArray[Any]) -> Ints:
+def running_sum(values: Ints, query: Array) -> Ints:
     """Return the sum of the values above, within the query."""
     above = np.cumsum(values) - values
     starts = run_starts(query)
@@ -180,7 +177,7 @@ def running_product(factors: Floats, place: Ints) -> Floats:
     return products
 
 
-def ratio(numerator: NDArray[Any], denominator: Any) -> Floats:
+def ratio(numerator: Array, denominator: Any) -> Floats:
     """Return the quotient, 0 where the denominator is 0."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     result: Floats = np.divide(

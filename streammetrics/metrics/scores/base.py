@@ -214,9 +214,9 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         """Return the curves that the values are read from."""
         return one_or_all([self._curve(stairs) for stairs in staircases(scores)], self.labels)
 
-    _pictured_by: ClassVar[type[Metric[Any]] | None] = None  # the curve of what is drawn
+    _pictured_by: ClassVar[type[Metric] | None] = None  # the curve of what is drawn
 
-    def _pictured(self) -> Metric[Any]:
+    def _pictured(self) -> Metric:
         if self._pictured_by is None:
             return self
         known = self._pictured_by._parameters

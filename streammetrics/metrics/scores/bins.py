@@ -5,16 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 from operator import add
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from streammetrics.core.exact.sums import ExactSum
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats, Places
     from streammetrics.metrics.scores.view import Staircase, Steps
 
 
@@ -66,7 +64,7 @@ def read(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> Bins:
     return found or Bins(*[ExactSum.zero((size,))] * 3)
 
 
-def bins_of_cells(stairs: Staircase, size: int, strategy: Strategy) -> NDArray[np.intp]:
+def bins_of_cells(stairs: Staircase, size: int, strategy: Strategy) -> Places:
     """Return the bin that each cell of scores is in, by its middle."""
     bounds = edges_of(stairs, size, strategy).middle
     bins = [_bins(_middle(stairs, steps), bounds) for steps in stairs.steps()]
@@ -140,7 +138,7 @@ def _equal_widths(size: int) -> Bounds:
     return Bounds(edges, edges, edges)
 
 
-def _bins(scores: Floats, bounds: Floats) -> NDArray[np.intp]:
+def _bins(scores: Floats, bounds: Floats) -> Places:
     """Return the bins of ascending scores, between bounds of which the outer ones are 0 and 1."""
     ends = scores.searchsorted(bounds[1:], side="right")
     ends[-1] = scores.size
@@ -149,13 +147,13 @@ def _bins(scores: Floats, bounds: Floats) -> NDArray[np.intp]:
 
 
 @lru_cache(maxsize=16)
-def _places(size: int) -> NDArray[np.intp]:
+def _places(size: int) -> Places:
     places = np.arange(size)
     places.flags.writeable = False
     return places
 
 
-def _grouped(at: NDArray[np.intp], size: int, amount: NDArray[Any]) -> ExactSum:
+def _grouped(at: Places, size: int, amount: Array) -> ExactSum:
     if amount.dtype == np.int64:  # below 2**53, so these sums are exact
         return ExactSum.counts(np.bincount(at, amount, size).astype(np.int64))
     return ExactSum.grouped(at, size, amount)

@@ -33,13 +33,11 @@ from streammetrics.statistics.scores.joined import LabelProbabilities
 from streammetrics.statistics.scores.losses import Probabilities
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.scores.view import Staircase
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
-    Floats = NDArray[np.float64]
 
 __all__ = ["CalibrationCurve", "CalibrationError"]
 

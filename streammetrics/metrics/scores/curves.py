@@ -12,12 +12,10 @@ from streammetrics.metrics.scores.base import CurveMetric, one_or_all
 from streammetrics.metrics.scores.view import staircases
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Array, Floats
     from streammetrics.metrics.scores.view import Staircase
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
-    Floats = NDArray[np.float64]
 
 __all__ = ["PrecisionRecallCurve", "ROCCurve"]
 
@@ -102,7 +100,7 @@ class PrecisionRecallCurve(CurveMetric[PRPoints | Curves]):
         return one_or_all([pr_points(stairs) for stairs in staircases(scores)], self.labels)
 
 
-def _points(stairs: Staircase) -> tuple[NDArray[Any], NDArray[Any], Floats]:
+def _points(stairs: Staircase) -> tuple[Array, Array, Floats]:
     """Return true and false positives at ascending thresholds, and these."""
     parts = [(steps.tp, steps.fp, steps.low) for steps in stairs.steps()]
     if not parts:

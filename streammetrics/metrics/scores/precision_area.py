@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from streammetrics.metrics.scores.curves import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats
     from streammetrics.metrics.scores.view import Staircase, Steps
 
 
@@ -73,7 +71,7 @@ def _halfway(steps: Steps, row: float) -> Floats:
     return _precision(steps.tp_above + (steps.p + row) / 2, steps.fp_above + steps.n / 2)
 
 
-def _precision(tp: NDArray[Any], fp: NDArray[Any]) -> Floats:
+def _precision(tp: Array, fp: Array) -> Floats:
     """Return tp / (tp + fp), and 1 where nothing is called positive."""
     called = tp + fp
     if called.all():

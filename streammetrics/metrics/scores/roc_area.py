@@ -21,10 +21,8 @@ from streammetrics.metrics.scores.curves import (
 from streammetrics.statistics.scores.versus import VersusHistogram
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats
     from streammetrics.metrics.scores.view import Staircase
 
 
@@ -175,7 +173,7 @@ def _roc_areas(stairs: Staircase, rate: Fraction | int) -> list[Fraction | int]:
     return [area - slack, area, area + slack + beyond]
 
 
-def _dot(x: NDArray[Any], y: NDArray[Any]) -> Fraction | int:
+def _dot(x: Array, y: Array) -> Fraction | int:
     """Return the exact sum of products."""
     if x.dtype == np.int64:
         return int(np.dot(x, y))

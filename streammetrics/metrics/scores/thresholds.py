@@ -8,7 +8,7 @@ all positives and no negative, or the reverse: those corners give the upper boun
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from streammetrics.metrics.scores.curves import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Array, Floats
     from streammetrics.metrics.scores.view import Staircase
 
 __all__ = [
@@ -39,8 +38,8 @@ class _Aim(Protocol):
     """What a threshold is to reach."""
 
     def _reached(
-        self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
-    ) -> tuple[NDArray[Any], float]:
+        self, stairs: Staircase, tp: Array, fp: Array, margin: float
+    ) -> tuple[Array, float]:
         """Return the values of thresholds that call so many positive, times a scale, and that.
 
         The condition is met by `margin` more than asked for.
@@ -118,10 +117,10 @@ class KolmogorovSmirnov(ClassScoreMetric):
     def _reached(
         self,
         stairs: Staircase,
-        tp: NDArray[Any],
-        fp: NDArray[Any],
+        tp: Array,
+        fp: Array,
         margin: float,  # noqa: ARG002
-    ) -> tuple[NDArray[Any], float]:
+    ) -> tuple[Array, float]:
         """Return the distance times P * N, which is an integer for counts."""
         gaps = np.abs(tp * stairs.negatives - fp * stairs.positives)
         return gaps, stairs.positives * stairs.negatives
@@ -162,8 +161,8 @@ class RecallAtPrecision(ClassScoreMetric):
     read, certain = _highest, _certainly_highest
 
     def _reached(
-        self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
-    ) -> tuple[NDArray[Any], float]:
+        self, stairs: Staircase, tp: Array, fp: Array, margin: float
+    ) -> tuple[Array, float]:
         """Return recall where precision suffices, else 0."""
         enough = _rate(tp, tp + fp) >= min(self.p + margin, 1.0)
         return np.where(enough, tp / np.float64(stairs.positives), 0.0), 1.0
@@ -205,8 +204,8 @@ class PrecisionAtRecall(ClassScoreMetric):
     read, certain = _highest, _certainly_highest
 
     def _reached(
-        self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
-    ) -> tuple[NDArray[Any], float]:
+        self, stairs: Staircase, tp: Array, fp: Array, margin: float
+    ) -> tuple[Array, float]:
         """Return precision where recall suffices, else 0."""
         enough = tp / np.float64(stairs.positives) >= min(self.r + margin, 1.0)
         return np.where(enough, _rate(tp, tp + fp), 0.0), 1.0
@@ -247,8 +246,8 @@ class SensitivityAtSpecificity(ClassScoreMetric):
     read, certain = _highest, _certainly_highest
 
     def _reached(
-        self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
-    ) -> tuple[NDArray[Any], float]:
+        self, stairs: Staircase, tp: Array, fp: Array, margin: float
+    ) -> tuple[Array, float]:
         """Return the true positive rate where specificity suffices, else 0."""
         enough = (stairs.negatives - fp) / np.float64(stairs.negatives) >= min(self.s + margin, 1.0)
         return np.where(enough, tp / np.float64(stairs.positives), 0.0), 1.0
@@ -286,8 +285,8 @@ class SpecificityAtSensitivity(ClassScoreMetric):
     read, certain = _highest, _certainly_highest
 
     def _reached(
-        self, stairs: Staircase, tp: NDArray[Any], fp: NDArray[Any], margin: float
-    ) -> tuple[NDArray[Any], float]:
+        self, stairs: Staircase, tp: Array, fp: Array, margin: float
+    ) -> tuple[Array, float]:
         """Return the specificity where the true positive rate suffices, else 0."""
         enough = tp / np.float64(stairs.positives) >= min(self.s + margin, 1.0)
         kept = (stairs.negatives - fp) / np.float64(stairs.negatives)
@@ -296,7 +295,7 @@ class SpecificityAtSensitivity(ClassScoreMetric):
     _undefined = _lacks_a_class
 
 
-def _rate(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
+def _rate(part: Array, whole: Array) -> Floats:
     """Return the quotients, 1 where nothing is asked of nothing."""
     rates = np.ones(part.size)
     np.divide(part, whole, out=rates, where=whole > 0)

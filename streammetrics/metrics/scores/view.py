@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.histograms.histogram import DyadicHistogram
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Bools, Floats
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 
@@ -39,42 +37,42 @@ class Steps:
 
     low: Floats
     high: Floats
-    single: NDArray[np.bool_]
-    p: NDArray[Any]
-    n: NDArray[Any]
-    positives: NDArray[Any] | int
-    negatives: NDArray[Any] | int
+    single: Bools
+    p: Array
+    n: Array
+    positives: Array | int
+    negatives: Array | int
 
     @cached_property
-    def _tp(self) -> NDArray[Any]:
+    def _tp(self) -> Array:
         return _counted_down(self.positives, self.p)
 
     @cached_property
-    def _fp(self) -> NDArray[Any]:
+    def _fp(self) -> Array:
         return _counted_down(self.negatives, self.n)
 
     @property
-    def tp(self) -> NDArray[Any]:
+    def tp(self) -> Array:
         """Positives in the cell and above."""
         return self._tp[:-1]
 
     @property
-    def fp(self) -> NDArray[Any]:
+    def fp(self) -> Array:
         """Negatives in the cell and above."""
         return self._fp[:-1]
 
     @property
-    def tp_above(self) -> NDArray[Any]:
+    def tp_above(self) -> Array:
         """Positives above the cell."""
         return self._tp[1:]
 
     @property
-    def fp_above(self) -> NDArray[Any]:
+    def fp_above(self) -> Array:
         """Negatives above the cell."""
         return self._fp[1:]
 
 
-def _counted_down(sums: NDArray[Any] | int, counts: NDArray[Any]) -> NDArray[Any]:
+def _counted_down(sums: Array | int, counts: Array) -> Array:
     if not isinstance(sums, int):
         return sums
     down = np.empty(counts.size + 1, np.int64)
@@ -214,7 +212,7 @@ def _weighed(histogram: DyadicHistogram, *some: bool) -> tuple[Steps, int]:
     return steps, histogram.unit - exponent
 
 
-def _transposed(histogram: DyadicHistogram) -> Iterator[tuple[NDArray[Any], ...]]:
+def _transposed(histogram: DyadicHistogram) -> Iterator[tuple[Array, ...]]:
     for low, high, single, counts in histogram.cells():
         yield low, high, single, counts.astype(np.float64).T
 
@@ -249,9 +247,9 @@ class Corners(NamedTuple):
 
     low: Floats
     high: Floats
-    single: NDArray[np.bool_]
-    tp: NDArray[Any]
-    fp: NDArray[Any]
+    single: Bools
+    tp: Array
+    fp: Array
 
 
 def corners(stairs: Staircase) -> Corners:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Bools, Floats, Places
 
 _COLUMNS = 1 << 10
 _NEAR = 1 / 1500  # of the picture's width: half a pixel of a large one
 _MOST = 360  # points, some 7 KB of SVG
 
 
-def thinned(x: Any, y: Any) -> NDArray[np.intp]:
+def thinned(x: Any, y: Any) -> Places:
     """Return the places of the points to draw, ascending.
 
     Args:
@@ -39,12 +39,12 @@ def thinned(x: Any, y: Any) -> NDArray[np.intp]:
     return np.asarray(places[kept])
 
 
-def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scaled(values: Floats) -> Floats:
     low, high = values.min(), values.max()
     return (values - low) / (high - low) if high > low else np.zeros_like(values)
 
 
-def _extremes(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.intp]:
+def _extremes(x: Floats, y: Floats) -> Places:
     """Return the first, last, lowest and highest place of each column."""
     if len(x) <= 4 * _COLUMNS:
         return np.arange(len(x))
@@ -59,7 +59,7 @@ def _extremes(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.intp
     return np.unique(np.concatenate(found))
 
 
-def _simple(x: NDArray[np.float64], y: NDArray[np.float64], near: float) -> NDArray[np.bool_]:
+def _simple(x: Floats, y: Floats, near: float) -> Bools:
     """Tell which points are needed so that all lie near the line."""
     kept = np.zeros(len(x), np.bool_)
     kept[[0, -1]] = True

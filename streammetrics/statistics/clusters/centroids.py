@@ -18,10 +18,8 @@ from streammetrics.statistics.clusters.schema import Points
 from streammetrics.statistics.tables.contingency import UNWEIGHTED
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, Places
 
 
 LARGEST = 1e150  # coordinates whose squared differences are finite
@@ -58,7 +56,7 @@ class CentroidSums(Statistic):
         self.counts = self.counts + np.bincount(codes, minlength=size)
         self.sums = self.sums + ExactSum.grouped(codes, size, values)
 
-    def _values(self, points: Floats, codes: NDArray[np.intp], centroids: Floats) -> Floats:
+    def _values(self, points: Floats, codes: Places, centroids: Floats) -> Floats:
         values = np.empty(len(points))
         width = 1 if self.value == "distance" else len(centroids)
         step = max(1, tuning.CENTROID_DISTANCES // width)
@@ -103,7 +101,7 @@ def _squared(columns: Floats, centroids: Floats) -> Floats:
     return total
 
 
-def _compared(distances: Floats, codes: NDArray[np.intp]) -> Floats:
+def _compared(distances: Floats, codes: Places) -> Floats:
     """Return (b - a) / max(a, b) of distances (clusters, n), which are overwritten."""
     each = np.arange(len(codes))
     a = distances[codes, each]

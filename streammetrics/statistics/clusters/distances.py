@@ -8,7 +8,7 @@ would lose digits, it is computed again from the differences of coordinates.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from streammetrics.statistics.clusters.tiles import TILES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Bools, Floats, Ints, Places
     from streammetrics.statistics.clusters.tiles import Tile
 
-    Codes = NDArray[np.intp]
+    Codes = Places
 
 _CLOSE = 1e-9  # relative; squared distances in a tile are nearer than that to the true ones
 _LOST = 2.0**-10  # part of |x|^2 + |y|^2 below which a squared distance has lost ten bits
@@ -35,10 +33,10 @@ class Cloud(NamedTuple):
     points: Floats
     codes: Codes
     copies: Floats
-    order: NDArray[np.intp]
+    order: Places
 
     @classmethod
-    def of(cls, points: Floats, codes: Codes, copies: NDArray[np.int64]) -> Cloud:
+    def of(cls, points: Floats, codes: Codes, copies: Ints) -> Cloud:
         """Return the points by cluster; a power of two is exact and saves squares' overflow."""
         order = np.argsort(codes, kind="stable")
         exponent = int(np.frexp(np.abs(points).max(initial=0.0))[1])
@@ -187,7 +185,7 @@ def _distance_sums(blocks: list[_Members], chosen: range, size: int, metric: str
     return sums
 
 
-def _silhouettes(sums: Floats, own: Codes, amounts: NDArray[Any]) -> Floats:
+def _silhouettes(sums: Floats, own: Codes, amounts: Array) -> Floats:
     each = np.arange(len(own))
     others = amounts[own] - 1.0
     a = sums[each, own] / np.maximum(others, 1.0)
@@ -253,9 +251,7 @@ class _Balls:
         """Yield the pairs of balls with points of one cluster, those that may be widest first."""
         return self._pairs(self._last[self._left] >= self._first[self._right], self._spans, -1.0)
 
-    def _pairs(
-        self, kept: NDArray[np.bool_], keys: Floats, sign: float
-    ) -> Iterator[tuple[int, int, float]]:
+    def _pairs(self, kept: Bools, keys: Floats, sign: float) -> Iterator[tuple[int, int, float]]:
         places = np.flatnonzero(kept)
         places = places[np.argsort(sign * keys[places], kind="stable")]
         columns = (self._left[places], self._right[places], keys[places])
@@ -279,18 +275,18 @@ class _Balls:
             return best
         return max(best, float(self._measured(left, right, tile >= value * (1 - _CLOSE)).max()))
 
-    def _tile(self, left: int, right: int) -> tuple[Floats, NDArray[np.bool_]]:
+    def _tile(self, left: int, right: int) -> tuple[Floats, Bools]:
         rows, columns = self._slices[left], self._slices[right]
         tile = self._blocks[left].squared(self._blocks[right], self._buffer)
         return tile, self._codes[rows][:, None] == self._codes[columns]
 
-    def _measured(self, left: int, right: int, chosen: NDArray[np.bool_]) -> Floats:
+    def _measured(self, left: int, right: int, chosen: Bools) -> Floats:
         """Return the distances of some pairs from the differences of their coordinates."""
         rows, columns = (places[: tuning.DISTANCE_ROWS] for places in np.nonzero(chosen))
         return lengths(self._blocks[left].points[rows] - self._blocks[right].points[columns])
 
 
-def _neighbours(cloud: Cloud) -> tuple[NDArray[np.intp], list[slice]]:
+def _neighbours(cloud: Cloud) -> tuple[Places, list[slice]]:
     """Return an order of points by cluster, and runs of it whose points lie close together."""
     order = np.arange(len(cloud.codes))
     todo, done = _runs(cloud.codes), []

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Array, Bools, Floats, Ints, Places
+
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio, odd
 
 
@@ -20,9 +22,9 @@ class PointRows(NamedTuple):
     """Distinct rows, each with the number of times it occurs."""
 
     hashes: NDArray[np.uint64]
-    codes: NDArray[np.intp]
-    points: NDArray[np.float64]
-    copies: NDArray[np.int64]
+    codes: Places
+    points: Floats
+    copies: Ints
 
     def take(self, rows: Any) -> PointRows:
         """Return some of the rows."""
@@ -41,7 +43,7 @@ def _factors(start: int, count: int) -> NDArray[np.uint64]:
     return _mixed(steps) | np.uint64(1)
 
 
-def label_hashes(labels: NDArray[Any], seed: int) -> NDArray[np.uint64]:
+def label_hashes(labels: Array, seed: int) -> NDArray[np.uint64]:
     """Return a hash of each label: of its value or text, not of how wide its array is."""
     if labels.dtype.kind != "U":
         words = labels.astype(np.int64).view(np.uint64)
@@ -52,7 +54,7 @@ def label_hashes(labels: NDArray[Any], seed: int) -> NDArray[np.uint64]:
     return _mixed(words + _factors(seed, 1))
 
 
-def point_hashes(points: NDArray[np.float64]) -> NDArray[np.uint64]:
+def point_hashes(points: Floats) -> NDArray[np.uint64]:
     """Return a hash of each row of coordinates (n, d), in which no zero is negative."""
     n, width = points.shape
     factors = _factors(0, width)
@@ -65,7 +67,7 @@ def point_hashes(points: NDArray[np.float64]) -> NDArray[np.uint64]:
     return hashes
 
 
-def column_hashes(columns: Sequence[NDArray[np.float64]]) -> NDArray[np.uint64]:
+def column_hashes(columns: Sequence[Floats]) -> NDArray[np.uint64]:
     """Return the hash of each row of a table by its columns, as `point_hashes` of the table."""
     hashes = np.zeros(len(columns[0]), np.uint64)
     for column, factor in zip(columns, _factors(0, len(columns)), strict=True):
@@ -77,13 +79,13 @@ def column_hashes(columns: Sequence[NDArray[np.float64]]) -> NDArray[np.uint64]:
 
 
 def row_hashes(
-    labels: NDArray[np.uint64], codes: NDArray[np.intp], points: NDArray[np.uint64]
+    labels: NDArray[np.uint64], codes: Places, points: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
     """Return the hash of each row from those of its label and its point."""
     return _mixed(labels[codes] + points)
 
 
-def by_content(rows: PointRows, size: int) -> tuple[PointRows, NDArray[np.intp]]:
+def by_content(rows: PointRows, size: int) -> tuple[PointRows, Places]:
     """Return the rows in an order that no label has a say in, and each cluster's place in one.
 
     Points are in the order of their hashes, clusters in that of the sum of theirs: clusters whose
@@ -113,7 +115,7 @@ def canonical(rows: PointRows, limit: int) -> PointRows:
     return first._replace(copies=copies[:limit])
 
 
-def _new(rows: PointRows, order: NDArray[np.intp]) -> NDArray[np.bool_] | None:
+def _new(rows: PointRows, order: Places) -> Bools | None:
     """Return where a row differs from the one before; ``None`` where only the hash is the same."""
     hashes = rows.hashes[order]
     alike = np.flatnonzero(hashes[1:] == hashes[:-1]) + 1
@@ -121,9 +123,7 @@ def _new(rows: PointRows, order: NDArray[np.intp]) -> NDArray[np.bool_] | None:
     return None if new[alike].any() else new
 
 
-def _distinct(
-    rows: PointRows, order: NDArray[np.intp], places: NDArray[np.intp]
-) -> NDArray[np.bool_]:
+def _distinct(rows: PointRows, order: Places, places: Places) -> Bools:
     """Return False at those of the `places` whose row equals the one before, else True."""
     here, before = order[places], order[places - 1]
     equal = rows.codes[here] == rows.codes[before]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,13 +26,10 @@ from streammetrics.statistics.clusters.rows import (
 from streammetrics.statistics.clusters.schema import points_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.configured import Configured
+    from streammetrics.core.types import Array, Arrays, Floats, Ints
 
 
 class Sample(NamedTuple):
@@ -79,13 +76,13 @@ class SampleField(StateField[Sample]):
             return mine if len(mine.clusters.labels) else other
         return mine.plus(other)
 
-    def arrays(self, value: Sample) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: Sample) -> dict[str, Array]:
         """Return the clusters, and the sample in the order of its hashes."""
         _, codes, points, copies = value.rows
         rows = {"codes": codes, "points": points, "copies": copies}
         return _CLUSTERS.arrays(value.clusters) | rows
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Sample:
+    def taken(self, arrays: Arrays, of: Configured) -> Sample:
         """Return clusters and sample; hashes are computed anew, and must be in order."""
         known = {"codes", "points", "copies"}
         clusters = _CLUSTERS.taken({k: v for k, v in arrays.items() if k not in known}, of)
@@ -147,7 +144,7 @@ class PointSample(Statistic):
         """Points and the label of the cluster of each."""
         return points_schema(self.nan_policy)
 
-    def update(self, points: NDArray[np.float64], labels: Column, *, weight: None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, points: Floats, labels: Column, *, weight: None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Take the points among those kept, and into the boxes of their clusters."""
         points = points + 0.0  # a negative zero is the same coordinate
         places, every = coded_labels(labels)
@@ -172,26 +169,26 @@ class PointSample(Statistic):
         return int(self.rows.copies.sum()) == int(self.counts.sum())
 
     @property
-    def labels(self) -> NDArray[Any]:
+    def labels(self) -> Array:
         """The labels of the clusters, in order."""
         return self.held.clusters.labels
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """The number of rows of each cluster."""
-        counts: NDArray[np.int64] = self.held.clusters.columns["counts"].counts
+        counts: Ints = self.held.clusters.columns["counts"].counts
         return counts
 
     @property
-    def low(self) -> NDArray[np.float64]:
+    def low(self) -> Floats:
         """The smallest coordinates in each cluster (k, d)."""
-        low: NDArray[np.float64] = self.held.clusters.columns["low"]
+        low: Floats = self.held.clusters.columns["low"]
         return low
 
     @property
-    def high(self) -> NDArray[np.float64]:
+    def high(self) -> Floats:
         """The largest coordinates in each cluster (k, d)."""
-        high: NDArray[np.float64] = self.held.clusters.columns["high"]
+        high: Floats = self.held.clusters.columns["high"]
         return high
 
     @property

@@ -12,10 +12,8 @@ from streammetrics.core.errors import InvalidBatchError
 from streammetrics.statistics.tables.contingency import UNWEIGHTED
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.types import Places
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Points(Numbers):
     width: int | None = None
 
     def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return (n, d) coordinates."""
         ((points,), facts) = super().finish(batch, taken, rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,11 +17,10 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.clusters.schema import points_schema
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.exact.sums import ExactSum
+    from streammetrics.core.types import Array, Floats, Ints
 
 
 class ClusterSums(Statistic):
@@ -41,7 +40,7 @@ class ClusterSums(Statistic):
         """Points and the label of the cluster of each."""
         return points_schema(self.nan_policy)
 
-    def update(self, points: NDArray[np.float64], labels: Column, *, weight: None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, points: Floats, labels: Column, *, weight: None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Add the points to the sums of their clusters."""
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)
@@ -61,14 +60,14 @@ class ClusterSums(Statistic):
             raise StateFormatError("the sum of squares is not that of any points")
 
     @property
-    def labels(self) -> NDArray[Any]:
+    def labels(self) -> Array:
         """The labels of the clusters, in order."""
         return self.clusters.labels
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """The number of points of each cluster."""
-        counts: NDArray[np.int64] = self.clusters.columns["counts"].counts
+        counts: Ints = self.clusters.columns["counts"].counts
         return counts
 
     @property
@@ -77,7 +76,7 @@ class ClusterSums(Statistic):
         sums: ExactSum = self.clusters.columns["sums"]
         return sums
 
-    def centroids(self, exponent: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def centroids(self, exponent: int) -> tuple[Floats, Floats]:
         """Return the mean of all points, and from there that of each cluster, times 2**exponent.
 
         The differences are correctly rounded, so equal means are equal bits, and clusters far

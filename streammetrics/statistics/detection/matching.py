@@ -15,9 +15,7 @@ from streammetrics.core.fields.labels import coded_labels
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Bools, Floats, Ints
+    from streammetrics.core.types import Bools, Floats, Ints, Places
 
 
 AREAS = {
@@ -49,7 +47,7 @@ class Outcomes(NamedTuple):
 class _Side(NamedTuple):
     """Boxes of one side: the class of its image that each is of, in ascending order."""
 
-    order: NDArray[np.intp]
+    order: Places
     groups: Ints
     boxes: Floats
     areas: Floats
@@ -137,8 +135,8 @@ def _codes(true: _Side, pred: _Side, crowd: Bools, regular: Bools, ious: Floats)
 class _Pairs(NamedTuple):
     """Pairs of a predicted and a true box that overlap enough, by the former, then by overlap."""
 
-    pred: NDArray[np.intp]
-    true: NDArray[np.intp]
+    pred: Places
+    true: Places
     iou: Floats
 
     @classmethod
@@ -164,7 +162,7 @@ class _Pairs(NamedTuple):
         order = np.lexsort((other, iou, box))
         return cls(box[order], other[order], iou[order])
 
-    def turns(self, groups: Ints) -> Iterator[tuple[NDArray[np.intp], ...]]:
+    def turns(self, groups: Ints) -> Iterator[tuple[Places, ...]]:
         """Yield boxes of which no two are of one group, where each begins, and their pairs.
 
         Boxes that come later in their group come in a later turn.

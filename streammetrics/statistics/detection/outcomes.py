@@ -17,10 +17,8 @@ from streammetrics.statistics.grouped.columns import stacked, unstacked
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Array, Arrays, Floats, Ints
 
 
 class Outcome(NamedTuple):
@@ -89,7 +87,7 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
                 result[outcome].merge(*rest)
         return result
 
-    def arrays(self, value: Any) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: Any) -> dict[str, Array]:
         """Return the classes, the outcomes by class, area and code, and their histograms."""
         outcomes = sorted(value)
         labels = np.array(sorted({outcome.label for outcome in outcomes}) or np.empty(0, np.int64))
@@ -101,7 +99,7 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
             **nested("scores", stacked([value[outcome].arrays() for outcome in outcomes])),
         }
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Any) -> dict[Outcome, DyadicHistogram]:
+    def taken(self, arrays: Arrays, of: Any) -> dict[Outcome, DyadicHistogram]:
         """Return the histograms, each of them checked, of outcomes that there can be."""
         labels = unpacked_labels(arrays, "labels")
         keys = take_array(arrays, "outcomes", "int64", 2)

@@ -16,11 +16,9 @@ from streammetrics.core.errors import InvalidBatchError
 from streammetrics.statistics.detection.matching import matched
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.types import Bools, Floats
+    from streammetrics.core.types import Bools, Floats, Places
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 
@@ -54,10 +52,10 @@ class Boxes(Field):
         label: dict[str, Kind] = dict.fromkeys(("true_labels", "pred_labels"), "label")
         return {name: label.get(name, "number") for name in self.names}
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
         """Return the columns, `None` where one is left out, and where a row lacks a value."""
         taken: list[Any] = []
-        missing: NDArray[np.bool_] | None = None
+        missing: Bools | None = None
         for name in self.names:
             if name in self.optional and not batch.has(name):
                 taken.append(None)
@@ -111,7 +109,7 @@ class Boxes(Field):
             reject_values(title, "is not an area, 0 or more", wrong, column, missing, values)
 
     def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: NDArray[np.intp] | None
+        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return the columns of the kept rows, boxes as corner and size, none of them left out."""
         kept = [c if c is None or rows is None else c[rows] for c in taken]

@@ -14,21 +14,21 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.state.arrays import nested, parted, take_array
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    Arrays = Mapping[str, NDArray[Any]]
+    from streammetrics.core.types import Array, Arrays
 
 
-def stacked(every: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
+def stacked(every: Sequence[Arrays]) -> dict[str, Array]:
     """Return the arrays of all states: of each name and type all values, whose, and their shapes.
 
     >>> parts = stacked([{"x": np.array([1, 2])}, {"x": np.array([3])}])
     >>> parts["0/values"].tolist(), parts["0/shapes"].tolist()
     ([1, 2, 3], [[2], [1]])
     """
-    found: dict[tuple[str, str, int], list[tuple[int, NDArray[Any]]]] = {}
+    found: dict[tuple[str, str, int], list[tuple[int, Array]]] = {}
     for place, arrays in enumerate(every):
         for name, array in arrays.items():
             found.setdefault((name, array.dtype.str, array.ndim), []).append((place, array))
@@ -49,10 +49,10 @@ def stacked(every: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
     return result
 
 
-def unstacked(arrays: Arrays, size: int) -> list[dict[str, NDArray[Any]]]:
+def unstacked(arrays: Arrays, size: int) -> list[dict[str, Array]]:
     """Return the arrays of each of `size` states, or raise `StateFormatError`."""
     entries = from_bytes(take_array(arrays, "names", "uint8"))
-    every: list[dict[str, NDArray[Any]]] = [{} for _ in range(size)]
+    every: list[dict[str, Array]] = [{} for _ in range(size)]
     parts = parted({name: array for name, array in arrays.items() if name != "names"})
     if not isinstance(entries, list) or len(entries) != len(parts):
         raise StateFormatError("the arrays of groups do not fit their names")
@@ -84,7 +84,7 @@ def unstacked(arrays: Arrays, size: int) -> list[dict[str, NDArray[Any]]]:
 _NARROW = (np.int8, np.int16, np.int32)
 
 
-def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
+def _narrowed(values: Array) -> Array:
     """Return integers of 64 bits in the fewest that hold them all."""
     if values.dtype != np.int64 or not values.size:
         return values
@@ -96,7 +96,7 @@ def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def _widened(values: NDArray[Any] | None, dtype: str) -> NDArray[Any] | None:
+def _widened(values: Array | None, dtype: str) -> Array | None:
     """Return what `_narrowed` was given, of a type."""
     narrow = values is not None and values.dtype in _NARROW and dtype == np.dtype(np.int64).str
     return values.astype(np.int64) if values is not None and narrow else values

@@ -14,12 +14,10 @@ from streammetrics.core.fields.sums import each_plus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.fields.field import StateField
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Places
 
-    Places = NDArray[np.intp]
 
 V = TypeVar("V")
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Arrays, Floats, Places
     from streammetrics.statistics.grouped.grouping import Grouping
-
-    Arrays = Mapping[str, NDArray[Any]]
 
 
 class Form(ABC):
@@ -43,7 +38,7 @@ class Form(ABC):
         """Return the states after rows, each of its group."""
 
     @abstractmethod
-    def regrouped(self, places: NDArray[np.intp], size: int) -> Self:
+    def regrouped(self, places: Places, size: int) -> Self:
         """Return `size` groups, of which ``places[i]`` takes what group ``i`` holds.
 
         Several may go to one place, and -1 is nowhere.
@@ -54,7 +49,7 @@ class Form(ABC):
         """Return what both hold together, group by group."""
 
     @abstractmethod
-    def arrays_at(self, group: int) -> dict[str, NDArray[Any]]:
+    def arrays_at(self, group: int) -> dict[str, Array]:
         """Return the canonical arrays of the state of a group."""
 
     def at(self, group: int) -> Statistic:

@@ -25,13 +25,11 @@ from streammetrics.statistics.grouped.registry import form_of
 from streammetrics.statistics.grouped.schema import KEY, keyed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Rows, Schema
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
     from streammetrics.statistics.grouped.forms import Form
 
 
@@ -39,7 +37,7 @@ class _Places(NamedTuple):
     """A vocabulary of keys and the place of each among those held; `same` where it is its own."""
 
     labels: Any
-    places: NDArray[np.intp]
+    places: Places
     same: bool
 
 
@@ -87,7 +85,7 @@ class Grouped(Statistic):
 
     def clear(self) -> None:
         """Forget all rows."""
-        self.keys: NDArray[Any] = np.empty(0, np.int64)
+        self.keys: Array = np.empty(0, np.int64)
         self.rows: Ints = np.empty(0, np.int64)
         self.parties = Parties.none()
         kept = () if self.left_out else self.of
@@ -135,9 +133,7 @@ class Grouped(Statistic):
         self.forms = tuple([form.updated(by, columns, weight) for form in self.forms])
         self.rows = self.rows + by.counts
 
-    def _known_groups(
-        self, codes: NDArray[Any], labels: NDArray[Any], texts: Sequence[str]
-    ) -> NDArray[Any] | None:
+    def _known_groups(self, codes: Array, labels: Array, texts: Sequence[str]) -> Array | None:
         """Return the place of each row's key, ``None`` where a key or a fact of it may be new."""
         known, places, same = self._known
         parties, agreed = self._agreed
@@ -145,16 +141,16 @@ class Grouped(Statistic):
             return None
         if same:
             return codes
-        groups: NDArray[np.intp] = places.take(codes)
+        groups: Places = places.take(codes)
         return groups if int(groups.min(initial=0)) >= 0 else None
 
     def _met(
         self,
-        codes: NDArray[Any],
-        labels: NDArray[Any],
-        which: NDArray[Any],
+        codes: Array,
+        labels: Array,
+        which: Array,
         texts: Sequence[str],
-    ) -> NDArray[np.intp]:
+    ) -> Places:
         """Return the place of each row's key, after making it one, party to its facts."""
         width = len(texts)
         both = codes if width == 1 else codes.astype(np.intp) * width + which
@@ -165,10 +161,10 @@ class Grouped(Statistic):
             party = places[seen[there[seen, column]]]
             self.parties = self.parties.joined(party, facts_of(text))
         self._agreed = self.parties, self.parties.agreed(texts)
-        groups: NDArray[np.intp] = places[codes]
+        groups: Places = places[codes]
         return groups
 
-    def _places(self, labels: NDArray[Any], seen: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _places(self, labels: Array, seen: Places) -> Places:
         """Return the place of each label among the keys, after making room for those seen."""
         known, places, _ = self._known
         if known is labels and places[seen].min(initial=0) >= 0:
@@ -191,7 +187,7 @@ class Grouped(Statistic):
         self._known = _Places(labels, places, same)
         return places
 
-    def _cut(self, keys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    def _cut(self, keys: Array) -> tuple[Array, Places]:
         """Return no more keys than there may be, and the place of each of the given ones."""
         assert self.most is not None
         keep = lowest(keys, self.most)
@@ -203,7 +199,7 @@ class Grouped(Statistic):
         # The text of `OTHER` is before every key.
         return np.concatenate([[OTHER], keys[keep]]), np.where(keep, np.cumsum(keep), 0)
 
-    def _move(self, keys: NDArray[Any], mine: NDArray[np.intp] | None) -> None:
+    def _move(self, keys: Array, mine: Places | None) -> None:
         """Bring what is held to other keys: each old one's place among them, None for the same."""
         self._known = _NO_PLACES
         before = self.size
@@ -236,7 +232,7 @@ class Grouped(Statistic):
         pairs = zip(self.forms, twin.forms, strict=True)
         self.forms = tuple([mine.plus(theirs) for mine, theirs in pairs])
 
-    def regrouped(self, places: NDArray[np.intp], keys: NDArray[Any]) -> Grouped:
+    def regrouped(self, places: Places, keys: Array) -> Grouped:
         """Return what coarser groups hold: key ``i`` goes to ``keys[places[i]]``, or -1: nowhere.
 
         Keys are sorted, and each is some key's place.
@@ -245,7 +241,7 @@ class Grouped(Statistic):
         twin._move(keys, np.asarray(places, np.intp))
         return twin
 
-    def only(self, kept: NDArray[np.intp]) -> Grouped:
+    def only(self, kept: Places) -> Grouped:
         """Return some of the keys, by their places in order; the others are dropped."""
         places = np.full(self.size, -1, np.intp)
         places[kept] = np.arange(len(kept))
@@ -261,7 +257,7 @@ class Grouped(Statistic):
         own = self.keys.nbytes + self.rows.nbytes + self.parties.which.nbytes
         return own + sum(form.nbytes for form in self.forms)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """Return keys, rows and facts, and of each statistic the arrays of every key."""
         arrays = {"keys": packed_labels(self.keys), "rows": self.rows, **self.parties.arrays()}
         for number, form in enumerate(self.forms):
@@ -269,7 +265,7 @@ class Grouped(Statistic):
             arrays |= nested(str(number), stacked(every))
         return arrays
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Arrays) -> None:
         """Set keys, rows, facts and states, each of which must be one."""
         keys = unpacked_labels(arrays, "keys")
         rows = take_array(arrays, "rows", "int64")

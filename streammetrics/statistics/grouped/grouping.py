@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Places = NDArray[np.intp]
+    from streammetrics.core.types import Array, Places
 
 
 class Grouping:
@@ -17,7 +15,7 @@ class Grouping:
 
     __slots__ = ("_counts", "_places", "size")
 
-    def __init__(self, places: NDArray[Any], size: int) -> None:
+    def __init__(self, places: Array, size: int) -> None:
         self._places, self.size = places, size
         self._counts: Places | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,13 +14,10 @@ from streammetrics.statistics.grouped.keys import OTHER, lowest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Array, Ints, Places
     from streammetrics.statistics.grouped.forms import Form
-
-    Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class Groups:
     """
 
     layout: Layout
-    keys: NDArray[Any]
+    keys: Array
     _parts: tuple[_Part, ...]
 
     @classmethod
@@ -62,7 +59,7 @@ class Groups:
             else:
                 parts.append(_Part(grouped, None))
         seen = [grouped.keys for grouped in every if grouped.size]
-        keys: NDArray[Any] = seen[0] if seen else np.empty(0, np.int64)
+        keys: Array = seen[0] if seen else np.empty(0, np.int64)
         if not all(np.array_equal(keys, more) for more in seen):
             keys = np.unique(np.concatenate(seen))
             keys = _within(keys, every[0])
@@ -72,14 +69,14 @@ class Groups:
         return len(self.keys)
 
     @property
-    def n_rows(self) -> NDArray[np.int64]:
+    def n_rows(self) -> Ints:
         """Rows seen of each key, as `MetricSet.n_rows` counts them."""
         rows = np.zeros(len(self), np.int64)
         for part in self._parts:
             rows = np.maximum(rows, self._counted(part.kept))
         return rows
 
-    def _counted(self, grouped: Grouped) -> NDArray[np.int64]:
+    def _counted(self, grouped: Grouped) -> Ints:
         rows = np.zeros(len(self), np.int64)
         np.add.at(rows, self._places(grouped), grouped.rows)
         return rows
@@ -91,7 +88,7 @@ class Groups:
         found = np.minimum(np.searchsorted(self.keys, grouped.keys), len(self) - 1)
         return np.where(self.keys[found] == grouped.keys, found, 0)
 
-    def regrouped(self, places: Places, keys: NDArray[Any]) -> Groups:
+    def regrouped(self, places: Places, keys: Array) -> Groups:
         """Return coarser groups: key ``i`` goes to ``keys[places[i]]``, or -1: nowhere."""
 
         def moved(grouped: Grouped) -> Grouped:
@@ -153,7 +150,7 @@ class Groups:
         return found if found < grouped.size and grouped.keys[found] == self.keys[place] else None
 
 
-def _within(keys: NDArray[Any], grouped: Grouped) -> NDArray[Any]:
+def _within(keys: Array, grouped: Grouped) -> Array:
     """Return the keys that there may be, where statistics that saw other rows hold others."""
     if grouped.overflow == "raise" or grouped.most is None or len(keys) <= grouped.most:
         return keys

@@ -22,7 +22,7 @@ from streammetrics.core.errors import StateFormatError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array, Bools
 
 OTHER = ""  # the key of what was folded away, which is no list
 
@@ -117,7 +117,7 @@ def order(part: Part) -> tuple[Any, ...]:
     return (_RANKS[type(part)], part)
 
 
-def lowest(texts: NDArray[Any], most: int) -> NDArray[np.bool_]:
+def lowest(texts: Array, most: int) -> Bools:
     """Return a mask of those `most` keys whose hashes are lowest; `OTHER` is not among them.
 
     A key among the lowest of all is among the lowest of any part of them, so that parts can be

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,8 @@ from streammetrics.statistics.grouped.fields import GroupedField, joined_amounts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.statistic import Statistic
-
-    Places = NDArray[np.intp]
+    from streammetrics.core.types import Array, Ints, Places
 
 
 class GroupedCells(NamedTuple):
@@ -27,9 +24,9 @@ class GroupedCells(NamedTuple):
     Codes ascend; there may be nothing of some of them.
     """
 
-    row_labels: NDArray[Any]
-    column_labels: NDArray[Any]
-    codes: NDArray[np.int64]
+    row_labels: Array
+    column_labels: Array
+    codes: Ints
     amount: Amount
 
     @property
@@ -37,7 +34,7 @@ class GroupedCells(NamedTuple):
         """How many codes a group has."""
         return max(len(self.row_labels) * len(self.column_labels), 1)
 
-    def recoded(self, rows: Union, columns: Union, *, mine: bool) -> NDArray[np.int64]:
+    def recoded(self, rows: Union, columns: Union, *, mine: bool) -> Ints:
         """Return the codes for other labels, of which these are some."""
         to_rows, to_columns = (rows.mine, columns.mine) if mine else (rows.theirs, columns.theirs)
         if to_rows is None and to_columns is None:
@@ -45,11 +42,11 @@ class GroupedCells(NamedTuple):
         row, column = np.divmod(self.codes, max(len(self.column_labels), 1))
         group, row = np.divmod(row, max(len(self.row_labels), 1))
         row = group * len(rows.keys) + moved(to_rows, row)
-        codes: NDArray[np.int64] = row * len(columns.keys) + moved(to_columns, column)
+        codes: Ints = row * len(columns.keys) + moved(to_columns, column)
         return codes
 
 
-def _united(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> Union:
+def _united(mine: Ints, theirs: Ints) -> Union:
     """Unite sorted codes, of which those of a batch are mostly among those of all before."""
     if np.array_equal(mine, theirs):
         return Union(mine, None, None)

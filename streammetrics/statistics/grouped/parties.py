@@ -13,11 +13,10 @@ from streammetrics.statistics.grouped.columns import as_bytes, from_bytes
 from streammetrics.statistics.grouped.facts import are_facts, facts_of, facts_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from streammetrics.core.columns.schema import Facts
+    from streammetrics.core.types import Array, Arrays, Places
 
 
 class Parties(NamedTuple):
@@ -27,14 +26,14 @@ class Parties(NamedTuple):
     """
 
     facts: tuple[Facts, ...]
-    which: NDArray[np.intp]
+    which: Places
 
     @classmethod
     def none(cls, size: int = 0) -> Parties:
         """Return keys whose rows are party to nothing."""
         return cls(({},), np.zeros(size, np.intp))
 
-    def joined(self, places: NDArray[np.intp], fact: Facts) -> Parties:
+    def joined(self, places: Places, fact: Facts) -> Parties:
         """Let the keys at some places be party to a fact as well."""
         if not fact or not places.size:
             return self
@@ -58,7 +57,7 @@ class Parties(NamedTuple):
             whole = whole.joined(np.flatnonzero(other.which == which), fact)
         return whole
 
-    def moved(self, kept: NDArray[np.intp], places: NDArray[np.intp], size: int) -> Parties:
+    def moved(self, kept: Places, places: Places, size: int) -> Parties:
         """Return what so many other keys are party to, of which those kept have their places."""
         whole = Parties(self.facts, np.zeros(size, np.intp))
         for which, fact in enumerate(self.facts):
@@ -74,7 +73,7 @@ class Parties(NamedTuple):
         """Return the facts that the rows of a key agree on."""
         return dict(self.facts[self.which[place]])
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """Return the facts that occur as text, in order, and the place of that of each key."""
         told = [facts_text(fact) for fact in self.facts]
         texts = sorted({told[which] for which in np.unique(self.which).tolist()})
@@ -83,7 +82,7 @@ class Parties(NamedTuple):
         return {"facts": as_bytes(texts), "party": lookup[self.which]}
 
     @classmethod
-    def restored(cls, arrays: Mapping[str, NDArray[Any]], size: int) -> Parties:
+    def restored(cls, arrays: Arrays, size: int) -> Parties:
         """Return what `arrays` wrote of so many keys."""
         party = take_array(arrays, "party", "int64")
         texts = from_bytes(take_array(arrays, "facts", "uint8"))

@@ -18,9 +18,8 @@ from streammetrics.statistics.grouped.facts import facts_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.types import Array, Bools, Places
 
 KEY = "by"  # the canonical name of the column of keys
 _NEGATIVE = "negative label"  # a fact only of batches that hold such a label
@@ -32,7 +31,7 @@ class KeyColumn(Column):
 
     facts: Facts | None = None
 
-    def __getitem__(self, rows: slice | NDArray[Any]) -> KeyColumn:
+    def __getitem__(self, rows: slice | Array) -> KeyColumn:
         """Return some of the rows; the vocabulary and the facts stay whole."""
         owned = self.owned or not isinstance(rows, slice)
         return KeyColumn(self.values[rows], None, owned, self.vocabulary, self.facts)
@@ -49,7 +48,7 @@ class Key(Field):
         """The one column."""
         return (self.name,)
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
         """Return the keys."""
         column = batch.column(self.name)
         text = column.vocabulary is not None
@@ -64,7 +63,7 @@ class Key(Field):
         self,
         batch: Batch,  # noqa: ARG002 - the column says all
         taken: tuple[Any, ...],
-        rows: NDArray[np.intp] | None,
+        rows: Places | None,
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return the keys of the kept rows, and whether they are text or what their facts say."""
         (column,) = taken

@@ -16,10 +16,7 @@ from streammetrics.statistics.sums.values import ValueHistogram
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
-    from streammetrics.statistics.grouped.forms import Arrays
+    from streammetrics.core.types import Array, Arrays, Floats, Places
     from streammetrics.statistics.grouped.grouping import Grouping
 
 _ROWS = 1 << 16  # that are worth a call of the statistic of every group
@@ -31,11 +28,11 @@ _BIN = 64  # bytes for each bin of a histogram, a few times what bins take, that
 class _Waiting(NamedTuple):
     """Rows that wait to be sorted by group, in arrays of their own."""
 
-    codes: NDArray[Any]
+    codes: Array
     columns: tuple[Any, ...]
     weight: Floats | None
 
-    def moved(self, places: NDArray[np.intp]) -> _Waiting:
+    def moved(self, places: Places) -> _Waiting:
         """Return the rows with the groups that they go to; those that go nowhere are left out."""
         codes = places[self.codes]
         if codes.min(initial=0) >= 0:
@@ -82,7 +79,7 @@ class Split(Form):
             return type(self)(self.of, _Held(states, (*waiting, kept)))
         return type(self)(self.of, _fed(_Held(states, (*waiting, rows))))
 
-    def regrouped(self, places: NDArray[np.intp], size: int) -> Self:
+    def regrouped(self, places: Places, size: int) -> Self:
         """Return what the groups at each place hold together."""
         states, waiting = self._held
         gathered: list[list[Statistic]] = [[] for _ in range(size)]
@@ -114,7 +111,7 @@ class Split(Form):
             held = self._held = _fed(held)
         return held.states
 
-    def arrays_at(self, group: int) -> dict[str, NDArray[Any]]:
+    def arrays_at(self, group: int) -> dict[str, Array]:
         """Return the canonical arrays of the state of a group."""
         return self._read()[group].arrays()
 
@@ -160,7 +157,7 @@ def _fed(held: _Held) -> _Held:
 
 def split(
     states: Sequence[Statistic],
-    codes: NDArray[np.intp],
+    codes: Places,
     columns: Sequence[Any],
     weight: Floats | None,
 ) -> list[Statistic]:

@@ -23,13 +23,9 @@ from streammetrics.statistics.grouped.split import split
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Arrays, Floats, Places
     from streammetrics.statistics.grouped.fields import GroupedField
-    from streammetrics.statistics.grouped.forms import Arrays
     from streammetrics.statistics.grouped.grouping import Grouping
 
 
@@ -92,7 +88,7 @@ class Tables(Form):
             return self.plus(self._of_states(self.of, states))
         return self.plus(type(self)(self.of, self.size, values))
 
-    def regrouped(self, places: NDArray[np.intp], size: int) -> Self:
+    def regrouped(self, places: Places, size: int) -> Self:
         """Return what the groups at each place hold together."""
         values = {
             name: field.regrouped(self._values[name], places, size)
@@ -112,7 +108,7 @@ class Tables(Form):
         """Return a field of all groups, as `fields` holds it."""
         return self._values[name]
 
-    def arrays_at(self, group: int) -> dict[str, NDArray[Any]]:
+    def arrays_at(self, group: int) -> dict[str, Array]:
         """Return the canonical arrays of the state of a group."""
         return self.at(group).arrays()
 

@@ -11,8 +11,7 @@ from streammetrics.statistics.joint.sample import RowSample
 from streammetrics.statistics.sums.targets import regression_schema
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Floats
 
 
 class MomentSample(RowSample):
@@ -33,7 +32,7 @@ class MomentSample(RowSample):
             return Schema((Numbers("values", long=True),), self.nan_policy)
         return regression_schema(self.nan_policy)
 
-    def update(self, *columns: Any, weight: NDArray[np.float64] | None) -> None:
+    def update(self, *columns: Any, weight: Floats | None) -> None:
         """Take the rows among those kept."""
         tables = [nearest(column).reshape(len(column), -1) for column in columns]
         super().update(*tables, weight=weight)

@@ -24,12 +24,12 @@ from streammetrics.statistics.joint.schema import Bring
 from streammetrics.statistics.sums.spreads import squares_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.schema import Schema
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
 
 
 _MOST = 1 << 62  # copies of a row that are counted
@@ -54,7 +54,7 @@ class RowSample(JointStatistic):
     def clear(self) -> None:
         """Forget all rows."""
         self.strata: tuple[PointRows, ...] = ()
-        self.counts: NDArray[np.int64] = np.zeros(0, np.int64)  # rows of each stratum
+        self.counts: Ints = np.zeros(0, np.int64)  # rows of each stratum
         self.sums = ExactSum.zero((0, 2))  # weights, and squared weights, of each
 
     def update(self, first: Floats, *scores: Floats, weight: Floats | None) -> None:
@@ -86,7 +86,7 @@ class RowSample(JointStatistic):
         if other.strata:
             self._add(other.strata, other.counts, other.sums)
 
-    def _add(self, parts: Sequence[PointRows], counts: NDArray[np.int64], sums: ExactSum) -> None:
+    def _add(self, parts: Sequence[PointRows], counts: Ints, sums: ExactSum) -> None:
         if not self.strata:
             self.strata = tuple(canonical(rows, self.max_rows) for rows in parts)
             self.counts, self.sums = counts, sums
@@ -109,14 +109,14 @@ class RowSample(JointStatistic):
         size = sum(array.nbytes for rows in self.strata for array in rows)
         return size + self.counts.nbytes + self.sums.nbytes
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """Return the sample in the order of its hashes, and what is known of all rows."""
         arrays = {"counts": self.counts, **nested("sums", self.sums.arrays())}
         for stratum, rows in enumerate(self.strata):
             arrays |= {f"{stratum}/rows": rows.points, f"{stratum}/copies": rows.copies}
         return arrays
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Arrays) -> None:
         """Set the sample; hashes are computed anew, and must be in order."""
         counts = take_array(arrays, "counts", "int64")
         size = len(counts)
@@ -137,7 +137,7 @@ class RowSample(JointStatistic):
         self.strata, self.counts, self.sums = tuple(strata), counts, sums
 
     def _restored(
-        self, stratum: int, points: Floats, copies: NDArray[np.int64], count: int, seeds: Any
+        self, stratum: int, points: Floats, copies: Ints, count: int, seeds: Any
     ) -> PointRows:
         if len(points) != len(copies) or len(points) > self.max_rows or points.shape[1] < 2:
             raise StateFormatError("the columns of a sample of rows do not fit together")
@@ -164,7 +164,7 @@ def _together(one: PointRows, other: PointRows) -> PointRows:
     return PointRows(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
 
 
-def _sums(codes: NDArray[np.intp], counts: NDArray[np.int64], weight: Floats | None) -> ExactSum:
+def _sums(codes: Places, counts: Ints, weight: Floats | None) -> ExactSum:
     """Return the sums of weights and of their squares, (strata, 2)."""
     if weight is None:
         return ExactSum.counts(np.stack([counts, counts], axis=1))

@@ -11,12 +11,9 @@ from streammetrics.statistics.rankings.rows import RankingRows
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.types import Bools
+    from streammetrics.core.types import Bools, Places
 
     Columns = tuple[Any, ...]
 
@@ -71,14 +68,14 @@ class Own(Field):
         """The same columns, whatever is asked of them."""
         return Own(self.of.plain, self.model)
 
-    def take(self, batch: Batch) -> tuple[Columns, NDArray[np.bool_] | None]:
+    def take(self, batch: Batch) -> tuple[Columns, Bools | None]:
         """Return the converted columns and a mask of the rows where a value is missing."""
         view = _view(batch, self.of.names, self.model)
         taken = self.of.take(view)
         batch.n_rows = view.n_rows
         return taken
 
-    def ignored(self, taken: Columns) -> NDArray[np.bool_] | None:
+    def ignored(self, taken: Columns) -> Bools | None:
         """Return a mask of rows to be left out whatever else they hold."""
         return self.of.ignored(taken)
 
@@ -86,9 +83,7 @@ class Own(Field):
         """Raise where a value that is not missing lies outside the domain."""
         self.of.validate(_view(batch, self.of.names, self.model), taken, missing)
 
-    def finish(
-        self, batch: Batch, taken: Columns, rows: NDArray[np.intp] | None
-    ) -> tuple[Columns, Facts]:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> tuple[Columns, Facts]:
         """Return the canonical columns of the kept rows and their facts."""
         return self.of.finish(_view(batch, self.of.names, self.model), taken, rows)
 
@@ -105,7 +100,7 @@ class OwnCondition(Condition):
     names: tuple[str, ...]
     model: str
 
-    def check(self, batch: Batch, missing: NDArray[np.bool_] | None) -> None:
+    def check(self, batch: Batch, missing: Bools | None) -> None:
         """Raise where rows that are not missing do not meet it."""
         self.of.check(_view(batch, self.names, self.model), missing)
 

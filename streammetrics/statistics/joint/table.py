@@ -21,11 +21,8 @@ from streammetrics.statistics.sums.spreads import squares_of
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
     from streammetrics.core.configured import Configured
+    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
     from streammetrics.statistics.tables.contingency import ContingencyTable
 
 _PACKED = 1 << 20  # labels up to here: a triple of them fits 64 bits
@@ -34,8 +31,8 @@ _PACKED = 1 << 20  # labels up to here: a triple of them fits 64 bits
 class Triples(NamedTuple):
     """The distinct triples: places of the true label, of one model's and of the other's."""
 
-    labels: NDArray[Any]
-    cells: NDArray[np.int64]  # (T, 3), in order
+    labels: Array
+    cells: Ints  # (T, 3), in order
     amount: ExactSum  # (T,)
     squares: ExactSum  # (T,), of the weights; the amount where every row weighs one
 
@@ -75,7 +72,7 @@ class TripleTable(StateField[Triples]):
         """Return the triples of both."""
         return mine.plus(other)
 
-    def arrays(self, value: Triples) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: Triples) -> dict[str, Array]:
         """Return labels, triples and exact amounts."""
         return {
             "labels": packed_labels(value.labels),
@@ -84,7 +81,7 @@ class TripleTable(StateField[Triples]):
             **nested("squares", value.squares.arrays()),
         }
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Triples:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> Triples:  # noqa: ARG002 - nothing depends on it
         """Return labels, triples and amounts, all of which are in order and in use."""
         labels = unpacked_labels(arrays, "labels")
         cells = take_array(arrays, "cells", "int64", 2)
@@ -116,7 +113,7 @@ class JointTable(JointStatistic):
 
     triples = TripleTable()
 
-    def update(self, *columns: Column, weight: NDArray[np.float64] | None) -> None:
+    def update(self, *columns: Column, weight: Floats | None) -> None:
         """Count the triples of the rows."""
         coded = [coded_labels(column) for column in columns]
         labels = coded[0][1]
@@ -142,8 +139,8 @@ class JointTable(JointStatistic):
 
 
 def _packed(
-    codes: NDArray[Any], size: int, weight: NDArray[np.float64] | None
-) -> tuple[NDArray[np.int64], tuple[ExactSum, ExactSum]]:
+    codes: Array, size: int, weight: Floats | None
+) -> tuple[Ints, tuple[ExactSum, ExactSum]]:
     """Return the distinct codes below size**3, in order, and how much there is of each."""
     if size**3 > max(tuning.DENSE_CELLS, 4 * codes.size):
         distinct, group = np.unique(codes, return_inverse=True)
@@ -158,9 +155,7 @@ def _packed(
     return distinct, _amounts(place[codes], len(distinct), weight)
 
 
-def _amounts(
-    group: NDArray[np.intp], size: int, weight: NDArray[np.float64] | None
-) -> tuple[ExactSum, ExactSum]:
+def _amounts(group: Places, size: int, weight: Floats | None) -> tuple[ExactSum, ExactSum]:
     """Return the weight, and the squared weights, of each group."""
     if weight is None:
         whole = ExactSum.counts(np.bincount(group, minlength=size))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,10 @@ from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Arrays, Floats
 
 
 MAX_PAIRS = 1 << 20
@@ -114,7 +112,7 @@ class PairsField(StateField[CountedPairs]):
         """Return the pairs of both."""
         return mine.plus(other)
 
-    def arrays(self, value: CountedPairs) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: CountedPairs) -> dict[str, Array]:
         """Return the level, both axes (no ids at level 0), the pairs as codes, and their counts."""
         cells = value.cells()
         none = np.empty(0, np.int64)
@@ -128,7 +126,7 @@ class PairsField(StateField[CountedPairs]):
             "counts": cells.counts,
         }
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> CountedPairs:
+    def taken(self, arrays: Arrays, of: Configured) -> CountedPairs:
         """Return the pairs, after checking all that makes their cells canonical."""
         most = of.config["max_pairs"]
         return CountedPairs(most, _Form(_read_cells(arrays, most)))
@@ -197,7 +195,7 @@ class PairHistogram(Statistic):
         return self.cells().level == 0
 
 
-def _read_cells(arrays: Mapping[str, NDArray[Any]], max_pairs: int) -> PairCells:
+def _read_cells(arrays: Arrays, max_pairs: int) -> PairCells:
     if set(arrays) != _NAMES:
         raise StateFormatError(f"these are not the arrays of pairs: {sorted(arrays)}")
     levels = take_array(arrays, "level", "int64").tolist()
@@ -227,7 +225,7 @@ def _read_cells(arrays: Mapping[str, NDArray[Any]], max_pairs: int) -> PairCells
     return cells
 
 
-def _read_axis(arrays: Mapping[str, NDArray[Any]], name: str, level: int) -> Axis:
+def _read_axis(arrays: Arrays, name: str, level: int) -> Axis:
     ids = take_array(arrays, f"{name}_cells", "int64")
     values = take_array(arrays, f"{name}_values", "float64")
     mixed = np.isnan(values)

@@ -12,7 +12,7 @@ from streammetrics.core.exact.integers import exact_dot
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Ints
+    from streammetrics.core.types import Array, Ints
 
 
 def inversions(ranks: NDArray[np.integer[Any]], counts: Ints | None = None) -> int:
@@ -83,8 +83,8 @@ def grid_inversions(
 
 
 def _filled(
-    values: NDArray[Any], shape: tuple[int, int], filler: int, dtype: type[np.integer[Any]]
-) -> NDArray[Any]:
+    values: Array, shape: tuple[int, int], filler: int, dtype: type[np.integer[Any]]
+) -> Array:
     table = np.full(shape, filler, dtype)
     table.reshape(-1)[: values.size] = values
     return table

@@ -15,9 +15,8 @@ from streammetrics.statistics.rankings.rows import RankingRows
 from streammetrics.statistics.rankings.table import lifted
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.schema import Rows
+    from streammetrics.core.types import Floats
     from streammetrics.statistics.rankings.table import Table
 
 
@@ -57,7 +56,7 @@ class RankingBuffer(Statistic):
         """Whether rows may contradict others, which the update that brings them has to refuse."""
         return not rows.facts.keys().isdisjoint(("doc ids", "query weights"))
 
-    def update(self, *columns: Any, weight: NDArray[np.float64] | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: Any, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Take rows; raise where a document or a weight contradicts what is held."""
         query, relevance, score, doc, weights = columns
         if not len(score):  # all rows of the batch are of other runs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from streammetrics.statistics.rankings.table import Grades, Judgments, Table, un
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-Ints: TypeAlias = "NDArray[np.int64]"
+    from streammetrics.core.types import Array, Bools, Ints
 
 
 class Cut(NamedTuple):
@@ -110,7 +108,7 @@ def _contradict(table: Table, key: int, what: str, one: float, other: float) -> 
     raise InvalidBatchError(f"{table.name(query, doc)} has two {what}: {low:g} and {high:g}")
 
 
-def _known(table: Table) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+def _known(table: Table) -> tuple[Bools, Array]:
     """Return which results have a judgment, and its grade."""
     results, given = table.results, table.judgments
     if not len(given.query) or not len(results.query):
@@ -121,7 +119,7 @@ def _known(table: Table) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     return there, given.grade.take(at, mode="clip")
 
 
-def nonrelevant_alone(table: Table, among: NDArray[np.bool_] | None = None) -> NDArray[Any]:
+def nonrelevant_alone(table: Table, among: Bools | None = None) -> Array:
     """Return the queries of the results whose grade is held with the result and nowhere else.
 
     With `among`, only of those grades for which it says so; its last is of none.

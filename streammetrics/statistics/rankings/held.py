@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core import tuning
 from streammetrics.core.chunks import piled
@@ -21,11 +21,10 @@ from streammetrics.statistics.rankings.table import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from streammetrics.core.configured import Configured
+    from streammetrics.core.types import Array, Arrays
     from streammetrics.statistics.rankings.index import Hashes
 
 
@@ -137,11 +136,11 @@ class RankedField(StateField[Ranked]):
         """Return the rows of all, joined and put in order at once."""
         return mine.plus(others)
 
-    def arrays(self, value: Ranked) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: Ranked) -> dict[str, Array]:
         """Return the canonical table."""
         return value.table.arrays()
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Ranked:
+    def taken(self, arrays: Arrays, of: Configured) -> Ranked:
         """Return the rows of a table, after checking all of it."""
         table = restored(arrays, _cut(of))
         if arrays.keys() != table.arrays().keys():

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.types import Array, Floats
 
-Values: TypeAlias = "NDArray[Any]"  # sorted distinct ids: int64 or bytes; or float64 relevances
+Values: TypeAlias = "Array"  # sorted distinct ids: int64 or bytes; or float64 relevances
 Codes: TypeAlias = "NDArray[np.int32]"  # places among them, -1 where there is none
 
 _MOST = 2**31 - 1  # codes are 32 bits wide
@@ -50,7 +51,7 @@ def coded_ids(column: Column) -> Coded:
     return Coded(values, codes)
 
 
-def coded_integers(values: NDArray[Any]) -> Coded:
+def coded_integers(values: Array) -> Coded:
     """Code integers: by a table where they lie close together, else by sorting."""
     low, high = int(values.min()), int(values.max())
     if high - low > 4 * len(values):
@@ -65,7 +66,7 @@ def coded_integers(values: NDArray[Any]) -> Coded:
     return Coded(distinct + low, table.take(offsets))
 
 
-def coded_relevances(relevance: NDArray[np.float64]) -> Coded:
+def coded_relevances(relevance: Floats) -> Coded:
     """Code finite relevances; nan is -1."""
     there = relevance == relevance  # noqa: PLR0124 - nan differs from itself
     if not there.all():
@@ -83,7 +84,7 @@ def coded_relevances(relevance: NDArray[np.float64]) -> Coded:
     return Coded((relevance + 0.0)[rows], places.astype(np.int32))
 
 
-def used(values: Values, *columns: NDArray[Any]) -> tuple[Any, ...]:
+def used(values: Values, *columns: Array) -> tuple[Any, ...]:
     """Return the values that some code points to, and the codes among them."""
     seen = np.zeros(len(values) + 1, np.bool_)
     for codes in columns:

@@ -7,7 +7,7 @@ all; the few rows whose packed keys are equal are put in their exact order after
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from streammetrics.core import tuning
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Ints
+    from streammetrics.core.types import Array, Bools, Floats, Ints, Places
 
 
 _MAGNITUDE = np.int64((1 << 63) - 1)
@@ -26,19 +26,19 @@ Keys: TypeAlias = "NDArray[np.uint64]"
 class Results(NamedTuple):
     """Retrieved rows: place of the query, score, place of the document and of the grade (or -1)."""
 
-    query: NDArray[Any]
-    score: NDArray[Any]
-    doc: NDArray[Any]
-    grade: NDArray[Any]
+    query: Array
+    score: Array
+    doc: Array
+    grade: Array
 
-    def at(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Results:
+    def at(self, rows: Places | Bools) -> Results:
         """Return some of the rows."""
         if rows.dtype == np.bool_:
             rows = np.flatnonzero(rows)
         return Results(*(column.take(rows) for column in self))
 
 
-def descending(score: NDArray[np.float64]) -> Keys:
+def descending(score: Floats) -> Keys:
     """Return integers that ascend where the score descends; there is no -0.0."""
     bits = score.view(np.int64)
     bits = np.where(bits < 0, bits ^ _MAGNITUDE, bits) if bits.size and bits.min() < 0 else bits
@@ -79,7 +79,7 @@ def _ranked(results: Results, counts: Ints, start: int, k: int | None) -> Result
     return results if k is None else _within(results, k)
 
 
-def _order(results: Results, packed: Keys) -> NDArray[np.intp]:
+def _order(results: Results, packed: Keys) -> Places:
     order = np.argsort(packed)
     packed = packed.take(order)
     same = packed[1:] == packed[:-1]
@@ -104,7 +104,7 @@ def _within(results: Results, k: int) -> Results:
     return results if kept.all() else results.at(kept)
 
 
-def run_starts(*columns: NDArray[np.generic]) -> NDArray[np.intp]:
+def run_starts(*columns: NDArray[np.generic]) -> Places:
     """Return where a row differs from the one before in any of the columns."""
     new = np.ones(len(columns[0]), np.bool_)
     new[1:] = columns[0][1:] != columns[0][:-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,15 +14,12 @@ from streammetrics.statistics.rankings.order import Results
 from streammetrics.statistics.rankings.table import MOST, Grades, Judgments, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Array, Arrays, Floats
     from streammetrics.statistics.rankings.combine import Cut
     from streammetrics.statistics.rankings.ids import Values
 
 
-def restored(arrays: Mapping[str, NDArray[Any]], cut: Cut) -> Table:
+def restored(arrays: Arrays, cut: Cut) -> Table:
     """Return the table of a state, after checking that it is one in canonical form."""
     levels = take_array(arrays, "levels", "float64")
     narrow = next(t for t in ("int8", "int16", "int32") if len(levels) <= np.iinfo(t).max)
@@ -66,14 +63,14 @@ def restored(arrays: Mapping[str, NDArray[Any]], cut: Cut) -> Table:
     return table
 
 
-def _part(arrays: Mapping[str, NDArray[Any]], name: str, **dtypes: str) -> list[NDArray[Any]]:
+def _part(arrays: Arrays, name: str, **dtypes: str) -> list[Array]:
     columns = [take_array(arrays, f"{name}/{key}", dtype) for key, dtype in dtypes.items()]
     if len({len(column) for column in columns}) > 1:
         raise StateFormatError(f"the columns of {name!r} differ in length")
     return columns
 
 
-def _ids(arrays: Mapping[str, NDArray[Any]], name: str) -> Values:
+def _ids(arrays: Arrays, name: str) -> Values:
     if name in arrays and arrays[name].dtype == np.uint8:
         rows = np.ascontiguousarray(take_array(arrays, name, "uint8", 2))
         if not rows.size:
@@ -87,7 +84,7 @@ def _ids(arrays: Mapping[str, NDArray[Any]], name: str) -> Values:
     return ids
 
 
-def _are_weights(weights: NDArray[np.float64], n_queries: int) -> bool:
+def _are_weights(weights: Floats, n_queries: int) -> bool:
     """Whether there is a weight, or the one nan, for each query, and some weight at all."""
     said = weights[~np.isnan(weights)]
     blank = weights[np.isnan(weights)].view(np.uint64)
@@ -99,5 +96,5 @@ def _are_weights(weights: NDArray[np.float64], n_queries: int) -> bool:
     )
 
 
-def _inside(places: NDArray[Any], low: int, high: int) -> bool:
+def _inside(places: Array, low: int, high: int) -> bool:
     return not len(places) or (int(places.min()) >= low and int(places.max()) < high)

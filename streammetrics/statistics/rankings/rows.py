@@ -14,11 +14,9 @@ from streammetrics.core.columns.schema import Facts, Field
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.types import Bools, Floats
+    from streammetrics.core.types import Bools, Floats, Places
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class RankingRows(Field):
         """The same rows, whatever the metric asks of them."""
         return replace(self, named=False, highest=None)
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], NDArray[np.bool_] | None]:
+    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
         """Return ids as columns and numbers as float64, and where a number is nan."""
         query = _ids(batch, "query")
         doc = _ids(batch, "doc") if batch.has("doc") else None
@@ -104,7 +102,7 @@ class RankingRows(Field):
         self,
         batch: Batch,  # noqa: ARG002 - the columns say all
         taken: tuple[Any, ...],
-        rows: NDArray[np.intp] | None,
+        rows: Places | None,
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return the columns, numbers nan and documents null where there is none."""
         query, relevance, score, doc, weight = taken
@@ -126,7 +124,7 @@ class RankingRows(Field):
         return tuple(column[~empty] for column in columns) if empty.any() else columns
 
 
-def _differing(query: Column, weight: Floats, kept: object) -> NDArray[np.bool_]:
+def _differing(query: Column, weight: Floats, kept: object) -> Bools:
     """Return which rows say another weight than the first row of their query that says one."""
     rows = np.flatnonzero(~np.isnan(weight) & kept)
     _, first, places = np.unique(query.values[rows], return_index=True, return_inverse=True)
@@ -146,7 +144,7 @@ def _kind(column: Column) -> str:
     return "integers" if column.vocabulary is None else "strings"
 
 
-def _numbers(batch: Batch, name: str) -> tuple[Floats, NDArray[np.bool_] | None] | None:
+def _numbers(batch: Batch, name: str) -> tuple[Floats, Bools | None] | None:
     """Return a column as float64, nan where null, and where it was nan of its own."""
     if not batch.has(name):
         return None

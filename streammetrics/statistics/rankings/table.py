@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,11 +26,9 @@ from streammetrics.statistics.rankings.order import Results, run_starts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from streammetrics.core.types import Array, Bools, Floats, Ints
     from streammetrics.statistics.rankings.ids import Coded, Codes, Values
 
-Ints: TypeAlias = "NDArray[np.int64]"
 
 MOST = 1 << 52  # judgments without a document: sums of counts are exact in float64
 
@@ -38,16 +36,16 @@ MOST = 1 << 52  # judgments without a document: sums of counts are exact in floa
 class Judgments(NamedTuple):
     """Judged documents: places of query, document and grade; by query, then document."""
 
-    query: NDArray[Any]
-    doc: NDArray[Any]
-    grade: NDArray[Any]
+    query: Array
+    doc: Array
+    grade: Array
 
 
 class Grades(NamedTuple):
     """How often each grade was given to documents without a name; by query, then grade."""
 
-    query: NDArray[Any]
-    grade: NDArray[Any]
+    query: Array
+    grade: Array
     times: Ints
 
 
@@ -56,13 +54,13 @@ class Table:
     """Ranking rows; all columns hold places in `queries`, `docs` and `levels`."""
 
     queries: Values
-    judged: NDArray[np.bool_]  # whether any row of the query has a relevance
+    judged: Bools  # whether any row of the query has a relevance
     docs: Values
-    levels: NDArray[np.float64]
+    levels: Floats
     results: Results
     judgments: Judgments
     grades: Grades
-    weights: NDArray[np.float64] | None = None  # of queries, nan of those that none was said of
+    weights: Floats | None = None  # of queries, nan of those that none was said of
 
     @property
     def rows(self) -> int:
@@ -74,9 +72,9 @@ class Table:
         """Bytes held."""
         return sum(array.nbytes for array in self.arrays().values())
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """Return all arrays; ids that are strings as rows of bytes."""
-        held: dict[str, NDArray[Any]] = {"judged": self.judged, "levels": self.levels}
+        held: dict[str, Array] = {"judged": self.judged, "levels": self.levels}
         if self.weights is not None:
             held["weights"] = self.weights
         for name, ids in (("queries", self.queries), ("docs", self.docs)):
@@ -111,7 +109,7 @@ class Table:
         return f"query {shown!r}, document {document!r}"
 
 
-def _between(part: Results | Judgments | Grades, start: int, stop: int) -> tuple[NDArray[Any], ...]:
+def _between(part: Results | Judgments | Grades, start: int, stop: int) -> tuple[Array, ...]:
     """Return the columns of the queries from `start` to `stop`, with places from 0."""
     low, high = np.searchsorted(part.query, [start, stop])
     query, *rest = (column[low:high] for column in part)
@@ -131,8 +129,8 @@ def lifted(
     query: Coded,
     doc: Coded,
     grade: Coded,
-    score: NDArray[np.float64],
-    weight: NDArray[np.float64],
+    score: Floats,
+    weight: Floats,
 ) -> Table:
     """Return the rows of one batch as a table that `combined` has yet to put in order."""
     is_judged, named = grade.codes >= 0, doc.codes >= 0
@@ -154,7 +152,7 @@ def lifted(
     return Table(query.values, judged, doc.values, grade.values, *parts)
 
 
-def _weights(query: Coded, weight: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _weights(query: Coded, weight: Floats) -> Floats | None:
     """Return the weight of each query, of rows that agree; ``None`` where none says one."""
     said = np.flatnonzero(weight == weight)  # noqa: PLR0124 - nan is no weight
     if not said.size:
@@ -166,7 +164,7 @@ def _weights(query: Coded, weight: NDArray[np.float64]) -> NDArray[np.float64] |
 
 def united_weights(
     tables: Sequence[Table], queries: Values, places: Sequence[Codes | None]
-) -> NDArray[np.float64] | None:
+) -> Floats | None:
     """Return the weight of each of all queries.
 
     Raises:
@@ -214,9 +212,9 @@ def united_tables(tables: Sequence[Table]) -> Table:
         if grades.query is not rows.query:  # a batch of whole rows without documents shares them
             of_rows, of_grades = moved(grades.query, query), moved(grades.grade, level)
         parts.append((results, judgments, Grades(of_rows, of_grades, grades.times)))
-    chained: dict[tuple[int, ...], NDArray[Any]] = {}  # columns that are shared stay so
+    chained: dict[tuple[int, ...], Array] = {}  # columns that are shared stay so
 
-    def chain(*arrays: NDArray[Any]) -> NDArray[Any]:
+    def chain(*arrays: Array) -> Array:
         key = tuple(map(id, arrays))
         if key not in chained:
             chained[key] = np.concatenate(arrays)

@@ -19,12 +19,10 @@ from streammetrics.statistics.scores.base import ScoredStatistic
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.configured import Configured
     from streammetrics.core.fields.weighed import Added
     from streammetrics.core.state.arrays import Stack
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Arrays, Floats
 
 
 MAX_BINS = 1 << 20
@@ -61,14 +59,14 @@ class CountedScores(StateField[Counted]):
         weighed = self.weighed.merged(mine.weighed, [other.weighed for other in others])
         return Counted(weighed, mine.whole and all(other.whole for other in others))
 
-    def arrays(self, value: Counted) -> dict[str, NDArray[Any]]:
+    def arrays(self, value: Counted) -> dict[str, Array]:
         """Return the number of histograms and whether weights are whole, and each histogram."""
         columns = value.weighed.columns
         form = np.array([len(columns), value.whole], np.int64)
         own = self.weighed.columns.headed("form", form, columns)
         return own | self.weighed.of_squares(value.weighed)
 
-    def taken(self, arrays: Mapping[str, NDArray[Any]], of: Configured) -> Counted:
+    def taken(self, arrays: Arrays, of: Configured) -> Counted:
         """Return the histograms."""
         own, squares = split_squares(arrays)
         form, columns = self.weighed.columns.after("form", 2, own, of)

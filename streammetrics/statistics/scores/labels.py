@@ -20,7 +20,7 @@ from streammetrics.statistics.sums.spreads import Spreading, sums_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
 
 class LabelRankingSum(Statistic):
@@ -77,7 +77,7 @@ class LabelRankingSum(Statistic):
         return np.where(some, wrong / pairs, 0.0)
 
 
-def _ranked(marks: NDArray[np.bool_], scores: Floats) -> tuple[Any, Any, NDArray[np.bool_]]:
+def _ranked(marks: Bools, scores: Floats) -> tuple[Any, Any, Bools]:
     """Return of labels, best first, how many rank as high, how many true ones, and which are."""
     order = np.argsort(-scores, axis=1, kind="stable")
     ranked = np.take_along_axis(scores, order, axis=1)

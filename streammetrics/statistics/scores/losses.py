@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats, Places
 
 
 LossName: TypeAlias = Literal["log", "logit", "brier", "focal", "hinge", "ranked", "excess"]
@@ -84,7 +84,7 @@ class ProbabilityLossSum(ScoredStatistic):
         """Return the sum of the losses of rows."""
         return ExactSum.of_terms(self.losses, columns, weight)
 
-    def losses(self, codes: NDArray[Any], scores: Floats) -> Floats:
+    def losses(self, codes: Array, scores: Floats) -> Floats:
         """Return the loss of each row."""
         loss = _LOSSES[self.loss]
         of = loss.classes if scores.ndim > 1 else loss.binary
@@ -107,7 +107,7 @@ def _log_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
     return _log(_of_truth(codes, scores))
 
 
-def _log_classes(codes: NDArray[np.intp], scores: Floats, _: float) -> Floats:
+def _log_classes(codes: Places, scores: Floats, _: float) -> Floats:
     return _log(_of_class(codes, scores))
 
 
@@ -118,7 +118,7 @@ def _of_truth(codes: NDArray[np.uint8], scores: Floats) -> Floats:
     return np.abs(probability, out=probability)
 
 
-def _of_class(codes: NDArray[np.intp], scores: Floats) -> Floats:
+def _of_class(codes: Places, scores: Floats) -> Floats:
     """Return the score that each row gives its true class, of several."""
     return scores[np.arange(codes.size), codes]
 
@@ -135,7 +135,7 @@ def _focal_binary(codes: NDArray[np.uint8], scores: Floats, gamma: float) -> Flo
     return _focal(_of_truth(codes, scores), gamma)
 
 
-def _focal_classes(codes: NDArray[np.intp], scores: Floats, gamma: float) -> Floats:
+def _focal_classes(codes: Places, scores: Floats, gamma: float) -> Floats:
     return _focal(_of_class(codes, scores), gamma)
 
 
@@ -155,7 +155,7 @@ def _logit_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
     return loss
 
 
-def _logit_classes(codes: NDArray[np.intp], scores: Floats, _: float) -> Floats:
+def _logit_classes(codes: Places, scores: Floats, _: float) -> Floats:
     """Return log(sum of exp(z)) less the logit of the true class, shifted by the largest."""
     top = scores.max(axis=1)
     loss: Floats = np.log(np.exp(scores - top[:, None]).sum(axis=1))
@@ -172,7 +172,7 @@ def _brier_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
     return off
 
 
-def _brier_classes(codes: NDArray[np.intp], scores: Floats, _: float) -> Floats:
+def _brier_classes(codes: Places, scores: Floats, _: float) -> Floats:
     off = scores.copy(order="C")
     off[np.arange(codes.size), codes] -= 1.0
     off *= off
@@ -184,7 +184,7 @@ def _hinge_binary(codes: NDArray[np.uint8], scores: Floats, power: float) -> Flo
     return _hinge(np.where(codes.view(np.bool_), scores, -scores), power)
 
 
-def _hinge_classes(codes: NDArray[np.intp], scores: Floats, power: float) -> Floats:
+def _hinge_classes(codes: Places, scores: Floats, power: float) -> Floats:
     """Return the loss of the distance from the true class to the best other (Crammer, Singer)."""
     own, others = _of_class(codes, scores), scores.copy(order="C")
     others[np.arange(codes.size), codes] = -np.inf
@@ -196,7 +196,7 @@ def _hinge(margin: Floats, power: float) -> Floats:
     return loss * loss if power == 2 else loss
 
 
-def _ranked(codes: NDArray[np.intp], scores: Floats, _: float) -> Floats:
+def _ranked(codes: Places, scores: Floats, _: float) -> Floats:
     """Return the squared distances of cumulative probabilities, the last of which are both 1."""
     off = scores.copy(order="C")
     off[np.arange(codes.size), codes] -= 1.0
@@ -210,7 +210,7 @@ def _excess_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats
     return scores - codes
 
 
-def _excess_classes(codes: NDArray[np.intp], scores: Floats, _: float) -> Floats:
+def _excess_classes(codes: Places, scores: Floats, _: float) -> Floats:
     best = scores.argmax(axis=1)
     excess: Floats = scores[np.arange(codes.size), best] - (best == codes)
     return excess

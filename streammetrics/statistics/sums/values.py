@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,11 +19,9 @@ from streammetrics.statistics.sums.targets import values_schema
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.histograms.histogram import DyadicHistogram
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Floats
 
 
 QuantileMethod: TypeAlias = Literal["linear", "averaged_inverted_cdf"]
@@ -188,7 +186,7 @@ def _mass(histogram: DyadicHistogram) -> Fraction:
     return told * Fraction(2) ** histogram.unit
 
 
-def _exact(mass: NDArray[Any]) -> Fraction:
+def _exact(mass: Array) -> Fraction:
     if mass.dtype.kind == "i":
         return Fraction(int(mass.sum()))
     return ExactSum.of(mass.ravel()).fraction()
@@ -215,7 +213,7 @@ def _located(histogram: DyadicHistogram, ranks: Sequence[_Rank]) -> list[tuple[f
     return found + [edges] * (len(ranks) - len(found))
 
 
-def _place(mass: NDArray[Any], inside: Fraction, *, left: bool) -> int:
+def _place(mass: Array, inside: Fraction, *, left: bool) -> int:
     """Return the first cell whose cumulative mass exceeds `inside`, or reaches it if `left`.
 
     The mass (classes, m) of a cell is that of all its classes.

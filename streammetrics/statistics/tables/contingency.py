@@ -17,29 +17,28 @@ from streammetrics.core.fields.tables import Pairs, PairTable
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.exact.sums import ExactSum
+    from streammetrics.core.types import Array, Floats, Ints, Places
 
 
 class LabelCells(NamedTuple):
     """The pairs that occur: labels of both sides, places in them, and how much of each pair."""
 
-    row_labels: NDArray[Any]
-    column_labels: NDArray[Any]
-    rows: NDArray[np.intp]
-    columns: NDArray[np.intp]
-    amount: NDArray[np.int64] | ExactSum
+    row_labels: Array
+    column_labels: Array
+    rows: Places
+    columns: Places
+    amount: Ints | ExactSum
 
 
 def amounts_of(
-    codes: NDArray[np.intp],
+    codes: Places,
     size: int,
-    weight: NDArray[np.float64] | None,
+    weight: Floats | None,
     *,
     squared: bool = True,
-) -> tuple[NDArray[np.intp], Amount]:
+) -> tuple[Places, Amount]:
     """Return those codes below `size` that occur, ascending, and how much there is of each.
 
     With `squared` the squares of weights are summed as well.
@@ -96,7 +95,7 @@ class ContingencyTable(Statistic):
         sides = (Labels(name, fact=f"labels of {name}") for name in (self.row, self.column))
         return Schema(tuple(sides), self.nan_policy)
 
-    def update(self, *columns: Column, weight: NDArray[np.float64] | None) -> None:
+    def update(self, *columns: Column, weight: Floats | None) -> None:
         """Count the pairs of the rows."""
         (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
         pair, width = rows * len(column_labels), len(column_labels)
@@ -117,14 +116,14 @@ class ContingencyTable(Statistic):
             table.row_labels, table.column_labels, *table.places, table.amount.plain()
         )
 
-    def squares(self) -> NDArray[np.int64] | ExactSum | None:
+    def squares(self) -> Ints | ExactSum | None:
         """Return the sums of the squared weights of the `cells`; ``None`` if they are not known."""
         return self.table.amount.plain_squared()
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """How many rows have each pair, where no row has a weight."""
-        counts: NDArray[np.int64] = self.table.amount.counts
+        counts: Ints = self.table.amount.counts
         return counts
 
 

@@ -22,7 +22,8 @@ from streammetrics.statistics.tables.contingency import amounts_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from streammetrics.core.types import Array, Floats, Ints, Places
+
     Marks = NDArray[np.uint8]
 
 _BITS = 21  # of each count of labels of a row, of which a key is made of three
@@ -56,7 +57,7 @@ class MultilabelStatistic(Statistic):
         if width and self._told and width != self._told:
             raise StateFormatError(f"there are {width} labels, but parameters of {self._told}")
 
-    def _called(self, judged: NDArray[Any]) -> Marks:
+    def _called(self, judged: Array) -> Marks:
         """Return which labels rows are said to have."""
         if self.threshold is None:
             return judged
@@ -148,7 +149,7 @@ class RowTables(MultilabelStatistic):
             raise StateFormatError(f"a row has more than the {width} labels there are")
 
 
-def _column_sums(marks: Marks) -> NDArray[np.int64]:
+def _column_sums(marks: Marks) -> Ints:
     """Return the sums of 0 and 1 in each column, in bytes as far as they fit."""
     rows, width = marks.shape
     beside = max(1, 512 // width)  # rows that are added side by side, as one is short
@@ -158,19 +159,19 @@ def _column_sums(marks: Marks) -> NDArray[np.int64]:
         blocks = marks[: whole * beside * _BYTE].reshape(whole, _BYTE, beside * width)
         folded = np.add.reduce(blocks, axis=1, dtype=np.uint8)
         sums += folded.reshape(-1, width).sum(axis=0, dtype=np.int64)
-    rest: NDArray[np.int64] = marks[whole * beside * _BYTE :].sum(axis=0, dtype=np.int64)
+    rest: Ints = marks[whole * beside * _BYTE :].sum(axis=0, dtype=np.int64)
     return sums + rest
 
 
-def _row_sums(marks: Marks) -> NDArray[np.intp]:
+def _row_sums(marks: Marks) -> Places:
     """Return the sums of 0 and 1 in each row (n, L), of which the bytes of words are added first.
 
     A word holds four or eight bytes, none of which comes to more than 255.
     """
     rows, width = marks.shape
     if width > _BYTE:  # bits, whose sums are known
-        bits: NDArray[Any] = np.bitwise_count(np.packbits(marks, axis=1))
-        counts: NDArray[np.intp] = bits.sum(axis=1, dtype=np.intp)
+        bits: Array = np.bitwise_count(np.packbits(marks, axis=1))
+        counts: Places = bits.sum(axis=1, dtype=np.intp)
         return counts
     size = 4 if width % 8 == 4 else 8
     if width % size:
@@ -183,5 +184,5 @@ def _row_sums(marks: Marks) -> NDArray[np.intp]:
         sums += words[:, place]
     sums *= sums.dtype.type(0x0101010101010101 >> (64 - 8 * size))  # to the highest byte
     sums >>= sums.dtype.type(8 * (size - 1))
-    totals: NDArray[np.intp] = sums.astype(np.intp)
+    totals: Places = sums.astype(np.intp)
     return totals

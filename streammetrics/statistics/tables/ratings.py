@@ -18,10 +18,8 @@ from streammetrics.core.fields.keyed import LabelTable, Sums, Table, Weights
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools, Floats
+    from streammetrics.core.types import Array, Bools, Floats
 
 _MOST = 1 << 20  # ratings of an item that fall to one category
 
@@ -103,5 +101,5 @@ class RatingCounts(Statistic):
 def _integers(sums: ExactSum) -> list[int]:
     values, exponent = sums.integers()
     unit = Fraction(2) ** exponent
-    flat: NDArray[Any] = np.asarray(values, object).reshape(-1)
+    flat: Array = np.asarray(values, object).reshape(-1)
     return [int(value * unit) for value in flat]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.exact.sums import ExactSum
+    from streammetrics.core.types import Floats, Ints
 
 
 _SIDES, _ROWS, _COLUMNS = np.arange(2), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
@@ -40,9 +41,9 @@ class ThresholdTable(ScoredStatistic):
     def update(
         self,
         positive: NDArray[np.uint8],
-        score: NDArray[np.float64],
+        score: Floats,
         *,
-        weight: NDArray[np.float64] | None,
+        weight: Floats | None,
     ) -> None:
         """Count the rows in each cell."""
         truth, called = positive.view(np.bool_), score >= self.threshold
@@ -64,6 +65,6 @@ class ThresholdTable(ScoredStatistic):
         """Return the four cells; the labels are 0 and 1 for the negative and the positive."""
         return LabelCells(_SIDES, _SIDES, _ROWS, _COLUMNS, self.amount.plain())
 
-    def squares(self) -> NDArray[np.int64] | ExactSum | None:
+    def squares(self) -> Ints | ExactSum | None:
         """Return the sums of the squared weights of the `cells`; ``None`` if they are not known."""
         return self.amount.plain_squared()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from streammetrics.core.fields.weights import Weight
 from streammetrics.statistics.scores.base import ScoredStatistic
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Bools, Floats
 
 
 class TopKHits(ScoredStatistic):
@@ -41,9 +39,7 @@ class TopKHits(ScoredStatistic):
         """Scores (n, K), of which only the order within a row matters, or one a row."""
         return Scores(wide=True, use="rank", from_logits=self.from_logits)
 
-    def update(
-        self, truth: NDArray[Any], scores: NDArray[np.float64], *, weight: Floats | None
-    ) -> None:
+    def update(self, truth: Array, scores: Floats, *, weight: Floats | None) -> None:
         """Count the rows with fewer than k better classes."""
         hit = self.hit(truth, scores)
         right = None if weight is None else weight[hit]
@@ -55,16 +51,16 @@ class TopKHits(ScoredStatistic):
         if self.total.exceeds(n):
             self.hits, self.total = self.hits.unsure(), self.total.unsure()
 
-    def hit(self, truth: NDArray[Any], scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def hit(self, truth: Array, scores: Floats) -> Bools:
         """Return whether each row's true class is in its top k."""
         if scores.ndim == 1:
             first = scores > (0.0 if self.from_logits else 0.5)
-            right: NDArray[np.bool_] = first == (truth == 1)
+            right: Bools = first == (truth == 1)
             return right
         own = scores[np.arange(len(truth)), truth][:, None]
         # Among equal scores the higher class comes first, as in scikit-learn.
         better = (scores > own) | ((scores == own) & (np.arange(scores.shape[1]) > truth[:, None]))
-        hit: NDArray[np.bool_] = np.count_nonzero(better, axis=1) < self.k
+        hit: Bools = np.count_nonzero(better, axis=1) < self.k
         return hit
 
     def check_fields(self) -> None:

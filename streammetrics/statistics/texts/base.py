@@ -21,10 +21,8 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.rowwise import RowSum
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools, Floats
+    from streammetrics.core.types import Bools, Floats, Places
 
 REFERENCE, PREDICTION = "reference", "prediction"
 
@@ -54,7 +52,7 @@ def text_schema(condition: Texts, *, nan_policy: str, unweighted: str = "") -> S
     return Schema(fields, nan_policy, unweighted, (condition,))
 
 
-def distinct_pairs(columns: Any) -> tuple[list[tuple[str, str]], NDArray[np.intp]]:
+def distinct_pairs(columns: Any) -> tuple[list[tuple[str, str]], Places]:
     """Return the pairs of texts that occur, and which of them each row has."""
     (first, references), (second, predictions) = map(coded_labels, columns)
     codes, places = np.unique(first * len(predictions) + second, return_inverse=True)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Places
+
     Costs = NDArray[np.int32]
 
 _BESIDE = 25  # words on either side of the diagonal between which edits are looked for
@@ -151,7 +153,7 @@ def _distances(sentences: list[list[int]], true: list[int]) -> list[int]:
     return found
 
 
-def _rows(said: NDArray[np.intp], true: NDArray[np.intp]) -> Iterator[tuple[int, Costs]]:
+def _rows(said: Places, true: Places) -> Iterator[tuple[int, Costs]]:
     """Yield what the first words of each sentence (c, n) cost, none of them first.
 
     Costs are (c, w) of the first `low` words of the reference, of one more, and so on.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from streammetrics.core.columns.paired import PairedLists, reject_values
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.nested import Nested
-    from streammetrics.core.types import Bools
+    from streammetrics.core.types import Array, Bools, Places
 
 Scheme: TypeAlias = Literal["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"]
 
@@ -81,9 +79,9 @@ class Tags(PairedLists):
 class Spans(NamedTuple):
     """Spans of text: where each starts and ends among all tokens, and its type."""
 
-    starts: NDArray[np.intp]
-    ends: NDArray[np.intp]
-    types: NDArray[np.intp]
+    starts: Places
+    ends: Places
+    types: Places
 
 
 def spans_of(
@@ -120,12 +118,12 @@ def _parts(tag: str, scheme: Scheme | None, suffix: bool) -> tuple[str, str]:
     return prefix, named or "_"
 
 
-def _before(values: NDArray[Any], first: object) -> NDArray[Any]:
+def _before(values: Array, first: object) -> Array:
     """Return what is before each value."""
     return np.concatenate([np.array([first], values.dtype), values[:-1]])
 
 
-def _by_change(prefixes: NDArray[Any], types: NDArray[np.intp]) -> Spans:
+def _by_change(prefixes: Array, types: Places) -> Spans:
     before, kind = _before(prefixes, _OUTSIDE), _before(types, -1)
     is_in = [np.isin(each, list("O."), invert=True) for each in (before, prefixes)]
     changed = kind != types
@@ -144,7 +142,7 @@ class _Finder:
     def __init__(self, rules: _Rules) -> None:
         self._rules = rules
 
-    def __call__(self, prefixes: NDArray[Any], types: NDArray[np.intp]) -> Spans:
+    def __call__(self, prefixes: Array, types: Places) -> Spans:
         before, same = _before(prefixes, _OUTSIDE), _before(types, -1) == types
         start, inside, end = (_follows(pairs, before, prefixes, same) for pairs in self._rules[1:])
         # What goes on from a tag is of its run; a span is of the first start in a run to its end.
@@ -157,7 +155,7 @@ class _Finder:
         return Spans(starts[kept], ends[kept], types[starts[kept]])
 
 
-def _follows(pairs: str, before: NDArray[Any], after: NDArray[Any], same: Bools) -> Bools:
+def _follows(pairs: str, before: Array, after: Array, same: Bools) -> Bools:
     """Return where two neighbours are one of the pairs."""
     found = np.zeros(after.size, np.bool_)
     for pair in pairs.split():
