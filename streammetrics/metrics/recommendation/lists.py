@@ -30,7 +30,34 @@ __all__ = [
 ]
 
 
-class CatalogueCoverage(Metric[float]):
+class CatalogueMetric(Metric[float]):
+    """What a catalogue's metrics share: which of its `n_items` items were shown, and how often."""
+
+    n_items: int | None
+    nan_policy: NanPolicy
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the counts of lists and items."""
+        return (LabelPairs(row="query", column="item", nan_policy=self.nan_policy),)
+
+    def update(self, query: Any, item: Any) -> Self:
+        """Take rows: the list that an item was shown in, and the item, each (n,) ids."""
+        return self.feed({"query": query, "item": item})
+
+    def _judged(self, *statistics: Any) -> tuple[float, str]:
+        value = self.readout(*statistics)
+        return value, self._exceeded(value, statistics[0]) or self._why_nan(value)
+
+    def _exceeded(self, value: float, table: LabelPairs) -> str:
+        """Return why a value is nan where more items were shown than there are, else nothing."""
+        if self.n_items is None or not math.isnan(value):
+            return ""
+        shown = Overlap.of(table).pred_sizes.size
+        why = f"is nan: {shown:,} items were shown, of a catalogue of n_items={self.n_items}"
+        return why if shown > self.n_items else ""
+
+
+class CatalogueCoverage(CatalogueMetric):
     """Share of the items of a catalogue that were recommended to anyone.
 
     Formula: |recommended items| / N
@@ -55,34 +82,13 @@ class CatalogueCoverage(Metric[float]):
     n_items: Annotated[int, AtLeast(1)]
     nan_policy: NanPolicy = "raise"
 
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the counts of lists and items."""
-        return (LabelPairs(row="query", column="item", nan_policy=self.nan_policy),)
-
-    def update(self, query: Any, item: Any) -> Self:
-        """Take rows: the list that an item was shown in, and the item, each (n,) ids."""
-        return self.feed({"query": query, "item": item})
-
     def readout(self, table: LabelPairs) -> float:
         """Return the share."""
         shown = Overlap.of(table).pred_sizes.size
         return shown / self.n_items if 0 < shown <= self.n_items else math.nan
 
-    def _judged(self, *statistics: Any) -> tuple[float, str]:
-        value = self.readout(*statistics)
-        return value, _beyond(value, statistics[0], self.n_items) or self._why_nan(value)
 
-
-def _beyond(value: float, table: LabelPairs, n_items: int | None) -> str:
-    """Return why a value is nan where more items were shown than there are, else nothing."""
-    if n_items is None or not math.isnan(value):
-        return ""
-    shown = Overlap.of(table).pred_sizes.size
-    why = f"is nan: {shown:,} items were shown, of a catalogue of n_items={n_items}"
-    return why if shown > n_items else ""
-
-
-class ExposureGini(Metric[float]):
+class ExposureGini(CatalogueMetric):
     """Gini coefficient of how often items were recommended: 0 all alike, towards 1 only one.
 
     Formula: Σ_i (2 i - N - 1) c_i / (N Σ_i c_i), with c_i the N counts in ascending order.
@@ -108,14 +114,6 @@ class ExposureGini(Metric[float]):
     n_items: Annotated[int, AtLeast(1)] | None = None
     nan_policy: NanPolicy = "raise"
 
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the counts of lists and items."""
-        return (LabelPairs(row="query", column="item", nan_policy=self.nan_policy),)
-
-    def update(self, query: Any, item: Any) -> Self:
-        """Take rows: the list that an item was shown in, and the item, each (n,) ids."""
-        return self.feed({"query": query, "item": item})
-
     def readout(self, table: LabelPairs) -> float:
         """Return the coefficient."""
         counts = np.sort(Overlap.of(table).pred_sizes)
@@ -126,10 +124,6 @@ class ExposureGini(Metric[float]):
         # Σ (2 i - n - 1) c_i over the last of n places, i = n - shown + j, in integers of any size.
         places = 2 * exact_dot(np.arange(1, shown + 1), counts)
         return (places + (n - 2 * shown - 1) * total) / (n * total)
-
-    def _judged(self, *statistics: Any) -> tuple[float, str]:
-        value = self.readout(*statistics)
-        return value, _beyond(value, statistics[0], self.n_items) or self._why_nan(value)
 
 
 class IntraListDiversity(Metric[float]):
