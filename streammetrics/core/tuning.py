@@ -10,6 +10,7 @@ BATCH_ROWS = 1 << 16  # of a large batch taken at a time: two columns of float64
 KEYED_ROWS = 1 << 17  # the same of rows by key, as there is something to do for each of many keys
 STAGED_ROWS = 1 << 14  # kept until they are worth a call of every statistic
 PANE_ROWS = 1 << 10  # the same of a pane of `Live`, where no call should take long
+PANE_BYTES = 1 << 16  # of a statistic of it that still takes rows: half a millisecond to make small
 SMALL_STATE = 1 << 12  # bytes of a pane's statistic, up to which less room is not worth the work
 STAGED_LEAST = STAGED_ROWS >> 9  # that a batch counts as, since 512 of them are long enough a list
 SHORT_COLUMN = 1024  # rows up to which two reductions are quicker than one pass that tells more

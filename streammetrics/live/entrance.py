@@ -162,13 +162,17 @@ class Entrance:
         return self
 
     def _full(self, buffer: Buffer) -> None:
-        """Bring the events that wait in a buffer on, as there are enough of them."""
+        """Bring the events that wait in a buffer on, as there are enough of them.
+
+        What this leaves to do the next calls do before, a piece each, so that none takes long.
+        """
         if buffer.most == 1:
             self.flush()
             return
         with self._guard._lock:
-            self._empty(buffer)
-            self._stream.tidy()
+            if not self._stream.rest():
+                self._empty(buffer)
+                self._stream.release()
 
     def _check_open(self) -> None:
         """Raise where no more events are taken."""

@@ -210,7 +210,17 @@ class Taking:
         self.join.newest = max(self.join.newest, newest)
 
     def tidy(self) -> None:
-        """Do what is due after events: match labels, and let rows go that wait no longer."""
+        """Do all that is due after events."""
+        self.release()
+        while self.rest():
+            pass
+
+    def rest(self) -> bool:
+        """Do a piece of what rows in panes have left to do; return whether there was one."""
+        return self.panes.rest() or self.counted.rest() or self.left.rest()
+
+    def release(self) -> None:
+        """Match labels, and let rows go that wait no longer, where that is due."""
         join, config = self.join, self.config
         if join.due:
             join.match()

@@ -33,13 +33,14 @@ class Row:
         self.states: SortedDict[int, State] = SortedDict()
         self._levels = range(_BITS, most.bit_length() + 1, _BITS)
         self._nodes: dict[tuple[int, int], State] = {}
-        self._open: set[int] = set()  # panes that have taken rows since they were made small
+        self._open: dict[int, int] = {}  # panes with new rows: how many statistics are small again
+        self._most = (0, 0)  # of the newest pane: bytes up to which its statistics are left alone
 
     def put(self, changed: Mapping[int, State]) -> None:
         """Set the states of some panes."""
         for number, state in changed.items():
             self.states[number] = state
-        self._open.update(changed)
+        self._open.update(dict.fromkeys(changed, 0))
         self._forget(changed)
 
     def drop(self, numbers: Iterable[int]) -> None:
@@ -47,24 +48,65 @@ class Row:
         gone = list(numbers)
         for number in gone:
             del self.states[number]
-        self._open.difference_update(gone)
+            self._open.pop(number, None)
         self._forget(gone)
 
     def before(self, number: int) -> list[int]:
         """Return the numbers of the panes before one."""
         return list(self.states.irange(maximum=number, inclusive=(True, False)))
 
-    def rest(self, newest: int) -> None:
-        """Hold the panes before one in as little room as they are written in.
+    def rest(self, newest: int) -> bool:
+        """Do a piece of what rows have left to do; return whether there was one.
 
-        Most of them take no more rows. Rows that wait to be counted take room for each of them,
-        however few scores they have, and there may be thousands of panes.
+        Those that wait in the newest pane are counted as soon as they are many. The panes before it
+        are held in as little room as they are written in: most of them take no more rows, rows that
+        wait take room for each of them, however few scores they have, and there may be thousands of
+        panes.
         """
-        for number in [number for number in self._open if number < newest]:
-            self._open.remove(number)
-            state = self.settled(number)
-            assert state is not None
-            self.states[number] = state._replace(statistics=tuple(map(_small, state.statistics)))
+        state: State | None = self.states.get(newest)
+        if state is not None:
+            if state.pending >= tuning.PANE_ROWS:
+                self.settled(newest)
+                return True
+            if self._large(newest, state):
+                return True
+        number = next((number for number in self._open if number < newest), None)
+        if number is None:
+            return False
+        state = self.states[number]
+        if state.staged:
+            self.settled(number)
+            return True
+        sizes, place = [statistic.nbytes for statistic in state.statistics], self._open[number]
+        while place < len(sizes) and sizes[place] <= tuning.SMALL_STATE:
+            place += 1
+        if place < len(sizes):
+            self._make_small(number, state, place)
+        self._open[number] = place + 1
+        if place + 1 >= len(sizes):
+            del self._open[number]
+        return True
+
+    def _large(self, number: int, state: State) -> bool:
+        """Make a statistic of the newest pane small if it has grown much; return whether it had."""
+        sizes = [statistic.nbytes for statistic in state.statistics]
+        largest = max(sizes)
+        if self._most[0] != number:
+            self._most = number, tuning.PANE_BYTES
+        if largest <= self._most[1]:
+            return False
+        size = self._make_small(number, state, sizes.index(largest)).nbytes
+        self._most = number, max(tuning.PANE_BYTES, 2 * size)
+        return True
+
+    def _make_small(self, number: int, state: State, place: int) -> Statistic:
+        """Hold a statistic of a pane as it is read from what it writes, if that takes less room."""
+        statistics = list(state.statistics)
+        statistic = statistics[place]
+        written = statistic.restored(statistic.arrays())
+        statistics[place] = min(written, statistic, key=attrgetter("nbytes"))
+        self.states[number] = state._replace(statistics=tuple(statistics))
+        return statistics[place]
 
     def settled(self, number: int) -> State | None:
         """Return the state of a pane with no rows staged, ``None`` where there is no such pane."""
@@ -130,11 +172,3 @@ class Row:
             for number in numbers:
                 for level in self._levels:
                     self._nodes.pop((level, number >> level), None)
-
-
-def _small(statistic: Statistic) -> Statistic:
-    """Return a statistic as it is read from what it writes, where that takes less room."""
-    if statistic.nbytes <= tuning.SMALL_STATE:
-        return statistic
-    written = statistic.restored(statistic.arrays())
-    return min(written, statistic, key=attrgetter("nbytes"))

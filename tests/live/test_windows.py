@@ -11,7 +11,10 @@ import pytest
 from live.events import START, SUITE, fresh, live, rows
 
 import streammetrics as sm
+from streammetrics.core import tuning
 from streammetrics.core.layout import State
+from streammetrics.live.panes import Panes
+from streammetrics.live.windows import Row
 
 
 def chosen(data, first, last):
@@ -181,3 +184,31 @@ def test_panes_that_are_over_take_the_room_of_their_scores_not_of_their_rows(lab
         held.append(state.nbytes)
     assert held[-1] - held[3] < 4 * 1024  # four panes of ten scores; their rows have nine bytes
     assert state.window("1h").compute() == sm.score(sm.ROCAUC(), label, score)
+
+
+def test_no_single_event_does_more_than_a_piece_of_what_rows_leave_to_do(monkeypatch):
+    monkeypatch.setattr(tuning, "PANE_BYTES", 1 << 14)
+    done = []
+    for owner, name in ((Row, "_make_small"), (Row, "_fed"), (Panes, "add")):
+        monkeypatch.setattr(owner, name, counting(getattr(owner, name), done))
+    rng = np.random.default_rng(0)
+    scores, state, pieces = rng.random(9000), live(), []
+    labels = scores > rng.random(9000)
+    for place in range(9000):  # three panes, each with more than wait in it
+        before = len(done)
+        state.observe(
+            time=START + place / 50, y_true=bool(labels[place]), y_score=float(scores[place])
+        )
+        pieces.append(len(done) - before)
+    assert max(pieces) == 1
+    assert {*done} == {"_make_small", "_fed", "add"}
+    columns = {"time": START + np.arange(9000) / 50, "y_true": labels, "y_score": scores}
+    assert state.to_bytes() == live().observe(**columns).to_bytes()
+
+
+def counting(method, done):
+    def counted(*arguments, **named):
+        done.append(method.__name__)
+        return method(*arguments, **named)
+
+    return counted

@@ -64,6 +64,10 @@ class Left:
         batch.column(title)
         return batch
 
+    def rest(self) -> bool:
+        """Do a piece of what rows have left to do; return whether there was one."""
+        return any(panes.rest() for panes in self.columns.values())
+
     def over(self, span: Span) -> dict[str, State]:
         """Return what is remembered of the rows of some panes, by column."""
         return {
