@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import Batch
-from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError, an
-from streammetrics.core.layout import Feed, Layout, State
+from streammetrics.core.described import described, filled
+from streammetrics.core.errors import IncompatibleMetricsError, an
 from streammetrics.core.results.reports import reported
-from streammetrics.core.state.arrays import nested, parted
 from streammetrics.core.state.container import ROWS, opened
 from streammetrics.core.stateful import Stateful, register
 from streammetrics.core.types import Array, Arrays, V_co
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from streammetrics.core.state.arrays import Stack
+    from streammetrics.core.layout import Feed, Layout, State
+
 
 S = TypeVar("S", bound="Merging")
 
@@ -211,83 +211,6 @@ class Mergeable(ABC, Generic[V_co]):
 
 def _titled(what: object) -> str:
     return what._titled() if isinstance(what, Mergeable) else f"{an(type(what).__name__)}"
-
-
-def described(state: State) -> tuple[list[Any], dict[str, Array]]:
-    """Return what a file says of the rows of a state, and the arrays of its statistics."""
-    arrays: dict[str, Array] = {}
-    for index, statistic in enumerate(state.statistics):
-        arrays |= nested(str(index), statistic.arrays())
-    rows = [[dict(sorted(facts.items())), n, omitted] for facts, n, omitted in state.feeds]
-    return rows, arrays
-
-
-def each_described(states: Sequence[State]) -> dict[str, Stack] | None:
-    """Return the arrays of states of one layout, or ``None`` where each is to be described."""
-    stacks: dict[str, Stack] = {}
-    every = zip(*[state.statistics for state in states], strict=True)
-    for index, statistics in enumerate(every):
-        mine = statistics[0].each_arrays(statistics)
-        if mine is None:
-            return None
-        stacks |= {f"{index}/{key}": stack for key, stack in mine.items()}
-    return stacks
-
-
-def filled(layout: Layout, told: object, arrays: Arrays) -> State:
-    """Return the state that was described, of which the caller must see that it is described so."""
-    parts = parted(arrays)
-    statistics = tuple(
-        [
-            statistic.restored(parts.pop(str(index), {}))
-            for index, statistic in enumerate(layout.start.statistics)
-        ]
-    )
-    if not isinstance(told, tuple) or len(told) != len(layout.schemas):
-        raise StateFormatError("the counts of rows do not fit the metric")
-    feeds = tuple(map(_feed, told))
-    if not layout.agree(feeds):
-        raise StateFormatError("metrics that read the same columns saw different rows")
-    if parts:
-        raise StateFormatError("there are arrays that belong to no statistic")
-    return _of_rows(layout, State(feeds, statistics))
-
-
-def each_filled(
-    layout: Layout, feeds: Sequence[tuple[Feed, ...]], stacks: Mapping[str, Stack]
-) -> list[State]:
-    """Return states of which the same arrays are stacked.
-
-    As `filled` of each, whose feeds are given; but `described` does not have to be asked.
-    """
-    parts = parted(stacks)
-    columns = [
-        statistic.each_restored(parts.pop(str(index), {}), len(feeds))
-        for index, statistic in enumerate(layout.start.statistics)
-    ]
-    if not all(map(layout.agree, feeds)):
-        raise StateFormatError("metrics that read the same columns saw different rows")
-    if parts:
-        raise StateFormatError("there are arrays that belong to no statistic")
-    statistics = zip(*columns, strict=True) if columns else [()] * len(feeds)
-    return [_of_rows(layout, state) for state in map(State, feeds, statistics)]
-
-
-def _of_rows(layout: Layout, state: State) -> State:
-    """Return a state that was read, whose statistics know of how many rows they are."""
-    for statistic, source in zip(state.statistics, layout.sources, strict=True):
-        statistic.of_rows(state.feeds[source].n_rows)
-    return state
-
-
-def _feed(told: object) -> Feed:
-    """Return what a file says of the rows of one schema: facts, rows and rows left out."""
-    if isinstance(told, tuple) and len(told) == 3 and isinstance(told[0], dict):
-        facts, *counts = told
-        known = all(type(fact) in {str, int, bool} for fact in facts.values())
-        if known and all(type(count) is int and count >= 0 for count in counts):
-            return Feed(dict(facts), *counts)
-    raise StateFormatError("the state does not say what rows it saw")
 
 
 class Merging(Protocol):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from streammetrics.core.mergeable import each_described
+from streammetrics.core.described import each_described
 from streammetrics.ledger.columns import LAST, Kind, StateColumn, facts_of, far, key_of
 from streammetrics.ledger.rows import Row, contents
 

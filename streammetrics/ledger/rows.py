@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.described import described, each_filled, filled
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.mergeable import described, each_filled, filled
 from streammetrics.core.state.arrays import LONGEST_EMPTY, MOST_DIMENSIONS, part, same, take_array
 from streammetrics.ledger.columns import LAST, Kind, StateColumn, key_of
 
