@@ -171,14 +171,14 @@ class Cells:
 def with_room(data: Array, used: int, n: int) -> Array:
     """Return an array with the rows that are used, and room for `n`.
 
-    A short one has room for a sixteenth more. A long one begins with more than the system hands
+    A short one has room for half as many more. A long one begins with more than the system hands
     out of what others gave back: pages that no row has touched are none, and from then on it grows
     where it is, so that no call waits for a copy of it.
     """
     if n <= len(data):
         return data
     if n < _LONG:
-        data.resize((n + max(n >> 4, 1024), *data.shape[1:]), refcheck=False)
+        data.resize((n + max(n >> 1, 4096), *data.shape[1:]), refcheck=False)
         return data
     width = max(data[:0].itemsize * math.prod(data.shape[1:]), 1)
     if data.nbytes < _FAR:

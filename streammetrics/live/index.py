@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
 
 _GONE, _FIRST = 1, 2  # what a slot holds of a row that went, and of the first one
-_WIDTH = 8  # slots of a bucket: half a line of the cache
+_SHIFT = 3  # bits of a place in a bucket
+_WIDTH = 1 << _SHIFT  # slots of a bucket: half a line of the cache
 _ONES, _LAST = np.uint64(0x0101010101010101), np.uint64(56)  # by which eight bytes are summed
 _LEAST = 11  # bits of the number of slots
 _FULL = 3, 4  # the part of the slots that are taken before there are twice as many
-_AT_ONCE = 1 << 16  # rows that are moved at a time
+_BITS_AT_ONCE = 16  # of a place among the rows
+_AT_ONCE = 1 << _BITS_AT_ONCE  # that are moved at a time
 _LOST = 4  # one of so many rows may have left a slot that is lost, before all is made again
 _SMALL = 1 << 14  # rows for which there is room up to which a table grows at once to eight times
 _MOVED = 2  # rows that move to a larger table for each that comes, so that no call waits for all
@@ -237,17 +239,19 @@ class _Slots:
             full = (held[:, -1] > 0).nonzero()[0]
             # What differs from the mark is the row alone, and that is above 1 where there is one:
             # what is no row wraps around.
-            held ^= marks[waiting, None] if step else marks[:, None]
+            held ^= marks[:, None]
             held -= np.uint32(_FIRST)
             every = held.ravel()
             hits = (every <= low - np.uint32(_FIRST)).nonzero()[0]
-            found = every[hits].astype(np.int64)
-            asked = waiting[hits // _WIDTH]
-            same = table.are(found, keys[asked])
-            rows[asked[same]] = found[same]
+            if hits.size:
+                found = every.take(hits).astype(np.int64)
+                asked = waiting.take(hits >> _SHIFT)
+                same = table.are(found, keys.take(asked, axis=0)).nonzero()[0]
+                rows[asked.take(same)] = found.take(same)
             step += 1
             on = full[rows[waiting[full]] < 0]
-            waiting, places = waiting[on], (places[on] + step) & (len(self._buckets) - 1)
+            waiting, marks = waiting[on], marks[on]
+            places = (places[on] + step) & (len(self._buckets) - 1)
 
     def _slots_of(self, hashes: Hashes, rows: Rows) -> Rows:
         """Return where the slots are of rows that are here."""
@@ -293,31 +297,30 @@ class _Slots:
     def _fill(self, places: Rows, values: NDArray[np.uint32]) -> Rows:
         """Put values, all different, into buckets; return which of them find theirs full.
 
-        Of those that come to one slot the last is there, and the others try again.
+        Those that come to one bucket get its free slots, one after the other.
         """
-        every, waiting, full = self._buckets.reshape(-1), np.arange(len(values)), []
-        while waiting.size:
-            asked = places[waiting]
-            free = self._free(asked)
-            if free.max() == _WIDTH:
-                full.append(waiting[free == _WIDTH])
-                fit = (free < _WIDTH).nonzero()[0]
-                waiting, asked, free = waiting[fit], asked[fit], free[fit]
-            slots = asked * _WIDTH + free
-            lost = every[slots] if self.lost else None
-            mine = values[waiting]
-            every[slots] = mine
-            there = every[slots] == mine
-            if lost is not None:
-                self.lost -= int(np.count_nonzero(lost[there]))
-            waiting = waiting[~there]
-        return np.concatenate(full) if full else waiting
+        order = np.arange(len(values))
+        order |= places << _BITS_AT_ONCE
+        order.sort()
+        asked = order >> _BITS_AT_ONCE
+        order &= _AT_ONCE - 1
+        turns = np.arange(len(values))
+        first = np.append(True, asked[1:] != asked[:-1])
+        turns -= np.maximum.accumulate(np.where(first, turns, 0))
+        free = self._free(asked, turns)
+        fit = free < _WIDTH
+        slots, every = (asked * _WIDTH + free)[fit], self._buckets.reshape(-1)
+        if self.lost:
+            self.lost -= int(np.count_nonzero(every[slots]))
+        every[slots] = values[order[fit]]
+        return order[~fit]
 
-    def _free(self, places: Rows) -> Rows:
-        """Return which slot of each bucket is free, `_WIDTH` where none is."""
+    def _free(self, places: Rows, turns: Rows) -> Rows:
+        """Return a free slot of each bucket, after so many that are, from `_WIDTH` on for none."""
         held = self._buckets.take(places, axis=0)
-        taken = held > (_GONE if self.lost else 0)
         if not self.lost:  # free slots are the last ones, and the bytes of the others are summed
-            counts = (taken.view(np.uint64)[:, 0] * _ONES) >> _LAST
-            return counts.view(np.int64)
-        return np.where(taken.all(axis=1), _WIDTH, taken.argmin(axis=1))
+            counts = ((held > 0).view(np.uint64)[:, 0] * _ONES) >> _LAST
+            return counts.view(np.int64) + turns
+        free = held <= _GONE
+        mine = free & (free.cumsum(axis=1) == turns[:, None] + 1)
+        return np.where(mine.any(axis=1), mine.argmax(axis=1), _WIDTH)
