@@ -252,21 +252,21 @@ def _by_name(paths: Sequence[str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Evaluated:
     """The state of every model, and of all together where they are compared."""
 
     states: Mapping[str, MetricSet]
     comparison: Comparison | None = None
 
 
-def measured(work: Work, *, workers: int, batch_rows: int) -> Measured:
+def measured(work: Work, *, workers: int, batch_rows: int) -> Evaluated:
     """Read every model's rows, and those of all together: once, where this has all metrics."""
     comparison = None
     if work.duel is not None:
         with advice(next(iter(work.models.values())).plan):
             comparison = work.duel.fought(workers=workers, batch_rows=batch_rows)
         if work.duel.whole:
-            return Measured(dict(comparison.items()), comparison)
+            return Evaluated(dict(comparison.items()), comparison)
     found = {}
     for name, model in work.models.items():
         with progress_bar(model.pieces, name) as progress, advice(model.plan):
@@ -277,10 +277,10 @@ def measured(work: Work, *, workers: int, batch_rows: int) -> Measured:
                 batch_rows=batch_rows,
                 progress=progress,
             )
-    return Measured(found, comparison)
+    return Evaluated(found, comparison)
 
 
-def reported(work: Work, found: Measured, asked: Asked, *, per_query: bool) -> Results:
+def reported(work: Work, found: Evaluated, asked: Asked, *, per_query: bool) -> Results:
     """Read the metrics of every model, and how models differ."""
     reports = {
         name: _report(work.models[name], state, asked, per_query)

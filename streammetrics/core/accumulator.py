@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Rows
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.layout import Layout, Refused, State
+    from streammetrics.core.layout import Layout, RefusedRows, State
 
 
 class Accumulator(Locked):
@@ -114,7 +114,7 @@ class Accumulator(Locked):
             return self._sift()
 
     def _sift(self) -> State:
-        refused: list[Refused] = []
+        refused: list[RefusedRows] = []
 
         def sifted(state: State) -> State:
             after, refused[:] = self.layout.sifted(state)

@@ -13,7 +13,7 @@ from functools import singledispatch
 from typing import Any, NoReturn
 
 from streammetrics.core.errors import NoConfidenceError
-from streammetrics.core.results.pictures import Reading
+from streammetrics.core.results.pictures import ReadNumber
 from streammetrics.core.results.values import Interval, plain
 
 
@@ -103,7 +103,7 @@ def not_anytime(metric: object) -> NoConfidenceError:
     )
 
 
-def reading(metric: Any, level: float | None, statistics: Any) -> Reading | None:
+def reading(metric: Any, level: float | None, statistics: Any) -> ReadNumber | None:
     """Return a metric's value and its limits, where it is a number that a picture can tell."""
     value: Any = metric.readout(*statistics)
     if not isinstance(value, float):
@@ -114,4 +114,4 @@ def reading(metric: Any, level: float | None, statistics: Any) -> Reading | None
         with contextlib.suppress(NoConfidenceError):
             asked = Asked(level, anytime=False, n_rows=metric.n_rows)
             sure = confidence_of(metric, asked, *statistics)
-    return Reading(value, bounds, sure)
+    return ReadNumber(value, bounds, sure)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.reading import Reading
+from streammetrics.core.columns.reading import SharedReading
 from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.staging import Staged
@@ -60,7 +60,7 @@ class State(NamedTuple):
         return 0 if self.staged is None else self.staged.size
 
 
-class Refused(NamedTuple):
+class RefusedRows(NamedTuple):
     """Rows that a statistic refused although its schema had accepted them."""
 
     n: int
@@ -154,9 +154,9 @@ class Layout:
         """How many rows of a long batch are taken at a time."""
         return tuning.BATCH_ROWS
 
-    def _reading(self, schemas: Sequence[Schema]) -> Reading:
+    def _reading(self, schemas: Sequence[Schema]) -> SharedReading:
         """Return what reads for schemas that are alike."""
-        return Reading(schemas)
+        return SharedReading(schemas)
 
     def prepare(self, batch: Batch) -> None:
         """Bring to rows what columns hold of several: labels at positions, sets, lists."""
@@ -212,7 +212,7 @@ class Layout:
         rows = state.staged.together()
         return State(self._grown(state.agreed, rows), self._updated(state.statistics, rows))
 
-    def sifted(self, state: State) -> tuple[State, list[Refused]]:
+    def sifted(self, state: State) -> tuple[State, list[RefusedRows]]:
         """Return the state with those staged rows that the statistics take, and the others."""
         refused = []
         batches = state.staged.batches() if state.staged else []
@@ -225,7 +225,9 @@ class Layout:
             except MemoryError:  # the rows are not to blame
                 raise
             except Exception as error:  # of whatever kind: a user's statistic did it
-                refused.append(Refused(max(read.n for read in rows), place, len(batches), error))
+                refused.append(
+                    RefusedRows(max(read.n for read in rows), place, len(batches), error)
+                )
         return State(state.feeds, state.statistics), refused
 
     def _updated(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from streammetrics.statistics.joint.pairs import MomentSample
 
 
-class Rows(NamedTuple):
+class CentredRows(NamedTuple):
     """The sampled rows less the means of all, (rows, outputs), and sums over all rows.
 
     `y`, `p` and `e` are targets, predictions and their difference; of values there is only `y`,
@@ -50,18 +50,18 @@ class Rows(NamedTuple):
     bias: Floats  # mean target less mean prediction
 
 
-def _of_errors(rows: Rows) -> Floats:
+def _of_errors(rows: CentredRows) -> Floats:
     """Errors that a bias is part of: what rows do to Σ w e² / Σ w (y - ȳ)²."""
     left = rows.yy + rows.pp - 2 * rows.yp + rows.total * rows.bias**2
     return _of_ratio(rows, rows.e + rows.bias, left)
 
 
-def _of_explained(rows: Rows) -> Floats:
+def _of_explained(rows: CentredRows) -> Floats:
     """Errors less their mean."""
     return _of_ratio(rows, rows.e, rows.yy + rows.pp - 2 * rows.yp)
 
 
-def _of_ratio(rows: Rows, e: Floats, left: Floats) -> Floats:
+def _of_ratio(rows: CentredRows, e: Floats, left: Floats) -> Floats:
     """The derivative of a ratio of sums, each of them without the row itself.
 
     With it in the sums, a row of a long tail hides how much it did: limits would hold too rarely.
@@ -72,21 +72,21 @@ def _of_ratio(rows: Rows, e: Floats, left: Floats) -> Floats:
     return slopes
 
 
-def _of_correlation(rows: Rows) -> Floats:
+def _of_correlation(rows: CentredRows) -> Floats:
     root = np.sqrt(rows.yy * rows.pp)
     together = rows.y**2 / rows.yy + rows.p**2 / rows.pp
     slopes: Floats = rows.y * rows.p / root - rows.yp / root * together / 2
     return slopes
 
 
-def _of_concordance(rows: Rows) -> Floats:
+def _of_concordance(rows: CentredRows) -> Floats:
     below = rows.yy + rows.pp + rows.total * rows.bias**2
     moved = rows.y**2 + rows.p**2 + rows.bias**2 + 2 * rows.bias * rows.e
     slopes: Floats = (2 * rows.y * rows.p - 2 * rows.yp / below * moved) / below
     return slopes
 
 
-def _of_variance(rows: Rows) -> Floats:
+def _of_variance(rows: CentredRows) -> Floats:
     """Squares about a trimmed mean: of skewed values those about the mean vary too little."""
     slopes: Floats = (rows.e**2 - rows.yy / rows.total) / rows.total
     return slopes
@@ -95,7 +95,7 @@ def _of_variance(rows: Rows) -> Floats:
 Ends = tuple[float, float]
 
 # What a row adds, and of one less or the value itself between which ends the limits are found.
-_KINDS: dict[type, tuple[Callable[[Rows], Floats], bool, Ends]] = {
+_KINDS: dict[type, tuple[Callable[[CentredRows], Floats], bool, Ends]] = {
     moments.R2: (_of_errors, True, (0.0, math.inf)),
     moments.RelativeSquaredError: (_of_errors, False, (0.0, math.inf)),
     moments.ExplainedVariance: (_of_explained, True, (0.0, math.inf)),
@@ -143,7 +143,7 @@ for _kind in _KINDS:
     confidence_of.register(_kind, of_moments)
 
 
-def _rows(metric: Metric, statistics: Any, sample: MomentSample) -> Rows:
+def _rows(metric: Metric, statistics: Any, sample: MomentSample) -> CentredRows:
     """Return the rows of a sample around the means, and the sums of all rows."""
     (part,) = sample.strata
     held, weight = part.points[:, :-1], part.points[:, -1:]
@@ -153,7 +153,9 @@ def _rows(metric: Metric, statistics: Any, sample: MomentSample) -> Rows:
         mass = part.copies * weight[:, 0]
         e = y - _trimmed_mean(y[:, 0], mass, moment.total)
         yy = np.array([float(moment.centred("x", "x")[0])])
-        return Rows(weight, y, y, e, float(moment.total) - metric.ddof, yy, yy, yy, np.zeros(1))
+        return CentredRows(
+            weight, y, y, e, float(moment.total) - metric.ddof, yy, yy, yy, np.zeros(1)
+        )
     wide = held.shape[1] // 2
     squares, moment = statistics[0], statistics[-2]
     total = float(moment.total)
@@ -164,12 +166,12 @@ def _rows(metric: Metric, statistics: Any, sample: MomentSample) -> Rows:
         guessed = [float(mean) for mean in moment.means("p")]
         pp, yp = (np.array([float(x) for x in moment.centred(a, "p")]) for a in ("p", "y"))
         p, bias = held[:, wide:] - guessed, np.array(means) - np.array(guessed)
-        return Rows(weight, y, p, y - p, total, yy, pp, yp, bias)
+        return CentredRows(weight, y, p, y - p, total, yy, pp, yp, bias)
     # Of the target alone there is the sum of squared errors, which a bias is part of.
     e = held[:, :wide] - held[:, wide:]
     left = np.array([float(each) for each in squares.exact("loss")])
     none = np.zeros(wide)
-    return Rows(weight, y, none, e, total, yy, left - yy, none, none)
+    return CentredRows(weight, y, none, e, total, yy, left - yy, none, none)
 
 
 def _trimmed_mean(values: Floats, mass: Floats, n: float) -> float:
@@ -184,7 +186,9 @@ def _trimmed_mean(values: Floats, mass: Floats, n: float) -> float:
     return float(np.average(values[order][inside], weights=mass[order][inside]))
 
 
-def _averaged(metric: Metric[object], slopes_of: Callable[[Rows], Floats], rows: Rows) -> Floats:
+def _averaged(
+    metric: Metric[object], slopes_of: Callable[[CentredRows], Floats], rows: CentredRows
+) -> Floats:
     """Return what rows add to each output, or to the average of outputs."""
     multioutput = getattr(metric, "multioutput", "uniform_average")
     if multioutput == "variance_weighted":  # one ratio of the sums over outputs
@@ -195,7 +199,9 @@ def _averaged(metric: Metric[object], slopes_of: Callable[[Rows], Floats], rows:
         lengths = [np.sqrt((side**2).sum(axis=1, keepdims=True)) for side in (rows.y, e)]
         y, error = lengths
         none = np.zeros(1)
-        return slopes_of(Rows(rows.weight, y, y, error, rows.total, yy, pp + biased, yp, none))
+        return slopes_of(
+            CentredRows(rows.weight, y, y, error, rows.total, yy, pp + biased, yp, none)
+        )
     slopes = slopes_of(rows)
     if multioutput == "raw_values":
         return slopes

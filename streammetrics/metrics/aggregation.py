@@ -16,7 +16,7 @@ from streammetrics.statistics.joint.pairs import MomentSample
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.sums.spreads import MomentSpread
-from streammetrics.statistics.sums.values import Estimate, QuantileMethod, ValueHistogram
+from streammetrics.statistics.sums.values import EnclosedValue, QuantileMethod, ValueHistogram
 
 if TYPE_CHECKING:
     from streammetrics.core.results.values import Result
@@ -275,10 +275,10 @@ class Quantile(Aggregate[float]):
     def _shape(self, values: ValueHistogram) -> Result:
         return distribution(values)
 
-    def _estimate(self, values: ValueHistogram) -> Estimate:
+    def _estimate(self, values: ValueHistogram) -> EnclosedValue:
         for estimate in values.quantiles(self.q, self.method):
             return estimate
-        return Estimate(math.nan, math.nan, math.nan)
+        return EnclosedValue(math.nan, math.nan, math.nan)
 
     def readout(self, values: ValueHistogram) -> float:
         """Return the quantile, or the middle of the interval it lies in."""

@@ -46,7 +46,7 @@ class Token(NamedTuple):
     close: bool
 
 
-class Piece(NamedTuple):
+class TypesetPart(NamedTuple):
     """A part of a formula that has been set.
 
     Attributes:
@@ -117,28 +117,28 @@ class _Reader:
         what = "an end" if self.here is None else repr(self.here.text)
         raise FormulaError(f"{self.text!r}: {what} after {before!r}")
 
-    def listed(self) -> Piece:
+    def listed(self) -> TypesetPart:
         """Read statements, up to what is none."""
-        parts: list[Piece] = []
+        parts: list[TypesetPart] = []
         while self.here is not None:
             if self.at(*_BREAKS):
-                parts.append(Piece(f'<mo separator="true">{self.take().text}</mo>'))
+                parts.append(TypesetPart(f'<mo separator="true">{self.take().text}</mo>'))
             elif self.at(*_WORDS):
-                parts.append(Piece(f"<mtext>\u00a0{self.take().text}\u00a0</mtext>"))
+                parts.append(TypesetPart(f"<mtext>\u00a0{self.take().text}\u00a0</mtext>"))
             elif self.at(*_RELATIONS):
                 parts.append(self.sign())
             elif self.begins() or self.at(*_SUMMED):
                 parts.append(self.sum())
             else:
                 break
-        return parts[0] if len(parts) == 1 else Piece("".join(part.mathml for part in parts))
+        return parts[0] if len(parts) == 1 else TypesetPart("".join(part.mathml for part in parts))
 
-    def sign(self) -> Piece:
+    def sign(self) -> TypesetPart:
         """Read an operator."""
         text = self.take().text
-        return Piece(f"<mo>{escape(_SIGNS.get(text, text))}</mo>")
+        return TypesetPart(f"<mo>{escape(_SIGNS.get(text, text))}</mo>")
 
-    def sum(self) -> Piece:
+    def sum(self) -> TypesetPart:
         """Read terms with their signs."""
         parts = [] if self.at(*_SUMMED) else [self.quotient()]
         while self.at(*_SUMMED):
@@ -148,35 +148,35 @@ class _Reader:
                 parts.append(self.quotient())
             elif not left_out and not self.at("..."):
                 self.refuse()
-        return parts[0] if len(parts) == 1 else Piece("".join(part.mathml for part in parts))
+        return parts[0] if len(parts) == 1 else TypesetPart("".join(part.mathml for part in parts))
 
-    def quotient(self) -> Piece:
+    def quotient(self) -> TypesetPart:
         """Read products, and what they are divided by."""
         found = self.product()
         while self.at("/", "·"):
             if self.at("·") or self.raised:
                 sign = self.sign().mathml
-                found = Piece(f"{found.mathml}{sign}{self.product().mathml}")
+                found = TypesetPart(f"{found.mathml}{sign}{self.product().mathml}")
             else:
                 self.take()
                 parts = found, self.product()
                 sides = (f'<mrow displaystyle="true">{_bare(part)}</mrow>' for part in parts)
-                found = Piece(f"<mfrac>{''.join(sides)}</mfrac>", fraction=True)
+                found = TypesetPart(f"<mfrac>{''.join(sides)}</mfrac>", fraction=True)
         return found
 
-    def product(self) -> Piece:
+    def product(self) -> TypesetPart:
         """Read what stands side by side."""
         first = self.power()
         parts, last = [first], first
         while self.begins():
             following = self.power()
             if last.word or following.word:
-                parts.append(Piece('<mspace width="0.2em"/>'))
+                parts.append(TypesetPart('<mspace width="0.2em"/>'))
             parts.append(following)
             last = following
         if len(parts) == 1:
             return first
-        return Piece("".join(p.inner if p.inner and p.fraction else p.mathml for p in parts))
+        return TypesetPart("".join(p.inner if p.inner and p.fraction else p.mathml for p in parts))
 
     def begins(self) -> bool:
         """Whether something that can be a factor is next."""
@@ -187,7 +187,7 @@ class _Reader:
             return not self.barred
         return here.kind in {"number", "name"} or here.text in {*_CLOSING, "√", "∫"}
 
-    def power(self) -> Piece:
+    def power(self) -> TypesetPart:
         """Read one thing with what hangs on it: an index, a power, what it is applied to."""
         first = self.here
         found = self.atom()
@@ -208,7 +208,7 @@ class _Reader:
                 found = _hung("msup", found, f"<mn>{number}</mn>")
             elif named and self.at("(", "[") and self.here.close:
                 applied = f"{found.mathml}<mo>&#x2061;</mo>{self.atom().mathml}"
-                found, named = Piece(applied, word=True), False
+                found, named = TypesetPart(applied, word=True), False
             else:
                 break
         return found
@@ -221,23 +221,23 @@ class _Reader:
             return f"<mrow>{''.join(f'<mi>{letter}</mi>' for letter in self.take().text)}</mrow>"
         return _bare(self.atom())
 
-    def atom(self) -> Piece:
+    def atom(self) -> TypesetPart:
         """Read a number, a name, a root or what is in brackets."""
         if not self.begins():
             self.refuse()
         kind, text, _ = self.take()
         if kind == "number":
-            return Piece(f"<mn>{text}</mn>")
+            return TypesetPart(f"<mn>{text}</mn>")
         if text in _LARGE:
-            return Piece(f"<mo>{_LARGE[text]}</mo>")
+            return TypesetPart(f"<mo>{_LARGE[text]}</mo>")
         if kind == "name":
             shown = _GREEK.get(text, text).replace("'", _PRIME)
-            return Piece(f"<mi>{shown}</mi>", word=len(shown.rstrip(_PRIME + _LINE)) > 1)
+            return TypesetPart(f"<mi>{shown}</mi>", word=len(shown.rstrip(_PRIME + _LINE)) > 1)
         if text == "√":
-            return Piece(f"<msqrt>{_bare(self.power())}</msqrt>")
+            return TypesetPart(f"<msqrt>{_bare(self.power())}</msqrt>")
         return self.bracketed(text)
 
-    def bracketed(self, opening: str) -> Piece:
+    def bracketed(self, opening: str) -> TypesetPart:
         """Read what is in brackets, up to the one that closes."""
         outside, self.barred = self.barred, opening in _BARS
         inside = self.listed()
@@ -249,13 +249,13 @@ class _Reader:
         fence = "<mo>" if high else '<mo stretchy="false">'
         whole = f"<mrow>{fence}{opening}</mo>{inside.mathml}{fence}{closing}</mo></mrow>"
         inner = f"<mrow>{inside.mathml}</mrow>" if opening == "(" else ""
-        return Piece(whole, inner, inside.fraction)
+        return TypesetPart(whole, inner, inside.fraction)
 
 
-def _hung(tag: str, on: Piece, what: str) -> Piece:
-    return Piece(f"<{tag}><mrow>{on.mathml}</mrow>{what}</{tag}>", word=on.word)
+def _hung(tag: str, on: TypesetPart, what: str) -> TypesetPart:
+    return TypesetPart(f"<{tag}><mrow>{on.mathml}</mrow>{what}</{tag}>", word=on.word)
 
 
-def _bare(piece: Piece) -> str:
+def _bare(piece: TypesetPart) -> str:
     """Return a part without its brackets, where what is around it says as much."""
     return piece.inner or f"<mrow>{piece.mathml}</mrow>"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.show.parts import Matrix, Table, Vector, part_of
+from streammetrics.show.parts import Matrix, NumberTable, Vector, part_of
 from streammetrics.show.report import number
 from streammetrics.show.slices import SHOWN
 from streammetrics.show.slices import cells as cells_of
@@ -163,7 +163,7 @@ def _elsewhere(row: Row) -> str:
     match part_of(row.value):
         case Matrix() as matrix if _is_large(matrix):
             return f"{len(matrix.down)} x {len(matrix.across)} values, see --json"
-        case Matrix() | Table() | Vector():
+        case Matrix() | NumberTable() | Vector():
             return "below"
         case points:
             return f"{points} points, see --json" if points else "see --json"
@@ -181,7 +181,7 @@ def _parts(report: Report, model: str) -> Iterator[Grid]:
                 vectors.setdefault((vector.what, *vector.names), []).append((row.name, vector))
             case Matrix() as matrix if not _is_large(matrix):
                 rest.append(_matrix(_title(row.name, model), matrix))
-            case Table() as table:
+            case NumberTable() as table:
                 lines = [(name, *map(_cell, each)) for name, each in table.lines.items()]
                 rest.append(
                     Grid(_title(row.name, model), (table.what.capitalize(), *table.header), lines)

@@ -32,7 +32,7 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Table:
+class NumberTable:
     """Several numbers for each of several names; None where a name has no such number."""
 
     what: str
@@ -40,7 +40,7 @@ class Table:
     lines: Mapping[str, tuple[float | None, ...]]
 
 
-def part_of(value: Any) -> Vector | Matrix | Table | int:
+def part_of(value: Any) -> Vector | Matrix | NumberTable | int:
     """Return what a value is made of: of a curve how many points, of a number 0."""
     match value:
         case LabelledArray(axes=[(what, labels)]):
@@ -57,7 +57,7 @@ def part_of(value: Any) -> Vector | Matrix | Table | int:
         case Curves() if value and not is_curve(value):
             lines = zip(value.labels, map(_floats, value), strict=True)
             header = tuple(value[0]._named())
-            return Table("class", header, {str(label): numbers for label, numbers in lines})
+            return NumberTable("class", header, {str(label): numbers for label, numbers in lines})
         case tuple():
             return len(value[-1])
     return 0
@@ -71,7 +71,7 @@ def _texts(labels: Any) -> tuple[str, ...]:
     return tuple(map(str, labels))
 
 
-def _table(value: Report) -> Table:
+def _table(value: Report) -> NumberTable:
     header = tuple(next(part for part in value.values() if isinstance(part, dict)))
     lines = {
         name: tuple(part.values())
@@ -79,4 +79,4 @@ def _table(value: Report) -> Table:
         else (*[None] * (len(header) - 2), part, None)  # accuracy, as scikit-learn prints it
         for name, part in value.items()
     }
-    return Table("class", header, lines)
+    return NumberTable("class", header, lines)

@@ -89,14 +89,14 @@ class Spec:
         coarse, to = np.unique(np.array(texts), return_inverse=True)
         return [parts_of(text) for text in coarse.tolist()], groups.regrouped(to, coarse)
 
-    def kept(self, state: State) -> Kept:
+    def kept(self, state: State) -> KeptSlices:
         """Return all slices of this kind."""
         keys, groups = self.groups(state)
         turns = sorted(range(len(keys)), key=lambda place: sort_key(keys[place]))
-        return Kept(groups, np.array(turns, np.intp), [keys[place] for place in turns])
+        return KeptSlices(groups, np.array(turns, np.intp), [keys[place] for place in turns])
 
 
-class Kept(NamedTuple):
+class KeptSlices(NamedTuple):
     """The slices of one kind, sorted by their values."""
 
     groups: Groups

@@ -15,7 +15,7 @@ import streammetrics as sm
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.numbers import Numbers
-from streammetrics.core.columns.reading import Reading
+from streammetrics.core.columns.reading import SharedReading
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
@@ -25,7 +25,7 @@ from streammetrics.core.errors import (
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.keyed import LabelTable, Sums, Table, Weights
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Sums, Weights
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.plain import Extreme, Width
 from streammetrics.core.fields.sums import Sum
@@ -91,7 +91,7 @@ class ByLabel(Statistic):
             else Amount.of_weights(ExactSum.grouped(codes, size, weight))
         )
         sums = ExactSum.grouped(codes, size, values, weight).reshaped((size, 1))
-        more = Table(used, {"rows": rows, "sums": sums})
+        more = LabelledEntries(used, {"rows": rows, "sums": sums})
         self.table = type(self).table.plus(self.table, more)
 
 
@@ -201,7 +201,7 @@ LASTING = (Extremes, LogSum, PointSample, RankingBuffer)  # of which nothing can
 def of(statistic, columns, weight=None):
     """Return a statistic of the same configuration that has seen these rows."""
     given = columns if weight is None else {**columns, "sample_weight": weight}
-    read = Reading([statistic.schema]).read(Batch(given))
+    read = SharedReading([statistic.schema]).read(Batch(given))
     seen = statistic.fork()
     if read.n:
         seen.update(*statistic.schema.present(read.columns), weight=read.weight)

@@ -14,7 +14,7 @@ from streammetrics.core.columns.column import Column, stacked
 from streammetrics.core.columns.naming import meant
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.exact.workspace import BLOCK, Workspace
-from streammetrics.core.fields.keyed import Extremes
+from streammetrics.core.fields.keyed import KeyedExtremes
 from streammetrics.core.results.differences import Difference, Differences
 from streammetrics.core.unions import Union
 
@@ -47,7 +47,7 @@ def test_extremes_of_other_widths_are_refused_in_words():
     labels = Union.of(np.array([1, 2]), np.array([2, 3]))
     words = "3 columns cannot join 2 columns"
     with pytest.raises(sm.IncompatibleMetricsError, match=words):
-        Extremes().plus(np.zeros((2, 2)), np.zeros((2, 3)), labels)
+        KeyedExtremes().plus(np.zeros((2, 2)), np.zeros((2, 3)), labels)
 
 
 def test_scratch_of_one_size_is_kept_and_of_another_is_made():

@@ -10,7 +10,7 @@ from live.events import START
 import streammetrics as sm
 from streammetrics.authoring import Metric
 from streammetrics.core.state.container import packed, unpacked
-from streammetrics.live.possible.remembered import Called, Cells, Classes, Terms
+from streammetrics.live.possible.remembered import Called, Classes, ScoreCells, Terms
 from streammetrics.testing import check_laws
 
 
@@ -20,8 +20,8 @@ class Numbers(Metric[float]):
     def statistics(self):
         """Return all that is remembered of scores."""
         return (
-            Cells(of="score", max_bins=4),
-            Cells(of="score", max_bins=64),
+            ScoreCells(of="score", max_bins=4),
+            ScoreCells(of="score", max_bins=64),
             Called(of="score", threshold=0.5),
             Terms(of="score", loss="log"),
             Terms(of="score", loss="brier"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Taken = tuple[Any, ...]
 
 
-class Reading:
+class SharedReading:
     """What several schemas read alike, and whatever any of them refuses."""
 
     __slots__ = ("_checks", "_conditions", "_fields", "_ignores", "_omits", "_unweighted")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from streammetrics.core.errors import InvalidBatchError, an
 
 
-class Stream(NamedTuple):
+class BatchStream(NamedTuple):
     """Rows that come batch by batch: the names of their columns, and those of some of them."""
 
     names: list[str]
@@ -34,7 +34,7 @@ def is_stream(what: object) -> bool:
     )
 
 
-def streamed(table: Any) -> Stream | None:
+def streamed(table: Any) -> BatchStream | None:
     """Return a table whose rows come batch by batch as a stream, ``None`` where it is none.
 
     These are polars LazyFrames, Arrow Datasets and RecordBatchReaders, and DuckDB relations.
@@ -42,12 +42,12 @@ def streamed(table: Any) -> Stream | None:
     if not is_stream(table):
         return None
     if hasattr(table, "read_next_batch"):
-        return Stream(list(table.schema.names), lambda _: table)
+        return BatchStream(list(table.schema.names), lambda _: table)
     if hasattr(table, "collect_schema"):
         names = table.collect_schema().names()
-        return Stream(names, lambda names: [table.select(names).collect()])
+        return BatchStream(names, lambda names: [table.select(names).collect()])
     if hasattr(table, "scanner"):
-        return Stream(
+        return BatchStream(
             list(table.schema.names),
             lambda names: _narrowed(table, names).to_batches(columns=names),
         )
@@ -56,7 +56,7 @@ def streamed(table: Any) -> Stream | None:
     def batches(names: list[str]) -> Any:
         return pa.RecordBatchReader.from_stream(table.project(_quoted(names)))
 
-    return Stream(list(table.columns), batches)
+    return BatchStream(list(table.columns), batches)
 
 
 def _narrowed(dataset: Any, names: Sequence[str]) -> Any:

@@ -32,7 +32,7 @@ _GEMM_WORK = 2**19  # multiplications of one call, few enough not to wake the th
 _MAX_ADDITIONS = 512  # of integers up to 2**53 that cannot overflow int64
 
 
-class Stack:
+class FoldStack:
     """Folds of several columns as the rows of one matrix, which the thread keeps if it is long."""
 
     _local = threading.local()
@@ -47,7 +47,7 @@ class Stack:
             self._table = aligned((12, STACKED_BLOCK + 72))
         self.levels: list[tuple[int, int]] = []  # (unit, shift) of each row
 
-    def __enter__(self) -> "Stack":
+    def __enter__(self) -> "FoldStack":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -132,7 +132,7 @@ class Stack:
         return np.concatenate([parts, (left[:, whole:] @ right[:, whole:].T)[None]])
 
 
-class Layout(NamedTuple):
+class StackLayout(NamedTuple):
     """Which rows of a stack are what."""
 
     levels: tuple[tuple[int, int], ...]
@@ -147,10 +147,10 @@ class Products:
         self, first: Sequence[Totals], second: Mapping[tuple[int, int], Totals], right_from: int
     ) -> None:
         self._first, self._second, self._right_from = first, second, right_from
-        self._sums: dict[Layout, tuple[Floats, NDArray[np.int64]]] = {}
+        self._sums: dict[StackLayout, tuple[Floats, NDArray[np.int64]]] = {}
         self._additions = 0
 
-    def add(self, layout: Layout, dots: Floats) -> None:
+    def add(self, layout: StackLayout, dots: Floats) -> None:
         """Add the dot products of the left and the right rows, the last one among them."""
         if layout not in self._sums:
             units = np.array([unit for unit, _ in layout.levels])

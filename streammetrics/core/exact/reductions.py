@@ -26,7 +26,7 @@ from streammetrics.core.exact.folds import (
     sums,
     terms,
 )
-from streammetrics.core.exact.products import PIECE, STACKED_BLOCK, Layout, Products, Stack
+from streammetrics.core.exact.products import PIECE, STACKED_BLOCK, FoldStack, Products, StackLayout
 from streammetrics.core.exact.totals import Totals
 from streammetrics.core.exact.workspace import BLOCK, Workspace
 
@@ -185,7 +185,7 @@ def add_moments(
     left_columns = max(i for i, _ in second) + 1
     right_from = min(j for _, j in second)
     products = Products(first, second, right_from)
-    with Stack(min(len(columns[0]), STACKED_BLOCK)) as stack:
+    with FoldStack(min(len(columns[0]), STACKED_BLOCK)) as stack:
         for rows, shape, work in _blocks(columns[0].shape, STACKED_BLOCK):
             stack.levels.clear()
             bits = _bits(min(shape[0], PIECE), 2)
@@ -222,7 +222,7 @@ def add_moments(
             else:
                 stack.push_row(_ONES[: shape[0]], 0, 0)
             dots = stack.products(left[-1], right[0], shape[0])
-            products.add(Layout(tuple(stack.levels), tuple(left), tuple(right)), dots)
+            products.add(StackLayout(tuple(stack.levels), tuple(left), tuple(right)), dots)
     products.flush()
 
 

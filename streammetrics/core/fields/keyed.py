@@ -156,7 +156,7 @@ class Sums(Entries[ExactSum]):
         return times(value, weight)
 
 
-class Extremes(Entries["Floats"]):
+class KeyedExtremes(Entries["Floats"]):
     """The smallest number of each column (labels, width), or the `largest`; all are finite."""
 
     def __init__(self, *, largest: bool = False) -> None:
@@ -199,14 +199,14 @@ class Extremes(Entries["Floats"]):
         return some
 
 
-class Table(NamedTuple):
+class LabelledEntries(NamedTuple):
     """Labels, distinct and ascending, and for each what its columns hold."""
 
     labels: Array
     columns: dict[str, Any]
 
 
-class LabelTable(StateField[Table]):
+class LabelTable(StateField[LabelledEntries]):
     """A table of the labels that occur; the columns are given by name, and make its arrays.
 
     One of them is `Weights`, which says of a label that rows are taken out of whether any is left.
@@ -216,34 +216,36 @@ class LabelTable(StateField[Table]):
         super().__init__(inline=inline)
         self._columns = columns
 
-    def empty(self, of: Configured) -> Table:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> LabelledEntries:  # noqa: ARG002 - nothing depends on it
         """Return no labels."""
         columns = {name: kind.none() for name, kind in self._columns.items()}
-        return Table(np.empty(0, np.int64), columns)
+        return LabelledEntries(np.empty(0, np.int64), columns)
 
-    def plus(self, mine: Table, other: Table) -> Table:
+    def plus(self, mine: LabelledEntries, other: LabelledEntries) -> LabelledEntries:
         """Return the entries of both for all labels."""
         if not len(mine.labels) or not len(other.labels):
             return mine if len(mine.labels) else other
         return self.united(mine, other)[0]
 
-    def united(self, mine: Table, other: Table) -> tuple[Table, Union]:
+    def united(
+        self, mine: LabelledEntries, other: LabelledEntries
+    ) -> tuple[LabelledEntries, Union]:
         """Return the same of tables that are not empty, and how their labels were united."""
         union = Union.of(mine.labels, other.labels)
         columns = {
             name: kind.plus(mine.columns[name], other.columns[name], union)
             for name, kind in self._columns.items()
         }
-        return Table(union.keys, columns), union
+        return LabelledEntries(union.keys, columns), union
 
-    def arrays(self, value: Table) -> dict[str, Array]:
+    def arrays(self, value: LabelledEntries) -> dict[str, Array]:
         """Return the labels and the arrays of all columns."""
         arrays = {"labels": packed_labels(value.labels)}
         for name, kind in self._columns.items():
             arrays |= kind.arrays(name, value.columns[name])
         return arrays
 
-    def taken(self, arrays: Arrays, of: Configured) -> Table:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> LabelledEntries:  # noqa: ARG002 - nothing depends on it
         """Return the table: labels in order, and as many entries in each column."""
         labels = unpacked_labels(arrays, "labels")
         if not (labels[1:] > labels[:-1]).all():
@@ -255,21 +257,21 @@ class LabelTable(StateField[Table]):
             known |= kind.arrays(name, columns[name]).keys()
         if arrays.keys() != known or not (len(labels) or labels.dtype == np.int64):
             raise StateFormatError(f"{sorted(arrays)} are not the arrays of a table by labels")
-        return Table(labels, columns)
+        return LabelledEntries(labels, columns)
 
-    def scaled(self, value: Table, weight: float) -> Table:
+    def scaled(self, value: LabelledEntries, weight: float) -> LabelledEntries:
         """Return the table of rows of so many times the weight."""
         kinds = self._columns
         return value._replace(
             columns={name: kinds[name].scaled(held, weight) for name, held in value.columns.items()}
         )
 
-    def nbytes(self, value: Table) -> int:
+    def nbytes(self, value: LabelledEntries) -> int:
         """Bytes held now."""
         held: int = sum(entries.nbytes for entries in value.columns.values())
         return value.labels.nbytes + held
 
-    def minus(self, value: Table, other: Table) -> Table:
+    def minus(self, value: LabelledEntries, other: LabelledEntries) -> LabelledEntries:
         """Return the table without rows, and without labels that have none left."""
         if not len(other.labels):
             return value
@@ -282,7 +284,7 @@ class LabelTable(StateField[Table]):
             used = kind.used(left[name])
             kept = kept if used is None else kept | used
         if kept.all():
-            return Table(value.labels, left)
+            return LabelledEntries(value.labels, left)
         rows = np.flatnonzero(kept)
         for name, kind in self._columns.items():
             gone = kind.at(left[name], np.flatnonzero(~kept))
@@ -290,10 +292,10 @@ class LabelTable(StateField[Table]):
                 raise not_among(f"{name} are left of labels without rows")
             left[name] = kind.at(left[name], rows)
         if not rows.size:
-            return Table(
+            return LabelledEntries(
                 np.empty(0, np.int64), {name: k.none() for name, k in self._columns.items()}
             )
-        return Table(value.labels[rows], left)
+        return LabelledEntries(value.labels[rows], left)
 
 
 def _regrouped(sums: ExactSum, places: Places | None, size: int) -> ExactSum:

@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadNumber:
     """The number that a metric reads from what is drawn, and what holds it, where it is known."""
 
     value: float
@@ -38,7 +38,7 @@ class Drawing:
     kind: str | None = None
     certain: Any = None
     sure: Any = None
-    read: Reading | None = None
+    read: ReadNumber | None = None
     n_rows: int | None = None
     name: str = ""
     options: dict[str, Any] = field(default_factory=dict)

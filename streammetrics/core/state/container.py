@@ -46,7 +46,7 @@ _KNOWN = frozenset(_DTYPES.values())
 _TOLD = frozenset({"dtype", "shape", "data_offsets"})
 
 
-class File(NamedTuple):
+class StateFile(NamedTuple):
     """What a file says, its arrays as views of its bytes, and its bytes without the checksum.
 
     Where it opens as one that is known, `known` is what was said of that, and `meta` has only what
@@ -92,7 +92,7 @@ def packed(description: Mapping[str, object], arrays: Arrays, opening: str = "")
     return bytes(blob)
 
 
-def unpacked(blob: bytes, known: Callable[[bytes], Any] = lambda _: None) -> File:
+def unpacked(blob: bytes, known: Callable[[bytes], Any] = lambda _: None) -> StateFile:
     """Return what a file holds, once it is known to be whole.
 
     What begins as `header_of` an opening of which `known` returns anything but None is not read
@@ -119,7 +119,7 @@ def unpacked(blob: bytes, known: Callable[[bytes], Any] = lambda _: None) -> Fil
     meta = _decoded(_parsed(text["streammetrics"]), _DEPTH)
     if what is None:
         _check_format(meta)
-    return File(meta, _views(tensors, blob, size), unsigned, what)
+    return StateFile(meta, _views(tensors, blob, size), unsigned, what)
 
 
 def _check_format(meta: object) -> None:

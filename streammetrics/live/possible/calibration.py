@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streammetrics.core.metric import Metric
-    from streammetrics.live.possible.remembered import Cells
+    from streammetrics.live.possible.remembered import ScoreCells
     from streammetrics.metrics.scores.view import Staircase
 
 
-def asks(metric: Metric, titles: Mapping[str, str]) -> Cells | None:
+def asks(metric: Metric, titles: Mapping[str, str]) -> ScoreCells | None:
     """Return the scores."""
     if not isinstance(metric, CalibrationError) or not is_plain(
         metric, "n_bins", "norm", "strategy"
@@ -32,7 +32,7 @@ def asks(metric: Metric, titles: Mapping[str, str]) -> Cells | None:
     return scores_of(metric, titles)
 
 
-def interval(known: Any, held: Cells, _: Any) -> Interval | None:
+def interval(known: Any, held: ScoreCells, _: Any) -> Interval | None:
     """Return the error with the least, and the largest, gap of each bin.
 
     Each norm grows with the gap of each bin, and gaps are each of their own rows: a gap is largest

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streammetrics.live.possible.remembered import Cells
 
 
-class Groups(NamedTuple):
+class ScoreGroups(NamedTuple):
     """Rows that are told apart by their scores, from the highest down."""
 
     positives: Ints
@@ -35,9 +35,9 @@ class Groups(NamedTuple):
         return int(self.positives.sum()), int(self.negatives.sum()), int(self.unknown.sum())
 
     @property
-    def exchanged(self) -> Groups:
+    def exchanged(self) -> ScoreGroups:
         """The same rows with the classes exchanged."""
-        return Groups(self.negatives, self.positives, self.unknown, self.single)
+        return ScoreGroups(self.negatives, self.positives, self.unknown, self.single)
 
 
 def joined(known: Metric, held: Cells, code: int = 0) -> tuple[Staircase, DyadicHistogram] | None:
@@ -58,7 +58,7 @@ def joined(known: Metric, held: Cells, code: int = 0) -> tuple[Staircase, Dyadic
     return (stairs, seen) if stairs.counted else None
 
 
-def groups_of(stairs: Staircase, seen: DyadicHistogram) -> Groups:
+def groups_of(stairs: Staircase, seen: DyadicHistogram) -> ScoreGroups:
     """Return the groups of all scores, of which some negatives are rows without a label."""
     low, single, p, n = _cells(stairs)
     first, _, negatives = ends_of(seen)
@@ -66,7 +66,7 @@ def groups_of(stairs: Staircase, seen: DyadicHistogram) -> Groups:
     places = np.searchsorted(low, first, side="right") - 1
     known = np.zeros(len(low), np.int64)
     np.add.at(known, places, negatives)
-    return Groups(p[::-1], known[::-1], (n - known)[::-1], single[::-1])
+    return ScoreGroups(p[::-1], known[::-1], (n - known)[::-1], single[::-1])
 
 
 def unknown_of(stairs: Staircase, seen: DyadicHistogram) -> Ints:

@@ -11,7 +11,7 @@ from streammetrics.core.results.values import Interval
 from streammetrics.live.possible.classes import two_classes
 from streammetrics.live.possible.groups import groups_of, joined
 from streammetrics.live.possible.precision import precision
-from streammetrics.live.possible.remembered import Cells
+from streammetrics.live.possible.remembered import ScoreCells
 from streammetrics.metrics.scores.precision_area import AveragePrecision
 from streammetrics.metrics.scores.roc_area import ROCAUC
 from streammetrics.metrics.scores.thresholds import KolmogorovSmirnov
@@ -31,17 +31,17 @@ _COUNTABLE = 1 << 30  # rows of which pairs are counted in int64, else in float6
 _ROUNDING = 2.0**-30  # relative, of sums of such floats: more than they come to
 
 
-def asks(metric: Metric, titles: Mapping[str, str]) -> Cells | None:
+def asks(metric: Metric, titles: Mapping[str, str]) -> ScoreCells | None:
     """Return the scores."""
     if type(metric) not in _RULES or not is_plain(metric):
         return None
     return scores_of(metric, titles)
 
 
-def scores_of(metric: Metric, titles: Mapping[str, str]) -> Cells:
+def scores_of(metric: Metric, titles: Mapping[str, str]) -> ScoreCells:
     """Return the scores, in as many cells as the metric's own."""
     config = metric.config
-    return Cells(
+    return ScoreCells(
         of=titles.get("y_score", "y_score"),
         nan_policy=config["nan_policy"],
         max_bins=config["max_bins"],
@@ -55,7 +55,7 @@ def is_plain(metric: Metric, *others: str) -> bool:
     return all(given[name] == default[name] for name in given if name not in free)
 
 
-def interval(known: Metric, held: Cells, _: Any) -> Interval | None:
+def interval(known: Metric, held: ScoreCells, _: Any) -> Interval | None:
     """Return what the metric of an order may be."""
     both = None if two_classes(known) is None else joined(known, held)
     return None if both is None else _RULES[type(known)](groups_of(*both))

@@ -10,14 +10,14 @@ from streammetrics.core.results.values import Interval
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats
-    from streammetrics.live.possible.groups import Groups
+    from streammetrics.live.possible.groups import ScoreGroups
 
     Numbers = Floats
 
 _MOST = 10_000  # rows without a label that are looked at
 
 
-def precision(groups: Groups) -> Interval | None:
+def precision(groups: ScoreGroups) -> Interval | None:
     """Return the least and the most of average precision, ``None`` of too many rows.
 
     Of the first groups and each number of positives among their unknown rows the best sum of
@@ -58,7 +58,7 @@ class _Group(NamedTuple):
         return m * np.where(self.single, last, alone)
 
 
-def _sums(groups: Groups, best: Any) -> Numbers:
+def _sums(groups: ScoreGroups, best: Any) -> Numbers:
     """Return the best sum of precisions at each number of positives among the unknown rows."""
     p, n, u = groups.amounts
     rows = p + n + u

@@ -20,7 +20,7 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.histograms import Histograms
-from streammetrics.core.fields.keyed import LabelTable, Table, Weights
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Weights
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Weight
@@ -64,7 +64,7 @@ class Remembered(Statistic):
         return self
 
 
-class Cells(Remembered):
+class ScoreCells(Remembered):
     """A sorted histogram of scores, or of predicted numbers."""
 
     max_bins: Bins
@@ -169,7 +169,7 @@ class Classes(Remembered):
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)
         counts = Amount.of_counts(np.bincount(codes, minlength=len(used)), len(places))
-        more = Table(used, {"rows": counts})
+        more = LabelledEntries(used, {"rows": counts})
         self.classes = type(self).classes.plus(self.classes, more)
 
     @property

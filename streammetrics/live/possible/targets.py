@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.live.possible.fed import extremes, with_columns
-from streammetrics.live.possible.remembered import Cells, ends_of
+from streammetrics.live.possible.remembered import ScoreCells, ends_of
 from streammetrics.metrics.regression.losses import (
     MAE,
     MSE,
@@ -89,19 +89,19 @@ def check_range(target_range: Any) -> None:
         )
 
 
-def asks(metric: Metric, titles: Mapping[str, str]) -> Cells | None:
+def asks(metric: Metric, titles: Mapping[str, str]) -> ScoreCells | None:
     """Return the predicted numbers."""
     if type(metric) not in _LOSSES and type(metric) is not MeanError:
         return None
     config = metric.config
-    return Cells(
+    return ScoreCells(
         of=titles.get("y_pred", "y_pred"),
         nan_policy=config["nan_policy"],
         max_bins=config.get("max_bins", _CELLS),
     )
 
 
-def interval(known: Metric, held: Cells, target_range: tuple[float, float] | None) -> Any:
+def interval(known: Metric, held: ScoreCells, target_range: tuple[float, float] | None) -> Any:
     """Return the value where each row loses as little, and as much, as its target can make it.
 
     Predictions that share a cell may be anywhere in it: they are taken where they lose least, and

@@ -17,14 +17,14 @@ from streammetrics.statistics.rankings.order import counted, run_starts
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, Floats, Ints, Places
-    from streammetrics.statistics.rankings.table import Table
+    from streammetrics.statistics.rankings.table import RankingTable
 
 
 _LONG = 1 << 16  # places of one grade that are summed one by one
 
 
 @dataclass(frozen=True)
-class Groups:
+class TieGroups:
     """Tie groups in rank order; all arrays are of one length."""
 
     query: Array
@@ -35,10 +35,10 @@ class Groups:
     relevant: Ints
     found: Ints  # relevant results above the group
 
-    def at(self, rows: Array) -> Groups:
+    def at(self, rows: Array) -> TieGroups:
         """Return some of the groups."""
         columns = (self.query, self.first, self.size, self.before, self.within, self.relevant)
-        return Groups(*(column[rows] for column in (*columns, self.found)))
+        return TieGroups(*(column[rows] for column in (*columns, self.found)))
 
     def places(self, counts: Ints | None = None) -> tuple[Ints, Ints, Ints]:
         """Return, for the first `counts` places of each group, group, place from 0, and rank."""
@@ -49,7 +49,9 @@ class Groups:
 class Ranking:
     """A table of ranking rows, read to a depth and with one meaning of relevant."""
 
-    def __init__(self, table: Table, *, averaged: bool, relevant_at: float, k: int | None) -> None:
+    def __init__(
+        self, table: RankingTable, *, averaged: bool, relevant_at: float, k: int | None
+    ) -> None:
         self.table = table
         self.averaged = averaged
         self.n_queries = len(table.queries)
@@ -62,7 +64,7 @@ class Ranking:
         return np.bincount(self.table.results.query, minlength=self.n_queries)
 
     @cached_property
-    def groups(self) -> Groups:
+    def groups(self) -> TieGroups:
         """The tie groups."""
         results = self.table.results
         columns = (results.query, results.score)
@@ -74,7 +76,7 @@ class Ranking:
         relevant = added(self.is_relevant[results.grade].astype(np.int64), first)
         within = size if self.k is None else np.minimum(size, np.maximum(self.k - before, 0))
         found = running_sum(relevant, query)
-        return Groups(query, first, size, before, within, relevant, found)
+        return TieGroups(query, first, size, before, within, relevant, found)
 
     def by_query(self, query: Array, values: Array | None) -> Floats:
         """Return the sum of values for each query, in their order; ``None`` counts."""

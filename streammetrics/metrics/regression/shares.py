@@ -15,7 +15,7 @@ from streammetrics.core.results.values import Interval
 from streammetrics.metrics.regression.base import RegressionMetric, averaged
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
-from streammetrics.statistics.sums.values import Estimate, ValueHistogram, deviation, quantile
+from streammetrics.statistics.sums.values import EnclosedValue, ValueHistogram, deviation, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ class TargetShare(RegressionMetric):
         return ValueHistogram(of="targets", max_bins=self.max_bins, nan_policy=self.nan_policy)
 
     @abstractmethod
-    def _shares(self, *statistics: Any) -> list[Estimate]:
+    def _shares(self, *statistics: Any) -> list[EnclosedValue]:
         """Return the value of each output and what it certainly lies between."""
 
     def readout(self, *statistics: Any) -> Value:
@@ -93,7 +93,7 @@ class D2Pinball(TargetShare):
         loss = LossSum(loss="pinball", parameter=self.alpha, nan_policy=self.nan_policy)
         return loss, self._targets()
 
-    def _shares(self, *statistics: Any) -> list[Estimate]:
+    def _shares(self, *statistics: Any) -> list[EnclosedValue]:
         up = Fraction(self.alpha)
         return _saved(statistics, self.alpha, (up, 1 - up))
 
@@ -128,20 +128,20 @@ class D2AbsoluteError(TargetShare):
         """Return the sum of absolute errors, and the targets by size."""
         return LossSum(loss="absolute", nan_policy=self.nan_policy), self._targets()
 
-    def _shares(self, *statistics: Any) -> list[Estimate]:
+    def _shares(self, *statistics: Any) -> list[EnclosedValue]:
         return _saved(statistics, 0.5, (Fraction(1), Fraction(1)))
 
 
 def _saved(
     statistics: Sequence[Any], level: float, slopes: tuple[Fraction, Fraction]
-) -> list[Estimate]:
+) -> list[EnclosedValue]:
     """Return one less the ratios of losses to those of the best constant, a quantile."""
     losses, targets = statistics
     found = []
     for loss, histogram in zip(losses.exact("loss"), targets.histograms, strict=True):
         at = quantile(histogram, level, "averaged_inverted_cdf")
         low, value, high = deviation(histogram, (at.low, at.high), *slopes)
-        found.append(Estimate(*(_one_less(loss, null) for null in (value, low, high))))
+        found.append(EnclosedValue(*(_one_less(loss, null) for null in (value, low, high))))
     return found
 
 
@@ -184,7 +184,7 @@ class RelativeAbsoluteError(TargetShare):
         of_targets = Moments(of="target", order="first", nan_policy=self.nan_policy)
         return LossSum(loss="absolute", nan_policy=self.nan_policy), of_targets, self._targets()
 
-    def _shares(self, *statistics: Any) -> list[Estimate]:
+    def _shares(self, *statistics: Any) -> list[EnclosedValue]:
         losses, moments, targets = statistics
         found = []
         each = zip(losses.exact("loss"), moments.means("y"), targets.histograms, strict=True)
@@ -193,7 +193,7 @@ class RelativeAbsoluteError(TargetShare):
             ratios = (
                 nearest(_over(loss, side)) if side else math.nan for side in (value, high, low)
             )
-            found.append(Estimate(*ratios))
+            found.append(EnclosedValue(*ratios))
         return found
 
 

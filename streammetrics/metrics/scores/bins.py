@@ -21,7 +21,7 @@ Strategy: TypeAlias = Literal["uniform", "quantile"]
 MOST_BINS = 1 << 20  # more would cost what no state says
 
 
-class Bins(NamedTuple):
+class ScoreBins(NamedTuple):
     """Exact sums over the rows of each bin, with every cell in its middle."""
 
     positives: ExactSum
@@ -47,10 +47,10 @@ class UncertainBins(NamedTuple):
     ceiling: Floats
 
 
-def read(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> Bins:
+def read(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> ScoreBins:
     """Return the sums of each of so many bins."""
     bounds = edges_of(stairs, size, strategy)
-    found: Bins | None = None
+    found: ScoreBins | None = None
     for steps in stairs.steps():
         middle = _middle(stairs, steps)
         at, rows = _bins(middle, bounds.middle), steps.p + steps.n
@@ -59,9 +59,9 @@ def read(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> Bins:
             counts = ExactSum.counts(np.bincount(at, minlength=size))
         else:
             counts, weight = _grouped(at, size, rows), rows.astype(np.float64)
-        parts = Bins(positives, counts, ExactSum.grouped(at, size, middle, weight))
-        found = parts if found is None else Bins(*map(add, found, parts))
-    return found or Bins(*[ExactSum.zero((size,))] * 3)
+        parts = ScoreBins(positives, counts, ExactSum.grouped(at, size, middle, weight))
+        found = parts if found is None else ScoreBins(*map(add, found, parts))
+    return found or ScoreBins(*[ExactSum.zero((size,))] * 3)
 
 
 def bins_of_cells(stairs: Staircase, size: int, strategy: Strategy) -> Places:

@@ -19,7 +19,7 @@ from streammetrics.metrics.scores.base import (
 )
 from streammetrics.metrics.scores.bins import (
     MOST_BINS,
-    Bins,
+    ScoreBins,
     Strategy,
     UncertainBins,
     floats,
@@ -249,7 +249,7 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
         return CalibrationPoints(*low_side), CalibrationPoints(*high_side)
 
 
-def _points(bins: Bins, stairs: Staircase) -> CalibrationPoints:
+def _points(bins: ScoreBins, stairs: Staircase) -> CalibrationPoints:
     rows = floats(bins.rows)
     shown = rows > 0
     if not shown.any():

@@ -22,7 +22,7 @@ _STEPS = 200
 _CLOSE = 1e-13  # relative: a fit that moves less has converged
 
 
-class Cells(NamedTuple):
+class LogitCells(NamedTuple):
     """Logits of cells, between which theirs lie, and the weight of both classes."""
 
     low: Floats
@@ -53,15 +53,17 @@ class Fit(NamedTuple):
         return cls(math.nan, math.nan, np.zeros(0), np.zeros(0))
 
 
-def cells_of(stairs: Staircase) -> Cells:
+def cells_of(stairs: Staircase) -> LogitCells:
     """Return the cells of one class."""
     blocks = [
         (_logits(stairs, each.low), _logits(stairs, each.high), each.p, each.p + each.n)
         for each in stairs.steps()
     ]
     if not blocks:
-        return Cells(*(np.zeros(0) for _ in range(4)))
-    return Cells(*(np.concatenate(side).astype(np.float64) for side in zip(*blocks, strict=True)))
+        return LogitCells(*(np.zeros(0) for _ in range(4)))
+    return LogitCells(
+        *(np.concatenate(side).astype(np.float64) for side in zip(*blocks, strict=True))
+    )
 
 
 def _logits(stairs: Staircase, scores: Floats) -> Floats:
@@ -71,7 +73,7 @@ def _logits(stairs: Staircase, scores: Floats) -> Floats:
     return np.log(p) - np.log1p(-p)
 
 
-def fitted(stairs: Staircase, fit: Callable[[Floats, Cells], Fit]) -> Fit:
+def fitted(stairs: Staircase, fit: Callable[[Floats, LogitCells], Fit]) -> Fit:
     """Return a coefficient with every cell in its middle."""
     cells = cells_of(stairs)
     if not 0 < cells.positives.sum() < cells.rows.sum():
@@ -80,7 +82,7 @@ def fitted(stairs: Staircase, fit: Callable[[Floats, Cells], Fit]) -> Fit:
     return found._replace(moved=found.moved * stairs.one)
 
 
-def slope_of(logits: Floats, cells: Cells) -> Fit:
+def slope_of(logits: Floats, cells: LogitCells) -> Fit:
     """Return the slope, by Newton's method."""
     ones, zeros = logits[cells.positives > 0], logits[cells.rows > cells.positives]
     if ones.min() >= zeros.max() or zeros.min() >= ones.max():
@@ -109,7 +111,7 @@ def slope_of(logits: Floats, cells: Cells) -> Fit:
     return Fit(float(b), math.sqrt(h00 / determinant), p, moved)
 
 
-def intercept_of(logits: Floats, cells: Cells) -> Fit:
+def intercept_of(logits: Floats, cells: LogitCells) -> Fit:
     """Return the intercept at slope 1, by Newton's method within what brackets it."""
     # Where the share of positives is that of a logit beyond all scores, so is the sum.
     wanted = cells.positives.sum()

@@ -14,7 +14,7 @@ from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Counts
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.clusters.schema import Points
+from streammetrics.statistics.clusters.schema import PointMatrix
 from streammetrics.statistics.tables.contingency import UNWEIGHTED
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class CentroidSums(Statistic):
     @property
     def schema(self) -> Schema:
         """Points as wide as the centroids, and the number of the centroid of each."""
-        points = Points(low=-LARGEST, high=LARGEST, width=len(self.centroids[0]))
+        points = PointMatrix(low=-LARGEST, high=LARGEST, width=len(self.centroids[0]))
         labels = Labels("labels", tuple(range(len(self.centroids))))
         return Schema((points, labels), self.nan_policy, UNWEIGHTED)
 

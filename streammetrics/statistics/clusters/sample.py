@@ -10,7 +10,7 @@ from streammetrics.core.constraints import MaxPoints, NanPolicy, Seed
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.field import StateField
-from streammetrics.core.fields.keyed import Extremes, LabelTable, Table, Weights
+from streammetrics.core.fields.keyed import KeyedExtremes, LabelledEntries, LabelTable, Weights
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.weights import countable
 from streammetrics.core.state.arrays import take_array
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Sample(NamedTuple):
     """Clusters, with the number and the box of their rows, and the rows that are kept."""
 
-    clusters: Table
+    clusters: LabelledEntries
     rows: PointRows
     limit: int  # of rows
 
@@ -54,7 +54,9 @@ class Sample(NamedTuple):
         return self._replace(rows=canonical(self.rows, self.limit))
 
 
-_CLUSTERS = LabelTable(counts=Weights(whole=True), low=Extremes(), high=Extremes(largest=True))
+_CLUSTERS = LabelTable(
+    counts=Weights(whole=True), low=KeyedExtremes(), high=KeyedExtremes(largest=True)
+)
 
 
 class SampleField(StateField[Sample]):
@@ -160,7 +162,7 @@ class PointSample(Statistic):
         if len(self.rows.hashes) == self.max_points:
             rows = rows.take(np.flatnonzero(hashes <= self.rows.hashes[-1]))
         columns = {"counts": Amount.of_counts(counts, len(points)), "low": low, "high": high}
-        more = Sample(Table(used, columns), rows, self.max_points)
+        more = Sample(LabelledEntries(used, columns), rows, self.max_points)
         self.held = self.held.plus(more) if len(self.labels) else more.canonical()
 
     @property

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Points(Numbers):
+class PointMatrix(Numbers):
     """A matrix of finite coordinates; with `width`, of that many columns."""
 
     name: str = "X"
@@ -40,4 +40,4 @@ class Points(Numbers):
 
 def points_schema(nan_policy: str) -> Schema:
     """Return the schema of points and the label of the cluster of each."""
-    return Schema((Points(), Labels("labels")), nan_policy, UNWEIGHTED)
+    return Schema((PointMatrix(), Labels("labels")), nan_policy, UNWEIGHTED)

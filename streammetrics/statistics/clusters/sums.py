@@ -9,7 +9,7 @@ import numpy as np
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.clusters import cluster_sums
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.keyed import LabelTable, Sums, Table, Weights
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Sums, Weights
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import Sum
@@ -46,7 +46,7 @@ class ClusterSums(Statistic):
         used, codes = used_labels(every, places)
         counts = Amount.of_counts(np.bincount(codes, minlength=len(used)), len(points))
         sums, squares = cluster_sums(points, codes, len(used))
-        more = Table(used, {"counts": counts, "sums": sums})
+        more = LabelledEntries(used, {"counts": counts, "sums": sums})
         self.clusters = type(self).clusters.plus(self.clusters, more)
         self.squares += squares
         self.width = points.shape[1]

@@ -15,7 +15,7 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.keyed import LabelTable, Sums, Table, Weights
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Sums, Weights
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class SegmentCounts(Statistic):
             "overlaps": overlaps.reshaped((some.size, 1)),
         }
         if some.size:
-            self.held = type(self).held.plus(self.held, Table(categories[some], more))
+            self.held = type(self).held.plus(self.held, LabelledEntries(categories[some], more))
 
     def check_fields(self) -> None:
         """Check that there are segments of known categories, and overlaps of those only."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column
-from streammetrics.core.columns.reading import Reading
+from streammetrics.core.columns.reading import SharedReading
 from streammetrics.core.columns.schema import NO_ROWS, Facts, Field, Rows, Schema
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.layout import Layout
@@ -102,7 +102,7 @@ class LeftOutSchema(Schema):
         return columns
 
 
-class KeyedReading(Reading):
+class KeyedReading(SharedReading):
     """Reads rows with their keys and facts."""
 
     __slots__ = ()
@@ -117,7 +117,7 @@ class KeyedReading(Reading):
         return Rows((*columns, party), weight, n, omitted, facts)
 
 
-class LeftOutReading(Reading):
+class LeftOutReading(SharedReading):
     """Reads the keys of the rows that are left out."""
 
     __slots__ = ()
@@ -140,7 +140,7 @@ class GroupedLayout(Layout):
     def _slice_rows(self) -> int:
         return tuning.KEYED_ROWS
 
-    def _reading(self, schemas: Sequence[Schema]) -> Reading:
+    def _reading(self, schemas: Sequence[Schema]) -> SharedReading:
         left_out = isinstance(schemas[0], LeftOutSchema)
         return LeftOutReading(schemas) if left_out else KeyedReading(schemas)
 

@@ -10,7 +10,7 @@ import numpy as np
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.statistics.rankings.ids import narrowest, used
 from streammetrics.statistics.rankings.order import Results, counted, ranked
-from streammetrics.statistics.rankings.table import Grades, Judgments, Table, united_tables
+from streammetrics.statistics.rankings.table import Grades, Judgments, RankingTable, united_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Bools, Ints
 
 
-class Cut(NamedTuple):
+class Cutoff(NamedTuple):
     """Which results can be needed: those of the first `k`, or from the best relevant one up."""
 
     k: int | None
     first_at: float | None  # what counts as relevant
 
 
-def combined(tables: Sequence[Table], cut: Cut, *, distinct: bool) -> Table:
+def combined(tables: Sequence[RankingTable], cut: Cutoff, *, distinct: bool) -> RankingTable:
     """Return the canonical table of all rows.
 
     `distinct` promises that no (query, document) has two judgments or two scores; else those that
@@ -42,7 +42,7 @@ def combined(tables: Sequence[Table], cut: Cut, *, distinct: bool) -> Table:
     return _compact(replace(table, grades=_counted(table)))
 
 
-def _counted(table: Table) -> Grades:
+def _counted(table: RankingTable) -> Grades:
     """Return the counts of grades, each once."""
     query, grade, times = table.grades
     width = max(1, len(table.levels))
@@ -51,13 +51,13 @@ def _counted(table: Table) -> Grades:
     return Grades(query.astype(np.int32), grade.astype(np.int32), times)
 
 
-def keys(table: Table, part: Results | Judgments) -> Ints:
+def keys(table: RankingTable, part: Results | Judgments) -> Ints:
     """Return one integer for each (query, document), in their order."""
     of_pair: Ints = part.query.astype(np.int64) * len(table.docs) + part.doc
     return of_pair
 
 
-def _judged_once(table: Table) -> Table:
+def _judged_once(table: RankingTable) -> RankingTable:
     given = table.judgments
     by = keys(table, given)
     order = np.argsort(by)
@@ -72,7 +72,7 @@ def _judged_once(table: Table) -> Table:
     return replace(table, judgments=Judgments(*(column.take(order) for column in given)))
 
 
-def _retrieved_once(table: Table) -> Table:
+def _retrieved_once(table: RankingTable) -> RankingTable:
     results = table.results
     by, (there, known) = keys(table, results), _known(table)
     named = results.doc >= 0
@@ -102,13 +102,13 @@ def _retrieved_once(table: Table) -> Table:
     return replace(table, results=results.at(kept))
 
 
-def _contradict(table: Table, key: int, what: str, one: float, other: float) -> NoReturn:
+def _contradict(table: RankingTable, key: int, what: str, one: float, other: float) -> NoReturn:
     query, doc = divmod(int(key), len(table.docs))
     low, high = sorted((float(one), float(other)))
     raise InvalidBatchError(f"{table.name(query, doc)} has two {what}: {low:g} and {high:g}")
 
 
-def _known(table: Table) -> tuple[Bools, Array]:
+def _known(table: RankingTable) -> tuple[Bools, Array]:
     """Return which results have a judgment, and its grade."""
     results, given = table.results, table.judgments
     if not len(given.query) or not len(results.query):
@@ -119,7 +119,7 @@ def _known(table: Table) -> tuple[Bools, Array]:
     return there, given.grade.take(at, mode="clip")
 
 
-def nonrelevant_alone(table: Table, among: Bools | None = None) -> Array:
+def nonrelevant_alone(table: RankingTable, among: Bools | None = None) -> Array:
     """Return the queries of the results whose grade is held with the result and nowhere else.
 
     With `among`, only of those grades for which it says so; its last is of none.
@@ -132,7 +132,7 @@ def nonrelevant_alone(table: Table, among: Bools | None = None) -> Array:
     return results.query[alone]
 
 
-def _with_known_grades(table: Table) -> Table:
+def _with_known_grades(table: RankingTable) -> RankingTable:
     results = table.results
     rows = np.flatnonzero((results.grade < 0) & (results.doc >= 0))
     if not rows.size or not len(table.judgments.query):
@@ -143,7 +143,7 @@ def _with_known_grades(table: Table) -> Table:
     return replace(table, results=results._replace(grade=grade))
 
 
-def _from_best_up(table: Table, first_at: float) -> Results:
+def _from_best_up(table: RankingTable, first_at: float) -> Results:
     results = table.results
     relevant = np.append(table.levels >= first_at, False).take(results.grade)
     best = np.full(len(table.queries), -np.inf)
@@ -152,7 +152,7 @@ def _from_best_up(table: Table, first_at: float) -> Results:
     return results if kept.all() else results.at(kept)
 
 
-def _compact(table: Table) -> Table:
+def _compact(table: RankingTable) -> RankingTable:
     """Leave out documents and levels that nothing refers to, and use the narrowest types."""
     results, given, grades = table.results, table.judgments, table.grades
     docs, of_results, of_given = used(table.docs, results.doc, given.doc)
@@ -162,7 +162,7 @@ def _compact(table: Table) -> Table:
     judged = table.judged.copy()
     for query in (results.query[first >= 0], given.query, grades.query):
         judged[query] = True
-    return Table(
+    return RankingTable(
         narrowest(table.queries), judged, narrowest(docs), levels,
         Results(results.query, results.score, of_results, first),
         Judgments(given.query, of_given, second),

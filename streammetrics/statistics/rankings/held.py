@@ -8,13 +8,13 @@ from streammetrics.core import tuning
 from streammetrics.core.chunks import piled
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.fields.field import StateField
-from streammetrics.statistics.rankings.combine import Cut, combined
+from streammetrics.statistics.rankings.combine import Cutoff, combined
 from streammetrics.statistics.rankings.ids import union
 from streammetrics.statistics.rankings.index import pair_hashes, seen_again, with_hashes
 from streammetrics.statistics.rankings.restore import restored
 from streammetrics.statistics.rankings.table import (
     MOST,
-    Table,
+    RankingTable,
     empty_table,
     united_tables,
     united_weights,
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 class _Form(NamedTuple):
     """How rows are held."""
 
-    table: Table = empty_table()
-    pending: tuple[Table, ...] = ()  # batches not yet put in order
+    table: RankingTable = empty_table()
+    pending: tuple[RankingTable, ...] = ()  # batches not yet put in order
     rows: int = 0  # of them
     seen: tuple[Hashes, ...] | None = ()  # None: to be made from the table
 
 
-def _rows(table: Table) -> int:
+def _rows(table: RankingTable) -> int:
     return table.rows
 
 
@@ -50,15 +50,15 @@ class Ranked:
 
     __slots__ = ("_form", "cut")
 
-    def __init__(self, cut: Cut, form: _Form) -> None:
+    def __init__(self, cut: Cutoff, form: _Form) -> None:
         self.cut, self._form = cut, form
 
     @classmethod
-    def of(cls, cut: Cut, table: Table | None = None) -> Ranked:
+    def of(cls, cut: Cutoff, table: RankingTable | None = None) -> Ranked:
         """The rows of a canonical table, or none."""
         return cls(cut, _Form() if table is None else _Form(table, seen=None))
 
-    def taking(self, more: Table, n: int) -> Ranked:
+    def taking(self, more: RankingTable, n: int) -> Ranked:
         """These rows and the `n` of a batch; raises where a document contradicts what is held."""
         table, pending, rows, seen = self._form
         if more.weights is not None:
@@ -88,16 +88,16 @@ class Ranked:
             )
         return self._combined(tables, distinct=False)
 
-    def _combined(self, more: Sequence[Table], *, distinct: bool) -> Ranked:
+    def _combined(self, more: Sequence[RankingTable], *, distinct: bool) -> Ranked:
         tables = [*self._tables, *more]
         return Ranked.of(self.cut, combined(tables, self.cut, distinct=distinct))
 
     @property
-    def _tables(self) -> tuple[Table, ...]:
+    def _tables(self) -> tuple[RankingTable, ...]:
         return (self._form.table, *self._form.pending)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> RankingTable:
         """All rows in canonical form."""
         if self._form.pending:
             self._form = self._combined([], distinct=True)._form
@@ -111,7 +111,7 @@ class Ranked:
         return sum(t.nbytes for t in tables) + sum(h.nbytes for h in form.seen or ())
 
 
-def _check_weights(tables: Sequence[Table]) -> None:
+def _check_weights(tables: Sequence[RankingTable]) -> None:
     """Raise where tables say two weights of a query."""
     weighed = [table for table in tables if table.weights is not None]
     united_weights(weighed, *union([table.queries for table in weighed]))
@@ -152,5 +152,5 @@ class RankedField(StateField[Ranked]):
         return value.nbytes
 
 
-def _cut(of: Configured) -> Cut:
-    return Cut(of.config["k"], of.config["first_at"])
+def _cut(of: Configured) -> Cutoff:
+    return Cutoff(of.config["k"], of.config["first_at"])

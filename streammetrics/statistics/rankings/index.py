@@ -15,14 +15,14 @@ from streammetrics.statistics.rankings.ids import hashed, mixed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.statistics.rankings.table import Table
+    from streammetrics.statistics.rankings.table import RankingTable
 
 Hashes: TypeAlias = "NDArray[np.uint64]"
 
 _JUDGED = np.uint64(0xD6E8FEB86659FD93)  # told apart from retrieved
 
 
-def pair_hashes(table: Table) -> Hashes:
+def pair_hashes(table: RankingTable) -> Hashes:
     """Return the sorted hashes of all pairs that are judged or retrieved in a table."""
     queries, docs = mixed(hashed(table.queries)), hashed(table.docs)
     results, given = table.results, table.judgments

@@ -11,7 +11,7 @@ from streammetrics.core.state.arrays import take_array
 from streammetrics.statistics.rankings.combine import combined
 from streammetrics.statistics.rankings.ids import decoded
 from streammetrics.statistics.rankings.order import Results
-from streammetrics.statistics.rankings.table import MOST, Grades, Judgments, Table
+from streammetrics.statistics.rankings.table import MOST, Grades, Judgments, RankingTable
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, Arrays, Floats
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from streammetrics.statistics.rankings.ids import Values
 
 
-def restored(arrays: Arrays, cut: Cut) -> Table:
+def restored(arrays: Arrays, cut: Cut) -> RankingTable:
     """Return the table of a state, after checking that it is one in canonical form."""
     levels = take_array(arrays, "levels", "float64")
     narrow = next(t for t in ("int8", "int16", "int32") if len(levels) <= np.iinfo(t).max)
-    table = Table(
+    table = RankingTable(
         _ids(arrays, "queries"), take_array(arrays, "judged", "bool"), _ids(arrays, "docs"), levels,
         Results(
             *_part(arrays, "results", query="int32", score="float64", doc="int32", grade=narrow)

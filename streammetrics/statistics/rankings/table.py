@@ -50,7 +50,7 @@ class Grades(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class RankingTable:
     """Ranking rows; all columns hold places in `queries`, `docs` and `levels`."""
 
     queries: Values
@@ -89,7 +89,7 @@ class Table:
                 held[f"{name}/{column}"] = array
         return held
 
-    def blocks(self, rows: int) -> Iterator[Table]:
+    def blocks(self, rows: int) -> Iterator[RankingTable]:
         """Yield tables of consecutive queries, of about so many rows each."""
         parts = (self.results, self.judgments, self.grades)
         sizes = sum(np.bincount(part.query, minlength=len(self.queries)) for part in parts)
@@ -116,13 +116,13 @@ def _between(part: Results | Judgments | Grades, start: int, stop: int) -> tuple
     return (query - start, *rest)
 
 
-def empty_table() -> Table:
+def empty_table() -> RankingTable:
     """Return the table of no rows."""
     none, ids, floats = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
     small = np.empty(0, np.int8)
     results, judgments = Results(none, floats, none, small), Judgments(none, none, small)
     grades = Grades(none, small, ids)
-    return Table(ids, np.empty(0, np.bool_), ids, floats, results, judgments, grades)
+    return RankingTable(ids, np.empty(0, np.bool_), ids, floats, results, judgments, grades)
 
 
 def lifted(
@@ -131,7 +131,7 @@ def lifted(
     grade: Coded,
     score: Floats,
     weight: Floats,
-) -> Table:
+) -> RankingTable:
     """Return the rows of one batch as a table that `combined` has yet to put in order."""
     is_judged, named = grade.codes >= 0, doc.codes >= 0
     retrieved = score == score  # noqa: PLR0124 - nan is no score
@@ -149,7 +149,7 @@ def lifted(
         columns = (query.codes[unnamed], grade.codes[unnamed])
     grades = Grades(*columns, np.ones(len(columns[0]), np.int64))
     parts = (results, judgments, grades, _weights(query, weight))
-    return Table(query.values, judged, doc.values, grade.values, *parts)
+    return RankingTable(query.values, judged, doc.values, grade.values, *parts)
 
 
 def _weights(query: Coded, weight: Floats) -> Floats | None:
@@ -163,7 +163,7 @@ def _weights(query: Coded, weight: Floats) -> Floats | None:
 
 
 def united_weights(
-    tables: Sequence[Table], queries: Values, places: Sequence[Codes | None]
+    tables: Sequence[RankingTable], queries: Values, places: Sequence[Codes | None]
 ) -> Floats | None:
     """Return the weight of each of all queries.
 
@@ -189,7 +189,7 @@ def united_weights(
     return united
 
 
-def united_tables(tables: Sequence[Table]) -> Table:
+def united_tables(tables: Sequence[RankingTable]) -> RankingTable:
     """Return the rows of all tables one after the other."""
     if len(tables) == 1:
         return tables[0]
@@ -224,4 +224,4 @@ def united_tables(tables: Sequence[Table]) -> Table:
         type(group[0])(*map(chain, *group)) for group in zip(*parts, strict=True)
     )
     weights = united_weights(tables, queries, in_queries)
-    return Table(queries, judged, docs, levels, results, judgments, grades, weights)
+    return RankingTable(queries, judged, docs, levels, results, judgments, grades, weights)

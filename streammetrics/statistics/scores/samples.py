@@ -17,7 +17,7 @@ SAMPLES = Pair("current", "current", "two samples are compared: leave out the ro
 
 
 @dataclass(frozen=True)
-class Values(Scores):
+class SampleValues(Scores):
     """A column of values, one a row, which may be infinite."""
 
     name: str = "values"
@@ -25,7 +25,7 @@ class Values(Scores):
     @property
     def plain(self) -> Scores:
         """The same column, of any numbers."""
-        return Values(long=True)
+        return SampleValues(long=True)
 
 
 class SampleHistogram(ScoreHistogram):
@@ -37,5 +37,5 @@ class SampleHistogram(ScoreHistogram):
     @property
     def schema(self) -> Schema:
         """The sample that each row is of, and its value."""
-        field: Field = ScoredLabels(Values(), self.pos_label, truth="sample", pair=SAMPLES)
+        field: Field = ScoredLabels(SampleValues(), self.pos_label, truth="sample", pair=SAMPLES)
         return Schema((field,), self.nan_policy)

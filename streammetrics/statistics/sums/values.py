@@ -65,12 +65,12 @@ class ValueHistogram(Statistic):
         """One for each output; none without rows."""
         return self.weighed.columns
 
-    def quantiles(self, q: float, method: QuantileMethod) -> list[Estimate]:
+    def quantiles(self, q: float, method: QuantileMethod) -> list[EnclosedValue]:
         """Return the quantile of each output, none without rows."""
         return [quantile(histogram, q, method) for histogram in self.histograms]
 
 
-class Estimate(NamedTuple):
+class EnclosedValue(NamedTuple):
     """A value and what it certainly lies between; all three are equal where it is exact."""
 
     value: float
@@ -85,7 +85,7 @@ class _Rank(NamedTuple):
     left: bool = False
 
 
-def quantile(histogram: DyadicHistogram, q: float, method: QuantileMethod) -> Estimate:
+def quantile(histogram: DyadicHistogram, q: float, method: QuantileMethod) -> EnclosedValue:
     """Return the quantile of level `q`, read as the decimal it prints as, of a total mass n.
 
     ``"linear"``: order statistics are counted from 0 and a weight is that many equal rows. With
@@ -99,7 +99,7 @@ def quantile(histogram: DyadicHistogram, q: float, method: QuantileMethod) -> Es
     total = _mass(histogram)
     if method == "linear":
         if total < 1:
-            return Estimate(math.nan, math.nan, math.nan)
+            return EnclosedValue(math.nan, math.nan, math.nan)
         h = level * (total - 1)
         first = Fraction(math.floor(h))
         ranks = (_Rank(first + 1, left=True), _Rank(min(first + 2, total), left=True))
@@ -111,10 +111,10 @@ def quantile(histogram: DyadicHistogram, q: float, method: QuantileMethod) -> Es
     )
     low, high = _between(low_a, low_b, share), _between(high_a, high_b, share)
     if not low < high:
-        return Estimate(low, low, high)
+        return EnclosedValue(low, low, high)
     # The outermost cells reach to infinity: their middle is taken of what is finite.
     middle = _between(max(low, -_LARGEST), min(high, _LARGEST), Fraction(1, 2))
-    return Estimate(middle, low, high)
+    return EnclosedValue(middle, low, high)
 
 
 def ranked(histogram: DyadicHistogram, rank: int) -> tuple[float, float]:

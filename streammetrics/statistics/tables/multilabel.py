@@ -12,7 +12,7 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.keyed import LabelTable, Table, Weights
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Weights
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.fields.wide import WideWeights
@@ -127,7 +127,7 @@ class RowTables(MultilabelStatistic):
         kinds, amount = amounts_of(kind, (width + 1) ** 3, weight, squared=False)
         high, fn = np.divmod(kinds, width + 1)
         tp, fp = np.divmod(high, width + 1)
-        rows = Table((((tp << _BITS) | fp) << _BITS) | fn, {"amount": amount})
+        rows = LabelledEntries((((tp << _BITS) | fp) << _BITS) | fn, {"amount": amount})
         self.table = type(self).table.plus(self.table, rows)
         self.width = width
 

@@ -14,7 +14,7 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.keyed import LabelTable, Sums, Table, Weights
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Sums, Weights
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class RatingCounts(Statistic):
             "counts": ExactSum.counts(sums),
             "pairs": ExactSum.counts(np.array(products).reshape(ratings.size, width * width)),
         }
-        self.held = type(self).held.plus(self.held, Table(ratings, columns_of))
+        self.held = type(self).held.plus(self.held, LabelledEntries(ratings, columns_of))
 
     def check_fields(self) -> None:
         """Check that there are products of as many categories, and ratings of every item."""
