@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
 
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.columns.tables import Stream
+    from streammetrics.core.columns.tables import BatchStream
     from streammetrics.core.layout import Feed, State
     from streammetrics.core.metric import Metric
 
@@ -148,7 +148,7 @@ class MetricSet(NamedInputs, ByName):
         self._check_there([title for title in raw if raw[title] is not None], names)
         return self.feed(raw, renamed)
 
-    def _take(self, stream: Stream) -> Self:
+    def _take(self, stream: BatchStream) -> Self:
         """Take all batches of a stream, or none."""
         twin, row = self.copy().reset(), 0
         for batch in stream.batches(self._reads(stream.names)):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.histograms.histogram import DyadicHistogram
     from streammetrics.core.metric import Metric
-    from streammetrics.statistics.sums.values import Estimate, ValueHistogram
+    from streammetrics.statistics.sums.values import EnclosedValue, ValueHistogram
 
 
 @confidence_of.register(aggregation.Quantile)
@@ -56,7 +56,7 @@ def _sides(
     q: float,
     asked: Asked,
     values: ValueHistogram,
-    estimates: Sequence[Estimate],
+    estimates: Sequence[EnclosedValue],
     least: float,
 ) -> tuple[list[tuple[float, float]], str]:
     """Return the limits of each output, and how they were found.

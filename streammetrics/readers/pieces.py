@@ -10,7 +10,7 @@ from streammetrics.core.columns.tables import n_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streammetrics.core.columns.tables import Stream
+    from streammetrics.core.columns.tables import BatchStream
 
 BATCH_ROWS = 1 << 16  # two columns of float64 stay in a 2 MB cache from decoding to counting
 
@@ -40,7 +40,7 @@ class Piece(Protocol):
 class StreamPiece:
     """A table that comes batch by batch, here only."""
 
-    stream: Stream
+    stream: BatchStream
     index: int
     names: list[str]  # of the columns that are read
 

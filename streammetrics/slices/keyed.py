@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.layout import Feed, Layout, State
-    from streammetrics.slices.groups import Kept
+    from streammetrics.slices.groups import KeptSlices
 
     By = Sequence[Sequence[str | Bins] | str | Bins] | str | Bins
 
@@ -129,7 +129,7 @@ class KeyedSet(MetricSet):
     def _of_spec(self, spec: Spec, state: State) -> list[Slice]:
         return self._of_kept(spec, spec.kept(state))
 
-    def _of_kept(self, spec: Spec, kept: Kept) -> list[Slice]:
+    def _of_kept(self, spec: Spec, kept: KeptSlices) -> list[Slice]:
         if not kept.keys and not spec.columns:
             return [Slice((), (), 0, lambda: self._suite._layout.start)]
         pairs = zip(kept.keys, kept.n_rows, strict=True)

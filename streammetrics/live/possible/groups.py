@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from streammetrics.core.histograms.histogram import DyadicHistogram
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Array, Bools, Ints
-    from streammetrics.live.possible.remembered import Cells
+    from streammetrics.live.possible.remembered import ScoreCells
 
 
 class ScoreGroups(NamedTuple):
@@ -40,7 +40,9 @@ class ScoreGroups(NamedTuple):
         return ScoreGroups(self.negatives, self.positives, self.unknown, self.single)
 
 
-def joined(known: Metric, held: Cells, code: int = 0) -> tuple[Staircase, DyadicHistogram] | None:
+def joined(
+    known: Metric, held: ScoreCells, code: int = 0
+) -> tuple[Staircase, DyadicHistogram] | None:
     """Return the scores of rows with a label and of others as one class, and the former alone.
 
     ``None`` where there are more than two classes, or rows with weights or with integers that

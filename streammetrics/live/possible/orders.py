@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Ints
-    from streammetrics.live.possible.groups import Groups
+    from streammetrics.live.possible.groups import ScoreGroups
 
     Numbers = Floats
 
@@ -61,7 +61,7 @@ def interval(known: Metric, held: ScoreCells, _: Any) -> Interval | None:
     return None if both is None else _RULES[type(known)](groups_of(*both))
 
 
-def area(groups: Groups) -> Interval | None:
+def area(groups: ScoreGroups) -> Interval | None:
     """Return the least and the most of the area under the ROC curve.
 
     For any number k of positives it is least, or largest, where they have the lowest, or the
@@ -73,7 +73,7 @@ def area(groups: Groups) -> Interval | None:
     return Interval(max(1.0 - other, 0.0), min(one, 1.0))
 
 
-def _largest_area(groups: Groups) -> float | None:
+def _largest_area(groups: ScoreGroups) -> float | None:
     """Return the largest area, of which positives have the top scores.
 
     Within a group, the pairs in order and all pairs are squares of the number of positives: their
@@ -129,7 +129,7 @@ def _ratio(above: Any, below: Any, j: Any) -> Numbers:
     return found
 
 
-def distance(groups: Groups) -> Interval | None:
+def distance(groups: ScoreGroups) -> Interval | None:
     """Return the least and the most of the distance between the classes' distributions.
 
     At one threshold the rates are furthest apart where the unknown rows are all of one class above
@@ -146,7 +146,7 @@ def distance(groups: Groups) -> Interval | None:
     return Interval(max(one[0], other[0], 0.0), most)
 
 
-def _furthest(groups: Groups) -> tuple[float, float] | None:
+def _furthest(groups: ScoreGroups) -> tuple[float, float] | None:
     """Return how far the second rate must be above the first, and the first can be above it.
 
     A threshold within a cell of several scores passes some of its rows: all that make the first
@@ -171,7 +171,7 @@ def _apart(known: tuple[int, int, int], p: Ints, u: Ints, n: Ints, v: Ints) -> N
     return found
 
 
-def _nearest(groups: Groups) -> float:
+def _nearest(groups: ScoreGroups) -> float:
     """Return the least of the largest distance, to some 1e-12.
 
     Thresholds within cells of several scores are left out: with them it can only be larger.
@@ -207,6 +207,6 @@ def _reachable(within: Numbers, k: Ints, one: Numbers, other: Numbers, sums: Any
     return (least <= a + np.minimum(most, 0)).all(axis=1)
 
 
-_RULES: dict[type, Callable[[Groups], Interval | None]] = {
+_RULES: dict[type, Callable[[ScoreGroups], Interval | None]] = {
     ROCAUC: area, AveragePrecision: precision, KolmogorovSmirnov: distance,
 }  # fmt: skip

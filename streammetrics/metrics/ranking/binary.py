@@ -20,7 +20,7 @@ from streammetrics.statistics.rankings.combine import nonrelevant_alone
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats
-    from streammetrics.metrics.ranking.view import Groups, Ranking
+    from streammetrics.metrics.ranking.view import Ranking, TieGroups
     from streammetrics.statistics.rankings.buffer import RankingBuffer
 
 __all__ = [
@@ -146,7 +146,7 @@ class MAP(UpToK):
         return ratio(_precisions(ranking, groups), total)
 
 
-def _precisions(ranking: Ranking, groups: Groups) -> Floats:
+def _precisions(ranking: Ranking, groups: TieGroups) -> Floats:
     """Return the expected sum, for each query, of the precisions at relevant results."""
     group, place, rank = groups.places()
     size, relevant = groups.size[group], groups.relevant[group]
@@ -155,7 +155,7 @@ def _precisions(ranking: Ranking, groups: Groups) -> Floats:
     return ranking.by_query(groups.query[group], relevant / size * found / rank)
 
 
-def _over_hits(ranking: Ranking, groups: Groups) -> Floats:
+def _over_hits(ranking: Ranking, groups: TieGroups) -> Floats:
     """Return the expectation of the sum of precisions over the hits, both within the depth.
 
     Only the group that the k-th result is in leaves the hits open: they are then hypergeometric,

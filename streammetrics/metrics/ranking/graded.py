@@ -13,7 +13,7 @@ from streammetrics.statistics.rankings.order import run_starts
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats
-    from streammetrics.metrics.ranking.view import Groups, Ranking
+    from streammetrics.metrics.ranking.view import Ranking, TieGroups
     from streammetrics.statistics.rankings.buffer import RankingBuffer
 
 __all__ = ["DCG", "NDCG", "ExpectedReciprocalRank"]
@@ -171,7 +171,7 @@ class ExpectedReciprocalRank(UpToK):
         return ranking.by_query(groups.query, reached * inside)
 
 
-def _stops_in_groups(groups: Groups, stop: Floats) -> Floats:
+def _stops_in_groups(groups: TieGroups, stop: Floats) -> Floats:
     """Return for each group the expected 1 / rank of a stop inside, for a reader who got there.
 
     The chance to be still reading after i places is s_i, the mean over all i of its n documents of

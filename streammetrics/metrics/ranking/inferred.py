@@ -13,7 +13,7 @@ from streammetrics.statistics.rankings.order import run_starts
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats, Ints
-    from streammetrics.metrics.ranking.view import Groups, Ranking
+    from streammetrics.metrics.ranking.view import Ranking, TieGroups
 
 __all__ = ["InfAP"]
 
@@ -67,7 +67,7 @@ class InfAP(RankingMetric):
 class _Ties(NamedTuple):
     """Tie groups with a relevant result; of each how many are pooled or wrong, in it and above."""
 
-    groups: Groups
+    groups: TieGroups
     pooled: Ints
     wrong: Ints
     pooled_above: Ints

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streammetrics.core.results.values import Result
     from streammetrics.core.statistic import Statistic
     from streammetrics.metrics.regression.base import Value
-    from streammetrics.statistics.sums.values import Estimate
+    from streammetrics.statistics.sums.values import EnclosedValue
 
 __all__ = ["AbsoluteErrorQuantile", "MaxError", "MedianAbsoluteError"]
 
@@ -66,7 +66,7 @@ class ErrorQuantile(RegressionMetric):
         return distribution(errors)
 
     @abstractmethod
-    def _estimates(self, errors: ValueHistogram) -> list[Estimate]:
+    def _estimates(self, errors: ValueHistogram) -> list[EnclosedValue]:
         """Return the quantile of each output."""
 
     def readout(self, errors: ValueHistogram) -> Value:
@@ -108,7 +108,7 @@ class MedianAbsoluteError(ErrorQuantile):
         0.5
     """
 
-    def _estimates(self, errors: ValueHistogram) -> list[Estimate]:
+    def _estimates(self, errors: ValueHistogram) -> list[EnclosedValue]:
         return errors.quantiles(0.5, "averaged_inverted_cdf")
 
 
@@ -139,5 +139,5 @@ class AbsoluteErrorQuantile(ErrorQuantile):
     q: Share
     method: QuantileMethod = "linear"
 
-    def _estimates(self, errors: ValueHistogram) -> list[Estimate]:
+    def _estimates(self, errors: ValueHistogram) -> list[EnclosedValue]:
         return errors.quantiles(self.q, self.method)

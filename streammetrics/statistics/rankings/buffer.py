@@ -17,7 +17,7 @@ from streammetrics.statistics.rankings.table import lifted
 if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Rows
     from streammetrics.core.types import Floats
-    from streammetrics.statistics.rankings.table import Table
+    from streammetrics.statistics.rankings.table import RankingTable
 
 
 class RankingBuffer(Statistic):
@@ -66,7 +66,7 @@ class RankingBuffer(Statistic):
         self.rows = self.rows.taking(rows, len(score))
 
     @property
-    def table(self) -> Table:
+    def table(self) -> RankingTable:
         """All rows in canonical form."""
         return self.rows.table
 

@@ -15,11 +15,11 @@ from streammetrics.statistics.rankings.table import MOST, Grades, Judgments, Ran
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, Arrays, Floats
-    from streammetrics.statistics.rankings.combine import Cut
+    from streammetrics.statistics.rankings.combine import Cutoff
     from streammetrics.statistics.rankings.ids import Values
 
 
-def restored(arrays: Arrays, cut: Cut) -> RankingTable:
+def restored(arrays: Arrays, cut: Cutoff) -> RankingTable:
     """Return the table of a state, after checking that it is one in canonical form."""
     levels = take_array(arrays, "levels", "float64")
     narrow = next(t for t in ("int8", "int16", "int32") if len(levels) <= np.iinfo(t).max)
