@@ -16,7 +16,7 @@ from streammetrics.core import tuning
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.exact import floats, totals
 from streammetrics.core.exact.digits import canonical, from_integer, is_canonical
-from streammetrics.core.exact.few import few_sum
+from streammetrics.core.exact.few import few_moments, few_sum
 from streammetrics.core.exact.sums import ExactSum
 
 AS_IS = tuning.FEW_ROWS
@@ -550,3 +550,27 @@ def test_few_rows_are_summed_whole_though_the_last_part_is_not_looked_for(reach,
     for limit in (0.0, least / 2, least):
         whole, unit = few_sum(values, limit)
         assert Fraction(whole) * Fraction(2) ** unit == sum(map(Fraction, values.tolist()))
+
+
+@pytest.mark.parametrize("n", [1, 64, 128])
+@pytest.mark.parametrize("scale", [-400, -30, 0, 20, 470])
+def test_moments_of_few_rows_are_whole_or_left_to_integers(n, scale):
+    rng = np.random.default_rng(n)
+    ends = np.array([1.0, 1 - 2.0**-53, -1.0, 5e-324, -0.0, 0.0])
+    x = np.ldexp(rng.normal(size=n), scale)
+    y = np.ldexp(rng.choice(ends[:3], n), scale)
+    given = [x, y, np.where(rng.random(n) < 0.5, x, 0.0)]
+    found = few_moments(given)
+    assert found is not None
+    first, second = found
+    exact = [list(map(Fraction, column.tolist())) for column in given]
+
+    def value(total):
+        return Fraction(total[0]) * Fraction(2) ** total[1]
+
+    assert [value(total) for total in first] == list(map(sum, exact))
+    for (i, j), total in second.items():
+        assert value(total) == sum(a * b for a, b in zip(exact[i], exact[j], strict=True))
+    for last in (5e-324, 2.0**600, math.inf, math.nan):  # too far from the others, or from all
+        far = np.append(np.ldexp(1.0, max(scale, 0) + 20), last)
+        assert few_moments([far]) is None

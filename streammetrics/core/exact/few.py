@@ -2,7 +2,9 @@
 
 ``math.fsum`` gives the float64 nearest to the sum of floats, and what is left of them once that is
 taken out, until there is nothing: a few floats, whose sum is exactly the sum. Products have no such
-help, so they are of integers: a float64 is one of at most 53 bits times a power of two.
+help. Those of columns are dot products of folds (see `core.exact.folds`) that are brought to whole
+numbers; those with weights are of Python's integers, as a float64 is one of at most 53 bits times a
+power of two.
 """
 
 from __future__ import annotations
@@ -18,13 +20,17 @@ from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.folds import HIGH, LOW
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array
+    from streammetrics.core.types import Array, Floats
 
 MANY = 1 << 15  # rows of few groups from which blocks in the cache are quicker
 _HEAVIEST = 2.0**30
 _SHORTEST = 16  # bits of a fold
+_MOST_FOLDS = 5  # of a column: with more of them integers are quicker
+_STEPS = [np.array(2.0 ** (bits + 1)) for bits in range(27)]  # cheaper to multiply by than floats
 
 
 def few_sum(values: Array, least: float = 0.0) -> tuple[int, int]:
@@ -94,6 +100,66 @@ def few_groups(
         more, shift = held.tolist(), unit - base
         sums = [a + (b << shift) for a, b in zip(sums, more, strict=True)]
     return sums, base
+
+
+def few_moments(
+    columns: Sequence[Array],
+) -> tuple[list[tuple[int, int]], dict[tuple[int, int], tuple[int, int]]] | None:
+    """The sums of columns (n,), and of products of each pair: integers and exponents of units.
+
+    ``None`` where exponents are out of the ordinary, or too far from each other.
+    """
+    rows = columns[0].size
+    bits = (53 - (rows - 1).bit_length()) // 2
+    table = np.empty((1 + _MOST_FOLDS * len(columns), rows))
+    table[0] = 1.0
+    held, end = [], 1
+    for column in columns:
+        start = end
+        found = _whole_folds(np.asarray(column, np.float64), bits, table[start:])
+        if found is None:
+            return None
+        end += found[0]
+        held.append((slice(start, end), found[1]))
+    table = table[:end]
+    dots = np.dot(table, table.T).astype(np.int64).tolist()
+    step = bits + 1
+    first = [(_joined(dots[0][folds], step), unit) for folds, unit in held]
+    second = {}
+    for i, (folds, unit) in enumerate(held):
+        for j, (others, other) in enumerate(held[i:], i):
+            each = [_joined(row[others], step) for row in dots[folds]]
+            second[i, j] = _joined(each, step), unit + other
+    return first, second
+
+
+def _whole_folds(column: Floats, bits: int, table: Floats) -> tuple[int, int] | None:
+    """Write whole numbers of a column, and return how many, and the exponent of the last's unit.
+
+    Those of the first fold are times ``2**(bits + 1)`` for each that follows, and none is larger
+    than ``2**bits``.
+    """
+    low, high = extent(column)
+    e = math.frexp(max(-low, high))[1]
+    if not (LOW <= e <= HIGH and high - low < math.inf):
+        return None
+    rest = column * 2.0 ** (bits - e)
+    if e > bits and np.count_nonzero(rest) < np.count_nonzero(column):  # underflow
+        return None
+    for place in range(_MOST_FOLDS):
+        rest = np.subtract(rest, np.rint(rest, out=table[place]), out=rest)
+        if not np.count_nonzero(rest):
+            return place + 1, e - bits - place * (bits + 1)
+        np.multiply(rest, _STEPS[bits], out=rest)
+    return None
+
+
+def _joined(digits: Sequence[int], bits: int) -> int:
+    """The integer of digits in base ``2**bits``, the highest first."""
+    total = 0
+    for digit in digits:
+        total = (total << bits) + digit
+    return total
 
 
 class DigitColumn(NamedTuple):

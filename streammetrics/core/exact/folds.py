@@ -79,27 +79,28 @@ def _bands(x: Floats) -> Iterator[tuple[Floats, int]]:
         yield np.ldexp(np.where(band == number, x, 0.0), -_BAND * number), _BAND * number
 
 
-def extremes(x: Floats, scratch: Floats) -> tuple[float, float]:
+def extremes(x: Floats, scratch: Floats | None = None) -> tuple[float, float]:
     """Smallest ``|x|`` but 0, and the largest; both 0 where all elements are.
 
     Raises where one is not finite.
     """
-    x, scratch = x.reshape(-1), scratch.reshape(-1)
     low, high = extent(x)
+    if low > 0.0 and high < math.inf:
+        return low, high
+    x = x.reshape(-1)
+    scratch = None if scratch is None else scratch.reshape(-1)
     if low < 0.0 < high:
-        np.abs(x, out=scratch)
-        low, high = float(np.minimum.reduce(scratch)), max(-low, high)
-        x = scratch
+        x = scratch = np.abs(x, out=scratch)
+        low, high = float(np.minimum.reduce(x)), max(-low, high)
     elif high <= 0.0:
-        np.negative(x, out=scratch)
+        x = scratch = np.negative(x, out=scratch)
         low, high = -high, -low
-        x = scratch
     if not math.isfinite(high):
         raise InvalidBatchError("values to be summed must be finite")
-    if (
-        low == 0.0 < high
-    ):  # as integers, floats keep their order, and 0 less 1 is the largest of all
-        shifted = np.subtract(x.view(np.uint64), 1, out=scratch.view(np.uint64))
+    if low == 0.0 < high:
+        # As integers, floats keep their order, and 0 less 1 is the largest of all.
+        out = None if scratch is None else scratch.view(np.uint64)
+        shifted = np.subtract(x.view(np.uint64), 1, out=out)
         low = float((np.minimum.reduce(shifted) + np.uint64(1)).view(np.float64))
     return low, high
 

@@ -18,7 +18,7 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.batch import extent
 from streammetrics.core.columns.long import LongNumbers, halves, nearest
 from streammetrics.core.exact.digits import Floats, are_in_range, canonical, frozen
-from streammetrics.core.exact.few import MANY, DigitColumn, few_groups, few_sum
+from streammetrics.core.exact.few import MANY, DigitColumn, few_groups, few_moments, few_sum
 from streammetrics.core.exact.folds import extremes
 from streammetrics.core.exact.numbers import SMALL, ExactNumbers
 from streammetrics.core.exact.reductions import (
@@ -125,7 +125,7 @@ class ExactSum(ExactNumbers):
         if values.shape[1:] == (1,):
             values = values[:, 0]
         near = nearest(values)
-        low, high = extremes(near, np.empty_like(near))
+        low, high = extremes(near)
         sums = {1: cls.of(values, least=low)} if 1 in powers else {}
         power, end, least, most = 2, max(powers), low, high
         while power <= end:
@@ -186,6 +186,13 @@ class ExactSum(ExactNumbers):
         shape = columns[0].shape[1:]
         pairs = [(i, j) for i in range(len(columns)) for j in range(i, len(columns))]
         if _are_few(columns[0]):
+            found = few_moments(tables(columns)) if weight is None else None
+            if found is not None:
+                ones, twos = found
+                return (
+                    [cls.single(*total) for total in ones],
+                    {pair: cls.single(*total) for pair, total in twos.items()},
+                )
             plain = list(map(DigitColumn.of, tables(columns, weight)))
             held = plain
             if weight is not None:

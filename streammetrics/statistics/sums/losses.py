@@ -115,11 +115,12 @@ class LossSum(ExactSums):
         weight: Floats | None,
     ) -> None:
         """Add the losses of the rows, of which peers mostly read powers of the same terms."""
-        loss = LOSSES[self.loss]
-        of = loss.root or loss.terms, self.parameter
+        loss, parameter = LOSSES[self.loss], self.parameter
         if weight is None:
+            of = terms, _ = loss.root or loss.terms, parameter
             if of not in found:
-                found[of] = _powers_of(of, peers, columns)
+                powers = self.exponents if len(peers) == 1 else _powers_read(of, peers)
+                found[of] = ExactSum.of_powers(lambda y, p: terms(y, p, parameter), columns, powers)
             sums, low, high = found[of]
             if not loss.root or not high or (low > 1 / _ROOT and high < _ROOT):
                 self.add_powers(columns, sums)
@@ -148,10 +149,8 @@ class LossSum(ExactSums):
             return {"loss": _whole_squares(squared_of(self.loss, y, p), weight)}
 
 
-def _powers_of(
-    of: tuple[Callable[..., Floats], float], peers: Sequence[Statistic], columns: tuple[Any, ...]
-) -> tuple[dict[int, ExactSum], float, float]:
-    """Return the sums of all powers that peers read of some terms, in one pass, and extremes."""
+def _powers_read(of: tuple[Callable[..., Floats], float], peers: Sequence[Statistic]) -> set[int]:
+    """Return which powers of some terms peers read."""
     terms, parameter = of
     powers: set[int] = set()
     for peer in peers:
@@ -159,7 +158,7 @@ def _powers_of(
             loss = LOSSES[peer.loss]
             if terms is (loss.root or loss.terms):
                 powers.update(peer.exponents)
-    return ExactSum.of_powers(lambda y, p: terms(y, p, parameter), columns, powers)
+    return powers
 
 
 @quiet
