@@ -173,6 +173,8 @@ class Layout:
 
     def agree(self, feeds: Sequence[Feed]) -> bool:
         """Whether schemas that have one reading are told the same of their rows."""
+        if len(self._readers) == len(self._firsts):  # none share one
+            return True
         shared = zip(self._readers, feeds, strict=True)
         return all(feed == feeds[self._firsts[reader]] for reader, feed in shared)
 

@@ -94,19 +94,19 @@ class Kind(NamedTuple):
 
     def feeds(self, index: int) -> tuple[Feed, ...]:
         """Return what one state knows of the rows of each schema."""
-        return self._feeds(self.counts[index].tolist())
+        (feeds,) = self._replace(counts=self.counts[index : index + 1]).every_feeds()
+        return feeds
 
     def every_feeds(self) -> list[tuple[Feed, ...]]:
         """Return what each state knows of the rows of each schema."""
-        return list(map(self._feeds, self.counts.tolist()))
-
-    def _feeds(self, counts: list[list[int]]) -> tuple[Feed, ...]:
-        return tuple(
-            [
-                Feed(facts, n if far is None else far, omitted if out is None else out)
-                for (facts, far, out), (n, omitted) in zip(self.said, counts, strict=True)
-            ]
-        )
+        columns = []
+        for (facts, far, out), counts in zip(self.said, self.counts.swapaxes(0, 1), strict=True):
+            n, omitted = (
+                side.tolist() if told is None else [told] * len(side)
+                for told, side in zip((far, out), counts.T, strict=True)
+            )
+            columns.append([Feed(facts, *each) for each in zip(n, omitted, strict=True)])
+        return list(zip(*columns, strict=True)) if columns else [()] * len(self.counts)
 
     def arrays(self, index: int) -> dict[str, Array]:
         """Return the arrays of one state."""

@@ -17,16 +17,15 @@ if TYPE_CHECKING:
 class Held:
     """A state that never changes, in one of two forms; the metric without rows says of what.
 
-    Neither its arrays nor a hash are made before they are asked for, and no state is built of a
-    row before somebody reads it: most shards are only kept, and written again. The row stays, as it
-    is a hundredth of the state, and is what is written.
+    Neither its arrays nor a hash are made before they are asked for, and a state is built of a row
+    only for as long as somebody reads it: most shards are only kept, and written again, and the row
+    is a hundredth of the state.
     """
 
-    __slots__ = ("_state", "empty", "form")
+    __slots__ = ("empty", "form")
 
     def __init__(self, empty: Mergeable, form: State | Row) -> None:
         self.empty, self.form = empty, form
-        self._state = None if isinstance(form, Row) else form
 
     @classmethod
     def of(cls, empty: Mergeable, metric: Mergeable) -> Held:
@@ -64,12 +63,9 @@ class Held:
 
 def states_of(every: Sequence[Held]) -> list[State]:
     """Return the states of many, of which rows of files are opened together."""
-    new = [held for held in every if held._state is None]
-    if new:
-        rows = [held.form for held in new if isinstance(held.form, Row)]
-        for held, state in zip(new, opened(rows, new[0].empty._layout), strict=True):
-            held._state = state
-    return [held._state for held in every if held._state is not None]
+    rows = [held.form for held in every if isinstance(held.form, Row)]
+    new = iter(opened(rows, every[0].empty._layout) if rows else ())
+    return [next(new) if isinstance(held.form, Row) else held.form for held in every]
 
 
 def digest(blob: bytes) -> str:

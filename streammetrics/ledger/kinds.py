@@ -78,7 +78,7 @@ def _kind(group: list[Row | Contents]) -> Kind:
 def _of_columns(every: Sequence[tuple[Feed, ...]], columns: dict[str, StateColumn]) -> Kind:
     """Return the kind of states of which all feeds are said to be the same."""
     said = tuple((dict(sorted(facts.items())), far(n), far(out)) for facts, n, out in every[0])
-    counts = [[[_near(n), _near(out)] for _, n, out in feeds] for feeds in every]
+    counts = [_near(count) for feeds in every for _, *both in feeds for count in both]
     return Kind(said, np.array(counts, np.int64).reshape(len(every), len(said), 2), columns)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.errors import IncompatibleMetricsError
 from streammetrics.ledger.held import states_of
 
@@ -172,8 +173,11 @@ def total(known: Known, states: Mapping[ShardId, Held]) -> Mergeable:
     layout = result._layout
     sealed = [block.state._accumulator.part(layout) for block in known.blocks]
     try:
-        every = states_of([*states.values()])  # of one configuration, as was checked
-        return result._at(layout.merged(result._accumulator.part(layout), [*sealed, *every]))
+        found, every = layout.merged(layout.start, sealed), [*states.values()]
+        for start in range(0, len(every), tuning.OPENED_STATES):
+            some = states_of(every[start : start + tuning.OPENED_STATES])
+            found = layout.merged(found, some)  # of one configuration, as was checked
+        return result._at(found)
     except IncompatibleMetricsError:
         _merge_each(result, {listed(block.names): block.state for block in known.blocks})
         _merge_each(result, {f"shard {name!r}": held.metric for name, held in states.items()})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
@@ -184,7 +185,11 @@ class Amount:
         if self.weights is not None:
             return False
         counts = self.counts
-        return (counts if isinstance(counts, int) else int(np.add.reduce(counts, axis=None))) > n
+        if isinstance(counts, int):
+            return counts > n
+        if counts.size <= tuning.FEW_CELLS:
+            return bool(sum(counts.ravel().tolist()) > n)
+        return int(np.add.reduce(counts, axis=None)) > n
 
     def squared(self) -> ExactSum | None:
         """The sums of the squares of all weights, ``None`` where they are not known."""
