@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import sys
 import threading
@@ -14,7 +15,11 @@ from hypothesis import strategies as st
 from thinning import some
 
 import streammetrics as sm
+from streammetrics.core import tuning
+from streammetrics.core.layout import State
 from streammetrics.core.state.container import packed, unpacked
+from streammetrics.ledger import shards
+from streammetrics.ledger.held import states_of
 
 IDS = (3, 10, "10", "a", "b")
 
@@ -416,6 +421,18 @@ def test_what_was_read_is_written_with_what_was_added_and_what_was_read_elsewher
     rows = sm.from_bytes(ledger.to_bytes()), sm.from_bytes(other.to_bytes())
     assert sm.merge([rows[0], other]) == sm.merge([ledger, rows[1]]) == sm.merge(rows) == both
     assert sm.from_bytes(ledger.to_bytes()).seal([2, 3]) == ledger.seal([2, 3])
+
+
+def test_states_of_a_file_are_open_only_while_they_are_merged(monkeypatch):
+    ledger = many(300)
+    read = sm.from_bytes(ledger.to_bytes())
+    states = []
+    monkeypatch.setattr(tuning, "OPENED_STATES", 64)
+    monkeypatch.setattr(shards, "states_of", lambda every: states.append(every) or states_of(every))
+    before = sum(type(one) is State for one in gc.get_objects())
+    assert read.compute() == ledger.compute()
+    assert [len(every) for every in states[:5]] == [64, 64, 64, 64, 44]
+    assert sum(type(one) is State for one in gc.get_objects()) < before + 64
 
 
 def test_few_shards_and_many_have_the_same_digests():
