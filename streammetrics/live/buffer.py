@@ -8,6 +8,7 @@ rows are enough. Rows that wait are appended to lists, which any number of threa
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -205,6 +206,8 @@ class Buffer:
 
 def plain(value: Any) -> Any:
     """Return one value as Python's own, or as an array of our own where a row has several."""
+    if value is np.ma.masked:  # which NumPy has as 0.0
+        return math.nan
     if isinstance(value, np.generic) or getattr(value, "ndim", 1) == 0:
         return value.item()
     return np.array(value) if isinstance(value, list | tuple | np.ndarray) else value

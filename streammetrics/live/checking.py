@@ -80,7 +80,7 @@ class Checks:
 
     def predicted(self, columns: Mapping[str, Any]) -> bool:
         """Check rows without their label, which is stood in for, as `observed`."""
-        n = len(next(iter(columns.values()), ()))
+        n = next((len(column) for column in columns.values() if column is not None), 0)
         first: InvalidBatchError | None = None
         others = {name: value for name, value in columns.items() if name not in self._made}
         for label in stand_ins(self._suite, others):

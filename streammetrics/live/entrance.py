@@ -237,14 +237,15 @@ class Entrance:
             return Events("observe", times, columns_of(batch_of(self._suite, columns)))
         keys, stream = keys_of(heads[0]), self._stream
         whole = (stream.predicted if buffer is self._predicted else stream.columns)(columns)
-        lengths = {len(keys), len(times), *map(len, whole.values())}
+        versions = versions_of(heads[1], len(times)) if heads[1:] else times
+        lengths = {len(keys), len(times), len(versions), *map(len, whole.values())}
         if len(lengths) > 1:
             raise InvalidBatchError(f"columns differ in length: {sorted(lengths)}")
         if several and len(times):
             buffer.check(columns if stream.keys.kinds else whole)
         if buffer is self._predicted:
             return Events("predict", times, whole, keys)
-        return Events("label", times, whole, keys, versions_of(heads[1], len(times)))
+        return Events("label", times, whole, keys, versions)
 
     def _times(self, column: Any) -> Ints:
         """Return a column of times, or raise where one is further ahead than it may be."""

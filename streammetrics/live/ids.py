@@ -7,6 +7,7 @@ probability of 10^-22. The last byte tells the kind and the length apart.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Set
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -27,6 +28,7 @@ IDS = frozenset({str, int, bytes, UUID})  # others are brought to these
 _STR, _BYTES, _INT, _UUID = 0x00, 0x20, 0x40, 0x60  # and 0x10 for what is hashed
 _HASHED = 0x10
 _SHORT = 15  # bytes
+_NO_COLUMNS = (str, bytes, Set, Mapping)  # which have parts, but no rows in order
 
 
 def keys_of(ids: Any) -> NDArray[np.uint64]:
@@ -35,6 +37,8 @@ def keys_of(ids: Any) -> NDArray[np.uint64]:
     Raises:
         InvalidBatchError: One of them is no id.
     """
+    if isinstance(ids, _NO_COLUMNS) or not hasattr(ids, "__iter__") or not getattr(ids, "ndim", 1):
+        raise InvalidBatchError(f"id is {ids!r} beside columns: pass an id a row, in order", "id")
     array = ids if isinstance(ids, np.ndarray) else None
     if array is not None and array.ndim == 1 and array.dtype.kind in "iu":
         return _of_integers(array)
@@ -84,7 +88,9 @@ def versions_of(versions: Any, n: int = 1) -> Ints:
     """
     several = hasattr(versions, "__len__")
     array = np.asarray(versions if several else [versions] * n)
-    if array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= 1 << 63):
+    are_integers = array.ndim == 1 and array.dtype.kind in "iu"
+    good = are_integers and array.size and array.min() >= 0 and array.max() < 1 << 63
+    if not good and array.shape != (0,):
         raise InvalidBatchError(f"version={versions!r}: versions are integers from 0 on")
     return array.astype(np.int64)
 

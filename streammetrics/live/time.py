@@ -134,7 +134,7 @@ def _check(name: str, seconds: Array, given: Array) -> None:
     good = (seconds >= 0) & (seconds < LATEST)
     if not good.all():
         row = int(np.argmin(good))
-        value = given[row].item() if given.dtype.kind != "M" else str(given[row])
+        value = str(given[row]) if given.dtype.kind == "M" else given[row : row + 1].tolist()[0]
         _refuse(name, "is not between 1970 and 2200", value, row)
 
 

@@ -37,7 +37,9 @@ def test_events_one_by_one_are_those_of_columns():
         ({"y_true": None}, "no column 'y_true'"),
         ({"y_score": [0.5, 0.25]}, r"y_score has shape \(1, 2\)"),
         ({"y_prob": 0.5}, "no input is called 'y_prob'"),
+        ({"y_score": np.ma.masked}, "y_score is missing"),
         ({"time": 7_200_000_000}, "ahead of the clock by more than max_ahead"),
+        ({"time": 2**70}, "time is not between 1970 and 2200"),
     ],
     ids=repr,
 )

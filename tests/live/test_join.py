@@ -495,3 +495,32 @@ def test_rows_that_tell_nothing_new_are_not_read_again_and_those_that_do_are(mon
     with pytest.raises(sm.InvalidBatchError, match="third label|contradict|negative label"):
         state.label(id=[99], time=[START], y_true=[7])
     assert state.window("5min").n_rows == 40
+
+
+@pytest.mark.parametrize("version", [[1], np.array([1]), [[1]], [], None, 1.0, True, -1, 2**63])
+def test_a_version_that_is_none_takes_no_other_events_with_it(version):
+    state = joined().predict(id="a", time=START, y_score=0.75)
+    state.predict(id="b", time=START, y_score=0.25).label(id="b", time=START, y_true=0)
+    with pytest.raises(sm.InvalidBatchError, match="versions are integers from 0 on"):
+        state.label(id="a", time=START, y_true=1, version=version)
+    assert state.label(id="a", time=START, y_true=1).coverage("5min").labelled == 2
+
+
+@pytest.mark.parametrize("versions", [[1], [1, 2, 3], []])
+def test_columns_of_labels_have_as_many_versions(versions):
+    state = joined().predict(id=["a", "b"], time=[START, START], y_score=[0.75, 0.25])
+    before = state.copy()
+    with pytest.raises(sm.InvalidBatchError, match="columns differ in length"):
+        state.label(id=["a", "b"], time=[START, START], y_true=[1, 0], version=versions)
+    assert state == before
+
+
+@pytest.mark.parametrize("ids", ["ab", b"ab", {"a", "b"}, {"a": 1, "b": 2}, 5, None, np.array(7)])
+def test_one_id_beside_columns_is_not_taken_for_its_parts(ids):
+    with pytest.raises(sm.InvalidBatchError, match="beside columns: pass an id a row"):
+        joined().predict(id=ids, time=[START, START], y_score=[0.75, 0.25])
+
+
+def test_a_prediction_without_a_value_is_refused_by_name():
+    with pytest.raises(sm.InvalidBatchError, match="y_score"):
+        joined().predict(id="a", time=START, y_score=None)
