@@ -10,6 +10,7 @@ from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.described import described, filled
 from streammetrics.core.errors import IncompatibleMetricsError, an
+from streammetrics.core.layout import Layout  # noqa: TC001 - type hints are read
 from streammetrics.core.results.reports import reported
 from streammetrics.core.state.container import ROWS, opened
 from streammetrics.core.stateful import Stateful, register
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from streammetrics.core.layout import Feed, Layout, State
+    from streammetrics.core.layout import Feed, State
 
 
 S = TypeVar("S", bound="Merging")
