@@ -102,7 +102,10 @@ class Checks:
             values = as_column(value, name).values
             if values.ndim > 1 and self._takes({**columns, self._truth: np.zeros_like(values)}):
                 raise InvalidBatchError(f"{name} has {values.shape[1]} values a row, {_ONE}", name)
-        raise first
+        try:
+            raise first
+        finally:
+            del first  # which would hold itself, and these rows, by this call in its traceback
 
     def _takes(self, columns: Mapping[str, Any]) -> bool:
         """Whether rows are good beside each other."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time as clock
+import weakref
 from abc import abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -50,7 +51,8 @@ class Entrance:
         self._truth = truth_of(self._suite)
         self._limit = 0.0  # seconds up to which times are known not to be ahead of the clock
         kinds = kinds_of(self._suite)
-        checks = Checks(self._suite, kinds, lambda: self._stream.panes.facts)
+        mine = weakref.proxy(self)  # so that it goes at once, with all it holds
+        checks = Checks(self._suite, kinds, lambda: mine._stream.panes.facts)
         keys = Keys(self._suite).kinds
         self._observed = Buffer("observe", checks.observed, kinds, ("time",), keys)
         self._predicted = Buffer("predict", checks.predicted, kinds, ("time", "id"), keys)

@@ -9,6 +9,7 @@ import numpy as np
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.state.container import packed
 from streammetrics.core.stateful import from_bytes, registered_name
 from streammetrics.ledger.kinds import kinds_of, written
 from streammetrics.ledger.rows import opened, rows_of
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     from streammetrics.live.join import Join
     from streammetrics.live.newest import Some
     from streammetrics.live.possible.unlabelled import Left
+
+
+def bytes_of(cls: type, stream: Stream) -> bytes:
+    """Return what `to_bytes` of a `Live` gives that is at a settled stream."""
+    return packed(*described(cls, stream))
 
 
 def described(cls: type, stream: Stream) -> tuple[dict[str, Any], dict[str, Array], str]:

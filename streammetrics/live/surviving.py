@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from streammetrics.core.errors import IncompatibleMetricsError
 from streammetrics.core.stateful import from_bytes
+from streammetrics.live.form import bytes_of
 from streammetrics.live.keeper import Image, Keeper
 from streammetrics.live.stream import Stream
 
@@ -51,11 +53,6 @@ class Surviving:
     @abstractmethod
     def to_bytes(self) -> bytes:
         """Return the state as bytes."""
-
-    @classmethod
-    @abstractmethod
-    def _of(cls, stream: Stream) -> Self:
-        """Return an object at a state."""
 
     def _catch_up(self) -> None:
         """Read what other workers have written; before the lock is taken."""
@@ -102,7 +99,7 @@ class Surviving:
     def _image(self) -> Image:
         with self._guard._lock:
             events, stream = self._taken(), self._snapshot()
-            return Image(events, stream.counters, self._of(stream).to_bytes)
+            return Image(events, stream.counters, partial(bytes_of, type(self), stream))
 
     def close(self) -> None:
         """Write what waits, and close the store; no more events are taken. Reading goes on.

@@ -135,7 +135,8 @@ class Taking:
 
     def _begin_checks(self) -> None:
         """Check rows that wait by what all have agreed on, which the panes know."""
-        self._checks = Checks(self.suite, self._kinds, lambda: self.panes.facts, apart=True)
+        panes = self.panes  # and not this object, which is copied often and is to go at once
+        self._checks = Checks(self.suite, self._kinds, lambda: panes.facts, apart=True)
         self._told = Told(self._kinds)
 
     def _agree(self, columns: Mapping[str, Column]) -> None:

@@ -8,6 +8,7 @@ import statistics
 import threading
 import time
 import urllib.request
+from contextlib import nullcontext
 
 import pytest
 from service.serving import Service, resident, until
@@ -19,7 +20,8 @@ pytestmark = pytest.mark.long
 SECONDS = float(os.environ.get("STREAMMETRICS_SOAK", "30"))  # 20 minutes by hand: 1200
 TICK, ROWS = 0.2, 500  # so many predictions, and labels of those before, each so many seconds
 KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL)  # all in the first half of the time
-GROWTH = 10e6  # bytes that are no growth
+WARM = 300  # seconds from which on a process is warm
+COLD, LEAK = 10e6, 1e6  # bytes by which one may grow that is not yet, and a minute afterwards
 
 
 class Watch:
@@ -42,11 +44,34 @@ class Watch:
             try:
                 with urllib.request.urlopen(f"{self.service.url}/metrics", timeout=20) as answer:
                     assert b"streammetrics_value" in answer.read()
-                self.held.append((self.service.process.pid, resident(self.service.process.pid)))
+                pid = self.service.process.pid
+                self.held.append((pid, time.monotonic(), resident(pid)))
                 self.scrapes += 1
             except OSError:
                 pass  # it is being started again
             time.sleep(1)
+
+
+def check_level(times, sizes):
+    """Raise where memory in the last quarter of the time is more than in the second one."""
+    assert len(sizes) >= 4, "too few scrapes to tell anything of memory"
+    quarter = len(sizes) // 4
+    early, late = slice(quarter, 2 * quarter), slice(-quarter, None)
+    grown = statistics.median(sizes[late]) - statistics.median(sizes[early])
+    minutes = (statistics.median(times[late]) - statistics.median(times[early])) / 60
+    most = LEAK * minutes if times[-1] - times[0] >= WARM else COLD
+    told = f"memory grew by {grown / 1e6:.1f} MB in {minutes:.1f} minutes"
+    print(told)
+    assert grown < most, told
+
+
+@pytest.mark.parametrize(("leak", "is_seen"), [(0, False), (2e6, True)])
+def test_a_leak_of_two_megabytes_a_minute_is_seen(leak, is_seen):
+    times = [float(second) for second in range(600)]
+    sawtooth = [4e6 * (time % 17 / 17) for time in times]  # between one fold and the next
+    sizes = [120e6 + tooth + leak * t / 60 for t, tooth in zip(times, sawtooth, strict=True)]
+    with pytest.raises(AssertionError, match="memory grew") if is_seen else nullcontext():
+        check_level(times, sizes)
 
 
 def row(place):
@@ -113,13 +138,10 @@ def test_soak(config):
         service.end()
     sent = number * ROWS
     print(f"{2 * sent - ROWS:,} events in {seconds:.0f} s, {watch.scrapes} scrapes")
-    held = [size for pid, size in watch.held if pid == service.process.pid]
-    told = f"MB of the last process: {[round(size / 1e6) for size in held]}"
-    print(told)
-    assert len(held) >= 4, "too few scrapes to tell anything of memory"
-    quarter = len(held) // 4
-    early, late = held[quarter : 2 * quarter], held[-quarter:]
-    assert statistics.median(late) - statistics.median(early) < GROWTH, told
+    last = [held for held in watch.held if held[0] == service.process.pid]
+    _, times, sizes = zip(*last, strict=True)
+    print(f"MB of the last process: {[round(size / 1e6) for size in sizes]}")
+    check_level(times, sizes)
     with settings(path).live() as live:
         found, window = live.coverage("3h"), live.window("3h")
         assert (found.predicted, found.labelled) == (sent, sent - ROWS)
