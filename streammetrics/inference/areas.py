@@ -48,11 +48,17 @@ class Ladder(NamedTuple):
         """Return the cells, of so many rows, or of that weight; `squares` are those of weights."""
         steps = [(s.p, s.n, s.tp_above, s.fp_above, s.low) for s in stairs.steps()]
         scale = positives / stairs.positives if positives else 1.0  # of large or weighted amounts
+        if not math.isfinite(scale):
+            raise OverflowError("weights beyond what float64 holds")
         *sides, low = _joined(steps) if steps else [np.zeros(0)] * 5
         p, n, p_above, n_above = (
             column.astype(np.float64) if scale == 1 else column * scale for column in sides
         )
         own = (p, n) if squares is None or not steps else _shared(squares, low, p, n)
+        if not all(side.all(where=weight > 0) for side, weight in zip(own, (p, n), strict=True)):
+            raise FloatingPointError("squares of weights that float64 does not tell from 0")
+        if not np.isfinite([side.sum() for side in own]).all():
+            raise OverflowError("squares of weights beyond what float64 holds")
         return cls(p, n, p_above, n_above, positives, negatives, *own)
 
     @property

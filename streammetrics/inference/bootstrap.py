@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 REPLICATES = 200
 _GROUPS = 2048  # of neighbouring cells that are drawn as one: what is between them varies little
+_MOST = 2.0**62  # rows that are drawn: as many of each cell as of more
 
 
 def drawn(counts: Ints, replicates: int = REPLICATES) -> Ints:
@@ -80,7 +81,9 @@ def _redrawn(cells: Ladder) -> Iterator[tuple[Any, Any]]:
     weight, square = (np.concatenate([_grouped(side, cells) for side in pair]) for pair in every)
     unit = np.divide(square, weight, out=np.ones_like(weight), where=weight > 0)
     weighted = bool((unit != 1).any())
-    for row in drawn(np.rint(weight / unit).astype(np.int64)):
+    rows = weight / unit
+    rows *= min(1.0, _MOST / max(rows.sum(), 1.0))
+    for row in drawn(np.rint(rows).astype(np.int64)):
         positives, negatives = np.split(row * unit if weighted else row, 2)
         yield positives, negatives
 

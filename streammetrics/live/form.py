@@ -19,6 +19,7 @@ from streammetrics.live.newest import kept_rows
 from streammetrics.live.panes import NEVER, Panes
 from streammetrics.live.stream import Stream
 from streammetrics.live.table import LABELLED, Labels, Predictions
+from streammetrics.live.time import LATEST, SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -158,7 +159,7 @@ def _read_left(told: Any, arrays: Arrays, left: Left) -> None:
 
 
 def _time(value: Any) -> int:
-    if type(value) is not int or not NEVER <= value < 1 << 63:
+    if type(value) is not int or not NEVER <= value < LATEST * SECOND:
         raise StateFormatError("the state does not say how new it is")
     return value
 

@@ -32,14 +32,19 @@ TYPES = {  # in the order in which they stand in a file
 }  # fmt: skip
 
 
-def mutated(blob: bytes, rng: np.random.Generator) -> bytes:
-    """Return a state after one to three changes, with a checksum that fits."""
+def parts(blob: bytes) -> tuple[Any, dict[str, list[Any]]]:
+    """Return what a file says, and the type, shape and bytes of each of its arrays."""
     header, body = split(blob)
     meta = json.loads(header.pop("__metadata__")["streammetrics"])
-    arrays = {
+    return meta, {
         name: [told["dtype"], list(told["shape"]), body[slice(*told["data_offsets"])]]
         for name, told in header.items()
     }
+
+
+def mutated(blob: bytes, rng: np.random.Generator) -> bytes:
+    """Return a state after one to three changes, with a checksum that fits."""
+    meta, arrays = parts(blob)
     for _ in range(int(rng.integers(1, 4))):
         if rng.random() < 0.4 or not arrays:
             meta = _changed(meta, rng)

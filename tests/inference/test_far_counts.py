@@ -53,3 +53,27 @@ def test_means_of_rows_whose_weights_no_float64_holds(metric):
     back = sm.from_bytes(with_sums(metric.to_bytes(), "0/table/amount/exponent", -2016))
     with pytest.warns(sm.UndefinedMetricWarning):
         assert np.isnan(back.compute())
+
+
+@pytest.mark.parametrize("doublings", [60, 62, 64, 100])
+@pytest.mark.parametrize(
+    "metric", [sm.PrecisionAtRecall(r=0.5), sm.SensitivityAtSpecificity(s=0.5)]
+)
+def test_limits_of_more_rows_than_can_be_redrawn(metric, doublings):
+    metric = metric.copy().update(np.arange(9) % 2, np.arange(9) % 7 / 7)
+    metric = metric.update([0, 1], [0.2, 0.9], sample_weight=[0.5, 0.25])
+    for _ in range(doublings):
+        metric = sm.merge([metric, metric])
+    low, high = metric.confidence()
+    value = metric.compute()
+    assert low <= value <= high
+    assert high - low < 1e-6
+
+
+@pytest.mark.parametrize("metric", [sm.PrecisionAtRecall(r=0.5), sm.ROCAUC()])
+def test_limits_of_weights_that_no_float64_holds(metric):
+    metric = metric.copy().update([0, 1, 0, 1], [0.2, 0.5, 0.6, 0.9], sample_weight=[0.5] * 4)
+    for _ in range(1100):
+        metric = sm.merge([metric, metric])
+    with pytest.warns(sm.UndefinedMetricWarning, match="beyond what a float64 holds"):
+        assert np.isnan(metric.confidence()).all()

@@ -12,6 +12,7 @@ from live.events import START, TIERS
 
 import streammetrics as sm
 from streammetrics.core.fields.labels import packed_labels
+from streammetrics.live.time import LATEST, SECOND
 
 NAMES = {dtype: name for name, dtype in TYPES.items()}
 WAITS = {"label_ttl": "5min", "label_lateness": "5min", "keep_rows": 3, "tiers": TIERS}
@@ -117,3 +118,12 @@ def test_labels_that_wait_alone_agree_with_all_others():
     back = sm.from_bytes(service().to_bytes())
     with pytest.raises(sm.InvalidBatchError, match="labels: 'integers' here, 'strings' in rows"):
         back.label(id="r4", time=START + 1000, y_true=1)
+
+
+@pytest.mark.parametrize("name", ["newest", "displaced"])
+@pytest.mark.parametrize("time", [LATEST * SECOND, 2**63 - 1, 2**63, -2])
+def test_times_beyond_those_that_are_taken(name, time):
+    meta = json.loads(json.dumps(META))
+    (meta["rows"] if name == "displaced" else meta)[name] = time
+    with pytest.raises(sm.StateFormatError, match="how new it is"):
+        sm.from_bytes(forged(meta, ARRAYS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -115,3 +116,17 @@ def test_a_metric_of_matrices_can_be_checked():
     rng = np.random.default_rng(0)
     columns = {"y_true": rng.integers(0, 3, 40), "y_score": rng.dirichlet(np.ones(3), 40)}
     check_metric(sm.RankedProbabilityScore(), columns)
+
+
+@pytest.mark.parametrize("metric", [sm.CalibrationIntercept(), sm.CalibrationSlope()])
+@pytest.mark.parametrize("exponent", [-350, -325, -310, -200, -40, -1])
+@pytest.mark.parametrize("scores", [(0.2, 0.4, 0.6, 0.3), (1e-300, 1 - 1e-16, 0.5, 0.3)])
+@pytest.mark.parametrize("labels", [(0, 1, 0, 1), (1, 0, 1, 0)])
+def test_fits_of_classes_whose_weights_lie_far_apart(metric, exponent, scores, labels):
+    weight = [10.0 ** (exponent // 2), 10.0 ** -(exponent // 2)] * 2
+    fed = metric.copy().update(labels, scores, sample_weight=weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sm.UndefinedMetricWarning)
+        assert not np.isinf(fed.compute())
+    if exponent == -1:
+        assert np.isfinite(fed.compute())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from streammetrics.core.exact import floats
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from fractions import Fraction
 
     import numpy as np
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     Value = float | NDArray[np.float64]
     Number = Fraction | float | None
+
+_BEYOND = (1 << 1024) - (1 << 970)  # the smallest number that is rounded to infinity
 
 
 def nearest(value: Number) -> float:
@@ -25,6 +28,15 @@ def nearest(value: Number) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def are_finite(values: Sequence[int], unit: int, weight: int, parts: int) -> bool:
+    """Whether ``values * 2**unit / (weight / parts)`` are finite, as means of finite floats are."""
+    longest = max(map(int.bit_length, values), default=0)
+    if longest + unit + parts.bit_length() < 1023 + weight.bit_length():  # by far
+        return True
+    limit = (_BEYOND * weight) << max(-unit, 0)
+    return all((abs(value) * parts) << max(unit, 0) < limit for value in values)
 
 
 def root(value: Fraction) -> float:

@@ -76,8 +76,9 @@ def _logits(stairs: Staircase, scores: Floats) -> Floats:
 def fitted(stairs: Staircase, fit: Callable[[Floats, LogitCells], Fit]) -> Fit:
     """Return a coefficient with every cell in its middle."""
     cells = cells_of(stairs)
-    if not 0 < cells.positives.sum() < cells.rows.sum():
-        return Fit.none()
+    positives, rows = cells.positives.sum(), cells.rows.sum()
+    if not 0 < positives < rows or positives / rows == 0:
+        return Fit.none()  # beside the one class float64 holds nothing of the other
     found = fit(cells.middle, cells)
     return found._replace(moved=found.moved * stairs.one)
 
@@ -102,6 +103,8 @@ def slope_of(logits: Floats, cells: LogitCells) -> Fit:
         left, weight = cells.positives - cells.rows * p, cells.rows * p * (1 - p)
         h00, h01, h11 = weight.sum(), (weight * z).sum(), (weight * z * z).sum()
         determinant = h00 * h11 - h01 * h01
+        if not determinant > 0:
+            return Fit.none()  # of weights so far apart float64 does not see two different logits
         g0, g1 = left.sum(), (left * z).sum()
         step = np.array([h11 * g0 - h01 * g1, h00 * g1 - h01 * g0]) / determinant
         at, b = at + step[0], b + step[1]

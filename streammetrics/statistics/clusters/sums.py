@@ -80,11 +80,13 @@ class ClusterSums(Statistic):
         """Return the mean of all points, and from there that of each cluster, times 2**exponent.
 
         The differences are correctly rounded, so equal means are equal bits, and clusters far
-        from zero and close to each other lose nothing.
+        from zero and close to each other lose nothing. No point is beyond 1, times 2**exponent.
         """
         integers, unit = self.sums.integers()
         counts, shift = self.counts.astype(object)[:, None], max(0, -unit - exponent)
         integers = integers << (unit + exponent + shift)
+        if (abs(integers) > counts << shift).any():
+            raise StateFormatError("the sums of clusters are beyond those of their points")
         origin = np.asarray(integers.sum(axis=0) / (counts.sum() << shift), np.float64)
         ratios = [value.as_integer_ratio() for value in origin.tolist()]
         wide = max((denominator.bit_length() for _, denominator in ratios), default=1)

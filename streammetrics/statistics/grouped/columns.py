@@ -63,7 +63,9 @@ def unstacked(arrays: Arrays, size: int) -> list[dict[str, Array]]:
         part = parts.get(str(number), {})
         places, shapes = take_array(part, "places", "int64"), take_array(part, "shapes", "int64", 2)
         values = _widened(part.get("values"), entry[1])
-        if values is None or shapes.shape != (places.size, ndim) or shapes.min(initial=0) < 0:
+        if values is None or values.ndim != 1:
+            raise StateFormatError(f"the arrays {name!r} of groups do not lie end to end")
+        if shapes.shape != (places.size, ndim) or shapes.min(initial=0) < 0:
             raise StateFormatError(f"the arrays {name!r} of groups have no shapes")
         if places.size and not 0 <= places.min() <= places.max() < size:
             raise StateFormatError(f"an array {name!r} belongs to no group")

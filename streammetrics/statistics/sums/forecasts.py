@@ -14,7 +14,7 @@ import numpy as np
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
@@ -174,6 +174,12 @@ class ScaledSum(RowSum):
         y, p, scale = columns
         off: Floats = np.abs(y - p) / scale
         return off * off if self.squared else off
+
+    def check_fields(self) -> None:
+        """Check as well that the sum of what is never negative is not."""
+        super().check_fields()
+        if self.total.any_negative:
+            raise StateFormatError("the sum of scaled errors is negative")
 
 
 class CosineSum(RowSum):

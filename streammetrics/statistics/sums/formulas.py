@@ -50,6 +50,7 @@ class Loss(NamedTuple):
     terms: Callable[[Floats, Floats, float], Floats]
     bounded: bool = True  # finite wherever the difference of target and prediction is
     root: Callable[[Floats, Floats, float], Floats] | None = None  # what the terms are squares of
+    signed: bool = False  # can be negative, if only as it is rounded
 
 
 def _absolute(y: Floats, p: Floats, _: float) -> Floats:
@@ -196,8 +197,8 @@ LOSSES: dict[str, Loss] = {
     "pinball": Loss(_pinball),
     "huber": Loss(_huber, bounded=False),
     "log_cosh": Loss(_log_cosh),
-    "tweedie": Loss(_tweedie, bounded=False),
-    "tweedie_target": Loss(_tweedie_target, bounded=False),
+    "tweedie": Loss(_tweedie, bounded=False, signed=True),
+    "tweedie_target": Loss(_tweedie_target, bounded=False, signed=True),
     "power": Loss(_power, bounded=False),
 }
 

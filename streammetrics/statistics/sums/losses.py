@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.statistics.sums.formulas import (
     LOSSES,
@@ -98,6 +99,12 @@ class LossSum(ExactSums):
     def names(self) -> tuple[str, ...]:
         """The one sum."""
         return ("loss",)
+
+    def check_fields(self) -> None:
+        """Check as well that no sum of losses is negative, where no loss is."""
+        super().check_fields()
+        if self.width and not LOSSES[self.loss].signed and self.sums["loss"].any_negative:
+            raise StateFormatError("the sum of losses is negative, which no rows have")
 
     def terms(self, y: Floats, p: Floats) -> Floats:
         """Return the loss of each row."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from fractions import Fraction
 from functools import cache
+from itertools import starmap
 from typing import TYPE_CHECKING, Literal
 
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.rounding import are_finite
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.plain import Width
@@ -141,8 +143,12 @@ class Moments(ExactSums):
         return sums | {letters[i] + letters[j]: total for (i, j), total in second.items()}
 
     def check_fields(self) -> None:
-        """Check as well that no variance is negative and no |correlation| above 1."""
+        """Check as well that means are finite, no variance negative, no |correlation| above 1."""
         super().check_fields()
+        if self.order != "count" and self.width:
+            each = [(*self._integers(letter), *self.weight.ratio()) for letter in self.letters]
+            if not all(starmap(are_finite, each)):
+                raise StateFormatError("the sums are beyond those of any finite numbers")
         if self.order != "second" or not self.width:
             return
         squares = [self.centred(a, a) for a in self.letters]
