@@ -111,6 +111,7 @@ def opened(asked: Asked) -> Work:
             asked.by,
             asked.max_slices,
             asked.worst,
+            asked.min_rows,
             asked.unit,
         )
         for name, columns in named.items()

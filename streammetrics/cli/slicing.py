@@ -24,7 +24,12 @@ MOST = 10_000
 
 
 def sliced(
-    what: Plan, asked_by: Sequence[str], most: int, worst: str | None, unit: str | None = None
+    what: Plan,
+    asked_by: Sequence[str],
+    most: int,
+    worst: str | None,
+    min_rows: int,
+    unit: str | None = None,
 ) -> Plan:
     """Return the plan with its metrics by slice, and by all rows besides, in groups of units.
 
@@ -34,12 +39,14 @@ def sliced(
     if not asked_by:
         if worst is not None:
             raise CommandError("--worst is of slices: say by which columns, as --by country")
+        if min_rows:
+            raise CommandError("--min-rows is of slices: say by which columns, as --by country")
         if unit is None:
             return what
         suite = MetricSet(dict(what.suite.items()), columns=what.suite.columns, unit=unit)
         return replace(what, asked={**what.asked, f"{BY}{unit}": unit}, suite=suite)
-    if worst is not None and worst not in what.suite:
-        raise CommandError(f"--worst {worst}: no such metric{near(worst, what.suite)}")
+    if worst is not None:
+        named(worst, what.suite)
     specs = [[column(part) for part in text.split(",")] for text in asked_by]
     try:
         slices = Slices(what.suite, by=[[], *specs], max_slices=most, unit=unit)
@@ -61,6 +68,18 @@ def by(what: Plan) -> dict[str, Any]:
     return told
 
 
+def named(worst: str, suite: MetricSet) -> str:
+    """Return the metric that ``--worst`` names, in any case as ``--metrics`` takes it.
+
+    Raises:
+        CommandError: There is none.
+    """
+    found = [name for name in suite if name.lower() == worst.lower()]
+    if worst not in suite and len(found) != 1:
+        raise CommandError(f"--worst {worst}: no such metric{near(worst, suite)}")
+    return worst if worst in suite else found[0]
+
+
 def column(text: str) -> str | Bins:
     """Return a column as it is written: its name, or with the edges of bins ``age:18:30``."""
     try:
@@ -75,8 +94,11 @@ def slices_of(
     """Return the slices of a state as they are shown, ``None`` of a set without."""
     if not isinstance(state, Slices):
         return None
+    ranked = None
     try:
-        ranked = None if worst is None else state.worst(worst, min_rows=min_rows)
+        if worst is not None:
+            worst = named(worst, state)
+            ranked = state.worst(worst, min_rows=min_rows, unit=state.unit)
     except (StreamMetricsError, ValueError) as error:
         raise CommandError(f"--worst {worst}: {error}") from error
     return Sliced.of(state, min_rows, worst, ranked, confidence)

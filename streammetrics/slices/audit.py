@@ -9,15 +9,10 @@ from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import UndefinedMetricWarning
-from streammetrics.slices.fairness import (
-    Disparity,
-    Measured,
-    difference,
-    ratio,
-    simultaneous,
-    without_each,
-)
-from streammetrics.slices.worst import Slice, ranked
+from streammetrics.slices.bins import Bins, title_of
+from streammetrics.slices.disparity import Disparity, difference, ratio, simultaneous
+from streammetrics.slices.groups import Spec
+from streammetrics.slices.worst import Ranked, Slice, beside_rest, beside_units, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,9 +21,11 @@ if TYPE_CHECKING:
     from streammetrics.core.layout import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
-    from streammetrics.slices.fairness import Method
-    from streammetrics.slices.groups import Spec
+    from streammetrics.slices.disparity import Method
     from streammetrics.slices.table import SliceTable
+    from streammetrics.slices.units import Rests
+
+    Chosen = str | Bins | Sequence[str | Bins] | None  # one kind of slice
 
 
 class Audit:
@@ -44,8 +41,12 @@ class Audit:
         """Return the slices of one kind, sorted by their values."""
 
     @abstractmethod
-    def _whole(self, state: State) -> State:
-        """Return the state of all rows."""
+    def _without_groups(self, spec: Spec, state: State) -> list[tuple[Slice, Rests]]:
+        """Return every slice of a kind, and by each group of its units what it is without that."""
+
+    @abstractmethod
+    def _check_unit(self, unit: str, *, anytime: bool) -> None:
+        """Raise `ValueError` where limits by a unit are not to be had."""
 
     def worst(
         self,
@@ -53,9 +54,10 @@ class Audit:
         *,
         k: int = 10,
         min_rows: int = 0,
-        by: str | Sequence[str] | None = None,
+        by: Chosen = None,
         confidence: float | None = 0.95,
         lowest: bool | None = None,
+        unit: str | None = None,
     ) -> SliceTable:
         """Return the slices where a metric is worst, the surest first, and how they differ.
 
@@ -71,6 +73,7 @@ class Audit:
             by: One kind of slice, its columns; by default all kinds but all rows.
             confidence: The level of the limits; ``None`` ranks by the values.
             lowest: Whether low values are bad; by default what the metric says of itself.
+            unit: The `unit` of these slices: limits and ``p`` are those of a sample of units.
 
         Raises:
             NoConfidenceError: The metric has no confidence limits; ``confidence=None`` needs none.
@@ -85,6 +88,8 @@ class Audit:
             (['b'], [0.5], [1.0])
         """
         read = self._metric(metric)
+        if unit is not None:
+            self._check_unit(unit, anytime=False)
         _check_count("k", k, 1)
         _check_count("min_rows", min_rows, 0)
         if lowest not in {None, True, False}:
@@ -95,19 +100,15 @@ class Audit:
                 f"{metric!r} does not say which values are bad: pass lowest=True or lowest=False"
             )
         state = self._accumulator.flush()
-        rows: list[tuple[Slice, Measured, Measured | None]] = []
+        rows: list[Ranked] = []
         for spec in self._chosen_specs(by):
-            every = self._of_spec(spec, state)
-            wanted = [each.n_rows >= max(min_rows, 1) for each in every]
-            states = [each.state for each in every]
-            rests: list[State | None] = [None] * len(every)
-            if confidence is not None:
-                rests = without_each(self._suite._layout, states, wanted)
-            for each, rest, is_wanted in zip(every, rests, wanted, strict=True):
-                if is_wanted:
-                    one = each.measured(metric, read, confidence)
-                    other = None if rest is None else each.beside(metric, read, rest, confidence)
-                    rows.append((each, one, other))
+            asked = metric, read, max(min_rows, 1)
+            if unit is None or confidence is None:
+                every = self._of_spec(spec, state)
+                rows += beside_rest(self._suite._layout, every, *asked, confidence)
+            else:
+                pairs = self._without_groups(spec, state)
+                rows += beside_units(self._suite._layout, pairs, *asked, confidence)
         table = ranked(rows, metric, k, confidence, low_is_bad=low_is_bad)
         return table.told(confidence, {metric: low_is_bad})
 
@@ -115,10 +116,11 @@ class Audit:
         self,
         metric: str,
         *,
-        by: str | Sequence[str] | None = None,
+        by: Chosen = None,
         method: Method = "between_groups",
         confidence: float | None = 0.95,
         min_rows: int = 0,
+        unit: str | None = None,
     ) -> Disparity:
         """Return the largest difference of a metric between slices, or from all rows.
 
@@ -132,6 +134,7 @@ class Audit:
                 ``"to_overall"``, the largest distance from the value of all rows.
             confidence: The level of the limits, which hold for all slices at once; ``None``: none.
             min_rows: Slices with fewer rows are left out.
+            unit: The `unit` of these slices: limits are those of a sample of units, not of rows.
 
         Example:
             >>> import streammetrics as sm
@@ -141,16 +144,17 @@ class Audit:
             >>> gap.value, gap.lowest, gap.highest
             (0.5, 'k=b', 'k=a')
         """
-        return self._disparity(difference, metric, by, method, confidence, min_rows)
+        return self._disparity(difference, metric, by, method, confidence, min_rows, unit)
 
     def ratio(
         self,
         metric: str,
         *,
-        by: str | Sequence[str] | None = None,
+        by: Chosen = None,
         method: Method = "between_groups",
         confidence: float | None = 0.95,
         min_rows: int = 0,
+        unit: str | None = None,
     ) -> Disparity:
         """Return the smallest ratio of a metric between slices, or to all rows: at most 1.
 
@@ -163,31 +167,37 @@ class Audit:
             >>> slices.ratio("acc").value
             0.5
         """
-        return self._disparity(ratio, metric, by, method, confidence, min_rows)
+        return self._disparity(ratio, metric, by, method, confidence, min_rows, unit)
 
     def _disparity(
         self,
         reading: Callable[..., Disparity],
         metric: str,
-        by: str | Sequence[str] | None,
+        by: Chosen,
         method: Method,
         level: float | None,
         min_rows: int,
+        unit: str | None,
     ) -> Disparity:
         if method not in {"between_groups", "to_overall"}:
             raise ValueError(f"method={method!r}: expected 'between_groups' or 'to_overall'")
         _check_count("min_rows", min_rows, 0)
+        if unit is not None:
+            self._check_unit(unit, anytime=False)
         read, state = self._metric(metric), self._accumulator.flush()
         specs = self._chosen_specs(by)
         if len(specs) > 1:
             known = [list(spec.columns) for spec in specs]
             raise ValueError(f"say between which slices: by={known[0]}, or another of {known}")
-        every = [e for e in self._of_spec(specs[0], state) if e.n_rows >= max(min_rows, 1)]
+        every = [
+            (one, without)
+            for one, without in self._with_units(specs[0], state, unit)
+            if one.n_rows >= max(min_rows, 1)
+        ]
         each = None if level is None else simultaneous(level, len(every))
-        found = [one.measured(metric, read, each) for one in every]
-        whole = self._whole(state)
-        rows = Slice((), (), self._suite._n_rows(whole), lambda: whole)
-        overall = rows.measured(metric, read, each)
+        found = [one.measured(metric, read, each, without) for one, without in every]
+        ((rows, without),) = self._with_units(Spec((), specs[0].cut), state, unit)
+        overall = rows.measured(metric, read, each, without)
         left_out = [each.title for each in found if math.isnan(each.value)]
         if left_out or not found:
             told = f"none has {max(min_rows, 1):,} rows"
@@ -198,18 +208,41 @@ class Audit:
                 UndefinedMetricWarning,
                 stacklevel=3,
             )
-        return reading(found, overall, method, level)
+        apart = reading(found, overall, method, level)
+        below = [each.title or "all rows" for each in (*found, overall) if each.value < 0]
+        if reading is ratio and below:
+            warnings.warn(
+                f"ratio is nan: it is of values from 0 on, and {metric!r} is below 0 in {below[0]}",
+                UndefinedMetricWarning,
+                stacklevel=3,
+            )
+        if apart.confidence is not None and math.isnan(apart.confidence.low):
+            warnings.warn(
+                f"{reading.__name__} has limits that are nan: {apart.confidence.method}",
+                UndefinedMetricWarning,
+                stacklevel=3,
+            )
+        return apart
+
+    def _with_units(
+        self, spec: Spec, state: State, unit: str | None
+    ) -> list[tuple[Slice, list[State] | None]]:
+        """Return the slices of one kind, and what each is without each group of units."""
+        if unit is None:
+            return [(each, None) for each in self._of_spec(spec, state)]
+        pairs = self._without_groups(spec, state)
+        return [(each, list(own.values())) for each, own in pairs]
 
     def _metric(self, name: str) -> Metric:
         if name not in self._metrics:
             raise KeyError(f"no metric {name!r}{near(str(name), self._metrics)}")
         return self._metrics[name]
 
-    def _chosen_specs(self, by: str | Sequence[str] | None) -> list[Spec]:
+    def _chosen_specs(self, by: Chosen) -> list[Spec]:
         """Return the kinds of slice that are asked for, without that of all rows."""
         if by is None:
             return [spec for spec in self._specs if spec.columns]
-        columns = {by} if isinstance(by, str) else set(by)
+        columns = {title_of(part) for part in ([by] if isinstance(by, str | Bins) else by)}
         found = [spec for spec in self._specs if spec.columns and set(spec.columns) == columns]
         if not found:
             known = [list(spec.columns) for spec in self._specs if spec.columns]

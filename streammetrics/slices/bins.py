@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from numpy import iterable
+
 from streammetrics.statistics.grouped.keys import Bin
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ class Bins:
             raise TypeError(f"Bins({column!r}): expected the name of a column first, then edges")
         try:
             # Whole edges are told as integers: 18 and 18.0 are one edge.
-            given = list(edges)
+            every: Any = edges
+            given = [] if isinstance(every, str) else list(every)  # of a text its letters
             numbers = [float(edge) for edge in given]
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"Bins({column!r}, {edges!r}): expected numbers as edges") from None
@@ -57,7 +60,8 @@ class Bins:
         ascending = all(a < b for a, b in pairwise(numbers))
         if not numbers or not ascending or not all(map(math.isfinite, numbers)):
             raise ValueError(
-                f"Bins({column!r}, {list(edges)!r}): expected one or more finite edges, ascending"
+                f"Bins({column!r}, {edges!r}): expected one or more finite edges, ascending, such "
+                f"as Bins({column!r}, [18, 30, 50])"
             )
         whole = (int(x) if x.is_integer() and abs(x) < 2**53 else x for x in numbers)
         object.__setattr__(self, "column", column)
@@ -102,10 +106,10 @@ def specs_of(by: Any, *, some: bool = True) -> tuple[tuple[str | Bins, ...], ...
     Raises:
         ValueError: It names no column, where there must be `some`, or one in two ways.
     """
-    given = [by] if isinstance(by, str | Bins) else list(by)
+    given = [by] if isinstance(by, str | Bins) or not iterable(by) else list(by)
     specs = []
     for spec in given:
-        columns = (spec,) if isinstance(spec, str | Bins) else tuple(spec)
+        columns = (spec,) if isinstance(spec, str | Bins) or not iterable(spec) else tuple(spec)
         if not all(isinstance(column, str | Bins) and title_of(column) for column in columns):
             raise ValueError(
                 f"by={by!r}: expected a list of lists of columns, such as "

@@ -1,31 +1,29 @@
-"""Which slices are worst, and how far apart they are: readings of one metric over all slices.
+"""One metric of one slice with its limits, and how probable its distance from other rows is.
 
-Two kinds of limits, never mixed: certain ones of these rows (`bounds`), and those of the population
-that the rows are a sample of (`confidence`).
+Two kinds of limits, never mixed: certain ones of these rows (`certain`), and those of the
+population that the rows are a sample of (`confidence`).
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.confidence import ConfidenceInterval
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.core.results.values import Interval, plain
-from streammetrics.inference.distributions import normal_quantile, normal_tail
+from streammetrics.inference.distributions import normal_quantile, normal_tail, t_tail
+from streammetrics.slices.units import limits_by_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
+    from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.layout import Layout, State
     from streammetrics.core.metric import Metric
-
-Method = Literal["between_groups", "to_overall"]
 
 
 @dataclass(frozen=True)
@@ -40,47 +38,11 @@ class Measured:
     confidence: ConfidenceInterval | None
 
 
-@dataclass(frozen=True)
-class Disparity:
-    """How far apart slices are.
-
-    Attributes:
-        value: The difference or the ratio.
-        bounds: What certainly holds it for these rows.
-        confidence: What holds it for the population, at the level asked for, for all slices at
-            once: each slice has its limits at a level so high that all hold together.
-        lowest: The slice of the smallest value.
-        highest: The slice of the largest value.
-    """
-
-    value: float
-    bounds: Interval
-    confidence: ConfidenceInterval | None
-    lowest: str
-    highest: str
-
-    def __float__(self) -> float:
-        return self.value
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it in plain Python."""
-        return {
-            "value": self.value,
-            "bounds": self.bounds.to_dict(),
-            "confidence": None if self.confidence is None else self.confidence.to_dict(),
-            "lowest": self.lowest,
-            "highest": self.highest,
-        }
-
-
-def measured(
-    name: str, metric: Metric, title: str, n_rows: int, state: State, level: float | None
-) -> Measured:
-    """Read one metric of one slice.
+def value_of(name: str, metric: Metric, state: State) -> float:
+    """Return a metric's value of a state.
 
     Raises:
         ValueError: It is not one number.
-        NoConfidenceError: It has no confidence limits, and a level is asked for.
     """
     value, _ = metric._judged(*metric._chosen(state))
     if not isinstance(value, int | float | np.number):
@@ -88,9 +50,33 @@ def measured(
             f"{name!r} is several numbers, and slices are ranked by one: use an average, such as "
             'average="macro"'
         )
+    return float(value)
+
+
+def measured(
+    name: str,
+    metric: Metric,
+    title: str,
+    n_rows: int,
+    state: State,
+    level: float | None,
+    without: Sequence[State] | None = None,
+) -> Measured:
+    """Read one metric of one slice.
+
+    Limits are those of a sample of rows, or where it is known what the slice is `without` each
+    group of units, of a sample of units.
+
+    Raises:
+        ValueError: It is not one number.
+        NoConfidenceError: It has no confidence limits, and a level is asked for.
+    """
+    value = value_of(name, metric, state)
     certain = metric.interval(*metric._chosen(state))
     limits = None
-    if level is not None:
+    if level is not None and without is not None:
+        limits = limits_by_unit(metric, state, without, level)
+    elif level is not None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UndefinedMetricWarning)
@@ -99,7 +85,7 @@ def measured(
             raise NoConfidenceError(
                 f"{name!r}: {error}; confidence=None goes by the values alone"
             ) from None
-    return Measured(title, n_rows, state, float(value), certain, limits)
+    return Measured(title, n_rows, state, value, certain, limits)
 
 
 def p_value(one: Measured, rest: Measured, level: float) -> float:
@@ -124,6 +110,20 @@ def p_value(one: Measured, rest: Measured, level: float) -> float:
         return 0.0 if difference else 1.0
     z = abs(difference) / spread * normal_quantile((1 + level) / 2)
     return 2 * normal_tail(z)
+
+
+def p_by_unit(difference: float, without: Sequence[float]) -> float:
+    """Return the same of samples that have units in common, by what it is without each group.
+
+    A jackknife of the difference itself: what both sides have in common cancels.
+    """
+    groups = len(without)
+    if groups < 2:
+        return math.nan
+    error = math.sqrt((groups - 1) * float(np.var(without)))
+    if not error > 0:  # nan, or no group of units differs
+        return 1.0 if difference == 0 == error else math.nan
+    return 2 * t_tail(abs(difference) / error, groups - 1)
 
 
 def adjusted(p: Sequence[float]) -> list[float]:
@@ -158,94 +158,6 @@ def without_each(layout: Layout, states: Sequence[State], wanted: Sequence[bool]
     if states:
         walk(0, len(states), layout.start)
     return rests
-
-
-def simultaneous(level: float, count: int) -> float:
-    """Return the level at which each of several intervals holds, if all are to (Bonferroni)."""
-    return 1 - (1 - level) / max(count, 1)
-
-
-def difference(
-    every: Sequence[Measured], overall: Measured, method: Method, level: float | None
-) -> Disparity:
-    """Return the largest difference between slices, or from all rows."""
-
-    def between(low: Sequence[float], high: Sequence[float]) -> tuple[float, float]:
-        return max(0.0, max(low) - min(high)), max(high) - min(low)
-
-    return _disparity(every, overall, method, level, lambda a, b: b - a, between, _from_overall)
-
-
-def ratio(
-    every: Sequence[Measured], overall: Measured, method: Method, level: float | None
-) -> Disparity:
-    """Return the smallest ratio between slices, or to all rows; at most 1."""
-
-    def between(low: Sequence[float], high: Sequence[float]) -> tuple[float, float]:
-        return _over(min(low), max(high)), min(1.0, _over(min(high), max(low)))
-
-    return _disparity(every, overall, method, level, _over, between, _to_overall)
-
-
-def _over(a: float, b: float) -> float:
-    return a / b if b else math.nan
-
-
-Limits = Sequence[float]
-Bounds = tuple[float, float]
-
-
-def _disparity(
-    every: Sequence[Measured],
-    overall: Measured,
-    method: Method,
-    level: float | None,
-    apart: Callable[[float, float], float],
-    between: Callable[[Limits, Limits], Bounds],
-    from_overall: Callable[[Limits, Limits, Bounds], Bounds],
-) -> Disparity:
-    known = [each for each in every if not math.isnan(each.value)]
-    if not known:
-        nothing = Interval(math.nan, math.nan)
-        return Disparity(math.nan, nothing, None, "", "")
-
-    def limits(values: Sequence[Any], whole: Any) -> Bounds:
-        low, high = ([float(value[side]) for value in values] for side in (0, 1))
-        if method == "between_groups":
-            return between(low, high)
-        return from_overall(low, high, (float(whole[0]), float(whole[1])))
-
-    values = [(each.value, each.value) for each in known]
-    lowest = min(known, key=lambda each: each.value)
-    highest = max(known, key=lambda each: each.value)
-    if method == "between_groups":
-        value = apart(lowest.value, highest.value)
-    else:
-        value = limits(values, (overall.value, overall.value))[0]
-    certain = Interval(*limits([each.certain for each in known], overall.certain))
-    confidence = None
-    if level is not None:
-        found = limits([each.confidence for each in known], overall.confidence)
-        words = f"Bonferroni over {len(known)} slices of {known[0].confidence.method}"  # type: ignore[union-attr]  # a level was asked for
-        confidence = ConfidenceInterval(*found, level, words)
-    return Disparity(value, certain, confidence, lowest.title, highest.title)
-
-
-def _from_overall(low: Limits, high: Limits, whole: Bounds) -> Bounds:
-    nearest = (max(0.0, a - whole[1], whole[0] - b) for a, b in zip(low, high, strict=True))
-    farthest = (max(b - whole[0], whole[1] - a) for a, b in zip(low, high, strict=True))
-    return max(nearest), max(farthest)
-
-
-def _to_overall(low: Limits, high: Limits, whole: Bounds) -> Bounds:
-    """Return limits of the smallest ratio of a slice and all rows, the smaller over the larger."""
-    lows, highs = [], []
-    for a, b in zip(low, high, strict=True):
-        ends = [_over(a, whole[1]), _over(b, whole[0])]
-        folded = [min(x, _over(1.0, x)) if x > 0 else x for x in ends]
-        lows.append(min(folded))
-        highs.append(1.0 if ends[0] <= 1 <= ends[1] else max(folded))
-    return min(lows), min(highs)
 
 
 def plain_limits(limits: ConfidenceInterval | None) -> tuple[float, float]:

@@ -146,9 +146,10 @@ class Lookup:
         if OTHER in self._places and set(which.values()) == {OTHERS}:
             return self._groups.state(np.array([self._places[OTHER]]))
         asked = tuple(_asked(which[title], _by(spec, title)) for title in spec.columns)
-        place = self._places.get(text_of(map(encoded, asked)))
-        if place is not None:
-            return self._groups.state(np.array([place]))
+        for key in (asked, tuple(map(_dated, asked))):  # a table tells dates as text
+            place = self._places.get(text_of(map(encoded, key)))
+            if place is not None:
+                return self._groups.state(np.array([place]))
         title, titles = (
             named(spec.columns, asked),
             [named(spec.columns, parts) for parts in self._keys],
@@ -189,6 +190,14 @@ def spec_of(which: Mapping[str, object], specs: Sequence[Spec], cuts: Sequence[C
 
 def _by(spec: Spec, title: str) -> str | Bins:
     return spec.cut.by[spec.cut.titles.index(title)]
+
+
+def _dated(part: Part) -> Part:
+    """Return the date that a text spells, and anything else as it is."""
+    try:
+        return datetime.date.fromisoformat(part) if isinstance(part, str) else part
+    except ValueError:
+        return part
 
 
 def _asked(value: Any, by: str | Bins) -> Part:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.conversion import Column
-from streammetrics.core.confidence import ConfidenceInterval, check_level, unsure, without
-from streammetrics.core.errors import UndefinedMetricWarning, an
+from streammetrics.core.confidence import ConfidenceInterval, check_level, without
+from streammetrics.core.errors import an
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.inference.units import unit_limits
 from streammetrics.slices.bins import Bins, specs_of, title_of
 from streammetrics.slices.fairness import without_each
 from streammetrics.slices.groups import Cut, Lookup, Spec, spec_of, whole
 from streammetrics.slices.reading import key_column, read_keys
 from streammetrics.slices.table import BESIDE, OWN
-from streammetrics.slices.units import groups_of, hashed
+from streammetrics.slices.units import groups_of, hashed, limits_by_unit
 from streammetrics.slices.worst import Slice
 from streammetrics.statistics.grouped.schema import GroupedLayout, KeyedSchema
 
@@ -27,6 +25,8 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.layout import Feed, Layout, State
     from streammetrics.slices.groups import KeptSlices
+    from streammetrics.slices.units import Rests
+    from streammetrics.statistics.grouped.keys import Part
 
     By = Sequence[Sequence[str | Bins] | str | Bins] | str | Bins
 
@@ -65,8 +65,8 @@ class KeyedSet(MetricSet):
         self.max_slices, self.overflow = max_slices, overflow
         if unit is not None and (not isinstance(unit, str) or overflow == "other"):
             raise ValueError(
-                f"Slices(unit={unit!r}, overflow={overflow!r}): expected the name of a column, "
-                "and overflow='raise', as what is folded has no units"
+                f"{self._called}(unit={unit!r}): expected the name of a column"
+                + (", and overflow='raise': what is folded has no units" * (overflow == "other"))
             )
         self._suite, self.by, self.unit = suite.copy(), specs_of(by, some=unit is None), unit
         columns = {title_of(column): column for spec in self.by for column in spec}
@@ -140,12 +140,20 @@ class KeyedSet(MetricSet):
 
     def _by_unit(self, spec: Spec, state: State) -> list[tuple[Slice, list[State]]]:
         """Return every slice of a kind, and what it is without each group of its units."""
+        return [(each, list(own.values())) for each, own in self._without_groups(spec, state)]
+
+    def _without_groups(self, spec: Spec, state: State) -> list[tuple[Slice, Rests]]:
+        """Return every slice of a kind, and by each group of its units what it is without that."""
         units = Spec((*spec.columns, hashed(str(self.unit))), self._cuts[0]).kept(state)
-        parts = [(key, units.state(place)) for place, key in enumerate(units.keys)]
+        parts: dict[Any, dict[Part, State]] = {}
+        for place, key in enumerate(units.keys):
+            *own, group = key or ()
+            parts.setdefault(tuple(own), {})[group] = units.state(place)
         pairs = []
         for each in self._of_spec(spec, state):
-            own = [s for key, s in parts if key is not None and key[:-1] == each.parts]
-            pairs.append((each, without_each(self._suite._layout, own, [True] * len(own))))
+            held = parts.get(each.parts, {})
+            rests = without_each(self._suite._layout, list(held.values()), [True] * len(held))
+            pairs.append((each, dict(zip(held, rests, strict=True))))
         return pairs
 
     def _parts_by_unit(self) -> tuple[State, list[State]]:
@@ -230,14 +238,3 @@ class WholeView(ReadOnly):
         if not interval.method.startswith("jackknife"):
             raise without(metric, interval.method)
         return interval
-
-
-def limits_by_unit(
-    metric: Any, whole: State, rests: Sequence[State], level: float
-) -> ConfidenceInterval:
-    """Return limits from the value and what it is without each group of units."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        value, *others = (metric._judged(*metric._chosen(state))[0] for state in (whole, *rests))
-    limits = unit_limits(metric, value, others, level)
-    return limits or unsure(level, "its value is not one number, nor an array of some")

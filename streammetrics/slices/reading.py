@@ -167,6 +167,7 @@ def _part(value: object, title: str) -> _Part:
         return _Part.of(codes, column.vocabulary.tolist(), nulls, "text")
     if values.dtype.kind == "b":
         return _Part.of(values.view(np.uint8), [False, True], nulls, "true or false")
+    _check_truths(value, title)
     if values.dtype.kind == "f":
         advice = (
             f"keys are text, integers, booleans or dates; sm.Bins({title!r}, edges) cuts numbers"
@@ -174,6 +175,17 @@ def _part(value: object, title: str) -> _Part:
         values, nulls = whole(values, nulls, title, "is no key to slice by", advice)
     places, found = _places(values)
     return _Part.of(places, found, nulls, "integers")
+
+
+def _check_truths(value: Any, title: str) -> None:
+    """Raise where Python's objects have True or False among numbers, as which these would count."""
+    if isinstance(value, list | tuple) or getattr(value, "dtype", None) == np.dtype(object):
+        truths = [isinstance(one, bool | np.bool_) for one in value]
+        if any(truths):
+            raise InvalidBatchError(
+                f"{title} holds numbers and, first in row {truths.index(True)}, true or false: "
+                "pass one kind of keys"
+            )
 
 
 def flat(column: Column, title: str) -> Column:

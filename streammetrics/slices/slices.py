@@ -18,7 +18,7 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.pictures import Drawing, drawn
 from streammetrics.slices.audit import Audit
 from streammetrics.slices.bins import Bins
-from streammetrics.slices.keyed import KeyedSet, limits_by_unit
+from streammetrics.slices.keyed import KeyedSet
 from streammetrics.slices.table import (
     SliceTable,
     key_columns,
@@ -26,6 +26,7 @@ from streammetrics.slices.table import (
     merged_tables,
     value_columns,
 )
+from streammetrics.slices.units import limits_by_unit
 from streammetrics.slices.worst import Slice, limits_of
 
 if TYPE_CHECKING:

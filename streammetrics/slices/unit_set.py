@@ -9,7 +9,8 @@ from streammetrics.core.confidence import check_level
 from streammetrics.core.errors import StateFormatError, UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Values
-from streammetrics.slices.keyed import KeyedSet, limits_by_unit
+from streammetrics.slices.keyed import KeyedSet
+from streammetrics.slices.units import limits_by_unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

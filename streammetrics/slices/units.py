@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.columns.schema import reject
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.confidence import unsure
+from streammetrics.core.errors import InvalidBatchError, UndefinedMetricWarning
+from streammetrics.inference.units import unit_limits
 from streammetrics.slices.reading import flat, whole
 from streammetrics.statistics.clusters.rows import label_hashes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streammetrics.core.confidence import ConfidenceInterval
+    from streammetrics.core.layout import State
     from streammetrics.core.types import Ints
+    from streammetrics.statistics.grouped.keys import Part
+
+    Rests = dict[Part, State]  # by each group of units all rows but theirs
 
 GROUPS = 64
 _SEED = 0
@@ -42,3 +52,14 @@ def groups_of(value: object, title: str) -> Ints:
     hashes = label_hashes(values.astype(np.int64) if of is None else of, _SEED)
     groups: Ints = (hashes % np.uint64(GROUPS)).astype(np.int64)
     return groups if of is None else groups[values]
+
+
+def limits_by_unit(
+    metric: Any, whole: State, rests: Sequence[State], level: float
+) -> ConfidenceInterval:
+    """Return limits from the value and what it is without each group of units."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        value, *others = (metric._judged(*metric._chosen(state))[0] for state in (whole, *rests))
+    limits = unit_limits(metric, value, others, level)
+    return limits or unsure(level, "its value is not one number, nor an array of some")

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any
+from itertools import compress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
-from streammetrics.slices.fairness import Measured, adjusted, measured, p_value, plain_limits
+from streammetrics.slices.fairness import (
+    Measured,
+    adjusted,
+    measured,
+    p_by_unit,
+    p_value,
+    plain_limits,
+    value_of,
+    without_each,
+)
 from streammetrics.slices.table import SliceTable, key_columns, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.layout import State
+    from streammetrics.core.layout import Layout, State
     from streammetrics.core.metric import Metric
+    from streammetrics.slices.units import Rests
 
 
 class Slice:
@@ -43,17 +54,100 @@ class Slice:
         """What it is called."""
         return named(self.columns, self.parts)
 
-    def measured(self, name: str, metric: Metric, level: float | None) -> Measured:
-        """Return the value and the limits of a metric."""
-        return measured(name, metric, self.title, self.n_rows, self.state, level)
+    def measured(
+        self,
+        name: str,
+        metric: Metric,
+        level: float | None,
+        without: Sequence[State] | None = None,
+    ) -> Measured:
+        """Return the value and the limits of a metric, of units where it is known without them."""
+        return measured(name, metric, self.title, self.n_rows, self.state, level, without)
 
     def beside(self, name: str, metric: Metric, rest: State, level: float | None) -> Measured:
         """Return the value and the limits of a metric for all other rows."""
         return measured(name, metric, f"all but {self.title}", 0, rest, level)
 
 
+class Ranked(NamedTuple):
+    """A slice beside all other rows: its value, theirs, and how probable the difference is."""
+
+    slice: Slice
+    one: Measured
+    rest: float = math.nan
+    p: float = math.nan
+
+    @classmethod
+    def beside(cls, one: Slice, mine: Measured, other: Measured, level: float) -> Ranked:
+        """Return a slice with what all other rows are."""
+        return cls(one, mine, other.value, p_value(mine, other, level))
+
+
+def beside_rest(
+    layout: Layout,
+    every: Sequence[Slice],
+    name: str,
+    metric: Metric,
+    least: int,
+    level: float | None,
+) -> list[Ranked]:
+    """Return the slices of so many rows beside all other rows, as samples of rows."""
+    wanted = [each.n_rows >= least for each in every]
+    if level is None:
+        chosen = compress(every, wanted)
+        return [Ranked(each, each.measured(name, metric, None)) for each in chosen]
+    rests = without_each(layout, [each.state for each in every], wanted)
+    return [
+        Ranked.beside(
+            each,
+            each.measured(name, metric, level),
+            each.beside(name, metric, rest, level),
+            level,
+        )
+        for each, rest in zip(every, rests, strict=True)
+        if rest is not None
+    ]
+
+
+def beside_units(
+    layout: Layout,
+    pairs: Sequence[tuple[Slice, Rests]],
+    name: str,
+    metric: Metric,
+    least: int,
+    level: float,
+) -> list[Ranked]:
+    """Return the same as samples of units, some of which may have rows in many slices."""
+    wanted = [each.n_rows >= least for each, _ in pairs]
+
+    def apart(states: Sequence[State]) -> list[tuple[float, float]]:
+        rests = without_each(layout, states, wanted)
+        return [
+            (math.nan, math.nan)
+            if rest is None
+            else (value_of(name, metric, one), value_of(name, metric, rest))
+            for one, rest in zip(states, rests, strict=True)
+        ]
+
+    now = apart([each.state for each, _ in pairs])
+    groups = sorted({group for _, own in pairs for group in own}, key=str)
+    without = np.array(
+        [apart([own.get(group, each.state) for each, own in pairs]) for group in groups]
+    )
+    return [
+        Ranked(
+            each,
+            each.measured(name, metric, level, list(own.values())),
+            rest,
+            p_by_unit(one - rest, without[:, place, 0] - without[:, place, 1]),
+        )
+        for place, ((each, own), (one, rest)) in enumerate(zip(pairs, now, strict=True))
+        if wanted[place]
+    ]
+
+
 def ranked(
-    rows: Sequence[tuple[Slice, Measured, Measured | None]],
+    rows: Sequence[Ranked],
     name: str,
     k: int,
     level: float | None,
@@ -61,31 +155,27 @@ def ranked(
     low_is_bad: bool,
 ) -> SliceTable:
     """Return the worst slices as a table."""
-    p = [
-        math.nan if rest is None or level is None else p_value(one, rest, level)
-        for _, one, rest in rows
-    ]
+    p = [row.p for row in rows]
     adjusted_p = adjusted(p)
 
     def badness(place: int) -> tuple[bool, float, float]:
-        one = rows[place][1]
+        one = rows[place].one
         low, high = (one.value, one.value) if level is None else plain_limits(one.confidence)
         limit = high if low_is_bad else -low
         value = one.value if low_is_bad else -one.value
         return math.isnan(limit), 0.0 if math.isnan(limit) else limit, value
 
-    known = [place for place, (_, one, _) in enumerate(rows) if not math.isnan(one.value)]
+    known = [place for place, row in enumerate(rows) if not math.isnan(row.one.value)]
     order = sorted(known, key=badness)[:k]
     chosen = [rows[place] for place in order]
-    table = SliceTable(key_columns([(each.columns, each.parts) for each, _, _ in chosen]))
-    table["n_rows"] = np.array([each.n_rows for each, _, _ in chosen], np.int64)
-    table[name] = np.array([one.value for _, one, _ in chosen], float)
+    table = SliceTable(key_columns([(row.slice.columns, row.slice.parts) for row in chosen]))
+    table["n_rows"] = np.array([row.slice.n_rows for row in chosen], np.int64)
+    table[name] = np.array([row.one.value for row in chosen], float)
     if level is not None:
-        limits = [plain_limits(one.confidence) for _, one, _ in chosen]
+        limits = [plain_limits(row.one.confidence) for row in chosen]
         table[f"{name}_low"] = np.array([low for low, _ in limits], float)
         table[f"{name}_high"] = np.array([high for _, high in limits], float)
-        rests = [math.nan if rest is None else rest.value for _, _, rest in chosen]
-        table[f"{name}_rest"] = np.array(rests, float)
+        table[f"{name}_rest"] = np.array([row.rest for row in chosen], float)
         table["p"] = np.array([p[place] for place in order], float)
         table["p_adjusted"] = np.array([adjusted_p[place] for place in order], float)
     return table

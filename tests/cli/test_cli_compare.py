@@ -100,7 +100,8 @@ def test_what_saved_states_cannot_be_compared(mistake, states, tmp_path):
     sm.Mean().update([1.0]).save(tmp_path / "mean.state")
     assert "only in" in mistake("compare", states[0], tmp_path / "mean.state")
     assert mistake("compare", states[0], states[0]).endswith("another model or time")
-    assert "expected a share such as 0.95" in mistake("compare", *states, "--confidence", "95")
+    told = mistake("compare", *states, "--confidence", "95")
+    assert "--confidence 95: expected a share such as 0.95" in told
     assert "No such file" in mistake("compare", states[0], tmp_path / "none.state")
 
 

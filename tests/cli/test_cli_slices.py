@@ -73,6 +73,7 @@ def test_slices_are_shown_and_written(command, predictions, tmp_path):
         (["--by", ",age"], "names no column"),
         (["--by", "age,age:3"], "names a column twice"),
         (["--worst", "F1"], "--worst is of slices"),
+        (["--min-rows", "3"], "--min-rows is of slices: say by which columns"),
         (["--by", "country", "--worst", "AUC"], "--worst AUC: no such metric"),
     ],
 )
@@ -99,3 +100,31 @@ def test_states_of_one_kind_of_slice_show_all_of_them(command, tmp_path):
     sm.Slices(suite, by=[[]], unit="k").update({**rows, "k": range(4)}).save(tmp_path / "all.state")
     alone = command("show", tmp_path / "all.state", "--json", "-")
     assert json.loads(alone.out)["slices"] == {"n_rows": [], "acc": []}
+
+
+def test_the_worst_metric_is_named_in_any_case(command, predictions):
+    arguments = [*BASE, "--metrics", "f1,rocauc", "--by", "country"]
+    named = [command(*arguments, "--worst", name, predictions[0]) for name in ("rocauc", "ROCAUC")]
+    assert named[0] == named[1]
+    assert "Worst by ROCAUC" in named[0].out
+
+
+def test_limits_of_the_worst_are_by_unit_where_the_others_are(command, predictions, tmp_path):
+    path, _ = predictions
+    out, state = tmp_path / "o.json", tmp_path / "o.state"
+    by = ["--metrics", "F1", "--by", "country", "--confidence", "0.95", "--worst", "F1"]
+    assert command(*BASE, *by, "--unit", "age", "--json", out, "--save", state, path).code == 0
+    for found in (out.read_text(), command("show", state, *by[4:], "--json", "-").out):
+        document = json.loads(found)
+        slices, worst = document["slices"], document["worst"]
+        for country in slices["country"]:
+            here, there = slices["country"].index(country), worst["country"].index(country)
+            for name in ("F1_low", "F1_high"):
+                assert slices[name][here] == worst[name][there]
+
+
+def test_a_state_without_slices_has_no_rows_of_them(command, mistake, predictions, tmp_path):
+    state = tmp_path / "a.state"
+    assert command(*BASE, "--metrics", "F1", "--save", state, predictions[0]).code == 0
+    assert "--min-rows is of slices" in mistake("show", state, "--min-rows", "3")
+    assert "--worst is of slices" in mistake("show", state, "--worst", "F1")

@@ -135,3 +135,46 @@ def test_what_has_no_answer_says_why():
     plain = sm.Slices(sm.MetricSet({"mean": sm.Mean()}), by="k").update(values=[1.0], k=[1])
     with pytest.raises(ValueError, match="'mean' does not say which values are bad"):
         plain.worst("mean")
+
+
+def means(values, key):
+    suite = sm.MetricSet({"mean": sm.Mean()})
+    return sm.Slices(suite, by="k").update(values=values, k=key)
+
+
+def test_limits_of_a_ratio_of_what_may_be_below_zero_hold_it():
+    slices = means([-1.0, 2.0, 4.0, 5.0], [1, 2, 1, 2])
+    for method in ("between_groups", "to_overall"):
+        found = slices.ratio("mean", method=method)
+        assert (found.confidence.low, found.confidence.high) == (-math.inf, 1.0)
+        assert found.bounds.low <= found.value <= found.bounds.high
+
+
+def test_a_ratio_of_values_below_zero_is_undefined():
+    slices = means([-1.0, 2.0, -4.0, 5.0], [1, 2, 1, 2])
+    for method in ("between_groups", "to_overall"):
+        with pytest.warns(sm.UndefinedMetricWarning, match=r"ratio .* 'mean' is below 0 in k=1"):
+            found = slices.ratio("mean", method=method)
+        assert math.isnan(found.value)
+        assert slices.gap("mean", method=method).value > 0
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_where_one_slice_has_no_limits_there_are_none_of_all(turn):
+    """One row has no limits: in one order of slices these went lost, in the other they did not."""
+    slices = means([1.0, 2.0, 3.0, 2.5, 9.0], [turn * 1, turn * 1, turn * 2, turn * 2, turn * 3])
+    with pytest.warns(sm.UndefinedMetricWarning, match="limits that are nan: k=-?3 has none"):
+        found = slices.gap("mean")
+    assert math.isnan(found.confidence.low)
+    assert math.isnan(found.confidence.high)
+    assert not math.isnan(slices.gap("mean", min_rows=2).confidence.low)
+
+
+def test_between_which_slices_may_be_said_by_their_bins():
+    suite = sm.MetricSet({"mean": sm.Mean()})
+    bins = sm.Bins("age", [30])
+    slices = sm.Slices(suite, by=[[bins], ["k", bins]])
+    slices.update(values=[1.0, 2.0, 4.0, 6.0], age=[20, 40, 20, 40], k=[1, 1, 2, 2])
+    for by in (bins, [bins], "age", ["age"]):
+        assert slices.gap("mean", by=by).value == 1.5
+        assert len(slices.worst("mean", by=by, lowest=True)) == 2

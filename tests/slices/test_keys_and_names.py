@@ -162,3 +162,47 @@ def test_curves_have_no_columns_but_a_slice_has_its_own():
     assert not any(title.startswith("roc") for title in slices.bounds())
     alone = sm.ROCCurve().update(y[2:], s[2:]).compute()
     assert all(map(np.array_equal, slices[{"k": "b"}]["roc"].compute(), alone))
+
+
+def of_key(*keys, by="k"):
+    slices = sm.Slices(sm.MetricSet({"mean": sm.Mean()}), by=by)
+    return slices.update(values=np.arange(float(len(keys))), k=list(keys))
+
+
+def test_true_among_numbers_is_no_key_of_the_same_kind():
+    """True would count as 1, and say nothing."""
+    slices = of_key()
+    for keys in ([1, True, 2], [None, 1, False], [1.0, np.bool_(True)]):
+        for column in (keys, np.array(keys, object)):
+            with pytest.raises(
+                sm.InvalidBatchError, match=r"k holds numbers and, first in row 1|2"
+            ):
+                slices.update(values=np.arange(float(len(keys))), k=column)
+    assert slices.n_rows == 0
+    assert of_key(True, None, False).compute()["k"].tolist() == [False, True, None]
+
+
+def test_dates_are_found_by_the_text_that_a_table_tells():
+    day = datetime.date(2024, 2, 29)
+    slices = of_key(day, datetime.date(2024, 3, 1), day)
+    told = slices.compute().to_dict()["k"]
+    assert told == ["2024-02-29", "2024-03-01"]
+    assert [slices[{"k": key}].n_rows for key in told] == [2, 1]
+    with pytest.raises(KeyError, match="no slice k='29 Feb'|no slice k=29 Feb"):
+        slices[{"k": "29 Feb"}]
+    texts = of_key("2024-02-29", "2024-03-01")
+    assert texts[{"k": "2024-02-29"}].n_rows == 1
+    with pytest.raises(KeyError, match="keys there are str"):
+        texts[{"k": day}]
+
+
+@pytest.mark.parametrize("by", [3, [3], None, [None], [["k", 3]]])
+def test_what_is_no_column_to_slice_by_is_told_how_to_write_it(by):
+    with pytest.raises(ValueError, match=r'such as \[\["country"\], \["country", "device"\]\]'):
+        sm.Slices(sm.MetricSet({"mean": sm.Mean()}), by=by)
+
+
+@pytest.mark.parametrize("edges", ["30", "18,30", "", [], [3, 1], [1, 1]])
+def test_edges_that_are_none_are_told_how_to_write_them(edges):
+    with pytest.raises(ValueError, match=r"such as Bins\('age', \[18, 30, 50\]\)"):
+        sm.Bins("age", edges)

@@ -89,8 +89,9 @@ def show_state(
     if isinstance(what, Comparison):
         return finish(of_comparison(what, about, notes), outputs)
     slices = slices_of(what, min_rows, worst, confidence) if isinstance(what, MetricSet) else None
-    if slices is None and worst is not None:
-        raise CommandError(f"--worst is of slices, and {state} has none")
+    if slices is None and (worst is not None or min_rows):
+        option = "--min-rows" if worst is None else "--worst"
+        raise CommandError(f"{option} is of slices, and {state} has none")
     read_all = report(what, about, notes, per_query=per_query, slices=slices, confidence=confidence)
     return finish(Results({"": read_all}), outputs)
 
@@ -127,7 +128,7 @@ def compare_states(
     one: Annotated[str, typer.Argument(metavar="STATE", help="A saved state, or a ledger.")],
     other: Annotated[str, typer.Argument(metavar="STATE", help="Another one, of other rows.")],
     confidence: Annotated[
-        float, typer.Option(help="The level of the limits.", metavar="SHARE")
+        float, typer.Option(help="The level of the limits.", metavar="SHARE", callback=share)
     ] = 0.95,
     json: typed.Json = None,
     markdown: typed.Markdown = None,
