@@ -497,11 +497,11 @@ def test_rows_by_cell_keep_what_they_weigh(level, spread):
 def test_rows_of_two_weights_weigh_their_sum(max_cells):
     """As the square of a weight does, which float64 does not hold."""
     rng = np.random.default_rng(3)
-    n = 150_000
+    n = 5000 if tuning.COUNTED_ROWS < 100 else 150_000
     scores, codes = rng.normal(size=n).round(5), rng.integers(0, 2, n).astype(np.uint8)
     pair = rng.exponential(size=(n, 2)) * [1, 2.0**-60]
     both, apart = DyadicHistogram(max_cells, 2), DyadicHistogram(max_cells, 2)
-    for part in np.split(np.arange(n), [1000, 70_000, 140_000]):
+    for part in np.split(np.arange(n), [n // 150, n // 2, n - n // 15]):
         both.add(scores[part], codes[part], pair[part])
         for column in pair.T:
             apart.add(scores[part], codes[part], column[part])
