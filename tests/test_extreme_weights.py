@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.base import assert_close
 from oracles.table import ORACLES, thinned
+from thinning import drawn
 
 import streammetrics as sm
 
@@ -63,8 +63,7 @@ binary_rows = st.lists(st.tuples(st.booleans(), st.booleans(), extremes), min_si
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
-@settings(max_examples=60)
-@given(binary_rows)
+@drawn(20, 100, binary_rows)
 def test_ratios_of_counts_are_those_of_exact_sums(rows):
     true, pred, weight = (np.array(side) for side in zip(*rows, strict=True))
     exact = [(t, p, Fraction(w)) for t, p, w in rows]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 def some(values: Iterable[Any], every: int = 3) -> list[Any]:
@@ -22,3 +23,17 @@ def some(values: Iterable[Any], every: int = 3) -> list[Any]:
         )
         for place, value in enumerate(values)
     ]
+
+
+def drawn(few: int, many: int, *strategies: Any) -> Callable[[Callable[..., None]], Any]:
+    """Make a law of drawn arguments a test with a `few` examples, and a long one with `many`."""
+
+    def made(law: Callable[..., None]) -> Any:
+        @pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.long)])
+        def test(examples: int) -> None:
+            settings(max_examples=examples)(given(*strategies)(law))()
+
+        test.__doc__, test.__name__, test.__module__ = law.__doc__, law.__name__, law.__module__
+        return test
+
+    return made

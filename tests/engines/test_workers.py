@@ -94,7 +94,8 @@ def test_all_pieces_are_read_and_told():
             ),
             ("local", sm.StreamMetricsError, "^Local: what is local$"),
             ("memory", MemoryError, "1 TB"),
-        ]
+        ],
+        every=5,
     ),
 )
 def test_what_befalls_a_worker_is_told(fate, error, told, monkeypatch):

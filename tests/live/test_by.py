@@ -7,9 +7,9 @@ import datetime
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from live.events import START, SUITE, TIERS, rows
+from thinning import drawn
 
 import streammetrics as sm
 
@@ -72,8 +72,7 @@ def test_events_one_by_one_are_those_of_columns():
     assert repr(state).startswith("Live(Slices(")
 
 
-@settings(max_examples=10)
-@given(st.integers(0, 25), st.integers(1, 5), st.randoms(use_true_random=False))
+@drawn(5, 20, st.integers(0, 25), st.integers(1, 5), st.randoms(use_true_random=False))
 def test_any_order_and_merge_tree_gives_one_state_however_many_keys(n, most, random):
     data = with_keys(n, seed=n)
     whole = sliced(max_slices=most).observe(**data)

@@ -7,9 +7,9 @@ import uuid
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from live.events import START, fresh, joined, live
+from thinning import drawn
 
 import streammetrics as sm
 
@@ -285,8 +285,9 @@ def by_hand(events, default):
     return rows, len(made)
 
 
-@settings(max_examples=40)
-@given(
+@drawn(
+    12,
+    60,
     st.lists(st.one_of(predictions, labels, seen), max_size=40, unique_by=unrepeated),
     st.randoms(use_true_random=False),
     st.sampled_from([None, 0]),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from live.events import START, fresh, joined, live, observe, observed, rows
+from thinning import drawn
 
 import streammetrics as sm
 
@@ -17,8 +17,13 @@ def newest(events, n):
     return fresh(kept)
 
 
-@settings(max_examples=40)
-@given(st.lists(observed, max_size=40), st.integers(1, 12), st.randoms(use_true_random=False))
+@drawn(
+    12,
+    60,
+    st.lists(observed, max_size=40),
+    st.integers(1, 12),
+    st.randoms(use_true_random=False),
+)
 def test_any_order_and_merge_tree_keeps_the_same_rows(events, most, random):
     whole = live(keep_rows=most)
     for event in events:

@@ -8,9 +8,9 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from live.events import START
+from thinning import drawn
 
 import streammetrics as sm
 from streammetrics.core.state.container import packed, unpacked
@@ -383,8 +383,9 @@ late = st.tuples(
 )
 
 
-@settings(max_examples=12, phases=[Phase.generate])
-@given(
+@drawn(
+    6,
+    40,
     st.lists(late, min_size=1, max_size=25),
     st.randoms(use_true_random=False),
     st.sampled_from([None, 0]),

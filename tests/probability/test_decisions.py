@@ -29,8 +29,9 @@ def drawn(seed, weighted):
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
 @pytest.mark.parametrize("name", NAMES, ids=str)
 @pytest.mark.parametrize("weighted", some([True, False], every=2))
-def test_bounds_of_the_best_threshold_hold_it(name, weighted):
-    for seed in range(30):
+@pytest.mark.parametrize("seeds", some([range(9), range(9, 30)], every=2), ids=str)
+def test_bounds_of_the_best_threshold_hold_it(name, weighted, seeds):
+    for seed in seeds:
         rows = drawn(seed, weighted)
         exact = sm.BestThreshold(for_=name).update(**rows)
         threshold, value = exact.compute()

@@ -119,7 +119,7 @@ def arrangements(metric, score):
 
 @pytest.mark.parametrize(
     ("data", "max_bins", "weighted"),
-    some(itertools.product(range(len(SMALL)), [2, 3], [False, True])),
+    some(itertools.product(range(len(SMALL)), [2, 3], [False, True]), every=5),
 )
 def test_interval_holds_every_arrangement(data, max_bins, weighted):
     score, label = map(np.array, SMALL[data])

@@ -85,8 +85,8 @@ def large(n_queries, each, seed=0, named=False):
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("metric", [sm.NDCG(k=3), sm.MRR(), sm.MAP()], ids=repr)
 def test_large_batches_in_any_order_give_the_same_bytes(metric, named, monkeypatch):
-    monkeypatch.setattr(tuning, "PENDING_RANKINGS", 40_000)
-    rows = large(900, 200, named=named)
+    monkeypatch.setattr(tuning, "PENDING_RANKINGS", 20_000)
+    rows = large(450, 200, named=named)
     expected = metric.copy().update(**rows)
     n = len(rows["query"])
     order = np.random.default_rng(1).permutation(n)
@@ -174,6 +174,7 @@ def test_reading_costs_what_the_state_is_and_not_what_it_counts():
     assert n / math.log2(n) < ideal < 1.06 * n / math.log2(n)
 
 
+@pytest.mark.long
 def test_state_of_the_top_k_is_a_fraction_of_the_rows():
     rows = large(10_000, 100)
     metric = sm.NDCG(k=10).update(**rows)
