@@ -32,7 +32,7 @@ DIGIT_ROWS = 1 << 13  # of a table worked on at a time, so that they stay in the
 PENDING_ADDITIONS = 256  # each below 2**54, so that so many cannot overflow int64
 PENDING_PARTS = 8  # places that wait for their carries
 INTEGER_ROWS = 1 << 20  # multiplied at a time
-KEPT_PRODUCTS = 24  # rows of a table of products that the next call uses again
+KEPT_PRODUCTS = 48  # rows of a table of products that the next call uses again
 KEPT_BUFFERS = 24  # that a thread keeps for the next call
 
 # Histograms.

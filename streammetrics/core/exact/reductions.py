@@ -226,6 +226,31 @@ def add_moments(
     products.flush()
 
 
+def add_weighted(
+    once: Sequence[Totals], twice: Sequence[Totals], columns: Sequence[Floats], weight: Floats
+) -> None:
+    """Add sums of columns ``(n,)`` times weights to `once`, and times their squares to `twice`.
+
+    The last of each is for the weights, or their squares, alone. Folds of these are made once for
+    all columns.
+    """
+    last = len(once)
+    sides = {(i, last): totals for i, totals in enumerate(once)}
+    sides |= {(i, last + 1): totals for i, totals in enumerate(twice)}
+    products = Products([], sides, last)
+    bits = _bits(PIECE, 2)
+    with FoldStack(min(len(weight), STACKED_BLOCK)) as stack:
+        for rows, shape, work in _blocks(weight.shape, 2 * PIECE):
+            stack.levels.clear()
+            left = [0, *(stack.push(work.load(x, rows), None, bits, work) for x in columns)]
+            left.append(stack.push_row(_ONES[: shape[0]], 0, 0))
+            w = work.load(weight, rows)
+            right = [left[-1], stack.push(w, None, bits, work), stack.push(w, w, bits, work)]
+            dots = stack.products(left[-1], right[0], shape[0])
+            products.add(StackLayout(tuple(stack.levels), tuple(left), tuple(right)), dots)
+    products.flush()
+
+
 def add_wide_moments(
     first: Sequence[Totals],
     second: Mapping[tuple[int, int], Totals],

@@ -26,6 +26,7 @@ from streammetrics.core.exact.reductions import (
     add_moments,
     add_powers,
     add_sums,
+    add_weighted,
     add_wide_moments,
     squares,
     tables,
@@ -154,20 +155,23 @@ class ExactSum(ExactNumbers):
     def weighted(cls, columns: Sequence[Floats], weight: Floats) -> tuple[list[Self], list[Self]]:
         """Sums of every column ``(n,)`` times the weight, and times its square, in one pass.
 
+        After those of the columns come those of the weight and of its square alone.
+
         >>> once, twice = ExactSum.weighted([np.array([1.0, 3.0])], np.array([2.0, 0.5]))
-        >>> once[0].to_float(), twice[0].to_float()
-        (3.5, 4.75)
+        >>> [total.to_float() for total in once + twice]
+        [3.5, 2.5, 4.75, 4.25]
         """
         if _are_few(weight):
-            once = [cls.of(column, weight) for column in columns]
-            return once, [cls.product(column, weight, weight) for column in columns]
-        first, last = [Totals(()) for _ in columns], len(columns)
-        second = {(i, last): Totals(()) for i in range(last)}
-        add_moments(first, second, tables([*columns, weight], weight), weight)
-        return (
-            [cls._from_totals(totals) for totals in first],
-            [cls._from_totals(totals) for totals in second.values()],
-        )
+            factor = DigitColumn.of(weight)
+            factors = [factor, factor.times(factor)]
+            plain = list(map(DigitColumn.of, columns))
+            sides = [[*(column.times(f) for column in plain), f] for f in factors]
+            once, twice = ([cls.single(*c.total()) for c in side] for side in sides)
+            return once, twice
+        first, second = ([Totals(()) for _ in (*columns, weight)] for _ in range(2))
+        add_weighted(first, second, tables([*columns, weight])[:-1], weight)
+        once, twice = ([cls._from_totals(total) for total in side] for side in (first, second))
+        return once, twice
 
     @classmethod
     def moments(

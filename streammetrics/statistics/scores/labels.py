@@ -47,12 +47,8 @@ class LabelRankingSum(Statistic):
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add what the rows have."""
-        self.add(ExactSum.of(self.of_each(*columns), weight), len(columns[0]), weight)
-
-    def add(self, total: ExactSum, n: int, weight: Floats | None) -> None:
-        """Add the sum of what `n` rows have."""
-        self.total += total
-        self.rows += Amount.of_rows(n, weight)
+        self.total += ExactSum.of(self.of_each(*columns), weight)
+        self.rows += Amount.of_rows(len(columns[0]), weight)
 
     def check_fields(self) -> None:
         """Check that there is no sum without rows, nor below 0."""
@@ -101,9 +97,10 @@ class LabelRankingSpread(Spreading, LabelRankingSum):
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add what the rows have, and the squares."""
-        total, powers = sums_of(self.numbers, columns, weight)
-        self.add(total, len(columns[0]), weight)
-        self.spread_by(powers, len(columns[0]), weight)
+        found = sums_of(self.numbers, columns, weight)
+        self.total += found.total
+        self.rows += found.rows
+        self.spread_by(found.powers, found.squared)
 
     def numbers(self, *columns: Any) -> Floats:
         """Return what each row has."""

@@ -71,13 +71,13 @@ class ProbabilityLossSum(ScoredStatistic):
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add the losses of rows: codes (n,) and scores (n,) or (n, K)."""
-        self.add(columns, weight, self.lift(columns, weight))
+        self.add(columns, self.lift(columns, weight), Amount.of_rows(len(columns[0]), weight))
 
-    def add(self, columns: tuple[Any, ...], weight: Floats | None, loss: ExactSum) -> None:
-        """Add rows, of which this is the sum of losses."""
-        codes, scores = columns
+    def add(self, columns: tuple[Any, ...], loss: ExactSum, rows: Amount) -> None:
+        """Add rows, of which this is the sum of losses, and what they weigh."""
+        scores = columns[1]
         self.total += loss
-        self.rows += Amount.of_rows(codes.size, weight)
+        self.rows += rows
         self.columns = 1 if scores.ndim == 1 else scores.shape[1]
 
     def lift(self, columns: tuple[Any, ...], weight: Floats | None) -> ExactSum:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
-from streammetrics.statistics.sums.spreads import Spreading, sums_of
+from streammetrics.statistics.sums.spreads import Spreading, sums_of, weighted_sums
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Floats
 
 
@@ -15,10 +18,29 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
     """The sum of a loss of probabilities, and of its squares."""
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
-        """Add the losses of the rows, and their squares, in one pass where none has a weight."""
-        loss, powers = sums_of(self.numbers, columns, weight)
-        self.add(columns, weight, loss)
-        self.spread_by(powers, len(columns[0]), weight)
+        """Add the losses of the rows, and their squares, in one pass."""
+        self.update_among((self,), {}, columns, weight)
+
+    def update_among(
+        self,
+        peers: Sequence[Statistic],
+        found: dict[Any, Any],
+        columns: tuple[Any, ...],
+        weight: Floats | None,
+    ) -> None:
+        """Add the losses of the rows; where they have weights those of peers are summed beside."""
+        if weight is None:
+            spread = sums_of(self.numbers, columns, None)
+        else:
+            mine = self.loss, self.parameter
+            if mine not in found:
+                alike = [peer for peer in peers if isinstance(peer, ProbabilityLossSpread)]
+                sums = weighted_sums([peer.numbers(*columns) for peer in alike], weight)
+                names = [(peer.loss, peer.parameter) for peer in alike]
+                found.update(zip(names, sums, strict=True))
+            spread = found[mine]
+        self.add(columns, spread.total, spread.rows)
+        self.spread_by(spread.powers, spread.squared)
 
     def numbers(self, *columns: Any) -> Floats:
         """Return the losses."""

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
@@ -34,10 +33,10 @@ class RowSum(Spreading, Statistic):
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add the numbers of rows, and their squares."""
-        total, powers = sums_of(self.numbers, columns, weight)
-        self.total += total
-        self.rows += Amount.of_rows(len(columns[0]), weight)
-        self.spread_by(powers, len(columns[0]), weight)
+        found = sums_of(self.numbers, columns, weight)
+        self.total += found.total
+        self.rows += found.rows
+        self.spread_by(found.powers, found.squared)
 
     def check_fields(self) -> None:
         """Check that there is no sum without rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,11 +20,20 @@ from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from streammetrics.core.types import Floats
 
 Powers = dict[str, ExactSum]
+
+
+class SpreadSums(NamedTuple):
+    """What numbers x of rows of weight w add: Σ w x, their powers, Σ w and Σ w²."""
+
+    total: ExactSum
+    powers: Powers
+    rows: Amount
+    squared: Amount
 
 
 class Spreading(ABC):
@@ -41,13 +50,10 @@ class Spreading(ABC):
     def numbers(self, *columns: object) -> Floats:
         """Return the number of each row that is summed, (n,) or (n, d)."""
 
-    def spread_by(self, powers: Powers, n: int, weight: Floats | None) -> None:
-        """Add the powers of `n` rows."""
+    def spread_by(self, powers: Powers, squared: Amount) -> None:
+        """Add the powers of rows, and the squares of their weights."""
         self.powers = each_plus(self.powers, powers)
-        if weight is None:
-            self.squared_weight = self.squared_weight.plus_rows(n)
-        else:
-            self.squared_weight += Amount.of_weights(ExactSum.product(weight, weight))
+        self.squared_weight += squared
 
     def check_fields(self) -> None:
         """Check as well that the squares are those of as many outputs."""
@@ -73,16 +79,17 @@ class LossSpread(Spreading, LossSum):
         """Add rows, of which these are the sums of powers."""
         super().add_powers(columns, sums)
         values, squares = (sums[power] for power in self.exponents)
-        self.spread_by({"values": values, "squares": squares}, len(columns[0]), None)
+        rows = Amount.of_rows(len(columns[0]), None)
+        self.spread_by({"values": values, "squares": squares}, rows)
 
     def add_whole(self, columns: tuple[Any, ...], weight: Floats | None) -> None:
         """Add rows that have weights, or squares beyond the normal floats."""
         super().add_whole(columns, weight)
         try:
-            powers = powers_of(self.numbers, columns, weight)
+            found = powers_of(self.numbers, columns, weight)
         except FloatingPointError:  # of a square
-            powers = powers_of(self._clipped, columns, weight)
-        self.spread_by(powers, len(columns[0]), weight)
+            found = powers_of(self._clipped, columns, weight)
+        self.spread_by(*found)
 
     def numbers(self, *columns: Any) -> Floats:
         """Return the losses."""
@@ -99,7 +106,7 @@ class MomentSpread(Spreading, Moments):
     def update(self, *columns: Any, weight: Floats | None) -> None:
         """Add the rows."""
         super().update(*columns, weight=weight)
-        self.spread_by(powers_of(self.numbers, columns, weight), len(columns[0]), weight)
+        self.spread_by(*powers_of(self.numbers, columns, weight))
 
     def numbers(self, *columns: Any) -> Floats:
         """Return the values, or predictions less targets."""
@@ -108,37 +115,44 @@ class MomentSpread(Spreading, Moments):
 
 def powers_of(
     terms: Callable[..., Floats], columns: tuple[Any, ...], weight: Floats | None
-) -> Powers:
-    """Return Σ w² x² and Σ w² x of ``terms(*columns)``, (n,) or (n, d), each of its own row."""
+) -> tuple[Powers, Amount]:
+    """Return Σ w² x² and Σ w² x of ``terms(*columns)``, (n,) or (n, d), of each row, and Σ w²."""
     if weight is None:
         found, _, _ = ExactSum.of_powers(terms, columns, (1, 2))
-        sums = [found[1], found[2]]
-    else:
-        numbers = terms(*columns)
-        numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
-        if numbers.ndim == 1:
-            return _weighted(numbers, weight)[1]
-        each = np.repeat(weight[:, None], numbers.shape[1], axis=1)
-        sums = [
-            ExactSum.product(power, each, weight)
-            for power in (numbers, squares_of(nearest(numbers)))
-        ]
-    return dict(zip(("values", "squares"), sums, strict=True))
+        powers = {"values": found[1], "squares": found[2]}
+        return powers, Amount.of_rows(len(columns[0]), None)
+    numbers = terms(*columns)
+    numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
+    if numbers.ndim == 1:
+        (spread,) = weighted_sums([numbers], weight)
+        return spread.powers, spread.squared
+    each = np.repeat(weight[:, None], numbers.shape[1], axis=1)
+    values, squares = (
+        ExactSum.product(power, each, weight) for power in (numbers, squares_of(nearest(numbers)))
+    )
+    squared = Amount.of_weights(ExactSum.product(weight, weight))
+    return {"values": values, "squares": squares}, squared
 
 
 def sums_of(
     terms: Callable[..., Floats], columns: tuple[Any, ...], weight: Floats | None
-) -> tuple[ExactSum, Powers]:
-    """Return Σ w x of ``terms(*columns)``, (n,), beside its powers."""
+) -> SpreadSums:
+    """Return what ``terms(*columns)``, (n,), add."""
     if weight is None:
-        powers = powers_of(terms, columns, None)
-        return powers["values"], powers
-    return _weighted(terms(*columns), weight)
+        powers, rows = powers_of(terms, columns, None)
+        return SpreadSums(powers["values"], powers, rows, rows)
+    return weighted_sums([terms(*columns)], weight)[0]
 
 
-def _weighted(numbers: Floats, weight: Floats) -> tuple[ExactSum, Powers]:
-    (total, _), (values, squares) = ExactSum.weighted([numbers, squares_of(numbers)], weight)
-    return total, {"values": values, "squares": squares}
+def weighted_sums(every: Sequence[Floats], weight: Floats) -> list[SpreadSums]:
+    """Return what each of several numbers (n,) of the same rows adds, from one pass over these."""
+    columns = [column for numbers in every for column in (numbers, squares_of(numbers))]
+    once, twice = ExactSum.weighted(columns, weight)
+    rows, squared = Amount.of_weights(once[-1]), Amount.of_weights(twice[-1])
+    return [
+        SpreadSums(once[i], {"values": twice[i], "squares": twice[i + 1]}, rows, squared)
+        for i in range(0, len(columns), 2)
+    ]
 
 
 def squares_of(numbers: Floats) -> Floats:
