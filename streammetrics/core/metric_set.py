@@ -22,6 +22,7 @@ from streammetrics.core.layout import Layout
 from streammetrics.core.looks import html_of_set
 from streammetrics.core.members import members_of, members_written, told_apart
 from streammetrics.core.named_inputs import NamedInputs, beside_a_table, columns_of
+from streammetrics.core.readings import read_together
 from streammetrics.core.results.values import Values, flat
 from streammetrics.core.stateful import registered_name
 
@@ -165,8 +166,9 @@ class MetricSet(NamedInputs, ByName):
 
     def _computed(self, state: State, depth: int = 3) -> Values:
         values, state = Values(), self._whole(state)
-        for name, metric in self._metrics.items():  # a comprehension would show up in warnings
-            values[name] = metric._computed(state, depth + 1)
+        with read_together():
+            for name, metric in self._metrics.items():  # a comprehension would show up in warnings
+                values[name] = metric._computed(state, depth + 1)
         return values
 
     def flat(self, prefix: str = "") -> dict[str, float]:

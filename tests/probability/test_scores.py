@@ -15,6 +15,7 @@ from oracles.probability import pr_area
 from thinning import some
 
 import streammetrics as sm
+from streammetrics.metrics.scores import view
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.testing import check_laws
@@ -363,3 +364,20 @@ def test_what_would_round_integers_refuses_them(metric):
     columns = dict.fromkeys(metric.inputs, LONG)
     with pytest.raises(sm.InvalidBatchError, match=r"beyond 2\*\*53.*subtract an offset"):
         metric.update(**columns)
+
+
+def test_metrics_of_a_set_read_weighted_cells_once(monkeypatch):
+    made = []
+    weighed = view._weighed
+    monkeypatch.setattr(view, "_weighed", lambda *args: made.append(args) or weighed(*args))
+    rng = np.random.default_rng(8)
+    suite = sm.MetricSet({"auc": sm.ROCAUC(), "ap": sm.AveragePrecision(), "ece": CALIBRATION[0]})
+    before = None
+    for _ in range(2):  # what was made for one reading is not kept for the next
+        y, s, w = rng.integers(0, 2, 500), rng.random(500), rng.exponential(size=500)
+        suite.update(y_true=y, y_score=s, sample_weight=w)
+        made.clear()
+        values = suite.compute()
+        assert len(made) == 1
+        assert values == {name: metric.compute() for name, metric in suite.items()} != before
+        before = values

@@ -11,6 +11,7 @@ import numpy as np
 
 from streammetrics.core.columns.logits import log_odds, sigmoid
 from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.readings import made_once
 from streammetrics.statistics.sums.values import cells_at
 
 if TYPE_CHECKING:
@@ -232,7 +233,11 @@ def _sums_above(mass: Floats) -> Floats:
 
 
 def staircases(scores: ScoreHistogram) -> tuple[Staircase, ...]:
-    """Return what each class is read from."""
+    """Return what each class is read from, which the metrics of a set share."""
+    return made_once(_staircases, scores)
+
+
+def _staircases(scores: ScoreHistogram) -> tuple[Staircase, ...]:
     classes = scores.classes()
     logits = scores.keeps_logits
     return tuple(Staircase(histogram, scores.whole, logits) for histogram in classes)
