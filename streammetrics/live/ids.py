@@ -42,6 +42,9 @@ def keys_of(ids: Any) -> NDArray[np.uint64]:
     array = ids if isinstance(ids, np.ndarray) else None
     if array is not None and array.ndim == 1 and array.dtype.kind in "iu":
         return _of_integers(array)
+    keys = _of_arrow(ids) if hasattr(ids, "to_pylist") else None
+    if keys is not None:
+        return keys
     every: Iterable[Any] = ids.tolist() if hasattr(ids, "tolist") else ids
     if hasattr(ids, "to_pylist"):
         every = ids.to_pylist()
@@ -69,13 +72,29 @@ def _of_alike(ids: list[Any]) -> NDArray[np.uint64] | None:
             return _of_integers(packed(ids, "q"))
         except struct.error:  # one is beyond 64 bits
             return None
-    if kinds != {str} or not "".join(ids).isascii():
+    if kinds != {str} or not (joined := "".join(ids)).isascii():
         return None
-    lengths = np.array(list(map(len, ids)))
+    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+    return _of_texts(np.frombuffer(joined.encode(), np.uint8), lengths)
+
+
+def _of_arrow(ids: Any) -> NDArray[np.uint64] | None:
+    """Return the keys of short texts of Arrow, ``None`` of others."""
+    wide = {"string": np.int32, "large_string": np.int64}.get(str(ids.type))
+    if wide is None or not hasattr(ids, "buffers") or ids.null_count or not len(ids):
+        return None
+    _, ends, texts = ids.buffers()
+    places = np.frombuffer(ends, wide)[ids.offset : ids.offset + len(ids) + 1].astype(np.int64)
+    data = np.frombuffer(texts or b"", np.uint8)[places[0] : places[-1]]
+    return _of_texts(data, np.diff(places))
+
+
+def _of_texts(data: NDArray[np.uint8], lengths: Ints) -> NDArray[np.uint64] | None:
+    """Return the keys of texts that follow on each other; ``None`` where one is long."""
     if lengths.max() > _SHORT:
         return None
-    whole = np.zeros((len(ids), 16), np.uint8)
-    whole[:, :_SHORT] = np.array(ids, f"S{_SHORT}").view(np.uint8).reshape(-1, _SHORT)
+    whole = np.zeros((len(lengths), 16), np.uint8)
+    whole[np.arange(16) < lengths[:, None]] = data
     whole[:, _SHORT] = lengths | _STR
     return whole.view(">u8").astype(np.uint64)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 from streammetrics.live.events import KINDS
@@ -20,7 +19,7 @@ def of_table(body: bytes, kind: str | None) -> list[Group]:
 
     opened = pa.ipc.open_file if body[:6] == b"ARROW1" else pa.ipc.open_stream
     try:
-        table = opened(io.BytesIO(body)).read_all().combine_chunks()
+        table = opened(body).read_all().combine_chunks()
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
         raise BodyError(f"the body is no Arrow: {str(error).splitlines()[0]}") from None
