@@ -83,7 +83,7 @@ class Accumulator(Locked):
         return self._state
 
     def take(self, state: State) -> None:
-        """Take what a `blank` one has seen of a single batch, or raise and be as before."""
+        """Take the single batch that a `blank` accumulator has seen, or raise and be as before."""
         if state.staged is not None:
             self._add(state.staged.rows, state.pending)
             return

@@ -20,8 +20,8 @@ def piled(
 ) -> tuple[C, ...]:
     """Return chunks and one more, joined with those before it while they are small.
 
-    Joining only what is no larger doubles the chunks, so that a row is copied a few times at most,
-    and there are few chunks: some of each power of two below `small`, and those above.
+    A chunk is joined only with one that is no larger, so that sizes double: a row is copied a few
+    times at most, and few chunks remain, a few of each power of two below `small` and the rest.
 
     >>> piled(([1, 2], [3]), [4], size=len, join=lambda both: sum(both, []), small=8)
     ([1, 2, 3, 4],)

@@ -79,7 +79,7 @@ def confidence_of(metric: object, asked: Asked, *statistics: object) -> Confiden
 
 
 def without(metric: object, reason: str) -> NoConfidenceError:
-    """Return the error of a metric that has no confidence interval: why, and what has."""
+    """Return the error of a metric without confidence interval: why, and which metric has one."""
     return NoConfidenceError(f"{type(metric).__name__} has no confidence interval: {reason}")
 
 
@@ -104,7 +104,7 @@ def not_anytime(metric: object) -> NoConfidenceError:
 
 
 def reading(metric: Any, level: float | None, statistics: Any) -> ReadNumber | None:
-    """Return a metric's value and its limits, where it is a number that a picture can tell."""
+    """Return a metric's value and its limits, where the value is one number."""
     value: Any = metric.readout(*statistics)
     if not isinstance(value, float):
         return None

@@ -38,7 +38,10 @@ def each_described(states: Sequence[State]) -> dict[str, Stack] | None:
 
 
 def filled(layout: Layout, told: object, arrays: Arrays) -> State:
-    """Return the state that was described, of which the caller must see that it is described so."""
+    """Return the state that a file describes.
+
+    The caller has to compare what `described` says of it with the file.
+    """
     parts = parted(arrays)
     statistics = tuple(
         [
@@ -59,9 +62,9 @@ def filled(layout: Layout, told: object, arrays: Arrays) -> State:
 def each_filled(
     layout: Layout, feeds: Sequence[tuple[Feed, ...]], stacks: Mapping[str, Stack]
 ) -> list[State]:
-    """Return states of which the same arrays are stacked.
+    """Return the states whose arrays are stacked: what `filled` makes of each.
 
-    As `filled` of each, whose feeds are given; but `described` does not have to be asked.
+    Their feeds are given, and every array is checked: there is no need to ask `described`.
     """
     parts = parted(stacks)
     columns = [
@@ -77,7 +80,7 @@ def each_filled(
 
 
 def _of_rows(layout: Layout, state: State) -> State:
-    """Return a state that was read, whose statistics know of how many rows they are."""
+    """Return a state that was read, after telling its statistics how many rows they are of."""
     for statistic, source in zip(state.statistics, layout.sources, strict=True):
         statistic.of_rows(state.feeds[source].n_rows)
     return state

@@ -159,7 +159,7 @@ class Layout:
         return SharedReading(schemas)
 
     def prepare(self, batch: Batch) -> None:
-        """Bring to rows what columns hold of several: labels at positions, sets, lists."""
+        """Read columns with several values a row: labels at positions, sets of labels, lists."""
         if self.leader:
             batch.spread(self.leader)
         for name, labels in self._sets.items():
@@ -172,7 +172,7 @@ class Layout:
         return tuple([reading.read(batch) for reading in self._readings])
 
     def agree(self, feeds: Sequence[Feed]) -> bool:
-        """Whether schemas that have one reading are told the same of their rows."""
+        """Whether schemas that share a reading know the same of their rows."""
         if len(self._readers) == len(self._firsts):  # none share one
             return True
         shared = zip(self._readers, feeds, strict=True)
@@ -258,7 +258,7 @@ class Layout:
         return tuple([grown[reader] for reader in self._readers])
 
     def agreed(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
-        """Merges facts now; rows are counted at flush."""
+        """Return the feeds with the facts of staged rows, which are counted at flush."""
         for first, read in zip(self._firsts, rows, strict=True):
             if read.facts != feeds[first].facts:
                 return self._grown(feeds, [read._replace(n=0, omitted=0) for read in rows])

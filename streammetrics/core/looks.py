@@ -76,7 +76,7 @@ def _glimpse(metric: _Metric, state: State, most: int) -> Any:
         return None
     try:
         return metric.readout(*statistics)
-    except StreamMetricsError:  # which `compute` will tell
+    except StreamMetricsError:  # which `compute` will report
         return None
 
 

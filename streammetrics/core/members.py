@@ -1,4 +1,4 @@
-"""Which metrics a set is made of: what is none, what two sets differ in, what a file says."""
+"""Which metrics a set is made of: what is refused, how two sets differ, what a file says."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def members_of(metrics: object) -> Mapping[str, Metric]:
 
 
 def told_apart(mine: Mapping[str, Metric], theirs: Mapping[str, Metric]) -> list[str]:
-    """Return what the metrics there have that those here have not, and the other way round."""
+    """Return in what two sets of metrics differ: names, classes or parameters."""
     parts = [f"{name!r} is only there" for name in theirs if name not in mine]
     parts += [f"{name!r} is only here" for name in mine if name not in theirs]
     for name in mine:
@@ -79,7 +79,7 @@ def _kind(value: object) -> str:
 
 
 def _by_name(metrics: object) -> str:
-    """Return the metrics, if they are some, as they would be written by name."""
+    """Return the metrics as they would be written by name, where these are metrics."""
     given = metrics if isinstance(metrics, Iterable) else [metrics]
     some = [metric for metric in given if isinstance(metric, Metric)]
     shown = (f"{type(metric).__name__.lower()!r}: sm.{metric._titled()}" for metric in some)

@@ -62,14 +62,14 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     # Whether a larger value is that of a better model; None where neither is.
     higher_is_better: ClassVar[bool | None] = None
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls._parameters = declared(cls)
         update: Any = cls.update
         if "update" not in vars(cls) and isinstance(update, types.FunctionType):
             cls.update = _called(update, cls)  # type: ignore[method-assign]  # the same method
 
-    def __init__(self, *args: Any, **parameters: Any) -> None:
+    def __init__(self, *args: object, **parameters: object) -> None:
         configure(self, args, parameters)
         self._layout = Layout.known(self._key, self.statistics)
         self._attach(Accumulator(self._layout))
@@ -130,14 +130,14 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         value = self.readout(*statistics)
         return value, self._why_nan(value)
 
-    def _judged_each(self, *forms: Any) -> list[tuple[V_co, str]] | None:  # noqa: ARG002 - for those that can
+    def _judged_each(self, *forms: object) -> list[tuple[V_co, str]] | None:  # noqa: ARG002 - for those that can
         """Return what `_judged` says of many states at once; ``None``: they are read in turn.
 
         Of each statistic the states are given as a form of all groups holds them.
         """
         return None
 
-    def _why_nan(self, value: Any) -> str:
+    def _why_nan(self, value: object) -> str:
         """Return why a value is ``nan``, and nothing where it is not."""
         return "is nan: the rows seen do not define it" if _has_nan(value) else ""
 
@@ -193,11 +193,11 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def plot(
         self,
-        ax: Any = None,
+        ax: object = None,
         *,
         kind: str | None = None,
         confidence: float | None = None,
-        **style: Any,
+        **style: object,
     ) -> Any:
         """Draw what the value is read from, and return Matplotlib's axes.
 
@@ -290,7 +290,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         return {"class": registered_name(type(self)), "parameters": parameters}
 
     @classmethod
-    def _configured(cls, meta: Mapping[str, Any]) -> Self:
+    def _configured(cls, meta: Mapping[str, object]) -> Self:
         """Return an empty metric of what `_configuration` said."""
         parameters = meta.get("parameters")
         if not isinstance(parameters, dict) or not takes(cls, parameters):
@@ -328,7 +328,7 @@ def _called(method: types.FunctionType, cls: type) -> Any:
     return own
 
 
-def _has_nan(value: Any) -> bool:
+def _has_nan(value: object) -> bool:
     if isinstance(value, float):
         return value != value  # noqa: PLR0124 - the test for nan
     if isinstance(value, np.ndarray):

@@ -120,7 +120,7 @@ class MetricSet(NamedInputs, ByName):
         """Return what metrics read of a state."""
         return state
 
-    def update(self, table: Any = None, /, **columns: Any) -> Self:
+    def update(self, table: object = None, /, **columns: object) -> Self:
         """Take a batch: one table, or its columns by name.
 
         Args:

@@ -33,7 +33,7 @@ class NamedInputs:
     _told: bool  # of weights that a table has and nothing asks for
 
     def _name_inputs(self, required: Iterable[str], optional: Iterable[str]) -> None:
-        """Make of `columns` what does not change; small batches come here often."""
+        """Work out once what follows from `columns`, as small batches need it often."""
         self._in_tables = {WEIGHT: "", **self.columns}  # no column of a table is called nothing
         self._told = False
         self._titles = {name: self.columns.get(name, name) for name in (*required, *optional)}
@@ -42,7 +42,7 @@ class NamedInputs:
         self._needed = tuple(dict.fromkeys(self.columns.get(name, name) for name in needed))
 
     def _tell(self, names: Iterable[str]) -> None:
-        """Say once that a table has weights which nothing asks for."""
+        """Warn once of a table with weights that no parameter names."""
         if not self._told and WEIGHT in names and WEIGHT not in self._asked(names).values():
             warnings.warn(
                 f"the table's column {WEIGHT!r} is not read, and every row weighs 1: "

@@ -82,7 +82,7 @@ def named_metric(name: str) -> Metric:
 
 
 def by_name(metrics: object) -> dict[str, Metric] | None:
-    """Return metrics asked for by names, by these, ``None`` where other things are among them."""
+    """Return metrics by the names that ask for them; ``None`` where one of these is no name."""
     listed = isinstance(metrics, Iterable) and not isinstance(metrics, str)
     names: list[Any] = list(metrics) if listed else [metrics]  # type: ignore[call-overload]  # it is listed
     if not names or not all(isinstance(name, str) for name in names):
@@ -94,7 +94,7 @@ def by_name(metrics: object) -> dict[str, Metric] | None:
 
 
 def score(metric: object, *columns: object, **named: object) -> Any:
-    """Return the value of rows in one call, whatever `metric` has seen before, which stays so.
+    """Return the value of some rows in one call; what `metric` has seen does not count or change.
 
     Args:
         metric: A metric, a set of them, or a metric's name as `MetricSet` takes it.

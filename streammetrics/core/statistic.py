@@ -82,13 +82,13 @@ class Statistic(Configured, ABC):
         """
 
     def check_fields(self) -> None:
-        """Raise `StateFormatError` where fields do not fit each other, each of them being right.
+        """Raise `StateFormatError` where fields, each valid alone, do not fit together.
 
         Called for every state that is read. Subclasses override it.
         """
 
     def of_rows(self, n: int) -> None:
-        """Take it that the state, which was read, is of so many rows."""
+        """Learn of how many rows the state is that was just read."""
 
     @property
     def can_refuse(self) -> bool:
@@ -108,12 +108,12 @@ class Statistic(Configured, ABC):
         self,
         peers: Sequence[Statistic],  # noqa: ARG002 - for those that have something in common
         found: dict[Any, Any],  # noqa: ARG002
-        columns: tuple[Any, ...],
+        columns: tuple[object, ...],
         weight: Array | None,
     ) -> None:
-        """Add rows as `update` does, which `peers` take as well, this statistic among them.
+        """Add rows as `update` does; `peers`, this statistic among them, take the same rows.
 
-        What it works out of the rows that peers need too it may leave to them in `found`.
+        What it has computed from the rows, and peers need too, it may leave for them in `found`.
         """
         self.update(*columns, weight=weight)
 
@@ -274,7 +274,7 @@ class Statistic(Configured, ABC):
 
     @contextmanager
     def _judging_arrays(self) -> Iterator[None]:
-        """Tell whatever `ValueError` arrays cause as theirs."""
+        """Raise any `ValueError` that arrays cause as a `StateFormatError` about them."""
         try:
             yield
         except StateFormatError:

@@ -25,3 +25,4 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 Places: TypeAlias = NDArray[np.intp]  # which rows, cells or groups: an index
+ArrayLike: TypeAlias = object  # lists, arrays, series, tensors: what core/columns takes

@@ -68,7 +68,7 @@ class CombineMetrics(beam.CombineFn):  # type: ignore[misc]  # Beam need not be 
         """Return an empty state."""
         return self._suite.copy(), []
 
-    def add_input(self, mutable_accumulator: Accumulator, element: Any) -> Accumulator:
+    def add_input(self, mutable_accumulator: Accumulator, element: object) -> Accumulator:
         """Take a row or a table."""
         state, rows = mutable_accumulator
         if hasattr(element, "_asdict"):
@@ -104,7 +104,7 @@ class CombineMetrics(beam.CombineFn):  # type: ignore[misc]  # Beam need not be 
         _feed(*accumulator)
         return accumulator[0].copy()
 
-    def _row(self, element: Mapping[str, Any]) -> Row | None:
+    def _row(self, element: Mapping[str, object]) -> Row | None:
         """Return what the metrics take of a row, or nothing where it is a table."""
         row = {title: element[title] for title in self._titles if title in element}
         values = [value for value in row.values() if value is not None]

@@ -76,7 +76,7 @@ def evaluate(
     return result
 
 
-def _states(suite: MetricSet, collection: Any) -> db.Bag:
+def _states(suite: MetricSet, collection: object) -> db.Bag:
     """Return a Bag of states, one in each partition; the set is one node of its graph."""
     node = delayed(suite)
     if isinstance(collection, dd.DataFrame):
@@ -109,9 +109,9 @@ def _of_frame(frame: Any, suite: MetricSet, partition_info: Any = None) -> list[
     return _state([frame], [partition_info["number"]], suite=suite)
 
 
-def _of_delayed(part: Any, suite: MetricSet, number: int) -> list[MetricSet]:
+def _of_delayed(part: object, suite: MetricSet, number: int) -> list[MetricSet]:
     return _state(part if isinstance(part, list) else [part], [number], suite=suite)
 
 
-def _state(tables: Iterable[Any], number: list[int], *, suite: MetricSet) -> list[MetricSet]:
+def _state(tables: Iterable[object], number: list[int], *, suite: MetricSet) -> list[MetricSet]:
     return [shards.fed(suite, tables, f"partition {number[0]}")]

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.tables import is_table, streamed
 from streammetrics.core.errors import an
@@ -23,7 +23,7 @@ __all__ = ["evaluate"]
 
 def evaluate(
     suite: S,
-    data: Any,
+    data: object,
     *,
     workers: int = 1,
     batch_rows: int = BATCH_ROWS,
@@ -85,7 +85,7 @@ def evaluate(
 
 
 def _pieces(
-    suite: MetricSet, data: Any, form: str | None, delimiter: str | None
+    suite: MetricSet, data: object, form: str | None, delimiter: str | None
 ) -> Iterable[Piece]:
     """Return what to read: all at once, unless tables come one by one."""
     if isinstance(data, str | os.PathLike) or is_table(data):
@@ -101,7 +101,7 @@ def _pieces(
 
 
 def _of_items(
-    suite: MetricSet, items: Sequence[Any], form: str | None, delimiter: str | None
+    suite: MetricSet, items: Sequence[object], form: str | None, delimiter: str | None
 ) -> list[Piece]:
     pieces: list[Piece] = []
     paths: list[str] = []
@@ -119,7 +119,7 @@ def _of_items(
     return [*_of_files(suite, paths, form, delimiter), *pieces] if paths else pieces
 
 
-def _piece(suite: MetricSet, table: Any, index: int) -> Piece:
+def _piece(suite: MetricSet, table: object, index: int) -> Piece:
     """Return a table as what to read; of one that comes in batches the columns are known first."""
     stream = streamed(table)
     if stream is None:

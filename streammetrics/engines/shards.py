@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from streammetrics.core.columns.tables import n_rows
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError, an
@@ -35,7 +35,7 @@ def blank(suite: S) -> S:
     return suite.copy()
 
 
-def fed(suite: MetricSet, tables: Iterable[Any], where: str) -> MetricSet:
+def fed(suite: MetricSet, tables: Iterable[object], where: str) -> MetricSet:
     """Return a copy of the set that has taken the tables of one shard.
 
     Raises:

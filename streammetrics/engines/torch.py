@@ -103,7 +103,7 @@ def _merged(metric: M, states: list[bytes]) -> M:
     return merged
 
 
-def _on_all_ranks(step: Callable[[], Any], group: dist.ProcessGroup | None) -> list[Any]:
+def _on_all_ranks(step: Callable[[], object], group: dist.ProcessGroup | None) -> list[Any]:
     """Take a step and return what it gave on each rank; where it fails on one, raise on all.
 
     A rank that raised before the collective would leave the others waiting in it.

@@ -8,13 +8,13 @@ import os
 import pickle
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.engines.shards import located
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, MutableSequence
 
     from streammetrics.core.accumulator import Accumulator
     from streammetrics.core.metric_set import MetricSet
@@ -42,7 +42,7 @@ def read(
 class _Share:
     """What a worker has read up to now."""
 
-    def __init__(self, suite: MetricSet, batch_rows: int, signs: Any) -> None:
+    def __init__(self, suite: MetricSet, batch_rows: int, signs: MutableSequence[int]) -> None:
         self.suite, self.batch_rows, self.signs = suite.copy(), batch_rows, signs
 
     def read(self, piece: Piece) -> None:
@@ -57,13 +57,13 @@ class _Share:
 _share: list[_Share] = []  # of this process, if it is a worker
 
 
-def begin(suite: MetricSet, batch_rows: int, signs: Any) -> None:
+def begin(suite: MetricSet, batch_rows: int, signs: MutableSequence[int]) -> None:
     """Start with an empty share, and give signs of life from then on."""
     _share.append(_Share(suite, batch_rows, signs))
     threading.Thread(target=_beat, args=(signs,), daemon=True).start()
 
 
-def _beat(signs: Any) -> None:
+def _beat(signs: MutableSequence[int]) -> None:
     """Give signs of life as long as there is somebody to see them."""
     parent = multiprocessing.parent_process()
     while parent is None or parent.is_alive():

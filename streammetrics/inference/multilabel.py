@@ -47,7 +47,7 @@ _KINDS = 1 << 14  # kinds of rows whose readouts are taken one by one
 
 
 @confidence_of.register(AveragedMetric)
-def of_averages(metric: AveragedMetric, asked: Asked, table: Any) -> ConfidenceInterval:
+def of_averages(metric: AveragedMetric, asked: Asked, table: object) -> ConfidenceInterval:
     """Quotients of counts: by class, or of several labels a row by label or over rows."""
     if isinstance(table, RowTables):
         return _of_rows(metric, asked, table, metric.read, joined=metric.average == "micro")
@@ -184,7 +184,7 @@ def _check_rows(metric: Metric, asked: Asked, total: float, counted: bool) -> No
 
 
 @confidence_of.register(MultilabelConfusionMatrix)
-def of_tables(metric: Metric, asked: Asked, table: Any) -> ConfidenceInterval:  # noqa: ARG001 - as others
+def of_tables(metric: Metric, asked: Asked, table: object) -> ConfidenceInterval:  # noqa: ARG001 - as others
     """None: counts grow with the rows."""
     raise without(
         metric, "its counts grow with the rows; Recall(average=None, multilabel=True) has shares"

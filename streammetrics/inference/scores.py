@@ -178,7 +178,9 @@ def _of_class(metric: ClassScoreMetric, stairs: Staircase, cells: Ladder) -> _Of
     return _OfClass(value, low, high, sure, rows)
 
 
-def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> ConfidenceInterval:
+def of_scores(
+    metric: ClassScoreMetric, asked: Asked, scores: Any, *_: object
+) -> ConfidenceInterval:
     """A number for one class, or a mean of those of several."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -206,7 +208,7 @@ def of_scores(metric: ClassScoreMetric, asked: Asked, scores: Any, *_: Any) -> C
 
 
 def _one_by_one(
-    metric: ClassScoreMetric, asked: Asked, each: Sequence[_OfClass], least: Any, most: Any
+    metric: ClassScoreMetric, asked: Asked, each: Sequence[_OfClass], least: Any, most: object
 ) -> ConfidenceInterval:
     """Return the limits of the only class, or of each of several."""
     sides = [np.atleast_1d(np.asarray(side, np.float64)) for side in (least, most)]

@@ -78,7 +78,7 @@ def micro_rows(parts: Parts, amounts: Confusion, squares: Confusion) -> Any:
 
 
 def share(
-    metric: Metric, asked: Asked, rows: Any, squares: Any, odds: float = 1.0
+    metric: Metric, asked: Asked, rows: Any, squares: object, odds: float = 1.0
 ) -> ConfidenceInterval:
     """Return the interval of o s / (o s + f), of sums of weights and of their squares."""
     success, failure = (np.asarray(side, np.float64) for side in rows)

@@ -132,7 +132,7 @@ def key_of(feeds: tuple[Feed, ...], arrays: Arrays) -> Hashable:
     )
 
 
-def _typed(facts: Mapping[str, Any]) -> Hashable:
+def _typed(facts: Mapping[str, object]) -> Hashable:
     return tuple([(name, type(fact), fact) for name, fact in sorted(facts.items())])
 
 

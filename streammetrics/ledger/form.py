@@ -52,7 +52,7 @@ def written(known: Known) -> tuple[dict[str, Any], dict[str, Array]]:
     return said, arrays | more
 
 
-def read(said: Mapping[str, Any], arrays: Arrays) -> Known:
+def read(said: Mapping[str, object], arrays: Arrays) -> Known:
     """Return the state of a ledger from what `written` gave, after checking it."""
     empty, base = _metric(arrays, "empty"), _metric(arrays, "base")
     in_columns = said["format"] == COLUMNS
@@ -89,7 +89,7 @@ def _spelled(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any], di
 
 
 def _from_rows(
-    said: Mapping[str, Any], arrays: Arrays, empty: Mergeable | None
+    said: Mapping[str, object], arrays: Arrays, empty: Mergeable | None
 ) -> dict[ShardId, Shard]:
     rows = said.get("shards")
     if not isinstance(rows, tuple) or not all(map(_is_row, rows)):
@@ -106,7 +106,7 @@ def _from_rows(
     return shards
 
 
-def _is_row(row: Any) -> bool:
+def _is_row(row: object) -> bool:
     if not isinstance(row, tuple) or len(row) != 3:
         return False
     name, attempt, told = row
@@ -142,7 +142,7 @@ def _in_columns(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any],
 
 
 def _from_columns(
-    said: Mapping[str, Any], arrays: Arrays, empty: Mergeable | None
+    said: Mapping[str, object], arrays: Arrays, empty: Mergeable | None
 ) -> dict[ShardId, Shard]:
     attempts, kinds = take_array(arrays, "attempts", "int64"), take_array(arrays, "kinds", "uint8")
     digests, numbers = take_array(arrays, "digests", "uint8", 2), said.get("numbers")

@@ -82,7 +82,7 @@ def _of_columns(every: Sequence[tuple[Feed, ...]], columns: dict[str, StateColum
     return Kind(said, np.array(counts, np.int64).reshape(len(every), len(said), 2), columns)
 
 
-def _of_one_file(group: list[Any]) -> TypeGuard[list[Row]]:
+def _of_one_file(group: Sequence[object]) -> TypeGuard[list[Row]]:
     """Whether all are rows that were read together."""
     first = group[0]
     return isinstance(first, Row) and all(

@@ -281,7 +281,7 @@ class Ledger(Stateful):
         return {"class": registered_name(type(self)), **said}, arrays, ""
 
     @classmethod
-    def _rebuild(cls, meta: Mapping[str, Any], arrays: Arrays) -> Self:
+    def _rebuild(cls, meta: Mapping[str, object], arrays: Arrays) -> Self:
         """Return the ledger that was described."""
         return cls._of(read(meta, arrays))
 
@@ -293,7 +293,7 @@ class Ledger(Stateful):
         return ledger
 
 
-def _mergeable(metric: Any) -> Mergeable:
+def _mergeable(metric: object) -> Mergeable:
     if not isinstance(metric, Mergeable):
         raise TypeError(f"{an(type(metric).__name__)} is not a metric or a MetricSet")
     return metric

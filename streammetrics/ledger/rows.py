@@ -72,7 +72,7 @@ def alike(one: State | Row, other: State | Row) -> bool:
     )
 
 
-def rows_of(said: Any, arrays: Arrays, index: Ints, layout: Layout) -> list[Row]:
+def rows_of(said: object, arrays: Arrays, index: Ints, layout: Layout) -> list[Row]:
     """Return the states of which `index` has the kinds that `written` gave.
 
     That the kinds are as few as can be, and in order, is seen when they are written again.
@@ -122,7 +122,7 @@ def _read(said: Any, arrays: Arrays, n: int, feeds: int) -> Kind:
     return Kind(said, counts, {name: _column(data[name], shapes.get(name), n) for name in data})
 
 
-def _is_feed(told: Any) -> bool:
+def _is_feed(told: object) -> bool:
     if not isinstance(told, tuple) or len(told) != 3 or not isinstance(told[0], dict):
         return False
     facts, *counts = told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -193,7 +193,7 @@ def _merge_each(result: Mergeable, states: Mapping[str, Mergeable]) -> None:
             raise IncompatibleMetricsError(f"{title}: {error}") from None
 
 
-def as_id(value: Any) -> ShardId:
+def as_id(value: object) -> ShardId:
     """Return a shard's name as a string or an integer of Python's own."""
     if isinstance(value, str):
         if len(value) > LONGEST:
@@ -206,7 +206,7 @@ def as_id(value: Any) -> ShardId:
     raise TypeError(f"a shard is named by a string or an integer, not by {value!r}")
 
 
-def as_attempt(value: Any) -> int:
+def as_attempt(value: object) -> int:
     """Return the number of an attempt."""
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
         raise TypeError(f"attempt={value!r} is not an integer")

@@ -55,7 +55,7 @@ class Asking:
             self._drain()
             yield self._stream
 
-    def now(self, time: Any) -> Self:
+    def now(self, time: object) -> Self:
         """Say what time it is for those who read, so that windows of an idle stream empty.
 
         No state depends on it, and no time before the newest event's counts; ``None`` takes it
@@ -64,7 +64,7 @@ class Asking:
         self._now = 0 if time is None else instant(time)
         return self
 
-    def window(self, length: str | timedelta, *, end: Any = None, by: By = None) -> Any:
+    def window(self, length: str | timedelta, *, end: object = None, by: By = None) -> Any:
         """Return a new set, or metric, that has seen the rows of a window.
 
         Args:
@@ -127,7 +127,7 @@ class Asking:
         self,
         length: str | timedelta,
         *,
-        end: Any = None,
+        end: object = None,
         target_range: tuple[float, float] | None = None,
     ) -> Any:
         """Return, for each metric of a window, what it may be whatever the missing labels are.
@@ -176,7 +176,7 @@ class Asking:
             states, inner = decayed(stream, length, self._clock), stream.keys.inner
             return inner._at(inner._layout.merged(inner._layout.start, states))
 
-    def coverage(self, length: str | timedelta, *, end: Any = None) -> Coverage:
+    def coverage(self, length: str | timedelta, *, end: object = None) -> Coverage:
         """Return how many predictions of a window have their label, and what became of the others.
 
         Example:

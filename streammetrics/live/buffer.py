@@ -49,7 +49,7 @@ class Form:
         exec(source_of_knows(names, sorts), self._good)
         self.knows = self._good["knows"]
 
-    def entry(self, kind: str, live: Any, most: int, bring: Any, take: Any) -> Any:
+    def entry(self, kind: str, live: object, most: int, bring: object, take: object) -> Any:
         """Return a function that takes events of this form, ``None`` where there can be none.
 
         Args:
@@ -78,7 +78,7 @@ class Form:
         """Learn up to which time events are known not to be ahead of the clock."""
         self._good["_until"] = seconds
 
-    def learn(self, columns: Mapping[str, Any]) -> None:
+    def learn(self, columns: Mapping[str, object]) -> None:
         """Widen what is known by values that were accepted."""
         good = self._good
         for place, (sort, value) in enumerate(zip(self.sorts, columns.values(), strict=True)):
@@ -115,7 +115,7 @@ def sort_of(value: Any, kind: Kind) -> Sort:
     return cls if cls is str or cls is bool or cls is float else "alone"
 
 
-def _array(sort: Sort, values: list[Any]) -> Any:
+def _array(sort: Sort, values: Sequence[object]) -> Any:
     if sort in {"number", float}:
         return packed(values, "d")
     if sort is int:
@@ -153,7 +153,7 @@ class Buffer:
         """The columns of the first events that could wait."""
         return () if self.first is None else self.first.names
 
-    def checked(self, columns: Mapping[str, Any]) -> Form | None:
+    def checked(self, columns: Mapping[str, object]) -> Form | None:
         """Check one row, of which `plain` made the values; return the form where it can wait.
 
         Raises:
@@ -181,7 +181,7 @@ class Buffer:
         alike = sort if isinstance(sort, tuple) else (sort is str)
         return bool(self._alike.setdefault(name, alike) == alike)
 
-    def as_rows(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+    def as_rows(self, columns: Mapping[str, object]) -> dict[str, Any]:
         """Return the columns of one row; what is missing is a key, and else no column."""
         return {
             name: None if value is None and name not in self._keys else [value]
@@ -213,7 +213,7 @@ def plain(value: Any) -> Any:
     return np.array(value) if isinstance(value, list | tuple | np.ndarray) else value
 
 
-def is_column(times: Any) -> bool:
+def is_column(times: object) -> bool:
     """Whether times are those of columns, and not that of one event."""
     if isinstance(times, str) or not hasattr(times, "__len__"):
         return False

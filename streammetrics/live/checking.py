@@ -107,7 +107,7 @@ class Checks:
         finally:
             del first  # which would hold itself, and these rows, by this call in its traceback
 
-    def _takes(self, columns: Mapping[str, Any]) -> bool:
+    def _takes(self, columns: Mapping[str, object]) -> bool:
         """Whether rows are good beside each other."""
         try:
             self._layout.read(batch_of(self._suite, columns))
@@ -115,7 +115,7 @@ class Checks:
             return False
         return True
 
-    def labelled(self, columns: Mapping[str, Any]) -> bool:
+    def labelled(self, columns: Mapping[str, object]) -> bool:
         """Check labels without what was predicted, as `observed`."""
         (labels,) = columns.values()
         label = as_column(labels, self._truth)
@@ -142,7 +142,7 @@ class Checks:
                 return False  # of what was guessed: it is seen when the prediction is there
             raise
         if not self._example:
-            rows = [_telling(read, self._of_labels) for read in rows]
+            rows = [_with_facts(read, self._of_labels) for read in rows]
         return self._agreed(batch, rows)
 
     def _agreed(self, batch: Batch, rows: Sequence[Rows]) -> bool:
@@ -164,7 +164,7 @@ class Checks:
         inside = [kind for name, kind in schema.kinds.items() if name not in self._made]
         if inside.count("label") > 1:  # the others are of its kind
             dropped = dropped - {"labels"}
-        return _telling(rows, rows.facts.keys() - dropped)
+        return _with_facts(rows, rows.facts.keys() - dropped)
 
 
 class Told:
@@ -215,8 +215,10 @@ def _labels(column: Column) -> set[Any]:
     return set((np.unique(column.values) if words is None else words).tolist())
 
 
-def telling_rows(columns: Mapping[str, Column], kinds: Mapping[str, str]) -> Mapping[str, Column]:
-    """Return rows that tell as much as all, which were checked alone: they hold all labels.
+def representative_rows(
+    columns: Mapping[str, Column], kinds: Mapping[str, str]
+) -> Mapping[str, Column]:
+    """Return rows that stand for all, which were checked alone: every label is among theirs.
 
     What numbers may be is an interval, so that the smallest and the largest are enough of them.
     """
@@ -233,8 +235,8 @@ def telling_rows(columns: Mapping[str, Column], kinds: Mapping[str, str]) -> Map
     return {name: column[some] for name, column in columns.items()}
 
 
-def _telling(rows: Rows, names: Set[str]) -> Rows:
-    """Return rows that tell only some facts."""
+def _with_facts(rows: Rows, names: Set[str]) -> Rows:
+    """Return rows with only some of their facts."""
     return rows._replace(facts={name: f for name, f in rows.facts.items() if name in names})
 
 

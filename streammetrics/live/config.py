@@ -35,10 +35,10 @@ class Config:
     @classmethod
     def of(
         cls,
-        tiers: Sequence[Sequence[Any]],
+        tiers: Sequence[Sequence[object]],
         label_ttl: str | timedelta,
         label_lateness: str | timedelta,
-        default_label: Any,
+        default_label: object,
         max_pending: int,
         keep_rows: int,
     ) -> Config:
@@ -85,7 +85,7 @@ class Config:
         return {**told, "tiers": tiers}
 
     @classmethod
-    def read(cls, told: Any) -> Config:
+    def read(cls, told: object) -> Config:
         """Return the parameters that a file tells of, after checking them."""
         names = [field.name for field in fields(cls)]
         if not isinstance(told, dict) or list(told) != names or not _is_tiers(told["tiers"]):
@@ -109,17 +109,17 @@ class Config:
         )
 
 
-def _said(value: Any) -> str:
+def _said(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(tier.shown for tier in value)
     return shown_duration(value) if type(value) is int and value >= 10**9 else repr(value)
 
 
-def _shown(nanoseconds: Any) -> str:
+def _shown(nanoseconds: object) -> str:
     return shown_duration(nanoseconds) if type(nanoseconds) is int and nanoseconds > 0 else ""
 
 
-def _is_tiers(told: Any) -> bool:
+def _is_tiers(told: object) -> bool:
     return isinstance(told, tuple) and all(
         isinstance(tier, tuple)
         and len(tier) == 3
@@ -129,7 +129,7 @@ def _is_tiers(told: Any) -> bool:
     )
 
 
-def _count(value: Any, name: str, least: int) -> int:
+def _count(value: object, name: str, least: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name}={value!r} is not an integer")
     if value < least:

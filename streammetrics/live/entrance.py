@@ -67,7 +67,7 @@ class Entrance:
     def flush(self) -> Self:
         """Bring the events that wait to the panes."""
 
-    def observe(self, *, time: Any, **columns: Any) -> Self:
+    def observe(self, *, time: object, **columns: object) -> Self:
         """Take an event, or columns of them, with all that the metrics read; return this object.
 
         Args:
@@ -77,7 +77,7 @@ class Entrance:
         """
         return self._take(self._observed, time, (), columns)
 
-    def predict(self, *, id: Any, time: Any, **columns: Any) -> Self:  # noqa: A002 - as it is called
+    def predict(self, *, id: object, time: object, **columns: object) -> Self:  # noqa: A002 - as it is called
         """Take a prediction, or columns of them, whose label comes later; return this object.
 
         Args:
@@ -88,7 +88,7 @@ class Entrance:
         """
         return self._take(self._predicted, time, (id,), columns)
 
-    def label(self, *, id: Any, time: Any, version: Any = 1, **columns: Any) -> Self:  # noqa: A002 - as it is called
+    def label(self, *, id: object, time: object, version: object = 1, **columns: object) -> Self:  # noqa: A002 - as it is called
         """Take a label, or columns of them, before or after its prediction; return this object.
 
         Args:
@@ -101,7 +101,7 @@ class Entrance:
         return self._take(self._labelled, time, (id, version), columns)
 
     def _take(
-        self, buffer: Buffer, time: Any, heads: tuple[Any, ...], columns: Mapping[str, Any]
+        self, buffer: Buffer, time: object, heads: tuple[object, ...], columns: Mapping[str, object]
     ) -> Self:
         """Take events of any form."""
         self._check_open()
@@ -144,7 +144,11 @@ class Entrance:
                 vars(self)[kind] = entry
 
     def _take_named(
-        self, kind: Kind, heads: Sequence[Any], named: Mapping[str, Any], others: dict[str, Any]
+        self,
+        kind: Kind,
+        heads: Sequence[object],
+        named: Mapping[str, object],
+        others: dict[str, Any],
     ) -> Self:
         """Take events of any form, some of whose columns may be `ABSENT`."""
         buffer = self._buffers[KINDS.index(kind)]  # of now, also for who holds an old entry
@@ -181,7 +185,7 @@ class Entrance:
         if self._closed:
             raise StreamMetricsError("this Live is closed: it takes no more events")
 
-    def _check_names(self, buffer: Buffer, columns: Mapping[str, Any]) -> None:
+    def _check_names(self, buffer: Buffer, columns: Mapping[str, object]) -> None:
         truth = self._truth
         if buffer is self._observed:
             return
@@ -203,7 +207,7 @@ class Entrance:
                 )
 
     @staticmethod
-    def _check_heads(heads: tuple[Any, ...]) -> None:
+    def _check_heads(heads: tuple[object, ...]) -> None:
         """Raise where an id, or a version, is none."""
         if heads:
             keys_of([heads[0]])
@@ -213,8 +217,8 @@ class Entrance:
         self,
         buffer: Buffer,
         times: Ints,
-        heads: tuple[Any, ...],
-        columns: Mapping[str, Any],
+        heads: tuple[object, ...],
+        columns: Mapping[str, object],
         *,
         several: bool,
     ) -> None:
@@ -229,8 +233,8 @@ class Entrance:
         self,
         buffer: Buffer,
         times: Ints,
-        heads: tuple[Any, ...],
-        columns: Mapping[str, Any],
+        heads: tuple[object, ...],
+        columns: Mapping[str, object],
         *,
         several: bool,
     ) -> Events:
@@ -249,7 +253,7 @@ class Entrance:
             return Events("predict", times, whole, keys)
         return Events("label", times, whole, keys, versions)
 
-    def _times(self, column: Any) -> Ints:
+    def _times(self, column: object) -> Ints:
         """Return a column of times, or raise where one is further ahead than it may be."""
         times = instants(column)
         if len(times):
@@ -300,5 +304,5 @@ class Entrance:
             self._came(events, checked=True)
 
 
-def _instants(seconds: Sequence[Any]) -> Ints:
+def _instants(seconds: Sequence[object]) -> Ints:
     return nanoseconds(packed(seconds, "d"))

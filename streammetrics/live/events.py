@@ -102,7 +102,7 @@ def read(blob: bytes) -> list[Events]:
     ]
 
 
-def _is_told(told: Any) -> bool:
+def _is_told(told: object) -> bool:
     if not isinstance(told, tuple) or len(told) != 2 or told[0] not in KINDS:
         return False
     return isinstance(told[1], tuple) and all(isinstance(name, str) for name in told[1])

@@ -65,7 +65,7 @@ def described(cls: type, stream: Stream) -> tuple[dict[str, Any], dict[str, Arra
     return told, arrays, ""
 
 
-def read(meta: Mapping[str, Any], arrays: Arrays) -> Stream:
+def read(meta: Mapping[str, object], arrays: Arrays) -> Stream:
     """Return the stream that was described, after checking all of it."""
     suite = from_bytes(take_array(arrays, "suite", "uint8").tobytes())
     if not isinstance(suite, Mergeable) or suite.n_rows:
@@ -109,7 +109,7 @@ def _panes(panes: Panes) -> tuple[list[Any], dict[str, Array]]:
     return said, {"numbers": np.concatenate(numbers), "tiers": counts, "states": index, **columns}
 
 
-def _read_panes(said: Any, arrays: Arrays, panes: Panes) -> None:
+def _read_panes(said: object, arrays: Arrays, panes: Panes) -> None:
     numbers, counts = take_array(arrays, "numbers", "int64"), take_array(arrays, "tiers", "int64")
     index = take_array(arrays, "states", "int64")
     if len(counts) != len(panes.tiers) or counts.min() < 0 or counts.sum() != len(numbers):
@@ -149,7 +149,7 @@ def _left(left: Left) -> tuple[dict[str, Any], dict[str, Array]]:
     return {"left": told}, arrays
 
 
-def _read_left(told: Any, arrays: Arrays, left: Left) -> None:
+def _read_left(told: object, arrays: Arrays, left: Left) -> None:
     if not isinstance(told, tuple) or len(told) != len(left.columns) or not any(told):
         raise StateFormatError("the state does not say what left without a label")
     for place, (said, (_, panes)) in enumerate(
@@ -158,7 +158,7 @@ def _read_left(told: Any, arrays: Arrays, left: Left) -> None:
         _read_panes(said, part(arrays, str(place)), panes)
 
 
-def _time(value: Any) -> int:
+def _time(value: object) -> int:
     if type(value) is not int or not NEVER <= value < LATEST * SECOND:
         raise StateFormatError("the state does not say how new it is")
     return value
@@ -190,7 +190,7 @@ def _labels(labels: Labels) -> dict[str, Array]:
     return {**held, **nested("values", column_arrays(labels.values))}
 
 
-def _read_rows(told: Any, arrays: Arrays, stream: Stream) -> None:
+def _read_rows(told: object, arrays: Arrays, stream: Stream) -> None:
     if not isinstance(told, dict) or list(told) != ["newest", "displaced", "names"]:
         raise StateFormatError("the state does not say which rows wait")
     names, join = told["names"], stream.join
@@ -255,7 +255,7 @@ def _newest(parts: Sequence[Some]) -> dict[str, Array]:
     return arrays
 
 
-def _read_newest(told: Any, arrays: Arrays, stream: Stream) -> None:
+def _read_newest(told: object, arrays: Arrays, stream: Stream) -> None:
     if not isinstance(told, tuple) or not all(map(_is_form, told)):
         raise StateFormatError("the state does not say which rows it keeps one by one")
     for place, form in enumerate(told):
@@ -273,7 +273,7 @@ def _read_newest(told: Any, arrays: Arrays, stream: Stream) -> None:
         raise StateFormatError("the rows that are kept are not such as are")
 
 
-def _is_form(told: Any) -> bool:
+def _is_form(told: object) -> bool:
     return isinstance(told, tuple) and all(
         isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(x, str) for x in pair)
         for pair in told

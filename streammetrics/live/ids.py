@@ -99,7 +99,7 @@ def _of_texts(data: NDArray[np.uint8], lengths: Ints) -> NDArray[np.uint64] | No
     return whole.view(">u8").astype(np.uint64)
 
 
-def versions_of(versions: Any, n: int = 1) -> Ints:
+def versions_of(versions: object, n: int = 1) -> Ints:
     """Return the version of each label: one for all, or a column.
 
     Raises:
@@ -123,7 +123,7 @@ def _of_integers(array: Array) -> NDArray[np.uint64]:
     return keys
 
 
-def _key(value: Any, row: int = 0) -> bytes:
+def _key(value: object, row: int = 0) -> bytes:
     if isinstance(value, str):
         return _of_bytes(value.encode(errors="surrogatepass"), _STR)
     if isinstance(value, int | np.integer) and not isinstance(value, bool):

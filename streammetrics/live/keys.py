@@ -47,7 +47,7 @@ class Keys:
         self._read = self._needed | {renamed.get(name, name) for name in layout.optional}
         self._only = self.kinds.keys() - self._read
 
-    def made(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+    def made(self, columns: Mapping[str, object]) -> dict[str, Any]:
         """Return columns with those that are keys alone as keys of text, one for each kind."""
         if not self._cuts or self._cuts[0].title in columns:
             return dict(columns)
@@ -97,6 +97,6 @@ class Keys:
         return whole(state, self._suite._cuts[0])
 
 
-def is_made(columns: Mapping[str, Any], suite: Mergeable) -> bool:
+def is_made(columns: Mapping[str, object], suite: Mergeable) -> bool:
     """Whether columns have keys as `Keys.made` makes them."""
     return isinstance(suite, Slices) and isinstance(columns.get(suite._cuts[0].title), Column)

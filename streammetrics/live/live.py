@@ -90,10 +90,10 @@ class Live(Stateful, Entrance, Surviving, Asking):
         self,
         suite: Mergeable,
         *,
-        tiers: Sequence[Sequence[Any]] = DEFAULT,
+        tiers: Sequence[Sequence[object]] = DEFAULT,
         label_ttl: str | timedelta = "1d",
         label_lateness: str | timedelta = "1d",
-        default_label: Any = None,
+        default_label: object = None,
         by: By = (),
         max_slices: int = 10_000,
         max_pending: int = 10_000_000,
@@ -283,6 +283,6 @@ class Live(Stateful, Entrance, Surviving, Asking):
         return form.described(type(self), self._snapshot())
 
     @classmethod
-    def _rebuild(cls, meta: Mapping[str, Any], arrays: Arrays) -> Self:
+    def _rebuild(cls, meta: Mapping[str, object], arrays: Arrays) -> Self:
         """Return the object that was described."""
         return cls._of(form.read(meta, arrays))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ALONE = "value"  # what a metric is called that is in no set
 
 
-def metrics_of(suite: Any) -> dict[str, Any]:
+def metrics_of(suite: object) -> dict[str, Any]:
     """Return the metrics of a set, or one that is alone, by name."""
     return dict(suite.items()) if isinstance(suite, MetricSet) else {ALONE: suite}
 
@@ -163,7 +163,7 @@ def numbers_of(window: Any) -> dict[str, tuple[float, float, float]]:
     }
 
 
-def _numbers(window: Any) -> dict[str, float]:
+def _numbers(window: object) -> dict[str, float]:
     """Return the columns of a window: of a single metric ``value``, ``low`` and ``high``."""
     alone = not isinstance(window, MetricSet)
     found: dict[str, float] = {}

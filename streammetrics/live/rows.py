@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class _Catch:
         self.batch = batch
 
 
-def batch_of(suite: Mergeable, columns: Mapping[str, Any], *, checked: bool = False) -> Batch:
+def batch_of(suite: Mergeable, columns: Mapping[str, object], *, checked: bool = False) -> Batch:
     """Return the batch that a suite's own `update` makes of columns, which it names and checks."""
     catch = _Catch()
     twin = object.__new__(type(suite))

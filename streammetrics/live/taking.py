@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
-from streammetrics.live.checking import Checks, Told, telling_rows
+from streammetrics.live.checking import Checks, Told, representative_rows
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.events import alike, joined
 from streammetrics.live.join import Join
@@ -107,14 +107,14 @@ class Taking:
             kinds = {"predict": Refused(n), "label": Refused(0, n), "observe": Refused(0, 0, n)}
             self.refused = self.refused.plus(kinds[events.kind])
 
-    def columns(self, given: Mapping[str, Any]) -> dict[str, Column]:
+    def columns(self, given: Mapping[str, object]) -> dict[str, Column]:
         """Return columns as rows keep them while they wait."""
         return {
             name: as_numbers(as_column(value, name), name, self._kinds.get(name, "number"))
             for name, value in given.items()
         }
 
-    def predicted(self, given: Mapping[str, Any]) -> dict[str, Column]:
+    def predicted(self, given: Mapping[str, object]) -> dict[str, Column]:
         """Return the columns of predictions as they are kept while they wait."""
         return self.columns(self.keys.made(given))
 
@@ -150,7 +150,7 @@ class Taking:
         labels = set(columns) == {self.join.label}
         check = self._checks.labelled if labels else self._checks.predicted
         try:
-            check(columns if self.keys.kinds else telling_rows(columns, self._kinds))
+            check(columns if self.keys.kinds else representative_rows(columns, self._kinds))
         except InvalidBatchError:
             check(columns)  # counts over all rows, and names the first bad one
             raise

@@ -66,7 +66,7 @@ class Tier:
         return f"panes of {shown_duration(self.length)}{zone} for {reach}"
 
 
-def tiers_of(given: Sequence[Sequence[Any]]) -> tuple[Tier, ...]:
+def tiers_of(given: Sequence[Sequence[object]]) -> tuple[Tier, ...]:
     """Return the tiers that somebody asked for, the finest first.
 
     Raises:

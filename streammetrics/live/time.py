@@ -63,7 +63,7 @@ def shown_time(nanoseconds: int) -> str:
     return f"{np.datetime64(int(nanoseconds), 'ns').astype('datetime64[us]')}Z"
 
 
-def instant(value: Any, name: str = "time") -> int:
+def instant(value: object, name: str = "time") -> int:
     """Return one time in nanoseconds since 1970.
 
     Args:
@@ -77,7 +77,7 @@ def instant(value: Any, name: str = "time") -> int:
     return int(instants([value], name)[0])
 
 
-def instants(values: Any, name: str = "time") -> Ints:
+def instants(values: object, name: str = "time") -> Ints:
     """Return a column of times in nanoseconds since 1970, or raise as `instant` does."""
     array = _array(values, name)
     if array.dtype.kind == "M":
@@ -138,7 +138,7 @@ def _check(name: str, seconds: Array, given: Array) -> None:
         _refuse(name, "is not between 1970 and 2200", value, row)
 
 
-def _one(value: Any, name: str, row: int) -> int:
+def _one(value: object, name: str, row: int) -> int:
     """Return one time of a column of objects."""
     if isinstance(value, str):
         value = _parsed(value, name, row)
@@ -168,7 +168,7 @@ def _of_timedelta(value: timedelta) -> int:
     return (value.days * 86_400 + value.seconds) * SECOND + value.microseconds * 1000
 
 
-def _refuse(name: str, what: str, value: Any, row: int, advice: str = "") -> NoReturn:
+def _refuse(name: str, what: str, value: object, row: int, advice: str = "") -> NoReturn:
     if not advice:
         far = isinstance(value, int | float) and not math.isnan(value) and abs(value) >= LATEST
         advice = "seconds are needed" + (": divide milliseconds by 1000" if far else "")

@@ -74,7 +74,7 @@ def as_numbers(column: Column, name: str, kind: Kind) -> Column:
     return column
 
 
-def stand_ins(suite: Mergeable, others: Mapping[str, Any]) -> Iterator[Any]:
+def stand_ins(suite: Mergeable, others: Mapping[str, object]) -> Iterator[Any]:
     """Yield labels of which one goes with predictions that are good, whatever the suite."""
     for metric in metrics_of(suite).values():
         config = metric.config

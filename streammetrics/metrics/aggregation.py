@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from streammetrics.core.constraints import AtLeast, Bins, NanPolicy, Share
 from streammetrics.core.exact.rounding import nearest
@@ -21,6 +21,7 @@ from streammetrics.statistics.sums.values import EnclosedValue, QuantileMethod, 
 if TYPE_CHECKING:
     from streammetrics.core.results.values import Result
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
 
 __all__ = ["Count", "Maximum", "Mean", "Minimum", "Quantile", "Sum", "Variance"]
 
@@ -34,7 +35,7 @@ class Aggregate(Metric[V_co]):
 
     nan_policy: NanPolicy = "raise"
 
-    def update(self, values: Any, *, sample_weight: Any = None) -> Self:
+    def update(self, values: ArrayLike, *, sample_weight: ArrayLike = None) -> Self:
         """Take rows.
 
         Args:

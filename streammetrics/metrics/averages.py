@@ -80,7 +80,7 @@ def mean_of_classes(
     return Mean(float(value), "; and ".join(doubts))
 
 
-def lone_doubt(labels: Sequence[Any], values: Any) -> str:
+def lone_doubt(labels: Sequence[object], values: Any) -> str:
     """Return what is to be warned of where classes stand alone: which of them are ``nan``."""
     empty = np.isnan(np.atleast_1d(values))
     if not empty.any():

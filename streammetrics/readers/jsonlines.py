@@ -231,7 +231,7 @@ def _of_lists(lines: bytes, names: Sequence[str], where: str, row: int) -> dict[
     return {name: _lists(values[name], name, where, row) for name in names}
 
 
-def _lists(values: list[Any], name: str, where: str, row: int) -> pa.Array[Any]:
+def _lists(values: Sequence[object], name: str, where: str, row: int) -> pa.Array[Any]:
     """Return rows that are lists of one kind as a column."""
     try:
         return pa.array(values, None if any(values) else pa.list_(pa.float64()))

@@ -76,7 +76,7 @@ def _entry(row: Row) -> dict[str, Any]:
     return entry
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return a value of any metric as what JSON has."""
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())
@@ -128,7 +128,7 @@ def _lines(row: Row) -> Iterator[tuple[Any, ...]]:
         yield f"query={query}", _text(figure), "", "", *counts, *("" for _ in sure)
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value

@@ -40,7 +40,7 @@ class NumberTable:
     lines: Mapping[str, tuple[float | None, ...]]
 
 
-def part_of(value: Any) -> Vector | Matrix | NumberTable | int:
+def part_of(value: object) -> Vector | Matrix | NumberTable | int:
     """Return what a value is made of: of a curve how many points, of a number 0."""
     match value:
         case LabelledArray(axes=[(what, labels)]):

@@ -100,7 +100,7 @@ def _common(first: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> di
 
 def report(
     what: Metric | MetricSet,
-    about: Mapping[str, Any],
+    about: Mapping[str, object],
     notes: Iterable[str] = (),
     *,
     per_query: bool = False,

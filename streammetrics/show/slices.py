@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.show.report import number
 from streammetrics.slices.table import MISSING
@@ -28,13 +28,13 @@ def cells(table: SliceTable) -> tuple[tuple[str, ...], list[tuple[str, ...]], fr
     return header, lines, frozenset(range(len(keys)))
 
 
-def _key(value: Any, used: bool) -> str:
+def _key(value: object, used: bool) -> str:
     if value is None:
         return MISSING if used else ""
     return str(value)
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     plain = value.item() if hasattr(value, "item") else value
     if isinstance(plain, float) and 0 < abs(plain) < 1e-300:
         return f"{plain:.1e}"

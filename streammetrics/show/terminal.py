@@ -125,12 +125,12 @@ def _pages(sizes: Sequence[int], width: int) -> Iterator[list[int]]:
     yield page
 
 
-def _flat(about: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+def _flat(about: Mapping[str, object]) -> Iterable[tuple[str, Any]]:
     for key, value in about.items():
         yield from _flat(value) if isinstance(value, dict) else [(key, value)]
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     if isinstance(value, list | tuple) and len(value) > 3:
         return f"{value[0]}..{value[-1]} ({len(value)})"
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

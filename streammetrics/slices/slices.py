@@ -183,10 +183,10 @@ class Slices(KeyedSet, Audit):
     def plot(
         self,
         metric: str | None = None,
-        ax: Any = None,
+        ax: object = None,
         *,
         confidence: float | None = 0.95,
-        **style: Any,
+        **style: object,
     ) -> Any:
         """Draw a metric of every slice, the worst first, and return Matplotlib's axes.
 
@@ -220,7 +220,7 @@ class Slices(KeyedSet, Audit):
         columns = key_columns(keys, [spec.columns for spec in self._specs])
         return {**columns, "n_rows": np.array([each.n_rows for each in every], np.int64)}
 
-    def __getitem__(self, which: Any) -> Any:
+    def __getitem__(self, which: object) -> Any:
         """Return a slice as a `MetricSet` of its own: ``slices[{"country": "DE"}]``.
 
         ``{}`` is all rows. A metric's name gives a view of the metric over all rows.
@@ -313,7 +313,7 @@ class Slices(KeyedSet, Audit):
             return self.compute()._repr_html_() or ""
 
 
-def _listed(by: Any) -> str:
+def _listed(by: object) -> str:
     return str([list(spec) for spec in by]) if isinstance(by, tuple) else repr(by)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from itertools import compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from streammetrics.core.layout import Layout, State
     from streammetrics.core.metric import Metric
     from streammetrics.slices.units import Rests
+    from streammetrics.statistics.grouped.keys import Part
 
 
 class Slice:
@@ -37,7 +38,11 @@ class Slice:
     __slots__ = ("_made", "_state", "columns", "n_rows", "parts")
 
     def __init__(
-        self, columns: tuple[str, ...], parts: Any, n_rows: int, state: Callable[[], State]
+        self,
+        columns: tuple[str, ...],
+        parts: tuple[Part, ...] | None,
+        n_rows: int,
+        state: Callable[[], State],
     ) -> None:
         self.columns, self.parts, self.n_rows, self._state = columns, parts, n_rows, state
         self._made: State | None = None

@@ -31,7 +31,7 @@ _FAR = 1.7e308
 Finding = tuple[str, str]  # what it is about, and what to do
 
 
-def of_rows(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[Finding]:
+def of_rows(metric: Metric, rows: Mapping[str, object], seed: int) -> Iterator[Finding]:
     """Yield what is found with rows that the metric takes."""
     yield from _of_update(metric, rows)
     yield from _of_laws(metric, rows, seed, "")
@@ -40,7 +40,7 @@ def of_rows(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[Find
     yield from _of_hostile(metric, rows, seed)
 
 
-def _of_update(metric: Metric, rows: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_update(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
     expected = metric.copy().feed(rows).to_bytes()
     asked = inspect.signature(metric.update).parameters
     lacking = [name for name in metric.inputs if name in rows and name not in asked]
@@ -59,7 +59,7 @@ def _of_update(metric: Metric, rows: Mapping[str, Any]) -> Iterator[Finding]:
         yield "update", "what it feeds are not the columns that it is given"
 
 
-def _of_laws(metric: Metric, rows: Mapping[str, Any], seed: int, of: str) -> Iterator[Finding]:
+def _of_laws(metric: Metric, rows: Mapping[str, object], seed: int, of: str) -> Iterator[Finding]:
     checks = laws(metric, rows, seed=seed)
     while True:
         try:
@@ -76,7 +76,7 @@ def _of_laws(metric: Metric, rows: Mapping[str, Any], seed: int, of: str) -> Ite
             yield "laws", f"they cannot be checked{of}: {said(error)}"
 
 
-def _of_bounds(metric: Metric, rows: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_bounds(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
     fed = metric.copy().feed(rows)
     try:
         low, high = (list(numbers_in(plain(side))) for side in fed.bounds())
@@ -90,7 +90,7 @@ def _of_bounds(metric: Metric, rows: Mapping[str, Any]) -> Iterator[Finding]:
         yield "bounds", "they lie apart where `exact` says that the value is known: see is_exact()"
 
 
-def _of_threads(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[Finding]:
+def _of_threads(metric: Metric, rows: Mapping[str, object], seed: int) -> Iterator[Finding]:
     shared, raised = metric.copy(), list[BaseException]()
     batches = split_rows(rows, np.random.default_rng(seed)) * _THREADS
 
@@ -150,7 +150,7 @@ def _of_hostile(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[
 
 
 def _of_far_apart(
-    metric: Metric, rows: Mapping[str, Any], names: Sequence[str]
+    metric: Metric, rows: Mapping[str, object], names: Sequence[str]
 ) -> Iterator[Finding]:
     """Feed rows of which two numbers are each within float64, and their difference is beyond it."""
     for name, other in permutations(names, 2):
@@ -163,14 +163,14 @@ def _of_far_apart(
         yield from _of_reading(fed, f"{name}={_FAR} beside {other}={-_FAR}")
 
 
-def _with(column: Any, row: int, number: float) -> Any:
+def _with(column: object, row: int, number: float) -> Any:
     """Return a column with a number in a row, or in one place of it where it is (n, d)."""
     hard = np.array(column)
     hard.reshape(len(hard), -1)[row, 0] = number
     return hard
 
 
-def _takes(metric: Metric, rows: Mapping[str, Any]) -> bool:
+def _takes(metric: Metric, rows: Mapping[str, object]) -> bool:
     try:
         metric.copy().feed(rows)
     except StreamMetricsError:
@@ -198,7 +198,7 @@ def _read(metric: Metric) -> None:
         metric.compute()
 
 
-def numbers_in(value: Any) -> Iterator[Any]:
+def numbers_in(value: object) -> Iterator[Any]:
     """Yield the numbers of a plain value."""
     if isinstance(value, dict | list | tuple):
         for item in value.values() if isinstance(value, dict) else value:

@@ -44,7 +44,7 @@ M = TypeVar("M", Metric, MetricSet)
 Rows = dict[str, Any]
 
 
-def check_laws(metric: M, rows: Mapping[str, Any], *, seed: int = 0, trials: int = 4) -> None:
+def check_laws(metric: M, rows: Mapping[str, object], *, seed: int = 0, trials: int = 4) -> None:
     """Check that a metric keeps its promises on some rows.
 
     Args:
@@ -61,7 +61,7 @@ def check_laws(metric: M, rows: Mapping[str, Any], *, seed: int = 0, trials: int
 
 
 def laws(
-    metric: M, rows: Mapping[str, Any], *, seed: int = 0, trials: int = 4
+    metric: M, rows: Mapping[str, object], *, seed: int = 0, trials: int = 4
 ) -> Iterator[Callable[[], None]]:
     """Yield the checks of `check_laws` one by one; each raises `AssertionError` by itself."""
     rng = np.random.default_rng(seed)
@@ -77,14 +77,14 @@ def laws(
     yield partial(_check_refusals, empty, whole, expected, rows)
 
 
-def split_rows(rows: Mapping[str, Any], rng: np.random.Generator) -> list[Rows]:
+def split_rows(rows: Mapping[str, object], rng: np.random.Generator) -> list[Rows]:
     """Return the rows as consecutive batches of random lengths, some of them empty."""
     n = _length(rows)
     cuts = np.sort(rng.integers(0, n + 1, size=int(rng.integers(1, 6))))
     return [_taken(rows, np.arange(a, b)) for a, b in pairwise([0, *cuts.tolist(), n])]
 
 
-def same_value(a: Any, b: Any) -> bool:
+def same_value(a: object, b: object) -> bool:
     """Whether two values of `compute` or `bounds` are the same to the bit, nan being itself."""
     if isinstance(a, dict) and isinstance(b, dict):
         return list(a) == list(b) and all(same_value(a[key], b[key]) for key in a)
@@ -101,7 +101,7 @@ def same_value(a: Any, b: Any) -> bool:
 
 
 def _check_splits(
-    empty: M, expected: bytes, rows: Mapping[str, Any], rng: np.random.Generator, trials: int
+    empty: M, expected: bytes, rows: Mapping[str, object], rng: np.random.Generator, trials: int
 ) -> None:
     n = _length(rows)
     for _ in range(trials):
@@ -133,7 +133,7 @@ def _check_monoid(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any], 
     _same(_fed(whole, [_taken(rows, order)]), twice.to_bytes(), "update after other rows")
 
 
-def _check_travels(empty: M, expected: bytes, rows: Mapping[str, Any]) -> None:
+def _check_travels(empty: M, expected: bytes, rows: Mapping[str, object]) -> None:
     """Check that after every operation an object takes rows as a fresh one does."""
 
     def read(metric: M) -> M:
@@ -186,7 +186,7 @@ def _check_states(whole: M) -> None:
         _true(holds=False, law=law)
 
 
-def _check_independence(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any]) -> None:
+def _check_independence(empty: M, whole: M, expected: bytes, rows: Mapping[str, object]) -> None:
     copy = whole.copy()
     _same(copy, expected, "a copy is equal")
     copy.merge(whole)
@@ -205,7 +205,7 @@ def _check_independence(empty: M, whole: M, expected: bytes, rows: Mapping[str, 
     _same(fed, expected, "writing to a column after update changes nothing")
 
 
-def _check_refusals(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any]) -> None:
+def _check_refusals(empty: M, whole: M, expected: bytes, rows: Mapping[str, object]) -> None:
     metric = whole.copy()
     nothing = _taken(rows, np.arange(0))
     _same(_fed(metric, [nothing]), expected, "an empty batch changes nothing")
@@ -255,7 +255,7 @@ def _computed(metric: Metric | MetricSet) -> Any:
         return metric.compute()
 
 
-def _holds(interval: Interval, value: Any) -> bool:
+def _holds(interval: Interval, value: object) -> bool:
     low, high = interval
     if isinstance(value, dict):
         return all(_holds(Interval(low[key], high[key]), value[key]) for key in value)
@@ -274,7 +274,7 @@ def _taken(rows: Mapping[str, Any], index: Any) -> Rows:
     return {name: np.asarray(column)[index] for name, column in rows.items()}
 
 
-def _thirds(rows: Mapping[str, Any]) -> list[Rows]:
+def _thirds(rows: Mapping[str, object]) -> list[Rows]:
     return [_taken(rows, index) for index in np.array_split(np.arange(_length(rows)), 3)]
 
 

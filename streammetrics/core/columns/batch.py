@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class Batch:
                 self._positions = column.values.shape
             self._keep(title, column)
 
-    def mark(self, name: str, labels: tuple[Any, ...] | None) -> None:
+    def mark(self, name: str, labels: tuple[object, ...] | None) -> None:
         """Bring a column of sets of labels, if it is such, to indicators of them."""
         title = self._renamed.get(name, name)
         rows = as_sets(self._raw.get(title)) if title not in self._columns else None

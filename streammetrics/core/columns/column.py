@@ -132,7 +132,7 @@ def taken(labels: Column, codes: Array, name: str) -> Column:
 
 
 def with_nulls(column: Column, nulls: Array, name: str) -> Column:
-    """Mark nulls; what a source keeps beneath them is replaced, so that it cannot be seen."""
+    """Mark nulls; the values that a source keeps beneath them are overwritten."""
     if not nulls.any():
         return column
     nulls = np.array(nulls, np.bool_)
@@ -191,7 +191,7 @@ def reshaped(column: Column, shape: tuple[int, ...], name: str) -> Column:
 
 
 def _with_values(columns: Sequence[Column]) -> Sequence[Column]:
-    """Leave out the columns that are all null: they say nothing about the kind of the others."""
+    """Leave out the columns that are all null: any kind of values fits them."""
     some = [column for column in columns if column.nulls is None or not column.nulls.all()]
     return some or columns
 

@@ -143,7 +143,7 @@ class Labels(Field):
         return (column,), label_facts(column, self.fact)
 
 
-def check_kind(title: str, column: Column, allowed: tuple[Any, ...]) -> None:
+def check_kind(title: str, column: Column, allowed: tuple[object, ...]) -> None:
     """Raise where labels are not of the kind of the `allowed` ones."""
     kind = "strings" if isinstance(allowed[0], str) else "numbers"
     if (column.vocabulary is not None) != (kind == "strings"):
@@ -154,7 +154,7 @@ def check_kind(title: str, column: Column, allowed: tuple[Any, ...]) -> None:
 
 
 def check_allowed(
-    title: str, column: Column, allowed: tuple[Any, ...], rows: Places | None
+    title: str, column: Column, allowed: tuple[object, ...], rows: Places | None
 ) -> None:
     """Raise where a label is not among the `allowed` ones."""
     check_kind(title, column, allowed)
@@ -196,7 +196,7 @@ def within(values: Array, size: int) -> bool:
     return low >= 0 and high < size
 
 
-def label_codes(column: Column, labels: tuple[Any, ...]) -> Places:
+def label_codes(column: Column, labels: tuple[object, ...]) -> Places:
     """Return the place of each row's label among `labels`, which hold all of them."""
     if column.vocabulary is None:
         return places_among(column.values, labels)
@@ -204,7 +204,7 @@ def label_codes(column: Column, labels: tuple[Any, ...]) -> Places:
     return codes
 
 
-def places_among(values: Array, labels: tuple[Any, ...]) -> Places:
+def places_among(values: Array, labels: tuple[object, ...]) -> Places:
     """Return the place of each value among `labels`, in their order; 0 for one not among them."""
     ordered: Array = np.array(labels)
     order: Places = np.argsort(ordered)
@@ -213,7 +213,7 @@ def places_among(values: Array, labels: tuple[Any, ...]) -> Places:
     return places
 
 
-def places_or_last(values: Array, labels: tuple[Any, ...]) -> Places:
+def places_or_last(values: Array, labels: tuple[object, ...]) -> Places:
     """Return the place of each value among `labels`, behind them all for one not among them."""
     places = places_among(values, labels)
     known = np.array(labels)[places] == values

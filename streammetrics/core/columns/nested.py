@@ -138,7 +138,7 @@ def _points(row: object) -> Any:
     return row.reshape(-1, row.shape[-1]) if type(row) is np.ndarray and row.ndim > 2 else row
 
 
-def _from_rows(rows: list[Any], name: str, each: str) -> Nested:
+def _from_rows(rows: Sequence[object], name: str, each: str) -> Nested:
     kinds = {kind_of(row) for row in {type(row): row for row in rows}.values()}
     if not kinds <= {"[", "a", "0"}:
         wrong = next(place for place, row in enumerate(rows) if kind_of(row) not in "[a0")
@@ -168,7 +168,7 @@ def _flat(rows: list[Any], kinds: set[str]) -> Column | None:
     return None
 
 
-def _one_by_one(rows: list[Any], counts: Counts, name: str) -> Column:
+def _one_by_one(rows: Sequence[object], counts: Counts, name: str) -> Column:
     parts = [
         as_column(row, f"{name}, row {place},")
         for place, (row, count) in enumerate(zip(rows, counts.tolist(), strict=True))

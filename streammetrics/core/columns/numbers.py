@@ -65,7 +65,7 @@ class Numbers(Field):
         missing: Any = np.isnan(values)
         return (column,), missing if missing.ndim == 1 else missing.any(axis=1)
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:  # noqa: ARG002 - the batch has it
+    def validate(self, batch: Batch, taken: tuple[object, ...], missing: Bools | None) -> None:  # noqa: ARG002 - the batch has it
         """Check the domain."""
         if not self.long:
             batch.refuse_long(self.name, "what is computed here")

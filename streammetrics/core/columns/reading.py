@@ -1,4 +1,4 @@
-"""Columns read once for all who ask for them: raw before this module, canonical after it."""
+"""Columns read once for all schemas: as the user passed them before, canonical after."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SharedReading:
-    """What several schemas read alike, and whatever any of them refuses."""
+    """One reading of columns for several schemas; it refuses what any of them refuses."""
 
     __slots__ = ("_checks", "_conditions", "_fields", "_ignores", "_omits", "_unweighted")
 

@@ -57,16 +57,16 @@ class Field(ABC):
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
         """Return the converted columns and a mask of the rows where a value is missing."""
 
-    def ignored(self, taken: tuple[Any, ...]) -> Bools | None:  # noqa: ARG002 - most fields ignore none
+    def ignored(self, taken: tuple[object, ...]) -> Bools | None:  # noqa: ARG002 - most fields ignore none
         """Return a mask of rows to be left out whatever else they hold, ``None`` for none."""
         return None
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:  # noqa: B027 - most fields have nothing to add
+    def validate(self, batch: Batch, taken: tuple[object, ...], missing: Bools | None) -> None:  # noqa: B027 - most fields have nothing to add
         """Raise where a value that is not missing lies outside the domain."""
 
     @abstractmethod
     def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
+        self, batch: Batch, taken: tuple[object, ...], rows: Places | None
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return the canonical columns of the kept `rows` (all if ``None``) and their facts.
 
@@ -81,7 +81,7 @@ class Field(ABC):
         """
         return self
 
-    def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    def present(self, columns: tuple[object, ...]) -> tuple[Any, ...]:
         """Return what is made, row by row, of the columns that were read."""
         return columns
 
@@ -127,7 +127,7 @@ class Schema:
         """What is read, whatever is refused of it: equal in schemas that read the same rows."""
         return Schema(tuple([field.plain for field in self.fields]), self.nan_policy)
 
-    def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    def present(self, columns: tuple[object, ...]) -> tuple[Any, ...]:
         """Return the columns of rows as the statistic takes them."""
         if not self._makes:
             return columns

@@ -128,7 +128,7 @@ class ScoredLabels(Field):
         facts["columns of scores"] = width
         return (codes, scores), facts
 
-    def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    def present(self, columns: tuple[object, ...]) -> tuple[Any, ...]:
         """Return codes, and scores as they are used."""
         return (columns[0], *self.scores.present(columns[1:]))
 
@@ -149,7 +149,7 @@ def _binary_codes(
     batch: Batch,
     name: str,
     column: Column,
-    pos_label: Any,
+    pos_label: object,
     allowed: Any,
     rows: Any,
     pair: Pair,

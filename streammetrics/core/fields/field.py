@@ -162,7 +162,7 @@ def declared(cls: type) -> dict[str, StateField[Any]]:
     return found
 
 
-def named(fields: Mapping[str, StateField[Any]], values: Mapping[str, Any]) -> dict[str, Any]:
+def named(fields: Mapping[str, StateField[Any]], values: Mapping[str, object]) -> dict[str, Any]:
     """Return the arrays of all fields, as those of a statistic."""
     arrays: dict[str, Array] = {}
     for name, field in fields.items():
@@ -172,7 +172,7 @@ def named(fields: Mapping[str, StateField[Any]], values: Mapping[str, Any]) -> d
 
 
 def each_named(
-    fields: Mapping[str, StateField[Any]], every: Sequence[Mapping[str, Any]]
+    fields: Mapping[str, StateField[Any]], every: Sequence[Mapping[str, object]]
 ) -> dict[str, Stack] | None:
     """Return the arrays of many statistics, or ``None`` where a field has none of many."""
     stacks: dict[str, Stack] = {}

@@ -32,8 +32,7 @@ class Histograms(StateField[Columns]):
         of: What a column is, for messages.
         inline: As of every field.
 
-    A histogram is brought to another form by reading it, and never changed by a later update:
-    `forks` are what rows may be added to.
+    Reading a histogram may change the form it is held in; rows are added to `forks` only.
     """
 
     def __init__(

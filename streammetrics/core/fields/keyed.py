@@ -1,4 +1,4 @@
-"""Tables by label: for each label that occurs a number of rows, an exact sum, an extreme..."""
+"""Tables by label: for each label that occurs, an amount of rows, exact sums or extremes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Entries(ABC, Generic[C]):
         """Return some of the entries."""
 
     def minus(self, value: C, other: C, places: Places | None) -> C:  # noqa: ARG002 - most can
-        """Return the entries without others at some of their places."""
+        """Return the entries less `other`, which stands at some of their places."""
         raise IncompatibleMetricsError(
             "a smallest or a largest cannot be told without some of its rows"
         )

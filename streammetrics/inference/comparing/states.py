@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.confidence import check_level
 from streammetrics.core.errors import (
@@ -91,7 +91,7 @@ def compare(
     return Differences(lines, level, rows)
 
 
-def _read(state: Any) -> Metric | MetricSet:
+def _read(state: object) -> Metric | MetricSet:
     what = load(state) if isinstance(state, str | os.PathLike) else state
     if isinstance(what, Comparison) or not isinstance(what, Metric | MetricSet):
         raise TypeError(

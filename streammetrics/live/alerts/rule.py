@@ -60,7 +60,7 @@ class Rule(Configured, ABC):
 
     name: str = ""
 
-    def _configure(self, **parameters: Any) -> None:
+    def _configure(self, **parameters: object) -> None:
         """Set the parameters, durations as text of one form.
 
         Each rule has a constructor of its own, as people write it.
@@ -144,7 +144,7 @@ class WindowRule(Rule):
         require(self, "min_rows", self.min_rows >= 1, "1 or more")
 
     @abstractmethod
-    def judge(self, end: int, windows: tuple[Any, ...]) -> Moment:
+    def judge(self, end: int, windows: tuple[object, ...]) -> Moment:
         """Return what the windows that end at a time come to."""
 
     def part(self, suite: Mergeable) -> Mergeable:
@@ -171,7 +171,7 @@ class MetricRule(WindowRule):
     def compare(self, end: int, readings: tuple[Reading, ...]) -> Moment:
         """Return what a metric's readings over the windows come to."""
 
-    def judge(self, end: int, windows: tuple[Any, ...]) -> Moment:
+    def judge(self, end: int, windows: tuple[object, ...]) -> Moment:
         """Read the metric."""
         return self.compare(end, tuple(reading_of(window, self.metric) for window in windows))
 

@@ -137,7 +137,7 @@ def openmetrics(live: Asking, window: str, every: str) -> Iterator[str]:
     yield "# EOF\n"
 
 
-def _nanoseconds(times: Any) -> list[int]:
+def _nanoseconds(times: object) -> list[int]:
     found: list[int] = np.asarray(times).astype("datetime64[ns]").view(np.int64).tolist()
     return found
 

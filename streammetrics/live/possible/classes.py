@@ -66,7 +66,7 @@ def asks(metric: Metric, titles: Mapping[str, str]) -> Called | Classes | None:
     return Called(of=title, nan_policy=policy, threshold=threshold)
 
 
-def interval(known: Metric, held: Called | Classes, _: Any) -> Interval | None:
+def interval(known: Metric, held: Called | Classes, _: object) -> Interval | None:
     """Return the least and the most at the corners, and next to them where it is undefined."""
     if isinstance(held, Classes) and type(known) in _MATCHES:
         return _matching(known, held.counts)
@@ -152,7 +152,7 @@ def _seen(known: Metric) -> set[Any]:
     return found | set(getattr(known, "classes", ()) if "y_pred" in known.inputs else ())
 
 
-def _another(label: Any) -> Any:
+def _another(label: object) -> Any:
     """Return a label that is not this one."""
     if isinstance(label, str):
         return label + "~"

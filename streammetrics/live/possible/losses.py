@@ -31,7 +31,7 @@ def asks(metric: Metric, titles: Mapping[str, str]) -> Terms | None:
     )
 
 
-def interval(known: Metric, held: Terms, _: Any) -> Interval | None:
+def interval(known: Metric, held: Terms, _: object) -> Interval | None:
     """Return the mean loss with the sum of the smaller terms, and that of the larger ones."""
     if two_classes(known) is None:
         return None

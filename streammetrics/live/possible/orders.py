@@ -55,7 +55,7 @@ def is_plain(metric: Metric, *others: str) -> bool:
     return all(given[name] == default[name] for name in given if name not in free)
 
 
-def interval(known: Metric, held: ScoreCells, _: Any) -> Interval | None:
+def interval(known: Metric, held: ScoreCells, _: object) -> Interval | None:
     """Return what the metric of an order may be."""
     both = None if two_classes(known) is None else joined(known, held)
     return None if both is None else _RULES[type(known)](groups_of(*both))

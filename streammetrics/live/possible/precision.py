@@ -58,7 +58,7 @@ class _Group(NamedTuple):
         return m * np.where(self.single, last, alone)
 
 
-def _sums(groups: ScoreGroups, best: Any) -> Numbers:
+def _sums(groups: ScoreGroups, best: object) -> Numbers:
     """Return the best sum of precisions at each number of positives among the unknown rows."""
     p, n, u = groups.amounts
     rows = p + n + u

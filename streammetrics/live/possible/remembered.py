@@ -164,7 +164,7 @@ class Classes(Remembered):
         labels = Labels(self.of, fact=f"labels of {self.of}")
         return Schema((labels,), self.nan_policy, UNWEIGHTED)
 
-    def update(self, labels: Column, *, weight: Any) -> None:  # noqa: ARG002 - rows weigh one
+    def update(self, labels: Column, *, weight: object) -> None:  # noqa: ARG002 - rows weigh one
         """Count the rows of each class."""
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)

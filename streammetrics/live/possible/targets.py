@@ -33,22 +33,22 @@ if TYPE_CHECKING:
     Numbers = Floats
 
 
-def _apart(_: Any, target: Numbers, predicted: Numbers) -> Numbers:
+def _apart(_: object, target: Numbers, predicted: Numbers) -> Numbers:
     loss: Numbers = np.abs(target - predicted)
     return loss
 
 
-def _apart_by_logs(_: Any, target: Numbers, predicted: Numbers) -> Numbers:
+def _apart_by_logs(_: object, target: Numbers, predicted: Numbers) -> Numbers:
     loss: Numbers = np.abs(np.log1p(target) - np.log1p(predicted))
     return loss
 
 
-def _relative(_: Any, target: Numbers, predicted: Numbers) -> Numbers:
+def _relative(_: object, target: Numbers, predicted: Numbers) -> Numbers:
     loss: Numbers = np.abs(target - predicted) / np.abs(target)
     return loss
 
 
-def _relative_to_both(_: Any, target: Numbers, predicted: Numbers) -> Numbers:
+def _relative_to_both(_: object, target: Numbers, predicted: Numbers) -> Numbers:
     loss: Numbers = np.abs(target - predicted) / (np.abs(target) + np.abs(predicted))
     return loss
 

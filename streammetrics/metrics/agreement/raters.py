@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.exact.rounding import nearest
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
     from streammetrics.statistics.tables.ratings import Items
 
 __all__ = ["FleissKappa", "GwetAC1", "KrippendorffAlpha"]
@@ -38,7 +39,7 @@ class Agreement(Metric[float]):
         """Return the sums of counts and of their products."""
         return (RatingCounts(nan_policy=self.nan_policy),)
 
-    def update(self, ratings: Any) -> Self:
+    def update(self, ratings: ArrayLike) -> Self:
         """Take items: how many raters put each into each of K categories, (n, K).
 
         Raises:

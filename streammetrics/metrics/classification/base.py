@@ -27,6 +27,7 @@ from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
 
 
 class ContingencyMetric(Metric[V_co]):
@@ -111,7 +112,12 @@ class ContingencyMetric(Metric[V_co]):
         return False
 
     def update(
-        self, y_true: Any, y_pred: Any = None, *, y_score: Any = None, sample_weight: Any = None
+        self,
+        y_true: ArrayLike,
+        y_pred: ArrayLike = None,
+        *,
+        y_score: ArrayLike = None,
+        sample_weight: ArrayLike = None,
     ) -> Self:
         """Take rows: labels and predicted labels, or with a threshold labels and scores."""
         name, second = judged_column(self, y_pred, y_score)

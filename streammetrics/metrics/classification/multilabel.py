@@ -22,7 +22,7 @@ from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import ArrayLike, Floats
 
 __all__ = ["HammingLoss", "MultilabelConfusionMatrix", "SubsetAccuracy"]
 
@@ -49,7 +49,12 @@ class MultilabelMetric(Metric[V_co]):
         check_multilabel(self)
 
     def update(
-        self, y_true: Any, y_pred: Any = None, *, y_score: Any = None, sample_weight: Any = None
+        self,
+        y_true: ArrayLike,
+        y_pred: ArrayLike = None,
+        *,
+        y_score: ArrayLike = None,
+        sample_weight: ArrayLike = None,
     ) -> Self:
         """Take rows: labels and predicted labels (n, L), or with a threshold scores (n, L)."""
         name, second = judged_column(self, y_pred, y_score)

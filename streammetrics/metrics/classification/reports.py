@@ -146,7 +146,7 @@ class ClassificationReport(ContingencyMetric[Report]):
         """They count as wrong where one of the classes is right, or is predicted."""
         return self.labels is not None
 
-    def _confusion(self, table: Any, rows: Any = None) -> Confusion:  # noqa: ARG002 - as it is read
+    def _confusion(self, table: Any, rows: object = None) -> Confusion:  # noqa: ARG002 - as it is read
         """Return the table as classes in order, or as labels that stand for them."""
         if isinstance(table, LabelTables):
             return cast("Confusion", LabelCounts.of(table, self.labels))

@@ -34,7 +34,7 @@ class LabelCounts:
         self.doubt = ""  # what a reading of it has to warn of
 
     @classmethod
-    def of(cls, table: LabelTables, labels: tuple[Any, ...] | None) -> LabelCounts:
+    def of(cls, table: LabelTables, labels: tuple[object, ...] | None) -> LabelCounts:
         """Return the counts, of labels that without names are numbered."""
         width = table.amount.counts.shape[1]
         return cls(list(labels or range(width)), _wide(table.amount, labels), table.rows)
@@ -64,7 +64,7 @@ class LabelCounts:
             return np.ldexp(amount, self.exponent) if self.exponent else amount
 
 
-def _wide(amount: Amount, labels: tuple[Any, ...] | None) -> Amount:
+def _wide(amount: Amount, labels: tuple[object, ...] | None) -> Amount:
     """Return amounts of as many labels as there are, also without rows."""
     if amount.counts.shape[1] or not labels:
         return amount

@@ -48,7 +48,7 @@ class Confusions(Margins):
 
     @classmethod
     def of_cells(
-        cls, cells: GroupedCells, size: int, labels: tuple[Any, ...] | None
+        cls, cells: GroupedCells, size: int, labels: tuple[object, ...] | None
     ) -> Self | None:
         """Return tables over the labels given, or over all labels of any group."""
         sides = (cells.row_labels, cells.column_labels)
@@ -98,7 +98,7 @@ class Confusions(Margins):
         """Rows predicted wrong, (groups,)."""
         return self.total - self.hits
 
-    def unscaled(self, amount: Any) -> Any:
+    def unscaled(self, amount: object) -> Any:
         """Return floats of these tables as they are."""
         return amount
 
@@ -108,7 +108,7 @@ class Confusions(Margins):
         there: Bools = self.actual + self.predicted > 0
         return there | self._known
 
-    def has(self, label: Any) -> Bools | None:
+    def has(self, label: object) -> Bools | None:
         """Return which groups have a class; ``None`` where one has two others."""
         mine = np.array([own == label for own in self.labels], np.bool_)
         if (self.there[~mine].sum(axis=0) > 1).any():

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.constraints import AtLeast, NanPolicy
 from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.statistics.tables.topk import TopKHits
+
+if TYPE_CHECKING:
+    from streammetrics.core.types import ArrayLike
+
 
 __all__ = ["TopKAccuracy"]
 
@@ -77,7 +81,9 @@ class TopKAccuracy(Metric[float]):
         )
         return (hits,)
 
-    def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
         """Take rows: labels, and (n, K) scores, or one score a row."""
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 

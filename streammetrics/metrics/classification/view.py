@@ -103,7 +103,7 @@ class Confusion(Margins):
             self.actual, self.predicted, self.tp = np.array(self._few[:3], np.float64)
 
     @classmethod
-    def of_labels(cls, cells: LabelCells, labels: tuple[Any, ...] | None) -> Self:
+    def of_labels(cls, cells: LabelCells, labels: tuple[object, ...] | None) -> Self:
         """Return the table over the labels given, or over all labels seen on either side."""
         others = False
         sides = [cells.row_labels, cells.column_labels]

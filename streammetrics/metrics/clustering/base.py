@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
@@ -14,7 +14,7 @@ from streammetrics.statistics.tables.contingency import LabelPairs
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Ints
+    from streammetrics.core.types import ArrayLike, Ints
 
     Counts = Ints
 
@@ -35,7 +35,7 @@ class LabelingMetric(Metric[V_co]):
 
     nan_policy: NanPolicy = "raise"
 
-    def update(self, labels_true: Any, labels_pred: Any) -> Self:
+    def update(self, labels_true: ArrayLike, labels_pred: ArrayLike) -> Self:
         """Take a batch.
 
         Args:

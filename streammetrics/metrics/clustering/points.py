@@ -17,6 +17,7 @@ from streammetrics.statistics.clusters.sample import PointSample
 
 if TYPE_CHECKING:
     from streammetrics.core.layout import State
+    from streammetrics.core.types import ArrayLike
 
 
 class InternalMetric(Metric[float]):
@@ -30,7 +31,7 @@ class InternalMetric(Metric[float]):
 
     nan_policy: NanPolicy = "raise"
 
-    def update(self, X: Any, labels: Any) -> Self:  # noqa: N803 - the field's name for points
+    def update(self, X: ArrayLike, labels: ArrayLike) -> Self:  # noqa: N803 - the field's name for points
         """Take a batch.
 
         Args:

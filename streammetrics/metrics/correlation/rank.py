@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from streammetrics.statistics.pairs.histogram import MAX_PAIRS, PairHistogram
 if TYPE_CHECKING:
     from streammetrics.core.histograms.pairs import Marginal, PairCells
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Ints
+    from streammetrics.core.types import ArrayLike, Ints
 
 
 __all__ = ["KendallTau", "SpearmanRho"]
@@ -44,7 +44,9 @@ class RankCorrelation(Metric[float]):
     max_pairs: MaxPairs = MAX_PAIRS
     nan_policy: NanPolicy = "raise"
 
-    def update(self, y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
         """Take rows: two numbers (n,), which may be infinite. Weights raise: there are none."""
         return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
 

@@ -17,7 +17,7 @@ from streammetrics.statistics.detection.matching import AREAS
 from streammetrics.statistics.detection.schema import BoxFormat  # noqa: TC001 - of a parameter
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Ints, Places
+    from streammetrics.core.types import ArrayLike, Ints, Places
 
 _MOST_IOUS = 30  # whose outcomes fit 64 bits
 
@@ -96,14 +96,14 @@ class BoxMetric(Metric[float | Floats]):
 
     def update(
         self,
-        true_boxes: Any,
-        true_labels: Any,
-        pred_boxes: Any,
-        pred_labels: Any,
-        pred_scores: Any,
+        true_boxes: ArrayLike,
+        true_labels: ArrayLike,
+        pred_boxes: ArrayLike,
+        pred_labels: ArrayLike,
+        pred_scores: ArrayLike,
         *,
-        true_crowd: Any = None,
-        true_areas: Any = None,
+        true_crowd: ArrayLike = None,
+        true_areas: ArrayLike = None,
     ) -> Self:
         """Take images: all boxes of an image are in one row, lists of as many things each.
 

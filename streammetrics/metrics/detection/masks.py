@@ -18,6 +18,7 @@ from streammetrics.statistics.tables.contingency import ContingencyTable
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
 
 __all__ = ["Dice", "MeanIoU"]
 
@@ -55,7 +56,9 @@ class MaskMetric(Metric[float | Floats]):
         rows: dict[str, Any] = {"nan_policy": self.nan_policy, "ignore_index": self.ignore_index}
         return (ContingencyTable(labels=self.labels, **rows),)
 
-    def update(self, y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
         """Take maps of labels of any shape, (n, H, W) say: every pixel is a row.
 
         `y_pred` may be scores (n, K, H, W) of K classes, of which the first largest wins, and

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from streammetrics.statistics.detection.segments import SegmentCounts
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
 
 __all__ = ["ModifiedPanopticQuality", "PanopticQuality"]
 
@@ -74,7 +75,7 @@ class PanopticMetric(Metric[float | Floats]):
         )
         return (counts,)
 
-    def update(self, y_true: Any, y_pred: Any) -> Self:
+    def update(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
         """Take images: true and predicted maps (n, H, W, 2), or n lists of pixels (m, 2) each.
 
         Raises:

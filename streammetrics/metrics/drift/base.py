@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from streammetrics.core.columns.labels import Label  # noqa: TC001 - annotations of parameters are read
 from streammetrics.core.constraints import Bins, NanPolicy
@@ -16,6 +16,7 @@ from streammetrics.statistics.scores.samples import SampleHistogram
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
     from streammetrics.metrics.scores.view import Staircase
 
 
@@ -36,7 +37,9 @@ class SampleDistance(Metric[float]):
     max_bins: Bins = MAX_BINS
     nan_policy: NanPolicy = "raise"
 
-    def update(self, sample: Any, values: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, sample: ArrayLike, values: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
         """Take rows: of which sample each is (n,), and its value (n,), which may be infinite."""
         return self.feed({"sample": sample, "values": values, "sample_weight": sample_weight})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from streammetrics.core.constraints import Between
 from streammetrics.metrics.rowwise import RowMean
@@ -10,6 +10,7 @@ from streammetrics.statistics.sums.forecasts import IntervalSum
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
 
 __all__ = ["IntervalCoverage", "IntervalWidth", "WinklerScore"]
 
@@ -17,7 +18,14 @@ __all__ = ["IntervalCoverage", "IntervalWidth", "WinklerScore"]
 class IntervalMetric(RowMean):
     """A metric of targets and of intervals for them."""
 
-    def update(self, y_true: Any, y_low: Any, y_high: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self,
+        y_true: ArrayLike,
+        y_low: ArrayLike,
+        y_high: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+    ) -> Self:
         """Take rows: targets (n,) and the ends of intervals (n,), the lower one first.
 
         Raises:

@@ -22,6 +22,7 @@ from streammetrics.statistics.sums.forecasts import (
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
 
 __all__ = ["CRPSEnsemble", "CRPSGaussian", "CRPSQuantiles", "PITHistogram"]
 
@@ -55,7 +56,9 @@ class CRPSEnsemble(RowMean):
         """Return the sum of scores."""
         return (EnsembleSum(fair=self.fair, nan_policy=self.nan_policy),)
 
-    def update(self, y_true: Any, y_ensemble: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, y_true: ArrayLike, y_ensemble: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
         """Take rows: targets (n,) and the members of ensembles (n, m)."""
         columns = {"y_true": y_true, "y_ensemble": y_ensemble}
         return self.feed({**columns, "sample_weight": sample_weight})
@@ -83,7 +86,14 @@ class CRPSGaussian(RowMean):
         """Return the sum of scores."""
         return (GaussianSum(nan_policy=self.nan_policy),)
 
-    def update(self, y_true: Any, y_mean: Any, y_std: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self,
+        y_true: ArrayLike,
+        y_mean: ArrayLike,
+        y_std: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+    ) -> Self:
         """Take rows: targets, means and standard deviations, each (n,)."""
         columns = {"y_true": y_true, "y_mean": y_mean, "y_std": y_std}
         return self.feed({**columns, "sample_weight": sample_weight})
@@ -128,7 +138,9 @@ class CRPSQuantiles(RowMean):
         """Return the sum of scores."""
         return (QuantileSum(levels=self.levels, nan_policy=self.nan_policy),)
 
-    def update(self, y_true: Any, y_quantiles: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, y_true: ArrayLike, y_quantiles: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
         """Take rows: targets (n,) and quantiles (n, q), one for each level."""
         columns = {"y_true": y_true, "y_quantiles": y_quantiles}
         return self.feed({**columns, "sample_weight": sample_weight})
@@ -165,7 +177,7 @@ class PITHistogram(Metric[LabelledArray]):
         """Return the weight of each bin."""
         return (BinnedShares(n_bins=self.n_bins, nan_policy=self.nan_policy),)
 
-    def update(self, pit: Any, *, sample_weight: Any = None) -> Self:
+    def update(self, pit: ArrayLike, *, sample_weight: ArrayLike = None) -> Self:
         """Take rows: values of distribution functions at their target (n,), from 0 to 1."""
         return self.feed({"pit": pit, "sample_weight": sample_weight})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from streammetrics.core.exact.rounding import nearest, root
 from streammetrics.metrics.rowwise import RowMean
@@ -10,6 +10,7 @@ from streammetrics.statistics.sums.forecasts import ScaledSum
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
     from streammetrics.statistics.sums.rowwise import RowSum
 
 __all__ = ["MASE", "RMSSE"]
@@ -18,7 +19,14 @@ __all__ = ["MASE", "RMSSE"]
 class ScaledMetric(RowMean):
     """A metric of targets, predictions and the scale of each row's series."""
 
-    def update(self, y_true: Any, y_pred: Any, scale: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        scale: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+    ) -> Self:
         """Take rows: targets, predictions and the scale of their series, each (n,).
 
         Raises:

@@ -17,7 +17,7 @@ from streammetrics.statistics.rankings.buffer import RankingBuffer
 from streammetrics.statistics.rankings.ids import decoded
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Bools, Floats
+    from streammetrics.core.types import ArrayLike, Bools, Floats
 
 __all__ = ["ranking_preset"]
 
@@ -160,12 +160,12 @@ class RankingMetric(Metric[float]):
 
     def update(
         self,
-        query: Any,
-        relevance: Any = None,
-        score: Any = None,
-        doc: Any = None,
+        query: ArrayLike,
+        relevance: ArrayLike = None,
+        score: ArrayLike = None,
+        doc: ArrayLike = None,
         *,
-        query_weight: Any = None,
+        query_weight: ArrayLike = None,
     ) -> Self:
         """Take rows: a query each, and a relevance, a score or both; a document to join them by.
 

@@ -19,6 +19,7 @@ from streammetrics.statistics.tables.contingency import LabelPairs
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
     from streammetrics.statistics.sums.rowwise import RowSum
 
 __all__ = [
@@ -40,7 +41,7 @@ class CatalogueMetric(Metric[float]):
         """Return the counts of lists and items."""
         return (LabelPairs(row="query", column="item", nan_policy=self.nan_policy),)
 
-    def update(self, query: Any, item: Any) -> Self:
+    def update(self, query: ArrayLike, item: ArrayLike) -> Self:
         """Take rows: the list that an item was shown in, and the item, each (n,) ids."""
         return self.feed({"query": query, "item": item})
 
@@ -156,7 +157,7 @@ class IntraListDiversity(Metric[float]):
         """Return the counts of lists and categories."""
         return (LabelPairs(row="query", column="category", nan_policy=self.nan_policy),)
 
-    def update(self, query: Any, category: Any) -> Self:
+    def update(self, query: ArrayLike, category: ArrayLike) -> Self:
         """Take rows: the list that an item was shown in, and its category, each (n,) ids."""
         return self.feed({"query": query, "category": category})
 
@@ -178,7 +179,7 @@ class IntraListDiversity(Metric[float]):
 class ListMean(RowMean):
     """A mean over shown items of something of their popularity."""
 
-    def update(self, popularity: Any, *, sample_weight: Any = None) -> Self:
+    def update(self, popularity: ArrayLike, *, sample_weight: ArrayLike = None) -> Self:
         """Take rows: the popularity of each shown item (n,), the share of users who know it.
 
         Raises:

@@ -18,6 +18,7 @@ from streammetrics.statistics.sums.spreads import LossSpread
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.types import ArrayLike
     from streammetrics.statistics.sums.formulas import LossName
 
     Number = Fraction | float | None
@@ -90,7 +91,9 @@ class RegressionMetric(Metric[Value]):
     nan_policy: NanPolicy = "raise"
     multioutput: Literal["uniform_average", "raw_values"] | Weights = "uniform_average"
 
-    def update(self, y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
         """Take rows.
 
         Args:

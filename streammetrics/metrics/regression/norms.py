@@ -16,6 +16,7 @@ from streammetrics.statistics.sums.moments import Moments
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
     from streammetrics.metrics.regression.base import Value
 
 __all__ = ["NRMSE", "CosineSimilarity", "MinkowskiDistance"]
@@ -146,6 +147,8 @@ class CosineSimilarity(RowMean):
         """Return the sum of cosines."""
         return (CosineSum(nan_policy=self.nan_policy),)
 
-    def update(self, y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
         """Take rows: targets and predictions (n, d)."""
         return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})

@@ -40,20 +40,20 @@ class TargetShare(RegressionMetric):
         return ValueHistogram(of="targets", max_bins=self.max_bins, nan_policy=self.nan_policy)
 
     @abstractmethod
-    def _shares(self, *statistics: Any) -> list[EnclosedValue]:
+    def _shares(self, *statistics: object) -> list[EnclosedValue]:
         """Return the value of each output and what it certainly lies between."""
 
-    def readout(self, *statistics: Any) -> Value:
+    def readout(self, *statistics: object) -> Value:
         """Return the share, or one within what is certain."""
         return averaged([each.value for each in self._shares(*statistics)], self.multioutput)
 
-    def interval(self, *statistics: Any) -> Interval[Value]:
+    def interval(self, *statistics: object) -> Interval[Value]:
         """Return what the share certainly lies in."""
         found = self._shares(*statistics)
         low = averaged([each.low for each in found], self.multioutput)
         return Interval(low, averaged([each.high for each in found], self.multioutput))
 
-    def is_exact(self, *statistics: Any) -> bool:
+    def is_exact(self, *statistics: object) -> bool:
         """Whether the histogram of targets holds every one of them."""
         return all(not each.low < each.high for each in self._shares(*statistics))
 
@@ -93,7 +93,7 @@ class D2Pinball(TargetShare):
         loss = LossSum(loss="pinball", parameter=self.alpha, nan_policy=self.nan_policy)
         return loss, self._targets()
 
-    def _shares(self, *statistics: Any) -> list[EnclosedValue]:
+    def _shares(self, *statistics: object) -> list[EnclosedValue]:
         up = Fraction(self.alpha)
         return _saved(statistics, self.alpha, (up, 1 - up))
 
@@ -128,7 +128,7 @@ class D2AbsoluteError(TargetShare):
         """Return the sum of absolute errors, and the targets by size."""
         return LossSum(loss="absolute", nan_policy=self.nan_policy), self._targets()
 
-    def _shares(self, *statistics: Any) -> list[EnclosedValue]:
+    def _shares(self, *statistics: object) -> list[EnclosedValue]:
         return _saved(statistics, 0.5, (Fraction(1), Fraction(1)))
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.results.curves import Points
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
     from streammetrics.metrics.scores.view import Staircase
 
 C = TypeVar("C", bound="Points")
@@ -63,7 +64,9 @@ class ScoredMetric(Metric[V_co]):
         if self.labels is not None:
             self.labels = one_kind(self.labels, self.ignore_index)
 
-    def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
         """Take rows: labels (n,), and scores of the positive class (n,) or of K classes (n, K)."""
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 
@@ -230,7 +233,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         """Read the classes and average them."""
         return self._judged(scores)[0]
 
-    def _judged(self, scores: Any, *_: Any) -> tuple[float | Floats, str]:
+    def _judged(self, scores: Any, *_: object) -> tuple[float | Floats, str]:
         classes = staircases(scores)
         value, doubt = self._averaged(classes, [self.read(stairs) for stairs in classes])
         return value, doubt or self._why_nan(value)
@@ -288,6 +291,6 @@ def outward(
     )
 
 
-def one_or_all(curves: Sequence[C], labels: tuple[Any, ...] | None) -> C | Curves:
+def one_or_all(curves: Sequence[C], labels: tuple[object, ...] | None) -> C | Curves:
     """Return the only curve, or one for each class."""
     return curves[0] if len(curves) == 1 else Curves(curves, labels or range(len(curves)))

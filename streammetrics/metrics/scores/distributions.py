@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from streammetrics.metrics.rowwise import RowMean
 from streammetrics.statistics.scores.distributions import DistributionSum
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
 
 __all__ = ["CrossEntropy", "KLDivergence"]
 
@@ -18,7 +19,9 @@ class DistributionMetric(RowMean):
 
     from_logits: bool = False
 
-    def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
         """Take rows: true and predicted probabilities (n, K), or (n,) of one of two classes.
 
         Raises:

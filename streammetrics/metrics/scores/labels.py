@@ -13,6 +13,7 @@ from streammetrics.statistics.scores.labels import LabelRankingSpread, LabelRank
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
 
 __all__ = ["CoverageError", "LabelRankingAveragePrecision", "LabelRankingLoss"]
 
@@ -48,7 +49,9 @@ class LabelRankingMetric(Metric[float]):
         kind = LabelRankingSpread if self.spread else LabelRankingSum
         return (kind(of=self._of, labels=self.labels, nan_policy=self.nan_policy),)
 
-    def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
         """Take rows: indicators (n, L), or sets of labels, and scores (n, L)."""
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 

@@ -14,6 +14,7 @@ from streammetrics.statistics.scores.spreads import ProbabilityLossSpread
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
     from streammetrics.statistics.scores.losses import LossName
 
 __all__ = [
@@ -322,7 +323,9 @@ class HingeLoss(Metric[float]):
         if self.labels is not None:
             self.labels = one_kind(self.labels, self.ignore_index)
 
-    def update(self, y_true: Any, y_score: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
         """Take rows: labels (n,), and decision values (n,) of the positive class or (n, K)."""
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 

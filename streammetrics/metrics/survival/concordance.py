@@ -18,7 +18,7 @@ from streammetrics.statistics.pairs.survival import SurvivalPairs
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Ints
+    from streammetrics.core.types import ArrayLike, Ints
 
 __all__ = ["ConcordanceIndex"]
 
@@ -132,7 +132,7 @@ class ConcordanceIndex(Metric[float]):
         """Return the counts of pairs."""
         return (SurvivalPairs(max_pairs=self.max_pairs, nan_policy=self.nan_policy),)
 
-    def update(self, time: Any, event: Any, score: Any) -> Self:
+    def update(self, time: ArrayLike, event: ArrayLike, score: ArrayLike) -> Self:
         """Take rows.
 
         Args:

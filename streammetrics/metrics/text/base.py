@@ -11,6 +11,7 @@ from streammetrics.core.metric import Metric
 from streammetrics.metrics.rowwise import RowMean
 
 if TYPE_CHECKING:
+    from streammetrics.core.types import ArrayLike
     from streammetrics.statistics.texts.base import TextCounts
 
 
@@ -32,7 +33,7 @@ class TextMetric(Metric[float]):
     def read(self, counts: list[Any]) -> float:
         """Return the value of what was counted in some rows."""
 
-    def update(self, reference: Any, prediction: Any) -> Self:
+    def update(self, reference: ArrayLike, prediction: ArrayLike) -> Self:
         """Take rows: the true texts and the predicted ones, each (n,) strings.
 
         Raises:
@@ -46,7 +47,9 @@ class TextMean(RowMean):
 
     higher_is_better = True
 
-    def update(self, reference: Any, prediction: Any, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, reference: ArrayLike, prediction: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
         """Take rows: the true texts and the predicted ones, each (n,) strings.
 
         Raises:

@@ -18,7 +18,7 @@ from streammetrics.statistics.texts.tags import Scheme  # noqa: TC001 - of a par
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Ints
+    from streammetrics.core.types import ArrayLike, Ints
 
 __all__ = ["SpanF1", "SpanPrecision", "SpanRecall"]
 
@@ -58,7 +58,7 @@ class SpanMetric(Metric[float | Floats]):
         counts = SpanCounts(scheme=self.scheme, suffix=self.suffix, nan_policy=self.nan_policy)
         return (counts,)
 
-    def update(self, y_true: Any, y_pred: Any) -> Self:
+    def update(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
         """Take sentences: the true and the predicted tags of each, n lists of strings.
 
         Raises:

@@ -154,14 +154,14 @@ def _rank(metric: Metric) -> bool:
     return not isinstance(metric.readout(*metric._read()), Result)
 
 
-def _titled(name: str, value: Any, kind: str | None) -> str:
+def _titled(name: str, value: object, kind: str | None) -> str:
     known = {"roc": "ROC", "pr": "Precision and recall", "thresholds": "Thresholds"}
     if kind in known:
         return known[kind]
     return f"Quantiles of {name}" if isinstance(value, Distribution) else name
 
 
-def _sure(metric: Metric, value: Any, confidence: float) -> dict[str, Any]:
+def _sure(metric: Metric, value: object, confidence: float) -> dict[str, Any]:
     """Return the confidence that a picture is asked for, nothing where there is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)

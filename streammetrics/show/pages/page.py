@@ -6,7 +6,7 @@ import importlib
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.results.table import shown
 from streammetrics.show.formulas import set_formula, set_letters
@@ -180,7 +180,7 @@ def _undrawn(found: Findings) -> Iterator[str]:
             yield f"By slice{of}, {drawn} are drawn; all {len(names)} metrics are in the table."
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return what is told of a state as text."""
     if isinstance(value, dict):
         return ", ".join(f"{key}: {item}" for key, item in value.items()) or "as they are called"

@@ -86,7 +86,7 @@ def subjects_of(name: str, state: Any, about: Mapping[str, Any]) -> list[Subject
 
 
 def findings(
-    states: Mapping[str, Any],
+    states: Mapping[str, object],
     about: Mapping[str, Mapping[str, Any]],
     *,
     confidence: float,
@@ -140,7 +140,7 @@ def _is_rankable(metric: Metric) -> bool:
 
 
 def _differences(
-    states: Mapping[str, Any], subjects: Sequence[Subject], confidence: float, notes: list[str]
+    states: Mapping[str, object], subjects: Sequence[Subject], confidence: float, notes: list[str]
 ) -> Differences | None:
     """Return how models differ: of the same rows where a state says so, else of each pair."""
     (first, *others) = states.values()

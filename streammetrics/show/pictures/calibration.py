@@ -31,7 +31,7 @@ _SQUARE = (5.6, 5.4)
 
 
 @drawn.register(CalibrationPoints)
-def draw_calibration_points(curve: CalibrationPoints, ax: Any, drawing: Drawing) -> Any:
+def draw_calibration_points(curve: CalibrationPoints, ax: object, drawing: Drawing) -> Any:
     """Draw the calibration of one class."""
     return draw_calibration(Curves([curve], [""]), ax, drawing)
 

@@ -95,7 +95,7 @@ def certain_band(ax: Any, x: Any, y: Any, colour: str, label: str = "certain bou
     ax.fill(x, y, color=colour, alpha=_dense(ax, _CERTAIN), linewidth=0, label=label, zorder=1.5)
 
 
-def sure_band(ax: Any, x: Any, y: Any, colour: str, level: float) -> None:
+def sure_band(ax: Any, x: object, y: object, colour: str, level: float) -> None:
     """Fill between confidence limits, lightly."""
     ax.fill(
         x, y, color=colour, alpha=_dense(ax, _SURE), linewidth=0,
@@ -215,7 +215,7 @@ def column(drawing: Drawing, found: Sequence[str]) -> str:
     return asked
 
 
-def option(drawing: Drawing, name: str, default: Any = None) -> Any:
+def option(drawing: Drawing, name: str, default: object = None) -> Any:
     """Return what a picture takes besides the style, wherever it was passed."""
     given = drawing.options.get(name)
     return drawing.style.pop(name, default) if given is None else given

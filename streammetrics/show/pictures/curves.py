@@ -128,7 +128,7 @@ def _kind(curve: Rates, drawing: Drawing) -> str:
     return kind
 
 
-def _bands(ax: Any, curve: Rates, sure: Any, drawing: Drawing, kind: str, colour: str) -> None:
+def _bands(ax: object, curve: Rates, sure: Any, drawing: Drawing, kind: str, colour: str) -> None:
     """Draw what holds a curve with confidence, between two curves, and what does certainly."""
     if sure is not None:
         if kind == "gains":

@@ -97,7 +97,7 @@ def _named(table: SliceTable, place: int) -> str:
     return short(", ".join(_told(key, value) for key, value in values.items()), 44)
 
 
-def _told(key: str, value: Any) -> str:
+def _told(key: str, value: object) -> str:
     """Return one part of a slice's name; bins are written as ranges."""
     text = MISSING if value is None else str(value)
     if text.startswith(("< ", ">= ")):

@@ -124,7 +124,7 @@ def _gains(curve: Any) -> Outline:
     return curve.tpr * share + curve.fpr * (1 - share), curve.tpr
 
 
-def _lift(curve: Any) -> Outline:
+def _lift(curve: object) -> Outline:
     if isinstance(curve, LiftPoints):
         return curve.depth, curve.lift
     depth, gain = _gains(curve)

@@ -31,7 +31,7 @@ _AVERAGES = ("macro avg", "weighted avg")
 
 
 @drawn.register(LabelledArray)
-def draw_array(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
+def draw_array(array: LabelledArray, ax: object, drawing: Drawing) -> Any:
     """Draw a matrix of true by predicted classes, or a number for each class."""
     axes_of = array._known()
     if len(axes_of) > 2:
@@ -158,5 +158,5 @@ def _spoken(name: str) -> str:
     return {"y_true": "true class", "y_pred": "predicted class"}.get(name, name)
 
 
-def _short(label: Any) -> str:
+def _short(label: object) -> str:
     return short(str(label), 28)

@@ -114,7 +114,7 @@ def _against(mine: KeyedValues, other: Any, ax: Any, drawing: Drawing, what: str
 
 
 @drawn.register(Distribution)
-def draw_distribution(cells: Distribution, ax: Any, drawing: Drawing) -> Any:
+def draw_distribution(cells: Distribution, ax: object, drawing: Drawing) -> Any:
     """Draw all quantiles, or a histogram."""
     kind, ax = _spread(ax, drawing)
     inside = _inside(cells)

@@ -86,7 +86,7 @@ def row_hashes(
 
 
 def by_content(rows: PointRows, size: int) -> tuple[PointRows, Places]:
-    """Return the rows in an order that no label has a say in, and each cluster's place in one.
+    """Return the rows, and the clusters, in an order that does not depend on labels.
 
     Points are in the order of their hashes, clusters in that of the sum of theirs: clusters whose
     sums are the same hold the same points, and may change places. What is added up in this order

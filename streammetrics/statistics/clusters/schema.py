@@ -25,7 +25,7 @@ class PointMatrix(Numbers):
     width: int | None = None
 
     def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
+        self, batch: Batch, taken: tuple[object, ...], rows: Places | None
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return (n, d) coordinates."""
         ((points,), facts) = super().finish(batch, taken, rows)

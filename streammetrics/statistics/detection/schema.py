@@ -147,7 +147,7 @@ class Boxes(Field):
             values[:, :2] -= values[:, 2:] / 2
         return _floats(boxes, values)
 
-    def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    def present(self, columns: tuple[object, ...]) -> tuple[Any, ...]:
         """Return the `Outcomes` of every image."""
         return tuple(matched(columns, self.ious, classes=self.classes))
 

@@ -121,7 +121,7 @@ class Grouped(Statistic):
         found = labels[np.bincount(codes, minlength=len(labels)) > 0]
         return not bool(np.isin(found, self.keys).all())
 
-    def update(self, key: Column, party: Column, *columns: Any, weight: Floats | None) -> None:
+    def update(self, key: Column, party: Column, *columns: object, weight: Floats | None) -> None:
         """Take rows with their keys and what each is party to, as `KeyedSchema` has them."""
         labels = key.vocabulary
         codes, labels = coded_labels(key) if labels is None else (key.values, labels)

@@ -1,4 +1,4 @@
-"""Which group each row of a block is of: told to every form, counted once for all of them."""
+"""Which group each row of a block is of: passed to every form, counted once for all."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ class Grouping:
         return self._counts
 
     def tell(self, cells: Places) -> None:
-        """Take over what who counts rows in the cells of each group has found."""
+        """Take the rows counted in the cells of each group, so that nobody counts them again."""
         if self._counts is None:
             self._counts = np.einsum("ij->i", cells.reshape(self.size, -1))  # of short rows

@@ -91,7 +91,7 @@ def _sums(by: Grouping, terms: Floats, weight: Floats | None) -> ExactSum:
 
 
 class _Summed(NamedTuple):
-    """What a lift of sums has found, and what it takes to see how far rows spread."""
+    """What a lift of sums has found, with what the spread of rows is computed from."""
 
     fields: dict[str, Any]
     numbers: Callable[[], Floats]  # of the rows, whose mean it is

@@ -82,7 +82,7 @@ class KeyedSchema(Schema):
     of a key may be party to less of it: to no negative label, where they have only positive ones.
     """
 
-    def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    def present(self, columns: tuple[object, ...]) -> tuple[Any, ...]:
         """Return keys, facts, and the columns as the statistics take them."""
         key, *others = super().present(columns[:-1])
         return (key, columns[-1], *others)
@@ -97,7 +97,7 @@ class LeftOutSchema(Schema):
         """What is read: not what the schema keeps."""
         return LeftOutSchema(super().plain.fields, self.nan_policy)
 
-    def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    def present(self, columns: tuple[object, ...]) -> tuple[Any, ...]:
         """Return keys and facts."""
         return columns
 

@@ -15,7 +15,7 @@ class JointStatistic(Statistic):
 
     @property
     def schema(self) -> Schema:
-        """There is none of its own."""
+        """Raise: the comparison that feeds it has the schema."""
         raise TypeError(
             "a Comparison feeds its joint statistics itself: it has no slices, and no decay; make "
             "one comparison for each slice"

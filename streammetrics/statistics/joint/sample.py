@@ -177,8 +177,8 @@ def _sums(codes: Places, counts: Ints, weight: Floats | None) -> ExactSum:
 def rows_of(schema: Schema) -> tuple[Schema, Bring]:
     """Return how models are read and become rows: what all have alike, then each one's own.
 
-    What is refused does not matter here, so that metrics which read the same numbers share a
-    sample of them; only logits, of which some make probabilities, are another thing.
+    Metrics that read the same numbers share a sample, whatever each of them refuses; but not one
+    that keeps logits with one that makes probabilities of them.
     """
     scored = [field for field in schema.fields if isinstance(field, ScoredLabels)]
     if not any(field.scores.from_logits for field in scored):

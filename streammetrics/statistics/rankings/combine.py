@@ -120,7 +120,7 @@ def _known(table: RankingTable) -> tuple[Bools, Array]:
 
 
 def nonrelevant_alone(table: RankingTable, among: Bools | None = None) -> Array:
-    """Return the queries of the results whose grade is held with the result and nowhere else.
+    """Return the queries of those results whose grade is not among the judgments.
 
     With `among`, only of those grades for which it says so; its last is of none.
     """

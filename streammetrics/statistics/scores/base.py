@@ -1,4 +1,4 @@
-"""What all statistics of a label and its score, or its scores, are told of their columns."""
+"""What all statistics of labels and scores share: their parameters and their schema."""
 
 from __future__ import annotations
 

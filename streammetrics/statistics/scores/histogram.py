@@ -165,7 +165,7 @@ class ScoreHistogram(ScoredStatistic):
         self.counted = Counted(type(self).counted.weighed.added(before, rows, self), whole)
 
     def of_rows(self, n: int) -> None:
-        """Take it that squares of weights are not known of amounts that are more than n."""
+        """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
         totals = [histogram.totals() for histogram in self.classes()]
         ones = sum(totals[0]) <= n and all(isinstance(t, int) for each in totals for t in each)
         self.counted = self.counted._replace(weighed=self.weighed.of_ones(ones))

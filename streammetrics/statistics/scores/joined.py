@@ -45,7 +45,7 @@ class JoinedHistogram(ScoreHistogram):
 
     @property
     def keeps_logits(self) -> bool:
-        """Not here."""
+        """No: they are kept as probabilities."""
         return False
 
     def update(self, *columns: Any, weight: Floats | None) -> None:
@@ -90,7 +90,7 @@ class LabelHistograms(ScoreHistogram):
 
 
 class LabelProbabilities(Statistic):
-    """Nothing: only that every score of a label is in [0, 1]."""
+    """Keeps nothing: its schema checks that every score of a label is in [0, 1]."""
 
     labels: tuple[Any, ...] | None = None
     nan_policy: NanPolicy = "raise"
@@ -100,5 +100,5 @@ class LabelProbabilities(Statistic):
         """Indicators beside probabilities of each label."""
         return Schema((_indicators(self.labels, probabilities=True),), self.nan_policy)
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: object, weight: Floats | None) -> None:
         """Keep nothing: the schema has checked the rows."""

@@ -31,14 +31,14 @@ EPSILON = float(np.finfo(np.float64).eps)  # probabilities are clipped to [EPSIL
 
 
 class Probabilities(ScoredStatistic):
-    """Nothing: only that every score is in [0, 1], for metrics that read another statistic."""
+    """Keeps nothing: its schema checks that every score is in [0, 1], for other statistics."""
 
     @property
     def scores(self) -> Scores:
         """Probabilities."""
         return Scores(wide=True, use="probability")
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: object, weight: Floats | None) -> None:
         """Keep nothing: the schema has checked the rows."""
 
 
@@ -80,7 +80,7 @@ class ProbabilityLossSum(ScoredStatistic):
         self.rows += rows
         self.columns = 1 if scores.ndim == 1 else scores.shape[1]
 
-    def lift(self, columns: tuple[Any, ...], weight: Floats | None) -> ExactSum:
+    def lift(self, columns: tuple[object, ...], weight: Floats | None) -> ExactSum:
         """Return the sum of the losses of rows."""
         return ExactSum.of_terms(self.losses, columns, weight)
 
@@ -140,7 +140,7 @@ def _focal_classes(codes: Places, scores: Floats, gamma: float) -> Floats:
 
 
 def _focal(probability: Floats, gamma: float) -> Floats:
-    """Return (1 - p)**gamma times the log loss, which it no longer needs the probabilities for."""
+    """Return (1 - p)**gamma times the log loss; the probabilities are overwritten."""
     factor = np.power(1.0 - probability, gamma)
     factor *= _log(probability)
     return factor
@@ -243,7 +243,7 @@ class ClassWeights(ScoredStatistic):
 
     @property
     def scores(self) -> Scores:
-        """Whatever goes with the labels: another statistic says what they may be."""
+        """Any scores: another statistic of the metric says what they may be."""
         return Scores(wide=True, use="rank")
 
     def update(self, *columns: Any, weight: Floats | None) -> None:

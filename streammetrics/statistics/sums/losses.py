@@ -110,7 +110,7 @@ class LossSum(ExactSums):
         """Return the loss of each row."""
         return LOSSES[self.loss].terms(y, p, self.parameter)
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: object, weight: Floats | None) -> None:
         """Add the losses of the rows."""
         LossSum.update_among(self, (self,), {}, columns, weight)
 
@@ -118,7 +118,7 @@ class LossSum(ExactSums):
         self,
         peers: Sequence[Statistic],
         found: dict[Any, Any],
-        columns: tuple[Any, ...],
+        columns: tuple[object, ...],
         weight: Floats | None,
     ) -> None:
         """Add the losses of the rows, of which peers mostly read powers of the same terms."""

@@ -55,7 +55,7 @@ class ValueHistogram(Statistic):
         self.weighed = type(self).weighed.added(self.weighed, rows, self)
 
     def of_rows(self, n: int) -> None:
-        """Take it that squares of weights are not known of amounts that are more than n."""
+        """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
         totals = (total for histogram in self.histograms for total in histogram.totals())
         ones = all(isinstance(total, int) and total <= n for total in totals)
         self.weighed = self.weighed.of_ones(ones)

@@ -104,7 +104,7 @@ class ContingencyTable(Statistic):
         self.table = self.table.plus(Pairs.of(row_labels, column_labels, places, amount))
 
     def of_rows(self, n: int) -> None:
-        """Take it that squares of weights are not known of amounts that are more than n."""
+        """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
         amount = self.table.amount
         if amount.exceeds(n):
             self.table = self.table._replace(amount=amount.unsure())

@@ -48,12 +48,12 @@ class MultilabelStatistic(Statistic):
 
     @property
     def _told(self) -> int:
-        """How many labels the parameters tell of, 0 where they tell of none."""
+        """How many labels the parameters say there are, 0 where they do not say."""
         several = isinstance(self.threshold, tuple)
         return len(self.labels or ()) or (len(self.threshold) if several else 0)
 
     def _check_width(self, width: int) -> None:
-        """Check that there are as many columns of labels as parameters tell of, or no rows."""
+        """Check that there are as many columns of labels as parameters say, or no rows."""
         if width and self._told and width != self._told:
             raise StateFormatError(f"there are {width} labels, but parameters of {self._told}")
 

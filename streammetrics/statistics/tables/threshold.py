@@ -57,7 +57,7 @@ class ThresholdTable(ScoredStatistic):
         self.amount += Amount.of_counts(np.array(cells), truth.size)
 
     def of_rows(self, n: int) -> None:
-        """Take it that squares of weights are not known of amounts that are more than n."""
+        """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
         if self.amount.exceeds(n):
             self.amount = self.amount.unsure()
 

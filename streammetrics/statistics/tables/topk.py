@@ -31,7 +31,7 @@ class TopKHits(ScoredStatistic):
 
     @property
     def matrix(self) -> bool:  # type: ignore[override]  # read-only where the base only declares
-        """Of two classes two are always right."""
+        """Whether scores must be (n, K): with one score a row, the top 2 are always right."""
         return self.k > 1
 
     @property
@@ -47,7 +47,7 @@ class TopKHits(ScoredStatistic):
         self.total += Amount.of_rows(len(hit), weight, squared=True)
 
     def of_rows(self, n: int) -> None:
-        """Take it that squares of weights are not known of amounts that are more than n."""
+        """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
         if self.total.exceeds(n):
             self.hits, self.total = self.hits.unsure(), self.total.unsure()
 

@@ -103,7 +103,7 @@ class TextCounts(Statistic):
     def counted(self, reference: str, prediction: str) -> list[int]:
         """Return the integers of one row."""
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: object, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Add the integers of rows."""
         pairs, places = distinct_pairs(columns)
         times = np.bincount(places, minlength=len(pairs)).astype(np.int64)
@@ -137,7 +137,7 @@ class TextScores(RowSum):
     def score(self, reference: str, prediction: str) -> float:
         """Return a number from 0 to 1."""
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: object, weight: Floats | None) -> None:
         """Add the rows; each distinct pair of texts is compared once."""
         pairs, places = distinct_pairs(columns)
         values = [self.score(*pair) for pair in pairs]
