@@ -235,18 +235,18 @@ class Layout:
     def _updated(
         self, statistics: tuple[Statistic, ...], rows: Sequence[Rows]
     ) -> tuple[Statistic, ...]:
-        read = [rows[reader] for reader in self._readers]
-        shown = [
-            schema.present(mine.columns) if mine.n else ()
-            for schema, mine in zip(self.schemas, read, strict=True)
-        ]
-        found: list[dict[Any, Any]] = [{} for _ in read]  # what statistics leave to their peers
+        # Of each schema the columns, the weight, and what statistics leave to their peers.
+        given: list[tuple[Any, Any, dict[Any, Any]] | None] = []
+        for schema, reader in zip(self.schemas, self._readers, strict=True):
+            columns, weight, n, _, _ = rows[reader]
+            given.append((schema.present(columns), weight, {}) if n else None)
         updated = []
         for statistic, source in zip(statistics, self.sources, strict=True):
-            if read[source].n:
+            mine = given[source]
+            if mine is not None:
+                columns, weight, found = mine
                 statistic = statistic.fork()  # noqa: PLW2901 - the loop's own copy from here on
-                weight, peers = read[source].weight, self._peers[source]
-                statistic.update_among(peers, found[source], shown[source], weight)
+                statistic.update_among(self._peers[source], found, columns, weight)
             updated.append(statistic)
         return tuple(updated)
 
