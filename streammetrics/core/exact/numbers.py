@@ -10,22 +10,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.digits import (
-    HIGHEST,
-    LOWEST,
-    are_in_range,
-    are_shortest,
     canonical,
     each_from_integer,
-    each_shortest,
     from_integers,
     frozen,
-    is_canonical,
     small_integers,
     to_integer,
 )
 from streammetrics.core.exact.floats import all_nearest, rounded
+from streammetrics.core.exact.restoring import each_digits, read_digits
 from streammetrics.core.exact.totals import Totals
 from streammetrics.core.state.arrays import Stack
 
@@ -36,9 +30,6 @@ if TYPE_CHECKING:
 
     from streammetrics.core.exact.digits import Digits, Floats
 
-
-_INT64 = np.dtype(np.int64)
-_ARRAYS = frozenset({"digits", "exponent"})
 
 _LONG = 64  # rows that are added as one
 SMALL = 64  # numbers up to which Python's integers are quicker than a table of digits
@@ -326,23 +317,7 @@ class ExactNumbers:
     @classmethod
     def from_arrays(cls, shape: tuple[int, ...], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The sums that :meth:`arrays` was read from; ``StateFormatError`` for anything else."""
-        digits, exponent = _digits_of(arrays)
-        if digits.ndim != 2 or len(digits) != math.prod(shape) or exponent.shape != ():
-            raise StateFormatError(
-                f"digits of exact sums of shape {shape} cannot have shape {digits.shape}"
-            )
-        low, width = int(exponent), digits.shape[1]
-        if low % 32 or low < LOWEST or low + 32 * width > HIGHEST:
-            raise StateFormatError(f"exponent {low} of exact sums is not one that we write")
-        if shape == ():  # Python's integers are quicker for one
-            right = is_canonical(*digits.tolist())
-        elif not are_in_range(digits):
-            raise StateFormatError("digits of exact sums are out of range")
-        else:
-            right = are_shortest(digits)
-        if not right or (low and not width):
-            raise StateFormatError("digits of exact sums are not in canonical form")
-        return cls(shape, frozen(digits.copy(order="C")), low)
+        return cls(shape, *read_digits(shape, arrays))
 
     @classmethod
     def each_of_arrays(
@@ -352,38 +327,7 @@ class ExactNumbers:
 
         As :meth:`from_arrays` of each, but all are checked at once.
         """
-        digits, units = cls.each_checked(shape, stacks, n)
+        digits, units = each_digits(shape, stacks, n)
         if digits.shape[1] > SMALL:
             return [cls(shape, mine, unit) for mine, unit in zip(digits, units, strict=True)]
         return list(map(cls.few, [shape] * n, small_integers(digits), units))
-
-    @staticmethod
-    def each_checked(
-        shape: tuple[int, ...], stacks: Mapping[str, NDArray[Any]], n: int
-    ) -> tuple[Digits, list[int]]:
-        """The digits ``(n, m, D)`` and the exponents of each of `n` states, which are canonical."""
-        digits, exponents = _digits_of(stacks)
-        size = math.prod(shape)
-        if digits.ndim != 3 or digits.shape[1] != size or exponents.shape != (n,):
-            raise StateFormatError(
-                f"digits of exact sums of shape {shape} cannot have shape {digits.shape[1:]}"
-            )
-        width = digits.shape[2]
-        low, high = int(exponents.min()), int(exponents.max())
-        if (exponents % 32).any() or low < LOWEST or high + 32 * width > HIGHEST:
-            raise StateFormatError(f"exponents {low} to {high} of exact sums are not ours")
-        if not are_in_range(digits.reshape(n * size, width)):
-            raise StateFormatError("digits of exact sums are out of range")
-        if not each_shortest(digits) or (not width and (low or high)):
-            raise StateFormatError("digits of exact sums are not in canonical form")
-        return frozen(digits.copy()), exponents.tolist()
-
-
-def _digits_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[Digits, NDArray[np.int64]]:
-    """Return the digits and exponents that a state names."""
-    if arrays.keys() != _ARRAYS:
-        raise StateFormatError(f"exact sums need digits and exponent, not {sorted(arrays)}")
-    digits, exponents = arrays["digits"], arrays["exponent"]
-    if digits.dtype != _INT64 or exponents.dtype != _INT64:
-        raise StateFormatError("digits and exponent of exact sums must be int64")
-    return digits, exponents

@@ -13,6 +13,7 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.restoring import each_digits
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.field import not_among
@@ -303,7 +304,7 @@ class Amount:
         """The amounts of each of `n` states, of which arrays are ``(n, ...)``: all are checked."""
         own, squares = split_squares(stacks)
         if not squares:
-            digits, units = ExactSum.each_checked(shape, own, n)
+            digits, units = each_digits(shape, own, n)
             if shape and digits.shape[2] == 1 and not any(units):  # digits are the counts
                 counts = digits.reshape(n, *shape)
                 most = digits.max(axis=(1, 2), initial=0).tolist()
