@@ -102,6 +102,7 @@ from streammetrics.metrics.ranking import counted as ranking_counted
 from streammetrics.metrics.ranking import cutoff as ranking_cutoff
 from streammetrics.metrics.ranking import graded as ranking_graded
 from streammetrics.metrics.ranking import inferred as ranking_inferred
+from streammetrics.metrics.ranking import interpolated as ranking_interpolated
 from streammetrics.metrics.ranking import sets as ranking_sets
 from streammetrics.metrics.ranking.base import *  # noqa: F403
 from streammetrics.metrics.ranking.binary import *  # noqa: F403
@@ -109,6 +110,7 @@ from streammetrics.metrics.ranking.counted import *  # noqa: F403
 from streammetrics.metrics.ranking.cutoff import *  # noqa: F403
 from streammetrics.metrics.ranking.graded import *  # noqa: F403
 from streammetrics.metrics.ranking.inferred import *  # noqa: F403
+from streammetrics.metrics.ranking.interpolated import *  # noqa: F403
 from streammetrics.metrics.ranking.sets import *  # noqa: F403
 from streammetrics.metrics.recommendation import lists as recommendation_lists
 from streammetrics.metrics.recommendation.lists import *  # noqa: F403
@@ -135,6 +137,7 @@ from streammetrics.metrics.scores import errors as scores_errors
 from streammetrics.metrics.scores import gains as scores_gains
 from streammetrics.metrics.scores import labels as scores_labels
 from streammetrics.metrics.scores import losses as scores_losses
+from streammetrics.metrics.scores import margins as scores_margins
 from streammetrics.metrics.scores import precision_area as scores_precision_area
 from streammetrics.metrics.scores import reliability as scores_reliability
 from streammetrics.metrics.scores import roc_area as scores_roc_area
@@ -150,6 +153,7 @@ from streammetrics.metrics.scores.errors import *  # noqa: F403
 from streammetrics.metrics.scores.gains import *  # noqa: F403
 from streammetrics.metrics.scores.labels import *  # noqa: F403
 from streammetrics.metrics.scores.losses import *  # noqa: F403
+from streammetrics.metrics.scores.margins import *  # noqa: F403
 from streammetrics.metrics.scores.precision_area import *  # noqa: F403
 from streammetrics.metrics.scores.reliability import *  # noqa: F403
 from streammetrics.metrics.scores.roc_area import *  # noqa: F403
@@ -217,6 +221,7 @@ _MODULES = (
     survival_concordance,
     recommendation_lists,
     ranking_sets,
+    ranking_interpolated,
     ranking_inferred,
     ranking_counted,
     agreement_raters,
@@ -262,6 +267,7 @@ _MODULES = (
     scores_gains,
     scores_labels,
     scores_losses,
+    scores_margins,
     scores_precision_area,
     scores_reliability,
     scores_roc_area,

@@ -28,7 +28,7 @@ from streammetrics.metrics import aggregation, rowwise
 from streammetrics.metrics.forecasting import scaled
 from streammetrics.metrics.regression import losses, relative
 from streammetrics.metrics.regression.base import check_outputs
-from streammetrics.metrics.scores import labels
+from streammetrics.metrics.scores import labels, margins
 from streammetrics.metrics.scores import losses as scored
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def of_ratio(metric: Metric, asked: Asked, *held: Any) -> ConfidenceInterval:
 
 @confidence_of.register(scored.LogLoss)
 @confidence_of.register(scored.BrierScore)
-@confidence_of.register(scored.HingeLoss)
+@confidence_of.register(margins.HingeLoss)
 @confidence_of.register(scored.ProbabilityLoss)
 @confidence_of.register(labels.LabelRankingMetric)
 def of_probabilities(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:

@@ -18,7 +18,7 @@ from streammetrics.core.confidence import (
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.limits import anytime_limits, clopper_pearson
-from streammetrics.metrics.ranking import binary, counted, cutoff, graded, sets
+from streammetrics.metrics.ranking import binary, counted, cutoff, graded, interpolated, sets
 from streammetrics.metrics.ranking.base import RankingMetric
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 SHARES = (
     binary.BPref, cutoff.FBetaAtK, cutoff.HitRateAtK, binary.MAP, binary.MRR, cutoff.PrecisionAtK,
     binary.RPrecision, binary.RankBiasedPrecision, cutoff.RecallAtK,
-    graded.ExpectedReciprocalRank, graded.NDCG, sets.ElevenPointAP, sets.FallOutAtK,
-    sets.GroupedROCAUC, sets.InterpolatedPrecision, sets.JudgedAtK, sets.SetF, sets.SetPrecision,
-    sets.SetRecall, counted.SetAP,
+    graded.ExpectedReciprocalRank, graded.NDCG, interpolated.ElevenPointAP, sets.FallOutAtK,
+    sets.GroupedROCAUC, interpolated.InterpolatedPrecision, sets.JudgedAtK, sets.SetF,
+    sets.SetPrecision, sets.SetRecall, counted.SetAP,
 )  # fmt: skip
 
 

@@ -16,12 +16,8 @@ from thinning import some
 
 import streammetrics as sm
 from streammetrics.core.exact.clusters import cluster_sums
-from streammetrics.statistics.clusters.distances import (
-    Cloud,
-    lengths,
-    nearest_and_farthest,
-    silhouettes,
-)
+from streammetrics.statistics.clusters.balls import nearest_and_farthest
+from streammetrics.statistics.clusters.distances import Cloud, lengths, silhouettes
 from streammetrics.testing import check_laws
 
 INTERNAL = [sm.CalinskiHarabasz, sm.DaviesBouldin, sm.Silhouette, sm.DunnIndex]

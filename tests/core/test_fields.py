@@ -25,7 +25,8 @@ from streammetrics.core.errors import (
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Sums, Weights
+from streammetrics.core.fields.entries import Sums, Weights
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.plain import Extreme, Width
 from streammetrics.core.fields.sums import Sum

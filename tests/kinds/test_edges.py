@@ -14,7 +14,7 @@ from streammetrics.core.columns.column import Column, stacked
 from streammetrics.core.columns.naming import meant
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.exact.workspace import BLOCK, Workspace
-from streammetrics.core.fields.keyed import KeyedExtremes
+from streammetrics.core.fields.entries import KeyedExtremes
 from streammetrics.core.results.differences import Difference, Differences
 from streammetrics.core.unions import Union
 

@@ -21,7 +21,7 @@ from streammetrics.core.exact.digits import HIGHEST, LOWEST, canonical
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.keyed import Sums
+from streammetrics.core.fields.entries import Sums
 from streammetrics.core.fields.labels import unpacked_labels
 from streammetrics.core.fields.wide import WideWeights
 from streammetrics.core.unions import Union

@@ -1,202 +1,21 @@
-"""Tables by label: for each label that occurs, an amount of rows, exact sums or extremes."""
+"""Tables by label: a row for each label that occurs, with the entries of every column."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.exact.scaling import times
+from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.field import StateField, not_among
 from streammetrics.core.fields.labels import packed_labels, unpacked_labels
-from streammetrics.core.fields.weights import check_rows, countable
-from streammetrics.core.state.arrays import nested, part, take_array
-from streammetrics.core.unions import Union, spread
+from streammetrics.core.unions import Union
 
 if TYPE_CHECKING:
     from streammetrics.core.configured import Configured
-    from streammetrics.core.types import Array, Arrays, Bools, Floats, Places
-
-C = TypeVar("C")
-
-
-class Entries(ABC, Generic[C]):
-    """A column of a table: what it holds for each of its labels, a commutative monoid."""
-
-    @abstractmethod
-    def none(self) -> C:
-        """Return the entries of no labels."""
-
-    @abstractmethod
-    def plus(self, mine: C, other: C, union: Union) -> C:
-        """Return the entries of both at the places of a union."""
-
-    @abstractmethod
-    def arrays(self, name: str, value: C) -> dict[str, Array]:
-        """Return the arrays, all of them named for the column."""
-
-    @abstractmethod
-    def taken(self, name: str, arrays: Arrays, size: int) -> C:
-        """Return as many entries from the arrays of all columns, or raise `ValueError`."""
-
-    @abstractmethod
-    def at(self, value: C, rows: object) -> C:
-        """Return some of the entries."""
-
-    def minus(self, value: C, other: C, places: Places | None) -> C:  # noqa: ARG002 - most can
-        """Return the entries less `other`, which stands at some of their places."""
-        raise IncompatibleMetricsError(
-            "a smallest or a largest cannot be told without some of its rows"
-        )
-
-    def scaled(self, value: C, weight: float) -> C:  # noqa: ARG002 - most do not weigh
-        """Return the entries of rows of so many times the weight."""
-        return value
-
-    def used(self, value: C) -> Bools | None:  # noqa: ARG002 - most cannot tell
-        """Return which labels have rows, by entries that can tell."""
-        return None
-
-
-class Weights(Entries[Amount]):
-    """How much there is of each label, which is more than nothing; `whole`: only rows are counted.
-
-    A count of rows is an array of its own, and there are at most 2**61 of them.
-    """
-
-    def __init__(self, *, whole: bool = False) -> None:
-        self._whole = whole
-
-    def none(self) -> Amount:
-        """Return no amounts."""
-        return Amount.of_counts(np.empty(0, np.int64))
-
-    def plus(self, mine: Amount, other: Amount, union: Union) -> Amount:
-        """Return the sums."""
-        if self._whole:
-            check_rows(mine.counts, other.counts)
-        size = len(union.keys)
-        return mine.spread(union.mine, size) + other.spread(union.theirs, size)
-
-    def arrays(self, name: str, value: Amount) -> dict[str, Array]:
-        """Return counts, or digits of exact sums."""
-        return {name: value.counts} if self._whole else nested(name, value.arrays())
-
-    def taken(self, name: str, arrays: Arrays, size: int) -> Amount:
-        """Return amounts, all of them positive."""
-        if self._whole:
-            counts = take_array(arrays, name, "int64")
-            if not countable(counts):
-                raise StateFormatError(f"{name} are more rows than are counted")
-            value = Amount.of_counts(counts)
-        else:
-            value = Amount.of_exact(ExactSum.from_arrays((size,), part(arrays, name)))
-        if value.counts.shape != (size,) or not (value.signs() > 0).all():
-            raise StateFormatError(f"{name} of labels are not positive, one for each")
-        return value
-
-    def at(self, value: Amount, rows: object) -> Amount:
-        """Return some of the amounts."""
-        return value.at(rows)
-
-    def minus(self, value: Amount, other: Amount, places: Places | None) -> Amount:
-        """Return the differences, none of them negative."""
-        return value - other.spread(places, len(value.counts))
-
-    def scaled(self, value: Amount, weight: float) -> Amount:
-        """Return the products."""
-        return value.scaled(weight)
-
-    def used(self, value: Amount) -> Bools:
-        """Return where there is something."""
-        used: Bools = value.signs() != 0
-        return used
-
-
-class Sums(Entries[ExactSum]):
-    """Exact sums (labels, width), as wide as the rows turn out to be."""
-
-    def none(self) -> ExactSum:
-        """Return no sums."""
-        return ExactSum.zero((0, 0))
-
-    def plus(self, mine: ExactSum, other: ExactSum, union: Union) -> ExactSum:
-        """Return the sums of both."""
-        if mine.shape[1:] != other.shape[1:]:
-            raise IncompatibleMetricsError(
-                f"sums of {other.shape[1]} columns cannot join those of {mine.shape[1]}"
-            )
-        size = len(union.keys)
-        return _regrouped(mine, union.mine, size) + _regrouped(other, union.theirs, size)
-
-    def arrays(self, name: str, value: ExactSum) -> dict[str, Array]:
-        """Return the digits."""
-        return nested(name, value.arrays())
-
-    def taken(self, name: str, arrays: Arrays, size: int) -> ExactSum:
-        """Return canonical sums."""
-        parts = part(arrays, name)
-        rows = len(parts["digits"]) if "digits" in parts and parts["digits"].ndim else 0
-        return ExactSum.from_arrays((size, rows // size if size else 0), parts)
-
-    def at(self, value: ExactSum, rows: object) -> ExactSum:
-        """Return some of the sums."""
-        return value[rows]
-
-    def minus(self, value: ExactSum, other: ExactSum, places: Places | None) -> ExactSum:
-        """Return the differences."""
-        return value - _regrouped(other, places, value.shape[0])
-
-    def scaled(self, value: ExactSum, weight: float) -> ExactSum:
-        """Return the products."""
-        return times(value, weight)
-
-
-class KeyedExtremes(Entries["Floats"]):
-    """The smallest number of each column (labels, width), or the `largest`; all are finite."""
-
-    def __init__(self, *, largest: bool = False) -> None:
-        self._better: Any = np.maximum if largest else np.minimum
-        self._worst = -np.inf if largest else np.inf
-
-    def none(self) -> Floats:
-        """Return no numbers."""
-        return np.empty((0, 0))
-
-    def plus(self, mine: Floats, other: Floats, union: Union) -> Floats:
-        """Return the extremes of both."""
-        if mine.shape[1:] != other.shape[1:]:
-            raise IncompatibleMetricsError(
-                f"{other.shape[1]} columns cannot join {mine.shape[1]} columns"
-            )
-        size = len(union.keys)
-        better: Floats = self._better(
-            spread(mine, union.mine, size, self._worst),
-            spread(other, union.theirs, size, self._worst),
-        )
-        return better
-
-    def arrays(self, name: str, value: Floats) -> dict[str, Array]:
-        """Return the numbers."""
-        return {name: value}
-
-    def taken(self, name: str, arrays: Arrays, size: int) -> Floats:
-        """Return the numbers, each as it is written."""
-        values = take_array(arrays, name, "float64", 2)
-        if len(values) != size:
-            raise StateFormatError(f"{name} of {len(values)} labels, not of {size}")
-        if not np.isfinite(values).all() or np.signbit(values[values == 0.0]).any():
-            raise StateFormatError(f"{name} of labels are not finite, or -0.0")
-        return values
-
-    def at(self, value: Floats, rows: Any) -> Floats:
-        """Return some of the numbers."""
-        some: Floats = value[rows]
-        return some
+    from streammetrics.core.fields.entries import Entries
+    from streammetrics.core.types import Array, Arrays
 
 
 class LabelledEntries(NamedTuple):
@@ -296,7 +115,3 @@ class LabelTable(StateField[LabelledEntries]):
                 np.empty(0, np.int64), {name: k.none() for name, k in self._columns.items()}
             )
         return LabelledEntries(value.labels[rows], left)
-
-
-def _regrouped(sums: ExactSum, places: Places | None, size: int) -> ExactSum:
-    return sums if places is None else sums.regroup(places, size)

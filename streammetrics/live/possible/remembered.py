@@ -19,8 +19,9 @@ from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.fields.entries import Weights
 from streammetrics.core.fields.histograms import Histograms
-from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Weights
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Weight

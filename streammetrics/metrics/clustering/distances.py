@@ -14,13 +14,9 @@ from streammetrics.metrics.clustering.geometry import (
     smallest_gap,
 )
 from streammetrics.metrics.clustering.points import SampledMetric, as_centroids
+from streammetrics.statistics.clusters.balls import nearest_and_farthest
 from streammetrics.statistics.clusters.centroids import CentroidSums
-from streammetrics.statistics.clusters.distances import (
-    Cloud,
-    lengths,
-    nearest_and_farthest,
-    silhouettes,
-)
+from streammetrics.statistics.clusters.distances import Cloud, lengths, silhouettes
 from streammetrics.statistics.clusters.rows import by_content
 from streammetrics.statistics.clusters.tiles import directions
 

@@ -1,4 +1,4 @@
-"""Rankings as sets of results, and by all the places at which precision can be read."""
+"""Rankings as sets of results: which of those judged are among them, in whatever order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from streammetrics.core.constraints import Positive, Share
+from streammetrics.core.constraints import Positive
 from streammetrics.metrics.averages import beta_weights
 from streammetrics.metrics.ranking.base import AtK, RankingMetric
 from streammetrics.metrics.ranking.view import added, ratio, running_sum
@@ -18,18 +18,14 @@ if TYPE_CHECKING:
     from streammetrics.statistics.rankings.buffer import RankingBuffer
 
 __all__ = [
-    "ElevenPointAP",
     "FallOutAtK",
     "GroupedROCAUC",
     "HitsAtK",
-    "InterpolatedPrecision",
     "JudgedAtK",
     "SetF",
     "SetPrecision",
     "SetRecall",
 ]
-
-_ELEVEN = tuple(place / 10 for place in range(11))
 
 
 class SetPrecision(RankingMetric):
@@ -190,61 +186,6 @@ class FallOutAtK(AtK):
         return ratio(_expected(ranking, marked), others)
 
 
-class InterpolatedPrecision(RankingMetric):
-    """The best precision of a query at any place from which on so much recall is reached.
-
-    Formula: mean_q max_(r_i >= r) P_i, with P_i and r_i the precision and the recall at place i.
-
-    That is where a share `recall` of its R relevant documents has been found, at least
-    ⌊recall R + 0.9⌋ of them. Results that tie are taken together, with ``ties="doc"`` in order.
-
-    The other parameters are those of every ranking metric, see `RankingMetric`.
-
-    Args:
-        recall: The share of relevant documents, from 0 to 1.
-
-    Memory and cost: all rows are kept.
-
-    Reference: trec_eval ``iprec_at_recall``; ir_measures ``IPrec``.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> metric = sm.InterpolatedPrecision(recall=0.5)
-        >>> metric.update([1] * 4, [0, 1, 1, 0], [0.9, 0.8, 0.7, 0.1]).compute()
-        0.6666666666666666
-    """
-
-    recall: Share
-
-    def read(self, ranking: Ranking) -> Floats:
-        """Return the precision."""
-        return _interpolated(ranking, self.recall)
-
-
-class ElevenPointAP(RankingMetric):
-    """Mean of `InterpolatedPrecision` at recall 0, 0.1, ..., 1.
-
-    Formula: (1 / 11) Σ_(r = 0, 0.1, ..., 1) P(r), with P(r) the interpolated precision at recall r.
-
-    The parameters are those of every ranking metric, see `RankingMetric`.
-
-    Memory and cost: all rows are kept.
-
-    Reference: trec_eval ``11pt_avg``.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> metric = sm.ElevenPointAP()
-        >>> round(metric.update([1] * 4, [0, 1, 1, 0], [0.9, 0.8, 0.7, 0.1]).compute(), 6)
-        0.666667
-    """
-
-    def read(self, ranking: Ranking) -> Floats:
-        """Return the mean of eleven."""
-        found: Floats = np.mean([_interpolated(ranking, recall) for recall in _ELEVEN], axis=0)
-        return found
-
-
 class GroupedROCAUC(RankingMetric):
     """ROC AUC of the judged results of each query, in the mean over queries (grouped AUC).
 
@@ -311,14 +252,3 @@ def _expected(ranking: Ranking, marked: Bools) -> Floats:
     groups = ranking.groups
     within = groups.within / groups.size
     return ranking.by_query(groups.query, added(marked.astype(np.int64), groups.first) * within)
-
-
-def _interpolated(ranking: Ranking, recall: float) -> Floats:
-    groups = ranking.groups
-    found = groups.found + groups.relevant
-    precision = found / (groups.before + groups.size)
-    wanted = (recall * ranking.n_relevant + 0.9).astype(np.int64)
-    best = np.zeros(ranking.n_queries)
-    enough = found >= wanted[groups.query]
-    np.maximum.at(best, groups.query[enough], precision[enough])
-    return best

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from streammetrics.core.columns.labels import Label, one_kind
-from streammetrics.core.constraints import AtLeast, NanPolicy
-from streammetrics.core.metric import Metric
+from streammetrics.core.constraints import AtLeast
 from streammetrics.metrics.scores.base import ScoredMetric, schema_options
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.scores.spreads import ProbabilityLossSpread
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import ArrayLike
     from streammetrics.statistics.scores.losses import LossName
 
 __all__ = [
     "BrierScore",
     "CalibrationInTheLarge",
     "FocalLoss",
-    "HingeLoss",
     "LogLoss",
     "Perplexity",
     "RankedProbabilityScore",
@@ -272,63 +268,3 @@ class CalibrationInTheLarge(ProbabilityLoss):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of differences."""
         return (summed(self, "excess", from_logits=self.from_logits),)
-
-
-class HingeLoss(Metric[float]):
-    """Mean hinge loss of decision values, max(0, 1 - margin), or its square.
-
-    Formula: Σ w max(0, 1 - m) / Σ w, with m the margin.
-
-    The margin of (n,) values f is f for the positive class and -f for the other. Of (n, K) values
-    it is that of the true class less the largest other (Crammer and Singer). ``nan`` of no rows.
-
-    Args:
-        squared: Whether losses are squared.
-        spread: As in `LogLoss`.
-        pos_label: The positive class of (n,) values.
-        labels: The classes of the columns of (n, K) values, or the two of (n,).
-        nan_policy: ``"omit"`` leaves rows with a missing value out.
-        ignore_index: Rows with this true label are left out.
-
-    Raises:
-        InvalidBatchError: From `update`, where a value is infinite or beyond 2**510.
-
-    Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 ns a score.
-
-    Reference: ``sklearn.metrics.hinge_loss``; squared, ``torchmetrics.HingeLoss``.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> sm.HingeLoss().update([1, 0, 1, 1], [2.0, -0.5, 0.25, 1.0]).compute()
-        0.3125
-        >>> sm.HingeLoss(squared=True).update([1, 2], [[0.0, 2.0, 0.5], [0.0, 1.0, 0.5]]).compute()
-        1.125
-    """
-
-    higher_is_better = False
-
-    squared: bool = False
-    spread: bool = True
-    pos_label: Label = 1
-    labels: Any = None
-    nan_policy: NanPolicy = "raise"
-    ignore_index: int | None = None
-
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of losses."""
-        return (summed(self, "hinge", parameter=2.0 if self.squared else 1.0),)
-
-    def check_parameters(self) -> None:
-        """Bring the labels to one kind."""
-        if self.labels is not None:
-            self.labels = one_kind(self.labels, self.ignore_index)
-
-    def update(
-        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
-    ) -> Self:
-        """Take rows: labels (n,), and decision values (n,) of the positive class or (n, K)."""
-        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
-
-    def readout(self, losses: ProbabilityLossSum) -> float:
-        """Return the mean loss."""
-        return losses.mean()

@@ -16,14 +16,12 @@ from streammetrics.core import tuning
 from streammetrics.statistics.clusters.tiles import TILES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from streammetrics.core.types import Array, Bools, Floats, Ints, Places
+    from streammetrics.core.types import Array, Floats, Ints, Places
     from streammetrics.statistics.clusters.tiles import Tile
 
     Codes = Places
 
-_CLOSE = 1e-9  # relative; squared distances in a tile are nearer than that to the true ones
+CLOSE = 1e-9  # relative; squared distances in a tile are nearer than that to the true ones
 _LOST = 2.0**-10  # part of |x|^2 + |y|^2 below which a squared distance has lost ten bits
 
 
@@ -51,7 +49,7 @@ def lengths(vectors: Floats) -> Floats:
     return np.asarray(np.ldexp(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)), exponents))
 
 
-class _Block:
+class Block:
     """Some points of a cloud, from which tiles of squared distances to other blocks are made."""
 
     def __init__(self, points: Floats, rows: slice) -> None:
@@ -71,7 +69,7 @@ class _Block:
         height = min(alone, size) if alone >= tuning.THIN_ROWS else size
         self._left = left.reshape(-1, height, width)
 
-    def squared(self, other: _Block, out: Floats) -> Floats:
+    def squared(self, other: Block, out: Floats) -> Floats:
         """Return the squared distances from these points to those of another block."""
         theirs = other.points - self._origin
         norms = np.einsum("ij,ij->i", theirs, theirs)
@@ -88,14 +86,14 @@ class _Block:
             np.fill_diagonal(tile, 0.0)
         return tile
 
-    def apart(self, other: _Block, out: Floats, by: Tile) -> Floats:
+    def apart(self, other: Block, out: Floats, by: Tile) -> Floats:
         """Return the distances from these points to those of another block, by coordinates."""
         size = (len(self.points), len(other.points))
         tile = out[: size[0] * size[1]].reshape(size)
         by(self.points.T[:, :, None], other.points.T[:, None, :], tile)
         return tile
 
-    def _refine(self, tile: Floats, other: _Block, norms: Floats) -> None:
+    def _refine(self, tile: Floats, other: Block, norms: Floats) -> None:
         rows, places = np.nonzero(tile < np.add.outer(_LOST * self._norms, _LOST * norms))
         step = max(1, tile.size // self.points.shape[1])
         for start in range(0, rows.size, step):
@@ -104,7 +102,7 @@ class _Block:
             tile[row, place] = np.einsum("ij,ij->i", apart, apart)
 
 
-def _runs(codes: Codes) -> list[tuple[int, int]]:
+def runs_of(codes: Codes) -> list[tuple[int, int]]:
     """Return consecutive clusters, small ones joined up to the rows of a block, as ranges."""
     bounds = np.flatnonzero(np.diff(codes, prepend=-1, append=-1)).tolist()
     runs = [(0, 0)]
@@ -116,7 +114,7 @@ def _runs(codes: Codes) -> list[tuple[int, int]]:
     return [run for run in runs if run[1]]
 
 
-class _Members(_Block):
+class _Members(Block):
     """A block that adds distances up by the clusters of its points."""
 
     def __init__(self, cloud: Cloud, rows: slice) -> None:
@@ -148,7 +146,7 @@ def silhouettes(cloud: Cloud, size: int, metric: str) -> Floats:
     amounts = np.bincount(cloud.codes, cloud.copies, size)
     blocks = [
         _Members(cloud, slice(first, min(first + tuning.DISTANCE_ROWS, stop)))
-        for start, stop in _runs(cloud.codes)
+        for start, stop in runs_of(cloud.codes)
         for first in range(start, stop, tuning.DISTANCE_ROWS)
     ]
     at_once = max(1, tuning.MEAN_DISTANCES // (size * tuning.DISTANCE_ROWS))
@@ -197,108 +195,3 @@ def _silhouettes(sums: Floats, own: Codes, amounts: Array) -> Floats:
     values: Floats = np.subtract(b, a, out=np.zeros_like(a), where=defined)
     np.divide(values, larger, out=values, where=defined)
     return values
-
-
-def nearest_and_farthest(cloud: Cloud) -> tuple[float, float]:
-    """Return the smallest distance between clusters and the largest within one.
-
-    Points are grouped in balls of neighbours; pairs of balls are visited from the most promising
-    on, until no other can hold a closer, or a farther, pair. Both are in the scale of the cloud;
-    without two clusters the first is infinite.
-    """
-    balls = _Balls(cloud)
-    near, far = np.inf, 0.0
-    for left, right, gap in balls.by_gap():
-        if gap > near or near == 0.0:
-            break
-        near = balls.nearest(left, right, near)
-    for left, right, span in balls.by_span():
-        if span < far:
-            break
-        far = balls.farthest(left, right, far)
-    return near, far
-
-
-class _Balls:
-    """Neighbouring points in groups, with what their distances can be."""
-
-    def __init__(self, cloud: Cloud) -> None:
-        order, self._slices = _neighbours(cloud)
-        points, self._codes = cloud.points[order], cloud.codes[order]
-        self._blocks = [_Block(points, rows) for rows in self._slices]
-        starts = [rows.start for rows in self._slices]
-        sizes = np.diff([*starts, len(order)])
-        centres = np.add.reduceat(points, starts, axis=0) / sizes[:, None]
-        radii = np.maximum.reduceat(lengths(points - centres.repeat(sizes, axis=0)), starts)
-        left, right = np.triu_indices(len(starts))
-        apart, reach = lengths(centres[left] - centres[right]), radii[left] + radii[right]
-        # Coordinates are at most one, so this covers the rounding of centres and lengths.
-        slack = 2.0**-48 * np.sqrt(points.shape[1])
-        self._left, self._right = left, right
-        self._gaps, self._spans = apart - reach - slack, apart + reach + slack
-        self._first = self._codes[starts]
-        self._last = self._codes[np.add(starts, sizes) - 1]
-        self._buffer = np.empty(tuning.DISTANCE_ROWS * tuning.DISTANCE_ROWS)
-
-    def by_gap(self) -> Iterator[tuple[int, int, float]]:
-        """Yield the pairs of balls with points of two clusters, those that may be closest first."""
-        pure = self._first == self._last
-        alike = pure[self._left] & pure[self._right]
-        alike &= self._first[self._left] == self._first[self._right]
-        return self._pairs(~alike, self._gaps, 1.0)
-
-    def by_span(self) -> Iterator[tuple[int, int, float]]:
-        """Yield the pairs of balls with points of one cluster, those that may be widest first."""
-        return self._pairs(self._last[self._left] >= self._first[self._right], self._spans, -1.0)
-
-    def _pairs(self, kept: Bools, keys: Floats, sign: float) -> Iterator[tuple[int, int, float]]:
-        places = np.flatnonzero(kept)
-        places = places[np.argsort(sign * keys[places], kind="stable")]
-        columns = (self._left[places], self._right[places], keys[places])
-        yield from zip(*(column.tolist() for column in columns), strict=True)
-
-    def nearest(self, left: int, right: int, best: float) -> float:
-        """Return the smallest distance between points of different clusters, or `best`."""
-        tile, same = self._tile(left, right)
-        tile[same] = np.inf
-        value = tile.min()
-        if value >= best**2:
-            return best
-        return min(best, float(self._measured(left, right, tile <= value * (1 + _CLOSE)).min()))
-
-    def farthest(self, left: int, right: int, best: float) -> float:
-        """Return the largest distance between points of the same cluster, or `best`."""
-        tile, same = self._tile(left, right)
-        tile[~same] = 0.0
-        value = tile.max()
-        if value <= best**2:
-            return best
-        return max(best, float(self._measured(left, right, tile >= value * (1 - _CLOSE)).max()))
-
-    def _tile(self, left: int, right: int) -> tuple[Floats, Bools]:
-        rows, columns = self._slices[left], self._slices[right]
-        tile = self._blocks[left].squared(self._blocks[right], self._buffer)
-        return tile, self._codes[rows][:, None] == self._codes[columns]
-
-    def _measured(self, left: int, right: int, chosen: Bools) -> Floats:
-        """Return the distances of some pairs from the differences of their coordinates."""
-        rows, columns = (places[: tuning.DISTANCE_ROWS] for places in np.nonzero(chosen))
-        return lengths(self._blocks[left].points[rows] - self._blocks[right].points[columns])
-
-
-def _neighbours(cloud: Cloud) -> tuple[Places, list[slice]]:
-    """Return an order of points by cluster, and runs of it whose points lie close together."""
-    order = np.arange(len(cloud.codes))
-    todo, done = _runs(cloud.codes), []
-    while todo:
-        start, stop = todo.pop()
-        if stop - start <= tuning.DISTANCE_ROWS:
-            done.append(slice(start, stop))
-            continue
-        rows = order[start:stop]
-        points = cloud.points[rows]
-        half = (stop - start) // 2
-        axis = int(np.argmax(np.ptp(points, axis=0)))
-        order[start:stop] = rows[np.argpartition(points[:, axis], half)]
-        todo += [(start, start + half), (start + half, stop)]
-    return order, sorted(done, key=lambda rows: rows.start)

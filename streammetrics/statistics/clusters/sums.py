@@ -9,7 +9,8 @@ import numpy as np
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.clusters import cluster_sums
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Sums, Weights
+from streammetrics.core.fields.entries import Sums, Weights
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import Sum

@@ -12,7 +12,8 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Weights
+from streammetrics.core.fields.entries import Weights
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.fields.wide import WideWeights

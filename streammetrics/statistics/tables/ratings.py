@@ -14,7 +14,8 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.keyed import LabelledEntries, LabelTable, Sums, Weights
+from streammetrics.core.fields.entries import Sums, Weights
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
