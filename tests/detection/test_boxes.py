@@ -55,6 +55,14 @@ def test_the_example_of_torchmetrics():
         assert math.isnan(sm.score("map_small", **rows))
 
 
+def test_labels_that_are_whole_floats_are_integers():
+    one = rows_of([[[0, 0, 10, 10]]], [[3]], [[[0, 0, 10, 9]]], [[3]], [[0.5]])
+    floats = {**one, "true_labels": [[3.0]], "pred_labels": [[3.0]]}
+    for metric in (sm.BoxAveragePrecision(), sm.BoxAveragePrecision(average=None)):
+        states = {metric.copy().update(**rows).to_bytes() for rows in (one, floats)}
+        assert len(states) == 1
+
+
 def test_boxes_of_one_score_come_in_together_whatever_the_order_of_images():
     box = [[0, 0, 10, 10]]
     found, lost = (box, [1], box, [1], [0.5]), ([], [], box, [1], [0.5])

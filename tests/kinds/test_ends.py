@@ -215,3 +215,35 @@ def test_a_query_with_a_judgment_is_marked_as_judged(kind):
     start, stop = header["0/judged"]["data_offsets"]
     with pytest.raises(sm.StateFormatError, match="'judged' of a ranking state is not canonical"):
         sm.from_bytes(joined(header, body[:start] + bytes(stop - start) + body[stop:]))
+
+
+@pytest.mark.parametrize("ends", [(5e-324, 1e300), (1e-300, 1.7e308), (0.0, 1.7e308)])
+def test_scores_from_end_to_end_of_float64_are_sorted(ends):
+    low, high = np.array(ends, np.float64).view(np.int64)
+    rng, n = np.random.default_rng(0), 1 << 13
+    scores = rng.permutation(np.linspace(low, high, n).astype(np.int64)).view(np.float64)
+    scores[::2] *= -1.0
+    labels = rng.integers(0, 2, n)
+    whole = sm.ROCAUC().update(labels, scores)
+    parts = [sm.ROCAUC().update(labels[k : k + 512], scores[k : k + 512]) for k in range(0, n, 512)]
+    assert whole.to_bytes() == sm.merge(parts).to_bytes()
+    ones, zeros = scores[labels == 1], scores[labels == 0]
+    above = (ones[:, None] > zeros).sum() + (ones[:, None] == zeros).sum() / 2
+    assert whole.compute() == above / (ones.size * zeros.size)
+
+
+@pytest.mark.parametrize("weight", [None, np.arange(1.0, 21.0)])
+def test_rows_that_wait_for_their_groups_are_counted_in_bytes(weight):
+    rows = {"y_true": np.arange(20) % 2, "y_score": np.arange(20) / 20}
+    slices = sm.Slices(sm.MetricSet({"auc": sm.ROCAUC()}), by="c")
+    before = slices.nbytes
+    slices.update(**rows, c=np.arange(20) % 3, sample_weight=weight)
+    least = rows["y_score"].nbytes + (0 if weight is None else weight.nbytes)
+    assert slices.nbytes >= before + least
+
+
+def test_annotations_that_are_no_text_are_parameters_but_for_those_of_the_class():
+    annotations = {"count": int, "shared": ClassVar[int], "kept": ClassVar}
+    body = {"__annotations__": annotations, "count": 3, "shared": 1, "kept": 2}
+    made = type("Annotated", (sm.Mean,), {**body, "__module__": __name__})
+    assert made(count=5).config == {**sm.Mean().config, "count": 5}

@@ -146,8 +146,6 @@ def _moments(
     if width > 1 and of.order == "second":
         return None
     by_letter = dict(zip(of.letters, columns, strict=False))
-    if not {*"".join(of.names)} <= by_letter.keys():
-        return None
     sums = {}
     for name in of.names:
         first, *second = (by_letter[letter] for letter in name)
