@@ -15,7 +15,7 @@ from streammetrics.slices.fairness import without_each
 from streammetrics.slices.groups import Cut, Lookup, Spec, spec_of, whole
 from streammetrics.slices.reading import key_column, read_keys
 from streammetrics.slices.table import BESIDE, OWN
-from streammetrics.slices.units import groups_of, hashed, limits_by_unit
+from streammetrics.slices.units import groups_of, hashed, limits_by_unit, warn_unsure
 from streammetrics.slices.worst import Slice
 from streammetrics.statistics.grouped.schema import GroupedLayout, KeyedSchema
 
@@ -237,4 +237,5 @@ class WholeView(ReadOnly):
         interval = limits_by_unit(metric, *self._set._parts_by_unit(), check_level(level))
         if not interval.method.startswith("jackknife"):
             raise without(metric, interval.method)
+        warn_unsure(type(metric).__name__, interval)
         return interval

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.confidence import check_level
-from streammetrics.core.errors import StateFormatError, UndefinedMetricWarning
+from streammetrics.core.errors import StateFormatError
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Values
 from streammetrics.slices.keyed import KeyedSet
-from streammetrics.slices.units import limits_by_unit
+from streammetrics.slices.units import limits_by_unit, warn_unsure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,8 +38,7 @@ class UnitSet(KeyedSet):
         whole, rests = self._parts_by_unit()
         for name, metric in self._metrics.items():
             values[name] = interval = limits_by_unit(metric, whole, rests, level)
-            if not interval.method.startswith("jackknife"):
-                warnings.warn(f"{name!r}: {interval.method}", UndefinedMetricWarning, stacklevel=3)
+            warn_unsure(repr(name), interval)
         return values
 
     def _configuration(self) -> dict[str, Any]:

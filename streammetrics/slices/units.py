@@ -63,3 +63,15 @@ def limits_by_unit(
         value, *others = (metric._judged(*metric._chosen(state))[0] for state in (whole, *rests))
     limits = unit_limits(metric, value, others, level)
     return limits or unsure(level, "its value is not one number, nor an array of some")
+
+
+def warn_unsure(name: str, interval: ConfidenceInterval, depth: int = 3) -> None:
+    """Warn of limits by unit that say nothing."""
+    why = interval.method
+    if why.startswith("jackknife"):
+        if not np.isnan(np.asarray(interval.low, np.float64)).any():
+            return
+        why = f"has limits that are nan: its units do not tell how it varies ({why})"
+        warnings.warn(f"{name} {why}", UndefinedMetricWarning, stacklevel=depth + 1)
+    else:
+        warnings.warn(f"{name}: {why}", UndefinedMetricWarning, stacklevel=depth + 1)

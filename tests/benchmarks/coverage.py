@@ -162,6 +162,7 @@ LINES = (
     Line(sm.ROCAUC(), scores(0.5, 1.0)),
     Line(sm.ROCAUC(), scores(0.5, 2.9), (60, 200, 1000), "AUC 0.98"),
     Line(sm.ROCAUC(), scores(0.05, 1.0), (200, 1000), "5 % positives"),
+    Line(sm.ROCAUC(), scores(0.05, 2.9), (400, 800, 4000), "AUC 0.98, 5 % positives"),
     Line(sm.ROCAUC(), scores(0.5, 1.0, 0), note="tied scores"),
     Line(sm.Accuracy(), weighted(COMMON), note="weighted"),
     Line(sm.F1(), weighted(COMMON), note="weighted"),

@@ -113,3 +113,13 @@ def test_mistakes_say_what_is_kept():
         sm.Slices(suite(), by="label")
     with pytest.raises(ValueError, match="expected the name of a column"):
         sm.MetricSet(METRICS, unit=3)
+
+
+def test_limits_of_one_unit_are_nan_and_warn():
+    """As limits by row do; the set and its metrics said nothing."""
+    one = sm.MetricSet({"acc": sm.Accuracy()}, unit="user")
+    one.update(y_true=[1, 0], y_pred=[1, 1], user=[7, 7])
+    with pytest.warns(sm.UndefinedMetricWarning, match="'acc' has limits that are nan: its units"):
+        assert np.isnan(one.confidence(unit="user")["acc"].low)
+    with pytest.warns(sm.UndefinedMetricWarning, match="Accuracy has limits that are nan"):
+        assert np.isnan(one["acc"].confidence(unit="user").high)
