@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Set
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 from uuid import UUID
 
 import numpy as np
@@ -106,12 +106,27 @@ def versions_of(versions: object, n: int = 1) -> Ints:
         InvalidBatchError: One of them is no integer from 0 on.
     """
     several = hasattr(versions, "__len__")
-    array = np.asarray(versions if several else [versions] * n)
+    try:
+        array = np.asarray(versions if several else [versions] * n)
+    except ValueError:  # one of them is a list
+        _no_version(versions)
     are_integers = array.ndim == 1 and array.dtype.kind in "iu"
     good = are_integers and array.size and array.min() >= 0 and array.max() < 1 << 63
     if not good and array.shape != (0,):
-        raise InvalidBatchError(f"version={versions!r}: versions are integers from 0 on")
+        _no_version(versions if several and array.ndim and len(array) else [versions])
     return array.astype(np.int64)
+
+
+def _no_version(versions: Any) -> NoReturn:
+    """Raise about the first of some versions that is none."""
+    listed = versions.tolist() if hasattr(versions, "tolist") else list(versions)
+    good = [_is_integer(each) and 0 <= each < 1 << 63 for each in listed]
+    row = good.index(False) if False in good else 0
+    raise InvalidBatchError(
+        f"version is {listed[row]!r}, first in row {row}: versions are integers from 0 on",
+        "version",
+        row,
+    )
 
 
 def _of_integers(array: Array) -> NDArray[np.uint64]:
@@ -123,10 +138,14 @@ def _of_integers(array: Array) -> NDArray[np.uint64]:
     return keys
 
 
+def _is_integer(value: object) -> TypeGuard[int]:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def _key(value: object, row: int = 0) -> bytes:
     if isinstance(value, str):
         return _of_bytes(value.encode(errors="surrogatepass"), _STR)
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    if _is_integer(value):
         if -(1 << 63) <= value < 1 << 63:
             return (int(value) + (1 << 63)).to_bytes(8, "big") + bytes(7) + bytes([_INT])
         return _hashed(str(value).encode(), _INT)

@@ -73,8 +73,8 @@ def test_what_is_no_event_of_the_join_is_refused():
         (lambda: state.label(id=1, time=START, y_true=None), "y_true"),
         (lambda: state.label(id=1, time=START, y_true="yes"), "pos_label|strings"),
         (lambda: state.label(id=1, time=START, y_score=0.5), "one column, 'y_true'"),
-        (lambda: state.label(id=1, time=START, y_true=1, version=-1), r"version=\[-1\]"),
-        (lambda: state.label(id=1, time=START, y_true=1, version="a"), r"version=\['a'\]"),
+        (lambda: state.label(id=1, time=START, y_true=1, version=-1), "version is -1"),
+        (lambda: state.label(id=1, time=START, y_true=1, version="a"), "version is 'a'"),
         (lambda: sm.Live(sm.Mean()).predict(id=1, time=START, values=1.0), "read no label"),
     ]:
         with pytest.raises(sm.InvalidBatchError, match=message):
@@ -498,13 +498,39 @@ def test_rows_that_tell_nothing_new_are_not_read_again_and_those_that_do_are(mon
     assert state.window("5min").n_rows == 40
 
 
-@pytest.mark.parametrize("version", [[1], np.array([1]), [[1]], [], None, 1.0, True, -1, 2**63])
+@pytest.mark.parametrize(
+    "version",
+    [
+        [1],
+        np.array([1]),
+        np.empty((0, 2)),
+        "",
+        "2",
+        [[1]],
+        [],
+        None,
+        1.0,
+        True,
+        -1,
+        2**63,
+    ],
+)
 def test_a_version_that_is_none_takes_no_other_events_with_it(version):
     state = joined().predict(id="a", time=START, y_score=0.75)
     state.predict(id="b", time=START, y_score=0.25).label(id="b", time=START, y_true=0)
     with pytest.raises(sm.InvalidBatchError, match="versions are integers from 0 on"):
         state.label(id="a", time=START, y_true=1, version=version)
     assert state.label(id="a", time=START, y_true=1).coverage("5min").labelled == 2
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**63, "2", None, 1.5, [1]])
+def test_a_version_that_is_none_is_told_by_its_row_and_not_among_all_others(wrong):
+    versions = [*range(500), wrong, *range(500), wrong]
+    n = len(versions)
+    with pytest.raises(sm.InvalidBatchError, match="first in row 500: versions are") as raised:
+        joined().label(id=list(range(n)), time=[START] * n, y_true=[1] * n, version=versions)
+    assert (raised.value.row, raised.value.column) == (500, "version")
+    assert len(str(raised.value)) < 100
 
 
 @pytest.mark.parametrize("versions", [[1], [1, 2, 3], []])
