@@ -282,3 +282,44 @@ def test_rows_none_of_which_has_any_label_are_rows_all_the_same(average):
         with pytest.warns(sm.UndefinedMetricWarning, match="nan"):
             undefined = kind(**options).update(truth, chances).compute()
         assert np.isnan(undefined).all()
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        sm.F1(average="samples"),
+        sm.F1(average="macro", multilabel=True, threshold=(0.1, 0.2, 0.3)),
+        sm.SubsetAccuracy(labels=NAMES),
+        sm.MultilabelConfusionMatrix(),
+        sm.ClassificationReport(multilabel=True),
+        sm.CoverageError(),
+        sm.LabelRankingLoss(),
+        sm.ROCAUC(multilabel=True),
+        sm.CalibrationError(multilabel=True, labels=NAMES),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("n", [0, 4])
+def test_a_batch_of_no_rows_changes_nothing_whatever_it_is(metric, n):
+    before = metric.copy().update(TRUTH[:n], CALLED[:n])
+    for nothing in ([], np.zeros(0), np.zeros((0, 3))):
+        assert before.copy().update(nothing, nothing).to_bytes() == before.to_bytes()
+        assert before.copy().update([], nothing).to_bytes() == before.to_bytes()
+    assert metric.copy().update([], []).update(TRUTH, CALLED).n_rows == 4
+
+
+@pytest.mark.parametrize(
+    "form", [np.asarray, sp.csr_matrix, sp.coo_array, pd.DataFrame, pl.DataFrame]
+)
+@pytest.mark.parametrize("metric", [sm.F1(average="macro"), sm.Accuracy(), sm.ConfusionMatrix()])
+def test_indicators_that_are_read_as_classes_are_told(form, metric):
+    with pytest.warns(UserWarning, match=r"\(4, 3\) of 0 and 1, read as 12 rows.*multilabel=True"):
+        assert metric.copy().update(form(TRUTH), form(CALLED)).n_rows == 12
+
+
+def test_classes_at_positions_are_not_told():
+    positions = TRUTH + 1
+    assert sm.Accuracy().update(sp.csr_matrix(positions), sp.csr_matrix(positions)).n_rows == 12
+    assert sm.Accuracy(labels=[0, 1]).update(pd.DataFrame(TRUTH), pd.DataFrame(CALLED)).n_rows == 12
+    tensor = pytest.importorskip("torch").tensor
+    assert sm.Accuracy().update(tensor(TRUTH), tensor(CALLED)).n_rows == 12

@@ -61,7 +61,7 @@ class Indicators(Field):
             values, absent = self._matrix(batch, name, column)
             missing = either(missing, absent)
             taken.append(values)
-        if taken[0].shape != taken[1].shape:
+        if taken[0].shape != taken[1].shape and any(values.size for values in taken):
             title, other = map(batch.title, self.names)
             raise InvalidBatchError(
                 f"{other} has shape {taken[1].shape}, and {title} has {taken[0].shape}: both have "
@@ -84,8 +84,9 @@ class Indicators(Field):
             values, missing = column.values, column.nulls
             if values.dtype.kind == "f" and (absent := np.isnan(values)).any():
                 missing = either(missing, absent)
-        if values.ndim == 1 and self.width == 1:  # (n, 1) has become a column by now
-            values = values[:, None]
+        if values.ndim == 1 and (self.width == 1 or not values.size):
+            # (n, 1) has become a column by now, and a list of no rows has no columns
+            values = values.reshape(len(values), self.width)
         if values.ndim != 2 or (self.width and values.shape[1] != self.width):
             found = "one number a row" if values.ndim == 1 else f"shape {values.shape}"
             wanted = f"(n, {self.width or 'L'}), a column for each label"
@@ -122,10 +123,11 @@ class Indicators(Field):
     ) -> tuple[tuple[Any, ...], Facts]:
         """Return indicators as uint8, and scores as float64, of the kept rows."""
         truth, second = (values if rows is None else values[rows] for values in taken)
-        if truth.shape[1] == 0:
+        if truth.shape[1] == 0 and len(truth):
             raise InvalidBatchError(f"{batch.title('y_true')} has no columns")
         judged = second if self.scores else _marks(second)
-        return (_marks(truth), judged), {"columns of labels": truth.shape[1]}
+        facts = {"columns of labels": truth.shape[1]} if len(truth) else {}
+        return (_marks(truth), judged), facts
 
     @property
     def plain(self) -> Field:

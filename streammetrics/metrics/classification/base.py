@@ -121,7 +121,7 @@ class ContingencyMetric(Metric[V_co]):
     ) -> Self:
         """Take rows: labels and predicted labels, or with a threshold labels and scores."""
         name, second = judged_column(self, y_pred, y_score)
-        if isinstance(y_true, np.ndarray) and y_true.ndim == 2:
+        if len(getattr(y_true, "shape", ())) == 2:
             warn_of_indicators(self, y_true, second)
         return self.feed({"y_true": y_true, name: second, "sample_weight": sample_weight})
 

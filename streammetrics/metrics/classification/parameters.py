@@ -53,19 +53,31 @@ def multilabel_options(metric: Any) -> dict[str, Any]:
     return {"threshold": cuts, "labels": metric.labels, "nan_policy": metric.nan_policy}
 
 
-def warn_of_indicators(metric: Any, true: Array, pred: Any) -> None:
+def warn_of_indicators(metric: Any, true: Any, pred: Any) -> None:
     """Warn of what is read as classes at positions, and may be labels of which rows have some.
 
-    Both are arrays (n, L) of 0 and 1, and scikit-learn takes them for the other.
+    Both are (n, L) of 0 and 1: arrays, sparse matrices or frames, and scikit-learn takes them for
+    the other. Tensors (B, T) are positions in all that is written for them.
     """
     given = metric.labels is not None or metric.ignore_index is not None
     several = metric.threshold is not None or getattr(metric, "multilabel", False)
-    if given or several or not isinstance(pred, np.ndarray) or pred.shape != true.shape:
+    if given or several or true.shape[1] < 2 or getattr(pred, "shape", None) != true.shape:
         return
-    if true.shape[1] > 1 and all(((side == 0) | (side == 1)).all() for side in (true, pred)):
+    sides = [_matrix(true), _matrix(pred)]
+    if all(side is not None and ((side == 0) | (side == 1)).all() for side in sides):
+        n, width = true.shape
         warnings.warn(
-            f"y_true and y_pred are {true.shape} of 0 and 1, read as {true.size:,} rows of one "
+            f"y_true and y_pred are {true.shape} of 0 and 1, read as {n * width:,} rows of one "
             "class each: rows of several labels take multilabel=True; labels=[0, 1] or "
             ".reshape(-1) says that these are classes at positions",
             stacklevel=3,
         )
+
+
+def _matrix(values: Any) -> Array | None:
+    """Return an array, a sparse matrix or a frame as an array; `None` of anything else."""
+    if isinstance(values, np.ndarray):
+        return values
+    if hasattr(values, "toarray"):
+        return np.asarray(values.toarray())
+    return np.asarray(values.to_numpy()) if hasattr(values, "to_numpy") else None
