@@ -45,3 +45,14 @@ def test_classes_without_pixels_are_left_out_of_the_mean():
     assert math.isnan(each[2])
     with pytest.warns(sm.UndefinedMetricWarning, match="Dice"):
         assert math.isnan(sm.Dice(background=0).update([0, 0], [0, 0]).compute())
+
+
+def test_one_hot_maps_are_told():
+    true, pred = (np.moveaxis(np.eye(4, dtype=int)[each], -1, 1) for each in maps())
+    for maker in (np.asarray, pytest.importorskip("torch").tensor):
+        with pytest.warns(UserWarning, match=r"one-hot of 4 classes.*y_true\.argmax\(1\)"):
+            sm.MeanIoU().update(maker(true), maker(pred))
+    binary = (each[:, None] % 2 for each in maps())  # (n, 1, H, W), as many masks are
+    assert sm.Dice().update(*binary).n_rows == 90
+    frames = (each.reshape(1, 3, 5, 6) for each in maps())  # (n, T, H, W) of classes
+    assert sm.Dice().update(*frames).n_rows == 90

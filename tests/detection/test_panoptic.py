@@ -96,3 +96,14 @@ def test_counts_that_no_segments_have_are_no_state(name, value, message):
     assert name in arrays
     with pytest.raises(sm.StateFormatError, match=message):
         statistic.restored({**arrays, name: np.array(value)})
+
+
+def test_a_map_without_images_is_told():
+    rows = maps(np.random.default_rng(0), 1)
+    true, pred = (rows[key][0].reshape(8, 5, 2) for key in rows)
+    metric = sm.PanopticQuality(**CLASSES, unknown="void")
+    whole = metric.copy().update(true[None], pred[None])
+    with pytest.warns(UserWarning, match=r"read as 8 images of 5 pixels each.*y_true\[None\]"):
+        assert metric.copy().update(true, pred).n_rows == 8
+    assert whole.n_rows == 1
+    assert metric.copy().update(list(true), list(pred)).n_rows == 8

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from streammetrics.core.columns.batch import MAX_NDIM
+from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import LabelledArray
-from streammetrics.core.types import Floats
+from streammetrics.core.types import Array, Floats
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.statistics.tables.contingency import ContingencyTable
 
@@ -67,6 +70,7 @@ class MaskMetric(Metric[float | Floats]):
         Raises:
             InvalidBatchError: The shapes do not fit, or there is an unknown label.
         """
+        _warn_of_one_hot(y_true, y_pred)
         return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
 
     def readout(self, table: ContingencyTable) -> float | Floats:
@@ -135,3 +139,21 @@ class Dice(MaskMetric):
     def _parts(self, both: Floats, true: Floats, pred: Floats) -> tuple[Floats, Floats]:
         """Return twice the intersections, and the sums of both sizes."""
         return 2 * both, true + pred
+
+
+def _warn_of_one_hot(true: Any, pred: Any) -> None:
+    """Warn of maps (n, K, H, W) that are one-hot on both sides, but read as masks of 0 and 1."""
+    shape = tuple(getattr(true, "shape", ()))
+    if len(shape) < 4 or shape[1] < 2 or tuple(getattr(pred, "shape", ())) != shape:
+        return
+    if all(_is_one_hot(as_column(maps, "maps", max_ndim=MAX_NDIM).values) for maps in (true, pred)):
+        warnings.warn(
+            f"y_true and y_pred are {shape}, one-hot of {shape[1]} classes, and read as masks of "
+            "the classes 0 and 1: pass y_true.argmax(1) and y_pred.argmax(1)",
+            stacklevel=3,
+        )
+
+
+def _is_one_hot(maps: Array) -> bool:
+    """Whether each pixel has a single 1 among its classes, along the second axis, else 0."""
+    return bool(((maps == 0) | (maps == 1)).all() and (maps.sum(axis=1) == 1).all())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -78,10 +79,21 @@ class PanopticMetric(Metric[float | Floats]):
     def update(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
         """Take images: true and predicted maps (n, H, W, 2), or n lists of pixels (m, 2) each.
 
+        An array of three dimensions is n images of m pixels; as it may be a single map (H, W, 2)
+        that lacks the first one, a warning says so.
+
         Raises:
             InvalidBatchError: A pixel is not of two whole numbers from 0 on, a map has not as many
                 as the other, or a predicted category is not known; nothing has changed.
         """
+        shape = tuple(getattr(y_true, "shape", ()))
+        if len(shape) == 3 and shape[0] > 1:
+            warnings.warn(
+                f"y_true has shape {shape}, read as {shape[0]:,} images of {shape[1]:,} pixels "
+                "each: a map of one image comes as y_true[None]; list(y_true) says that these are "
+                "images",
+                stacklevel=2,
+            )
         return self.feed({"y_true": y_true, "y_pred": y_pred})
 
     def readout(self, held: SegmentCounts) -> float | Floats:
