@@ -67,6 +67,8 @@ class Option(NamedTuple):
             return _either([repr(choice) for choice in get_args(self.kind)])
         if self.kind is type(None):
             return "None"
+        if self.kind is Any:
+            return "numbers, text, booleans or None, or sequences of these"
         name = str(getattr(get_origin(self.kind) or self.kind, "__name__", self.kind))
         kind = _KINDS.get(self.kind, an(name))
         told = [constraint.words(kind) for constraint in self.constraints]

@@ -9,14 +9,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import InvalidBatchError, an
 from streammetrics.core.needs import needs
 from streammetrics.core.stateful import from_bytes
 from streammetrics.engines.shards import blank, located
 
 with needs("ray[data]"):
     import pyarrow as pa
-    from ray.data import Dataset  # noqa: TC002 - where it is missing, this says so
+    from ray.data import Dataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,6 +87,11 @@ def evaluate_groups(suite: MetricSet, dataset: Dataset, by: str) -> dict[Any, Me
 
 
 def _evaluated(suite: MetricSet, dataset: Dataset, by: str | None) -> dict[Any, MetricSet]:
+    if not isinstance(dataset, Dataset):
+        raise TypeError(
+            f"{an(type(dataset).__name__)} is no Ray dataset: pass one, such as "
+            "ray.data.read_parquet(path) or ray.data.from_pandas(frame)"
+        )
     names = dataset.columns()
     if names is None:  # there is no block at all
         return {}

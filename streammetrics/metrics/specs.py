@@ -73,7 +73,7 @@ def _meant(name: str, parameters: Mapping[str, object]) -> Spec:
     if found is None or (not depth and letters(name) in map(letters, catalogue())):
         found = known_as(name, catalogue()), {}
     known = inspect.signature(catalogue()[found[0]]).parameters
-    return Spec(found[0], {**found[1], **with_ours(parameters, known)})
+    return Spec(found[0], with_ours({**found[1], **parameters}, known))
 
 
 def called(item: ast.expr) -> tuple[str, dict[str, Any]]:

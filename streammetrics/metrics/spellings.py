@@ -82,6 +82,8 @@ def with_ours(parameters: Mapping[str, Any], known: Mapping[str, Any]) -> dict[s
     ({'relevant_at': 2}, {'gain': 'exponential'})
     """
     ours = dict(parameters)
+    if "rel" in ours and ours.get("of") == "results":
+        ours["of"] = "hits"  # results that are relevant, as NumRet has them
     if "rel" in ours and "relevant_at" in known:
         ours["relevant_at"] = ours.pop("rel")
     if ours.get("dcg") in _GAINS and "gain" in known:

@@ -123,3 +123,8 @@ def test_copies_views_and_merges_validate_no_parameter_again(metric, monkeypatch
 def test_nan_is_refused_as_no_number():
     with pytest.raises(ValueError, match="expected a number or a tuple or None, and nan is none"):
         sm.F1(threshold=float("nan"))
+
+
+def test_what_may_be_any_plain_value_is_told_in_words():
+    with pytest.raises(ValueError, match="expected numbers, text, booleans or None, or sequences"):
+        sm.BestThreshold(for_=sm.F1())

@@ -156,6 +156,9 @@ def test_nothing_runs_where_it_cannot_end_well():
         engine.evaluate(suite(), blocks(TABLE.drop(["weight"]), []))
     with pytest.raises(sm.InvalidBatchError, match="no column 'sex'; there are: 'label'"):
         engine.evaluate_groups(suite(), blocks(TABLE, []), "sex")
+    for other in (TABLE, TABLE.to_pandas()):
+        with pytest.raises(TypeError, match=r"is no Ray dataset.*ray\.data\.from_pandas"):
+            engine.evaluate(suite(), other)
 
 
 @pytest.mark.parametrize("typed", [False, True])

@@ -38,6 +38,8 @@ def test_figures_are_those_of_ir_measures():
         ("IPrec@0.5,set_F,set_P", ["InterpolatedPrecision(recall=0.5)", "SetF", "SetPrecision"]),
         ("infAP,set_map", ["InfAP", "SetAP"]),
         ("NumRel,num_ret", ["RankingCount(of='relevant')", "RankingCount(of='results')"]),
+        ("NumRet(rel=1)", ["RankingCount(of='hits', relevant_at=1)"]),
+        ("NumRel(rel=2)", ["RankingCount(of='relevant', relevant_at=2)"]),
         ("precision,f1,ndcg", ["Precision", "F1", "NDCG"]),
         ("P(rel=2)@10,AP(rel=2)", ["PrecisionAtK(k=10, relevant_at=2)", "MAP(relevant_at=2)"]),
         ("nDCG(dcg='exp-log2')@5,DCG", ["NDCG(k=5, gain='exponential')", "DCG"]),
