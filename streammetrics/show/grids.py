@@ -97,13 +97,12 @@ def _values(report: Report) -> Grid:
 
 
 def _compared(results: Results) -> Grid:
-    """Return a column for each model, and below how many rows each is of."""
+    """Return a column for each model, empty where it lacks a metric, and below their rows."""
     reports = list(results.models.values())
-    names = [row.name for row in reports[0].rows]
+    found = [{row.name: row for row in report.rows} for report in reports]
+    names = dict.fromkeys(name for rows in found for name in rows)
     inexact = not is_exact(results)
-    lines = [
-        (name, *(_with_interval(report.row(name), inexact) for report in reports)) for name in names
-    ]
+    lines = [(name, *(_with_interval(rows.get(name), inexact) for rows in found)) for name in names]
     lines.append(("Rows", *(f"{report.n_rows:,}" for report in reports)))
     if any(report.n_omitted for report in reports):
         lines.append(("Omitted", *(f"{report.n_omitted:,}" for report in reports)))
@@ -118,7 +117,9 @@ def _differences(found: Differences) -> Grid:
     )
 
 
-def _with_interval(row: Row, inexact: bool) -> str:
+def _with_interval(row: Row | None, inexact: bool) -> str:
+    if row is None:
+        return ""
     value, interval = cells(row)
     if not isinstance(row.value, int | float):  # whose limits stand where its parts do
         return value

@@ -48,14 +48,10 @@ class Report:
     notes: list[str] = field(default_factory=list)
     slices: Sliced | None = None
 
-    def row(self, name: str) -> Row:
-        """Return the result of the metric of this name."""
-        return next(row for row in self.rows if row.name == name)
-
 
 @dataclass
 class Results:
-    """The reports of one model or of several, which have the same metrics."""
+    """The reports of one model or of several, most of whose metrics are the same."""
 
     models: Mapping[str, Report]
     differences: Differences | None = None  # of several models that are compared

@@ -101,6 +101,19 @@ def test_browser_asks_for_nothing_and_finds_no_barrier(page, look):
         assert len(names) == len(set(names))
 
 
+@pytest.mark.parametrize("width", [1200, 360])
+def test_a_long_name_leaves_the_numbers_beside_it_in_sight(tmp_path, width):
+    names = np.where(TREES == "ash", BAD + 300 * "x", TREES)
+    slices = sm.Slices(sm.MetricSet({"accuracy": sm.Accuracy(threshold=0.5)}), by=[[], ["tree"]])
+    slices.update(y_true=Y, y_score=S, tree=names).report(tmp_path / "long.html")
+    with opened(tmp_path / "long.html", width=width) as driver:
+        cells = driver.find_elements("css selector", "tbody th, td.text")
+        widths = [cell.size["width"] for cell in cells]
+        assert max(widths) <= min(330, 0.45 * width + 10)
+        assert min(widths) > 20
+        assert any(300 * "x" in cell.text for cell in cells)
+
+
 def test_dark_page_has_dark_pictures(page):
     colour = (
         "return getComputedStyle(document.querySelector('figure svg text')).fill + "
@@ -359,4 +372,44 @@ def test_curves_are_told_of_all_rows_and_not_of_each_slice(tmp_path):
     assert not main(["report", str(tmp_path / "model.state"), "-o", str(page), "--json", str(twin)])
     told = json.loads(twin.read_text())
     assert set(told["slices"]) == {"tree", "by", "n_rows", "auc"}
-    assert len(told["metrics"]["pr"]["value"]["recall"]) > N / 2
+    assert set(told["metrics"]["pr"]["value"]) == {"precision", "recall", "thresholds"}
+
+
+def test_long_curves_are_points_at_equal_distances_in_the_twin(tmp_path):
+    scores = np.stack([S, 1 - S], axis=1)
+    suite = sm.MetricSet({"roc": sm.ROCCurve(), "pr": sm.PrecisionRecallCurve(max_bins=512)})
+    suite.update(y_true=Y, y_score=S).save(tmp_path / "binary.state")
+    columns = {"y_true": Y, "y_score": scores}
+    sm.MetricSet({"each": sm.ROCCurve()}).update(columns).save(tmp_path / "classes.state")
+    twin = tmp_path / "report.json"
+    states = [str(tmp_path / f"{name}.state") for name in ("binary", "classes")]
+    assert not main(["report", *states, "-o", str(tmp_path / "r.html"), "--json", str(twin)])
+    assert twin.stat().st_size < 700_000
+    told = json.loads(twin.read_text())
+    whole = suite["roc"].compute()
+    places = np.linspace(0, len(whole.fpr) - 1, 500).round().astype(int)
+    value = told["models"]["binary"]["metrics"]["roc"]["value"]
+    assert value["tpr"] == whole.tpr[places].tolist()
+    for side in ("value", "low", "high"):
+        curve = told["models"]["binary"]["metrics"]["pr"][side]
+        assert len(curve["recall"]) <= 500
+    classes = told["models"]["classes"]["metrics"]["each"]["value"]
+    assert [len(classes[label]["fpr"]) for label in "01"] == [500, 500]
+    points = f"500 of up to {len(whole.fpr):,} points of a curve"
+    assert sum(points in remark for remark in told["remarks"]) == 2
+
+
+def test_models_of_different_metrics_stand_side_by_side(tmp_path):
+    sm.MetricSet({"a": sm.Accuracy(), "f": sm.F1()}).update(y_true=[0, 1], y_pred=[0, 1]).save(
+        tmp_path / "old.state"
+    )
+    sm.MetricSet({"a": sm.Accuracy(), "kappa": sm.CohenKappa()}).update(
+        y_true=[0, 1, 1], y_pred=[0, 1, 1]
+    ).save(tmp_path / "new.state")
+    page, twin = tmp_path / "r.html", tmp_path / "r.json"
+    states = [str(tmp_path / name) for name in ("old.state", "new.state")]
+    assert not main(["report", *states, "-o", str(page), "--json", str(twin)])
+    text = text_of(page.read_text())
+    assert all(name in text for name in ("a", "f", "kappa"))
+    models = json.loads(twin.read_text())["models"]
+    assert [list(each["metrics"]) for each in models.values()] == [["a", "f"], ["a", "kappa"]]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from streammetrics.show.pages.subjects import Findings
 
 _ENDS = re.compile("_(low|high|rest|adjusted)$")  # of columns, which a page breaks in two lines
+_POINTS = 500  # of a curve in JSON
+_SIDES = ("value", "low", "high", "confidence")
 MADE = "streammetrics report"  # by which a report is known again
 _DUEL = "Which is better"  # as the terminal calls it
 _SLICES = ("Slices", "Worst by")  # as it calls tables of slices
@@ -60,20 +62,55 @@ def as_page(found: Findings, title: str = "") -> str:
 
 
 def as_document(found: Findings, title: str = "") -> str:
-    """Return the same content as JSON: every value, limit, slice and difference, in full."""
+    """Return the same content as JSON: every value, limit, slice and difference, in full.
+
+    Long curves are told in points at equal distances, as the tables beside pictures are, and a
+    remark says of how many: whole, one of a million rows would be a hundred megabytes.
+    """
+    results = json.loads(as_json(found.results))
+    models = results.get("models", {"": results})
+    remarks = [remark for name, model in models.items() for remark in _told_in_points(name, model)]
     over_time = {name: plain(course.document()) for name, course in found.courses.items()}
     document = {
         "made_by": MADE,
         "version": _version(),
         "title": title or _titled(found),
         "confidence": found.confidence,
-        **json.loads(as_json(found.results)),
+        **results,
         **({"over_time": over_time} if over_time else {}),
         "glossary": glossary(found),
         "formulas": {name: ", with ".join(filter(None, f)) for name, f in formulas(found).items()},
-        "remarks": list(found.notes),
+        "remarks": [*found.notes, *remarks],
     }
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _told_in_points(model: str, document: dict[str, Any]) -> Iterator[str]:
+    """Leave points of long curves out of a model's document, and say of which there were more."""
+    of = f" of {model}" if model else ""
+    for name, entry in document["metrics"].items():
+        most = max(_fewer(entry, side) for side in _SIDES)
+        if most > _POINTS:
+            yield (
+                f"{name}{of}: {_POINTS} of up to {most:,} points of a curve, at equal distances; "
+                "streammetrics show --json has all"
+            )
+
+
+def _fewer(holder: Any, key: Any) -> int:
+    """Thin the curves that stand at a place, and return how many points the longest had."""
+    value = holder.get(key) if isinstance(holder, dict) else holder[key]
+    if not isinstance(value, dict | list):
+        return 0
+    if isinstance(value, list) or not all(isinstance(each, list) for each in value.values()):
+        inner = range(len(value)) if isinstance(value, list) else value
+        return max((_fewer(value, at) for at in inner), default=0)
+    size = max(map(len, value.values()), default=0)
+    if size > _POINTS:
+        places = [round(k * (size - 1) / (_POINTS - 1)) for k in range(_POINTS)]
+        for title, each in value.items():  # the last point of a curve may have no threshold
+            value[title] = [each[at] for at in places if at < len(each)]
+    return size
 
 
 def glossary(found: Findings) -> dict[str, str]:
