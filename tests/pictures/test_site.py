@@ -68,7 +68,9 @@ def test_pages_can_be_searched_from_files(site):
         assert all(url.startswith(("file:", "data:", "about:")) for url in requested(driver))
 
 
-@pytest.mark.parametrize(("page", "picture"), [("live", "live-1600"), ("reports", "report")])
+@pytest.mark.parametrize(
+    ("page", "picture"), [("live", "live-1600"), ("live", "live-360"), ("reports", "report")]
+)
 def test_dark_pages_have_dark_pictures(site, page, picture):
     for dark, shown, other in [(False, "light", "dark"), (True, "dark", "light")]:
         with opened(site / f"{page}.html", width=1400, dark=dark) as driver:

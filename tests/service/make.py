@@ -25,11 +25,17 @@ def replayed(folder):
     return config
 
 
+def judged(service):
+    """Return the alerts as they stood when they were judged last, of which it takes a while."""
+    return service.get("/api/alerts")["alerts"]
+
+
 def main(folder):
     with tempfile.TemporaryDirectory() as scratch:
         config = replayed(Path(scratch))
         with Service(config) as service, browser(Path(scratch) / "profile") as driver:
-            for width, dark in [(1600, False), (1600, True), (360, False)]:
+            until(lambda: all(alert["state"] != "no data" for alert in judged(service)))
+            for width, dark in [(1600, False), (1600, True), (360, False), (360, True)]:
                 look(driver, service.url, width=width, dark=dark)
                 until(lambda: is_drawn(driver, 4))
                 scheme = "dark" if dark else "light"
