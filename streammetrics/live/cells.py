@@ -62,7 +62,8 @@ class Cells:
                 f"{self.name} holds {_KINDS[kind]} here, {_KINDS[self.kind]} in rows seen before; "
                 "convert them to one kind"
             )
-        if self.kind and (shape != self._data.shape[1:] or (shape and dtype != self._data.dtype)):
+        floats = shape and kind == "f"
+        if self.kind and (shape != self._data.shape[1:] or (floats and dtype != self._data.dtype)):
             raise InvalidBatchError(
                 f"{self.name} has rows of {shape} {dtype} here, of {self._data.shape[1:]} "
                 f"{self._data.dtype} before; pass one form"

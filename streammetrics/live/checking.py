@@ -26,7 +26,6 @@ _GUESSES = {
 }
 
 _MANY = 1 << 16  # labels
-_ONE = "but a label that comes later is one value: observe() takes rows that have several"
 _OF_LABELS = frozenset({"labels", "negative label", "columns of labels"})  # facts
 
 
@@ -37,6 +36,7 @@ class Checks:
         suite: The metrics.
         kinds: What each column holds.
         facts: Returns what is agreed on by all that is in the state, from wherever it came.
+        default: The label that stands for those that never came.
         apart: Whether labels are checked by themselves, and not beside a prediction that was good.
     """
 
@@ -47,9 +47,10 @@ class Checks:
         facts: Callable[[], Sequence[Facts]],
         *,
         apart: bool = False,
+        default: Any = None,
     ) -> None:
         self._suite, self._kinds, self._facts, self._apart = suite, kinds, facts, apart
-        self._truth = truth_of(suite)
+        self._truth, self._default = truth_of(suite), default
         self._layout = suite._layout
         self._feeds = self._layout.start.feeds
         keys = Keys(suite)
@@ -62,16 +63,7 @@ class Checks:
         Raises:
             InvalidBatchError: They are refused, alone or beside what other rows were.
         """
-        batch = batch_of(self._suite, columns)
-        rows = self._layout.read(batch)
-        n = len(next(iter(columns.values())))
-        if batch.n_rows != n:  # labels (B, T) would be rows of their own
-            raise InvalidBatchError(
-                f"{self._truth} has {batch.n_rows / n:g} values a row: pass one label a row, each "
-                "with its time",
-                self._truth,
-            )
-        return self._agreed(batch, rows)
+        return self._agreed(*self._read(columns, _length(columns)))
 
     @property
     def facts(self) -> tuple[Facts, ...]:
@@ -80,16 +72,16 @@ class Checks:
 
     def predicted(self, columns: Mapping[str, Any]) -> bool:
         """Check rows without their label, which is stood in for, as `observed`."""
-        n = next((len(column) for column in columns.values() if column is not None), 0)
+        n = _length(columns)
         first: InvalidBatchError | None = None
         others = {name: value for name, value in columns.items() if name not in self._made}
         for label in stand_ins(self._suite, others):
             try:
-                batch = batch_of(self._suite, {**columns, self._truth: [label] * n})
-                rows = self._layout.read(batch)
+                batch, rows = self._read({**columns, self._truth: [label] * n}, n)
             except InvalidBatchError as error:
                 first = first or error
                 continue
+            self._check_default(np.shape(label))
             waits = self._agreed(batch, tuple(map(self._without_label, self._layout.schemas, rows)))
             if n and not self._apart:
                 self._example = {
@@ -98,34 +90,39 @@ class Checks:
                 }
             return waits
         assert first is not None
-        for name, value in others.items():
-            values = as_column(value, name).values
-            if values.ndim > 1 and self._takes({**columns, self._truth: np.zeros_like(values)}):
-                raise InvalidBatchError(f"{name} has {values.shape[1]} values a row, {_ONE}", name)
         try:
             raise first
         finally:
             del first  # which would hold itself, and these rows, by this call in its traceback
 
-    def _takes(self, columns: Mapping[str, object]) -> bool:
-        """Whether rows are good beside each other."""
-        try:
-            self._layout.read(batch_of(self._suite, columns))
-        except InvalidBatchError:
-            return False
-        return True
+    def _check_default(self, several: tuple[int, ...]) -> None:
+        if several and self._default is not None:
+            raise InvalidBatchError(
+                f"labels have {several[0]} values a row, and default_label={self._default!r} is "
+                "one: leave it away",
+                self._truth,
+            )
+
+    def _read(self, columns: Mapping[str, object], n: int) -> tuple[Batch, tuple[Rows, ...]]:
+        """Read so many rows."""
+        batch = batch_of(self._suite, columns)
+        rows = self._layout.read(batch)
+        if batch.n_rows != n:  # labels (B, T) would be rows of their own
+            raise InvalidBatchError(
+                f"{self._truth} has {batch.n_rows / n:g} values a row: pass one label a row, each "
+                "with its time",
+                self._truth,
+            )
+        return batch, rows
 
     def labelled(self, columns: Mapping[str, object]) -> bool:
         """Check labels without what was predicted, as `observed`."""
         (labels,) = columns.values()
         label = as_column(labels, self._truth)
-        if label.values.ndim > 1:
-            several = label.values.shape[1]
-            raise InvalidBatchError(
-                f"{self._truth} has {several} values a row, {_ONE}", self._truth
-            )
+        several = label.values.shape[1:]  # values of a row
+        self._check_default(several)
         example: dict[str, Any] = self._example or {
-            name: [None] if name in self._keys else _GUESSES.get(kind, label[:1])
+            name: [None] if name in self._keys else _guess(kind, label, several)
             for name, kind in self._kinds.items()
             if name not in {self._truth, WEIGHT}
         }
@@ -135,10 +132,10 @@ class Checks:
             for name, value in example.items()
         }
         try:
-            batch = batch_of(self._suite, {**repeated, **columns})
-            rows: Sequence[Rows] = self._layout.read(batch)
+            rows: Sequence[Rows]
+            batch, rows = self._read({**repeated, **columns}, len(label))
         except InvalidBatchError as error:
-            if not self._example and error.column != self._truth:
+            if not several and not self._example and error.column != self._truth:
                 return False  # of what was guessed: it is seen when the prediction is there
             raise
         if not self._example:
@@ -204,6 +201,19 @@ class Told:
                 labels |= _labels(column)
                 if len(labels) > _MANY:  # are read each time
                     labels.clear()
+
+
+def _length(columns: Mapping[str, Any]) -> int:
+    """Return how many rows there are."""
+    return next((len(column) for column in columns.values() if column is not None), 0)
+
+
+def _guess(kind: str, label: Column, several: tuple[int, ...]) -> Column:
+    """Return what a prediction may have been, of as many values as its label has."""
+    guess = _GUESSES.get(kind, label[:1])
+    if kind == "number" and several:
+        return Column(np.full((1, *several), 0.5), None, True)
+    return guess
 
 
 def _is_plain(column: Column) -> bool:

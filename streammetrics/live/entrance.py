@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from streammetrics.core.locks import Locked
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Ints
+    from streammetrics.live.config import Config
     from streammetrics.live.events import Kind
     from streammetrics.live.stream import Stream
 
@@ -38,6 +39,7 @@ class Entrance:
     """Events in: they wait in buffers, from where they are taken to the state together."""
 
     _suite: Mergeable
+    _config: Config
     _stream: Stream
     _guard: Locked
     _ahead: int | None  # nanoseconds that a time may be ahead of the clock
@@ -51,8 +53,9 @@ class Entrance:
         self._truth = truth_of(self._suite)
         self._limit = 0.0  # seconds up to which times are known not to be ahead of the clock
         kinds = kinds_of(self._suite)
-        mine = weakref.proxy(self)  # so that it goes at once, with all it holds
-        checks = Checks(self._suite, kinds, lambda: mine._stream.panes.facts)
+        mine, default = weakref.proxy(self), self._config.default_label
+        # By a proxy, so that this object goes at once, with all it holds.
+        checks = Checks(self._suite, kinds, lambda: mine._stream.panes.facts, default=default)
         keys = Keys(self._suite).kinds
         self._observed = Buffer("observe", checks.observed, kinds, ("time",), keys)
         self._predicted = Buffer("predict", checks.predicted, kinds, ("time", "id"), keys)

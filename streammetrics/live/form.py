@@ -238,8 +238,8 @@ def _read_labels(arrays: Arrays, keys: NDArray[np.uint64]) -> Labels:
     values = column_of(part(arrays, "values"))
     if not len(keys) == len(times) == len(versions) == len(values):
         raise StateFormatError("the labels of the rows that wait differ in length")
-    if values.values.ndim > 1 or values.nulls is not None:
-        raise StateFormatError("the labels of the rows that wait are not one value each")
+    if values.nulls is not None:
+        raise StateFormatError("the labels of the rows that wait are missing")
     return Labels(keys, times, versions, values)
 
 

@@ -274,6 +274,8 @@ def _together(parts: Sequence[Labels]) -> Labels:
 
 def _codes(column: Column) -> Array:
     """Return numbers that order the rows of a column; the vocabulary is sorted."""
+    if column.values.ndim > 1:
+        return np.unique(column.values, axis=0, return_inverse=True)[1].reshape(-1)
     return column.values
 
 

@@ -136,7 +136,8 @@ class Taking:
     def _begin_checks(self) -> None:
         """Check rows that wait by what all have agreed on, which the panes know."""
         panes = self.panes  # and not this object, which is copied often and is to go at once
-        self._checks = Checks(self.suite, self._kinds, lambda: panes.facts, apart=True)
+        default, facts = self.config.default_label, lambda: panes.facts
+        self._checks = Checks(self.suite, self._kinds, facts, apart=True, default=default)
         self._told = Told(self._kinds)
 
     def _agree(self, columns: Mapping[str, Column]) -> None:

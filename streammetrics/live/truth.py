@@ -50,7 +50,8 @@ def as_numbers(column: Column, name: str, kind: Kind) -> Column:
         InvalidBatchError: An integer is not held by a float64, or a label is no label.
     """
     values = column.values
-    if column.vocabulary is not None or values.ndim > 1:
+    several = values.ndim > 1 and values.dtype.kind == "f"  # are as wide as they came
+    if column.vocabulary is not None or (several and kind == "number"):
         return column
     if kind == "number":
         if values.dtype.kind in "iu" and values.size and np.abs(values.astype(float)).max() > EXACT:
@@ -62,10 +63,10 @@ def as_numbers(column: Column, name: str, kind: Kind) -> Column:
     if values.dtype.kind == "f":
         good = (np.rint(values) == values) & (np.abs(values) < _BEYOND)
         if not good.all():
-            row = int(np.argmin(good))
+            row = int(np.argmin(good.reshape(len(good), -1).all(axis=1)))
             raise InvalidBatchError(
                 f"{name} is not a label (an integer, a boolean or a string), first in row {row} "
-                f"({values[row].item()!r})",
+                f"({values[row].tolist()!r})",
                 name,
                 row,
             )
@@ -87,3 +88,7 @@ def stand_ins(suite: Mergeable, others: Mapping[str, object]) -> Iterator[Any]:
             words = column.vocabulary
             yield (column.values if words is None else words[column.values])[0].item()
     yield from (1, 0)
+    for name, value in others.items():  # as many labels as there are predictions
+        values = as_column(value, name).values
+        if values.ndim > 1:
+            yield np.zeros_like(values[0], np.int64)

@@ -74,7 +74,8 @@ class Indicators(Field):
         if column.vocabulary is not None:
             raise InvalidBatchError(
                 f"{title} holds text; pass indicators (n, L), or sets of labels and labels=[...] "
-                f"that says which there are; {_ONE_EACH}"
+                f"that says which there are; {_ONE_EACH}",
+                title,
             )
         if self.scores and name == self.second:
             values = batch.numbers(name)
@@ -90,7 +91,7 @@ class Indicators(Field):
         if values.ndim != 2 or (self.width and values.shape[1] != self.width):
             found = "one number a row" if values.ndim == 1 else f"shape {values.shape}"
             wanted = f"(n, {self.width or 'L'}), a column for each label"
-            raise InvalidBatchError(f"{title} has {found}, not {wanted}; {_ONE_EACH}")
+            raise InvalidBatchError(f"{title} has {found}, not {wanted}; {_ONE_EACH}", title)
         if missing is None:
             return values, None
         return values, missing.reshape(len(values), -1).any(axis=1)
