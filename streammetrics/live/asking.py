@@ -17,6 +17,7 @@ from streammetrics.live.time import duration, instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
     from datetime import timedelta
 
     from streammetrics.core.locks import Locked
@@ -47,13 +48,18 @@ class Asking:
     def _drain(self) -> None:
         """Take the events that wait; the lock is held."""
 
+    @abstractmethod
+    def _holding(self, held: str) -> AbstractContextManager[None]:
+        """Say what is done with the stream; the lock is held."""
+
     @contextmanager
     def _at_rest(self) -> Iterator[Stream]:
         """Hold the lock around the stream, in which is all that came."""
         self._catch_up()
         with self._guard._lock:
             self._drain()
-            yield self._stream
+            with self._holding("reading"):
+                yield self._stream
 
     def now(self, time: object) -> Self:
         """Say what time it is for those who read, so that windows of an idle stream empty.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock
 import weakref
 from abc import abstractmethod
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,7 +24,7 @@ from streammetrics.live.time import LATEST, SECOND, instant, instants, nanosecon
 from streammetrics.live.truth import kinds_of, truth_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streammetrics.core.locks import Locked
     from streammetrics.core.mergeable import Mergeable
@@ -44,6 +45,7 @@ class Entrance:
     _guard: Locked
     _ahead: int | None  # nanoseconds that a time may be ahead of the clock
     _buffers: tuple[Buffer, ...] = ()
+    _held = ""  # what is done with the stream just now, by whom has the lock
 
     def _open(self) -> None:
         """Begin with empty buffers."""
@@ -179,9 +181,12 @@ class Entrance:
             self.flush()
             return
         with self._guard._lock:
-            if not self._stream.rest():
-                self._empty(buffer)
-                self._stream.release()
+            if self._held:  # by whom this thread was interrupted, who goes on with it
+                return
+            with self._holding("taking"):
+                if not self._stream.rest():
+                    self._empty(buffer)
+                    self._stream.release()
 
     def _check_open(self) -> None:
         """Raise where no more events are taken."""
@@ -229,8 +234,9 @@ class Entrance:
         events = self._events(buffer, times, heads, columns, several=several)
         with self._guard._lock:
             self._drain()  # those that came before are in the right, where they contradict these
-            self._came(events, checked=False)
-            self._stream.tidy()
+            with self._holding("taking"):
+                self._came(events, checked=False)
+                self._stream.tidy()
 
     def _events(
         self,
@@ -286,9 +292,30 @@ class Entrance:
 
     def _drain(self) -> None:
         """Take the events that wait; the lock is held."""
-        for buffer in (self._predicted, self._labelled, self._observed):
-            self._empty(buffer)
-        self._stream.tidy()
+        self._check_whole()
+        if self._held:  # nothing has to change under who reads
+            return
+        with self._holding("taking"):
+            for buffer in (self._predicted, self._labelled, self._observed):
+                self._empty(buffer)
+            self._stream.tidy()
+
+    def _check_whole(self) -> None:
+        """Raise where this has interrupted its own thread as that took events; the lock is held."""
+        if self._held == "taking":
+            raise StreamMetricsError(
+                "events are being taken in this thread, which was interrupted: a signal's handler "
+                "may observe one by one, and reads in a thread of its own"
+            )
+
+    @contextmanager
+    def _holding(self, held: str) -> Iterator[None]:
+        """Say what is done with the stream; the lock is held, which this thread may take again."""
+        before, self._held = self._held, held
+        try:
+            yield
+        finally:
+            self._held = before
 
     def _empty(self, buffer: Buffer) -> None:
         """Take the events that wait in one buffer; the lock is held."""

@@ -210,9 +210,10 @@ class Live(Stateful, Entrance, Surviving, Asking):
         theirs = [other._snapshot() for other in others]  # before the lock: nobody holds two
         with self._guard._lock:
             self._drain()
-            stream = self._stream.copy()
-            stream.merge(theirs)
-            self._stream = stream
+            with self._holding("taking"):
+                stream = self._stream.copy()
+                stream.merge(theirs)
+                self._stream = stream
         return self
 
     def _check_alike(self, other: object) -> None:
@@ -232,9 +233,9 @@ class Live(Stateful, Entrance, Surviving, Asking):
         """Return the present state, in which every row is where it belongs."""
         with self._guard._lock:
             self._drain()
-            stream = self._stream
-            stream.settle()
-            return stream.copy()
+            with self._holding("taking"):
+                self._stream.settle()
+                return self._stream.copy()
 
     def copy(self) -> Self:
         """Return an independent object of the same configuration and state."""

@@ -14,6 +14,7 @@ from streammetrics.live.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
     from streammetrics.core.locks import Locked
     from streammetrics.core.mergeable import Mergeable
@@ -37,6 +38,14 @@ class Surviving:
     @abstractmethod
     def _drain(self) -> None:
         """Take the events that wait; the lock is held."""
+
+    @abstractmethod
+    def _check_whole(self) -> None:
+        """Raise where this has interrupted its own thread as that took events."""
+
+    @abstractmethod
+    def _holding(self, held: str) -> AbstractContextManager[None]:
+        """Say what is done with the stream; the lock is held."""
 
     @abstractmethod
     def _close_entries(self) -> None:
@@ -74,8 +83,10 @@ class Surviving:
 
     def _apply(self, events: list[Events]) -> None:
         with self._guard._lock:
-            self._stream.take_parts(events)
-            self._stream.tidy()
+            self._check_whole()
+            with self._holding("taking"):
+                self._stream.take_parts(events)
+                self._stream.tidy()
 
     def _restore(self, blob: bytes, counters: Mapping[str, int], events: list[Events]) -> None:
         stream = Stream(self._suite, self._config)

@@ -51,12 +51,13 @@ def take_all(live: Entrance, parts: Sequence[Part]) -> None:
     ready = [_ready(live, place, part, alone=len(parts) == 1) for place, part in enumerate(parts)]
     with live._guard._lock:
         live._drain()
-        if len(ready) > 1:
-            _try(live, ready)
-        for place, events in enumerate(ready):
-            with _naming(place):
-                live._came(events, checked=False)
-        live._stream.tidy()
+        with live._holding("taking"):
+            if len(ready) > 1:
+                _try(live, ready)
+            for place, events in enumerate(ready):
+                with _naming(place):
+                    live._came(events, checked=False)
+            live._stream.tidy()
     live._entered()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +11,7 @@ import pytest
 from live.events import START, SUITE, live, rows
 
 import streammetrics as sm
+from streammetrics.live.panes import Panes
 
 
 def test_events_one_by_one_are_those_of_columns():
@@ -207,3 +209,39 @@ def test_values_that_wait_in_several_forms_never_wait_for_long():
         state.observe(time=START, y_true=bool(place % 2) if place else 1, y_pred=1)
     assert all(len(form.values) < 4000 for form in state._observed.forms.values())
     assert state.window("1min").compute() == 0.50025
+
+
+def test_who_interrupts_the_taking_of_events_loses_none_and_reads_no_half_state(monkeypatch):
+    state, whole, told = live(), live(), []
+    add, over = Panes.add, Panes.over
+    others = iter([(START + place / 64, place % 2, place % 9 / 9) for place in range(3000)])
+
+    def interrupted(method):
+        def call(*arguments, **named):
+            for event in itertools.islice(others, 900):  # more than wait
+                for into in (state, whole):
+                    observe(into, event)
+            if method is add:
+                with pytest.raises(sm.StreamMetricsError, match="in a thread of its own"):
+                    state.window("1min")
+                told.append(method)
+            return method(*arguments, **named)
+
+        return call
+
+    def observe(into, event):
+        when, label, score = event
+        into.observe(time=when, y_true=label, y_score=score)
+
+    for place in range(5000):
+        event = (START + place / 64, place % 2, place % 7 / 7)
+        observe(whole, event)
+        with monkeypatch.context() as patched:
+            if place in {800, 2300}:
+                method = add if place == 800 else over
+                patched.setattr(Panes, method.__name__, interrupted(method))
+                state.window("1min")
+            observe(state, event)
+    assert told
+    assert state.to_bytes() == whole.to_bytes()
+    assert state.window("6min").n_rows == 5000 + 3000
