@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.column import either
-from streammetrics.core.columns.schema import Facts, Field, reject
+from streammetrics.core.columns.schema import Field, reject
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.columns.schema import Finished, Kind, Taken
     from streammetrics.core.types import Array, Bools, Places
 
     Marks = NDArray[np.uint8]
@@ -53,7 +53,7 @@ class Indicators(Field):
         """The columns that may hold sets of labels."""
         return self.names[:1] if self.scores else self.names
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
+    def take(self, batch: Batch) -> Taken:
         """Return the matrices, and where a row lacks a value."""
         taken, missing = [], None
         for name in self.names:
@@ -119,9 +119,7 @@ class Indicators(Field):
         advice = "an indicator is 0 or 1: scores take a threshold, classes a column of one label"
         _refuse(batch, name, "is no indicator", wrong, values, missing, advice)
 
-    def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
-    ) -> tuple[tuple[Any, ...], Facts]:
+    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
         """Return indicators as uint8, and scores as float64, of the kept rows."""
         truth, second = (values if rows is None else values[rows] for values in taken)
         if truth.shape[1] == 0 and len(truth):

@@ -15,6 +15,7 @@ from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Finished
     from streammetrics.core.types import Array, Bools, Places
 
 _CUT = "to cut scores, give the metric a threshold, as threshold=0.5; numbers are for regression"
@@ -125,9 +126,7 @@ class Labels(Field):
             return Column(codes[column.values], None, True, vocabulary)
         return Column(np.array(allowed)[column.values], None, True)
 
-    def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
-    ) -> tuple[tuple[Any, ...], Facts]:
+    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
         """Return the labels, all of them among the allowed ones."""
         (column,) = taken
         if rows is not None:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.long import LongNumbers
-from streammetrics.core.columns.schema import Facts, Field, Kind, reject
+from streammetrics.core.columns.schema import Field, Kind, reject
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Finished, Taken
     from streammetrics.core.types import Bools, Floats, Places
 
 
@@ -48,7 +49,7 @@ class Numbers(Field):
         inf = math.inf
         return replace(self, low=-inf, high=inf, above=-inf, ordered=True, long=True)
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
+    def take(self, batch: Batch) -> Taken:
         """Return the column as float64, or as `LongNumbers`."""
         numbers = batch.numeric(self.name)
         values = numbers.values
@@ -94,9 +95,7 @@ class Numbers(Field):
             return f"is not {'above' if bracket == '(' else 'at least'} {low:g}"
         return f"is outside {bracket}{low:g}, {self.high:g}]"
 
-    def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
-    ) -> tuple[tuple[Any, ...], Facts]:
+    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
         """Return (n,) numbers, or where wide (n, d) for a d of two or more."""
         (values,) = taken
         if rows is not None:

@@ -9,10 +9,11 @@ import numpy as np
 
 from streammetrics.core.columns.column import either
 from streammetrics.core.columns.nested import Nested
-from streammetrics.core.columns.schema import Facts, Field, reject_present
+from streammetrics.core.columns.schema import Field, reject_present
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Finished, Taken
     from streammetrics.core.types import Array, Bools, Places
 
 
@@ -21,7 +22,7 @@ class PairedLists(Field):
 
     names = ("y_true", "y_pred")
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
+    def take(self, batch: Batch) -> Taken:
         """Return both columns, and where a row lacks one."""
         true, pred = map(batch.column, self.names)
         return (true, pred), either(true.nulls, pred.nulls)
@@ -42,9 +43,7 @@ class PairedLists(Field):
     def unequal(self, true: str) -> str:
         """Return what is wrong with a row that has not as many values as the column `true`."""
 
-    def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
-    ) -> tuple[tuple[Any, ...], Facts]:
+    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
         """Return the lists of the kept rows."""
         del batch
         kept = [column if rows is None else column[rows] for column in taken]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,8 @@ KINDS: tuple[Kind, ...] = ("label", "id", "number")
 _SHOWN = 6
 
 Facts = dict[str, Any]  # what all rows of one metric must agree on: kind of labels, width, ...
+Taken: TypeAlias = "tuple[tuple[Any, ...], Bools | None]"  # converted columns, missing rows
+Finished: TypeAlias = tuple[tuple[Any, ...], Facts]  # canonical columns, and their facts
 
 
 class Rows(NamedTuple):
@@ -54,7 +56,7 @@ class Field(ABC):
         return dict.fromkeys(self.names, "label")
 
     @abstractmethod
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
+    def take(self, batch: Batch) -> Taken:
         """Return the converted columns and a mask of the rows where a value is missing."""
 
     def ignored(self, taken: tuple[object, ...]) -> Bools | None:  # noqa: ARG002 - most fields ignore none
@@ -65,9 +67,7 @@ class Field(ABC):
         """Raise where a value that is not missing lies outside the domain."""
 
     @abstractmethod
-    def finish(
-        self, batch: Batch, taken: tuple[object, ...], rows: Places | None
-    ) -> tuple[tuple[Any, ...], Facts]:
+    def finish(self, batch: Batch, taken: tuple[object, ...], rows: Places | None) -> Finished:
         """Return the canonical columns of the kept `rows` (all if ``None``) and their facts.
 
         There is one for each of the names.

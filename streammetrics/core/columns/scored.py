@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.columns.schema import Finished, Kind, Taken
     from streammetrics.core.columns.scores import Scores
     from streammetrics.core.types import Array, Bools, Places
 
@@ -83,7 +83,7 @@ class ScoredLabels(Field):
         """The same labels, with scores of any shape, for whatever use."""
         return replace(self, scores=self.scores.plain, matrix=False)
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
+    def take(self, batch: Batch) -> Taken:
         """Return the labels and the scores."""
         column, missing = label_column(batch, self.truth, advice=_ORDER)
         scores, absent = self.scores.take(batch)
@@ -111,9 +111,7 @@ class ScoredLabels(Field):
             )
         self.scores.validate(batch, taken[1:], missing)
 
-    def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
-    ) -> tuple[tuple[Any, ...], Facts]:
+    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
         """Return codes 0 and 1 with (n,) scores, or codes below K with (n, K) scores."""
         column = taken[0] if rows is None else taken[0][rows]
         (scores,), _ = self.scores.finish(batch, taken[1:], rows)

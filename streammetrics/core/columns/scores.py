@@ -10,11 +10,12 @@ import numpy as np
 
 from streammetrics.core.columns.logits import sigmoid, softmax
 from streammetrics.core.columns.numbers import Numbers
-from streammetrics.core.columns.schema import Facts, reject
+from streammetrics.core.columns.schema import reject
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Finished
     from streammetrics.core.types import Bools, Floats, Places
 
 
@@ -99,9 +100,7 @@ class Scores(Numbers):
         if wrong.any():
             reject(batch.title(self.name), what, wrong, batch.numbers(self.name), advice=advice)
 
-    def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
-    ) -> tuple[tuple[Any, ...], Facts]:
+    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
         """Return the scores of the kept rows."""
         (scores,) = taken
         if scores.ndim > 1 and scores.shape[1] == 0:

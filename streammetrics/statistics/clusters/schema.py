@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.numbers import Numbers
-from streammetrics.core.columns.schema import Facts, Schema
+from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.statistics.tables.contingency import UNWEIGHTED
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Finished
     from streammetrics.core.types import Places
 
 
@@ -24,9 +25,7 @@ class PointMatrix(Numbers):
     wide: bool = True
     width: int | None = None
 
-    def finish(
-        self, batch: Batch, taken: tuple[object, ...], rows: Places | None
-    ) -> tuple[tuple[Any, ...], Facts]:
+    def finish(self, batch: Batch, taken: tuple[object, ...], rows: Places | None) -> Finished:
         """Return (n, d) coordinates."""
         ((points,), facts) = super().finish(batch, taken, rows)
         points = points.reshape(len(points), -1)

@@ -11,13 +11,13 @@ from streammetrics.core.columns.column import Column, either
 from streammetrics.core.columns.labels import A_LABEL, KINDS
 from streammetrics.core.columns.nested import Nested
 from streammetrics.core.columns.paired import reject_values
-from streammetrics.core.columns.schema import Facts, Field, reject_present
+from streammetrics.core.columns.schema import Field, reject_present
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.statistics.detection.matching import matched
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.columns.schema import Finished, Kind, Taken
     from streammetrics.core.types import Bools, Floats, Places
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
@@ -52,7 +52,7 @@ class Boxes(Field):
         label: dict[str, Kind] = dict.fromkeys(("true_labels", "pred_labels"), "label")
         return {name: label.get(name, "number") for name in self.names}
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
+    def take(self, batch: Batch) -> Taken:
         """Return the columns, `None` where one is left out, and where a row lacks a value."""
         taken: list[Any] = []
         missing: Bools | None = None
@@ -108,9 +108,7 @@ class Boxes(Field):
             wrong = ~((values >= 0) & (values < np.inf))
             reject_values(title, "is not an area, 0 or more", wrong, column, missing, values)
 
-    def finish(
-        self, batch: Batch, taken: tuple[Any, ...], rows: Places | None
-    ) -> tuple[tuple[Any, ...], Facts]:
+    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
         """Return the columns of the kept rows, boxes as corner and size, none of them left out."""
         kept = [c if c is None or rows is None else c[rows] for c in taken]
         boxes, labels, crowd, areas, found, names, scores = kept

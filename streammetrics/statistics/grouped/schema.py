@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Array, Bools, Places
+    from streammetrics.core.columns.schema import Finished, Taken
+    from streammetrics.core.types import Array, Places
 
 KEY = "by"  # the canonical name of the column of keys
 _NEGATIVE = "negative label"  # a fact only of batches that hold such a label
@@ -48,7 +49,7 @@ class Key(Field):
         """The one column."""
         return (self.name,)
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
+    def take(self, batch: Batch) -> Taken:
         """Return the keys."""
         column = batch.column(self.name)
         text = column.vocabulary is not None
@@ -64,7 +65,7 @@ class Key(Field):
         batch: Batch,  # noqa: ARG002 - the column says all
         taken: tuple[Any, ...],
         rows: Places | None,
-    ) -> tuple[tuple[Any, ...], Facts]:
+    ) -> Finished:
         """Return the keys of the kept rows, and whether they are text or what their facts say."""
         (column,) = taken
         facts = column.facts if isinstance(column, KeyColumn) else None

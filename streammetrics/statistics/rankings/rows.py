@@ -15,7 +15,7 @@ from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.columns.schema import Finished, Kind, Taken
     from streammetrics.core.types import Bools, Floats, Places
 
 
@@ -46,7 +46,7 @@ class RankingRows(Field):
         """The same rows, whatever the metric asks of them."""
         return replace(self, named=False, highest=None)
 
-    def take(self, batch: Batch) -> tuple[tuple[Any, ...], Bools | None]:
+    def take(self, batch: Batch) -> Taken:
         """Return ids as columns and numbers as float64, and where a number is nan."""
         query = _ids(batch, "query")
         doc = _ids(batch, "doc") if batch.has("doc") else None
@@ -103,7 +103,7 @@ class RankingRows(Field):
         batch: Batch,  # noqa: ARG002 - the columns say all
         taken: tuple[Any, ...],
         rows: Places | None,
-    ) -> tuple[tuple[Any, ...], Facts]:
+    ) -> Finished:
         """Return the columns, numbers nan and documents null where there is none."""
         query, relevance, score, doc, weight = taken
         facts: Facts = {"query ids": _kind(query)}
