@@ -617,3 +617,12 @@ def test_limits_hold_for_whatever_the_exact_values_are():
     assert coarse.low < exact.low - slack / 4
     assert coarse.high > exact.high + slack / 4
     assert coarse.p >= exact.p
+
+
+def test_p_of_few_different_rows_is_near_that_of_fishers_exact_test():
+    """One error in two rows is nothing rare: by limits at levels far beyond, p was 0.00002."""
+    few, many = sm.Accuracy().update([1, 1], [1, 0]), sm.Accuracy().update([1] * 100, [1] * 100)
+    (line,) = sm.compare(few, many)
+    exact = stats.fisher_exact([[1, 1], [100, 0]]).pvalue
+    assert line.p == pytest.approx(exact, rel=0.3)
+    assert (line.p < 0.05) == (not line.low <= 0 <= line.high)
