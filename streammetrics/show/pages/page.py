@@ -6,7 +6,7 @@ import importlib
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.results.table import shown
 from streammetrics.show.formulas import set_formula, set_letters
