@@ -188,3 +188,13 @@ def test_no_test_reaches_inside_a_metric():
 def test_files_of_tests_have_names_of_their_own():
     names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
     assert [name for name, count in names.items() if count > 1] == []  # pytest imports them so
+
+
+def test_the_page_on_extending_says_what_is_in_every_room():
+    page = (ROOT.parent / "docs/extending.md").read_text()
+    rows = re.findall(r"^\| `(\S+/)` \|.+\| (.+) \|$", page, re.MULTILINE)
+    rooms = {path.parent.relative_to(ROOT).parts[0] for path in ROOT.glob("*/__init__.py")}
+    assert {room.split("/")[0] for room, _ in rows} == rooms
+    for room, examples in rows:
+        for name in re.findall(r"`(\S+(?:\.py|/))`", examples):
+            assert (ROOT / room / name).exists(), (room, name)

@@ -98,6 +98,8 @@ class NamedInputs:
 
     def _check_there(self, given: Sequence[str], names: Sequence[str]) -> None:
         missing = [title for title in self._needed if title not in given]
+        if missing and missing[0] in names:
+            raise InvalidBatchError(f"{missing[0]} is None; pass its values", missing[0])
         if missing:
             near = meant(missing[0], [name for name in names if name not in given])
             raise InvalidBatchError(

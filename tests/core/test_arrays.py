@@ -318,10 +318,31 @@ def test_objects_that_recur_are_what_they_are_alone():
         filled = np.array([items[0], 0, items[2]] * 2000, dtype)
         check(as_column(items * 2000, "x"), filled, nulls)
     pairs = np.array([[1, "x"], [2, "x"]] * 3000, object)
-    refused(pairs, "strings and numbers (1 in row 0)")
-    refused(["a"] * 5000 + [1.5, 2], "strings and numbers (1.5 in row 5000)")
+    refused(pairs, "strings and numbers ('x' in row 0 is unlike those before)")
+    refused(["a"] * 5000 + [1.5, 2], "strings and numbers (1.5 in row 5000 ")
     refused([0.5] * 5000 + [2**53 + 1], "beyond 2**53 in row 5000")
     check(as_column([[1, 2]] * 3000, "x"), [[1, 2]] * 3000)
+
+
+@pytest.mark.parametrize(
+    ("value", "row"),
+    [
+        ([0.1, 0.2, None, "a"], 3),
+        ([0.1, 0.2, [0.3]], 2),
+        ([[1, 2], [1, 2], [1]], 2),
+        ([[1, 2], [1, "a"]], 1),
+        ([1, {}], 1),
+        ([0.5, 2**53 + 1], 1),
+        ([1, 2, 2**64], 2),
+        ([1, decimal.Decimal("1e400")], 1),
+        ([np.zeros(2), np.array(["a", "b"])], None),
+        ([[1, 2], np.array([1, 2j], object)], 1),
+    ],
+)
+def test_what_is_wrong_in_one_row_is_told_by_its_column_and_row(value, row):
+    with pytest.raises(InvalidBatchError, match=r"^x\W") as caught:
+        as_column(value, "x")
+    assert (caught.value.column, caught.value.row) == ("x", row)
 
 
 def test_keys_that_share_a_slot_are_told_apart():
@@ -342,7 +363,7 @@ def test_keys_that_share_a_slot_are_told_apart():
         (None, ["None"]),
         (1j, ["1j"]),
         (b"ab", ["b'ab'"]),
-        ([1, "a"], ["strings and numbers", "row 0"]),
+        ([1, "a"], ["strings and numbers", "'a'", "row 1"]),
         (["a", "b", 1.5], ["strings and numbers", "1.5", "row 2"]),
         (["a", True], ["strings and numbers"]),
         ([1, [2]], ["dimensions"]),
@@ -584,7 +605,7 @@ def test_pandas_refused():
     refused(dates.tz_localize("UTC"), "Timestamp")
     refused(dates[0])
     refused(pd.MultiIndex.from_tuples([(1, 2)]), "tuple")
-    refused(pd.Series([1, "a"], dtype=object), "strings and numbers", "row 0")
+    refused(pd.Series([1, "a"], dtype=object), "strings and numbers", "row 1")
     refused(pd.Series([[1, 2], [3]]), "list", "row 0")
     refused(pd.Series(pd.interval_range(0, 2)), "Interval")
     check(as_column(pd.Series([decimal.Decimal(1)]), "x"), [1])

@@ -197,3 +197,10 @@ def test_lists_of_unequal_length_are_told_with_their_row(library, column):
         metric.update(truth, column([[0.5, 0.25], [0.5]]))
     with pytest.raises(sm.InvalidBatchError, match="no list in row 1, but a null"):
         metric.update(truth, column([[0.5, 0.25], None]))
+
+
+def test_an_input_that_is_none_is_told_as_that():
+    metrics = sm.MetricSet({"auc": sm.ROCAUC()})
+    with pytest.raises(sm.InvalidBatchError, match=r"^y_score is None; pass its values$") as caught:
+        metrics.update(y_true=[0, 1], y_score=None)
+    assert caught.value.column == "y_score"

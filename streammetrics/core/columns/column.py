@@ -35,8 +35,10 @@ REFUSED = {
 class UnlikeError(InvalidBatchError):
     """Values are of a kind that no column has: `as_column` says what to pass instead."""
 
-    def __init__(self, found: str, advice: str) -> None:
-        super().__init__(f"{found}; {advice}")
+    def __init__(
+        self, found: str, advice: str, column: str | None = None, row: int | None = None
+    ) -> None:
+        super().__init__(f"{found}; {advice}", column, row)
         self.found, self.advice = found, advice
 
 
@@ -224,14 +226,14 @@ def check(good: Array, name: str, what: str, advice: str) -> None:
         )
 
 
-def refuse(name: str, found: str, advice: str) -> NoReturn:
-    """Raise that a column holds what it cannot."""
-    raise InvalidBatchError(f"{name} holds {found}; {advice}")
+def refuse(name: str, found: str, advice: str, row: int | None = None) -> NoReturn:
+    """Raise that a column holds what it cannot, from which row on if it is not the whole column."""
+    raise InvalidBatchError(f"{name} holds {found}; {advice}", name, row)
 
 
-def refuse_kind(name: str, found: str, advice: str) -> NoReturn:
+def refuse_kind(name: str, found: str, advice: str, row: int | None = None) -> NoReturn:
     """Raise that a column holds values of a kind that none has."""
-    raise UnlikeError(f"{name} holds {found}", advice)
+    raise UnlikeError(f"{name} holds {found}", advice, name, row)
 
 
 def type_title(cls: type) -> str:

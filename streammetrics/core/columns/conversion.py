@@ -83,7 +83,8 @@ def as_column(value: object, name: str, *, max_ndim: int = 2, advice: str = "") 
     try:
         column = value if isinstance(value, Column) else _read(value, name)
     except UnlikeError as error:
-        raise InvalidBatchError(f"{error.found}; {advice or error.advice}") from None
+        text = f"{error.found}; {advice or error.advice}"
+        raise InvalidBatchError(text, error.column, error.row) from None
     if column.values.ndim > max_ndim:
         raise InvalidBatchError(f"{name} has shape {column.values.shape}; pass one column, as (n,)")
     return column

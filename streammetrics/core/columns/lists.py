@@ -102,18 +102,17 @@ def _from_each(
     refused = "?" if nested else "?[a"
     if not kinds.isdisjoint(refused):
         wrong = next(i for i, item in enumerate(items) if kind_of(item) in refused)
-        found = f"{an(type_title(type(items[wrong])))} in row {wrong // width}"
-        refuse_kind(name, found, "pass numbers, booleans or strings in (n,) or (n, d)")
+        row = wrong // width
+        found = f"{an(type_title(type(items[wrong])))} in row {row}"
+        refuse_kind(name, found, "pass numbers, booleans or strings in (n,) or (n, d)", row)
     if "d" in kinds:
         plain = _plain(items, name, width)
         return _from_each(plain, name, read, width=width, nested=nested)
     if kinds & {"[", "a"}:
         return _from_rows(items, kinds, name, read)
     if "s" in kinds:
-        for place, item in enumerate(items) if kinds - {"s", "0"} else ():
-            if kind_of(item) in "bi" or (kind_of(item) == "f" and not math.isnan(item)):
-                found = f"strings and numbers ({item!r} in row {place // width})"
-                refuse(name, found, "convert to one kind")
+        if kinds - {"s", "0"}:
+            _refuse_mixed(items, name, width)
         return coded(*code_objects(items), name)
     if "0" not in kinds:
         return _owned(read(_numbers(items, kinds, name, width), name))
@@ -124,6 +123,21 @@ def _from_each(
         filled[place] = 0
     values = _owned(read(_numbers(filled, kinds - {"0"}, name, width), name))
     return with_nulls(values, nulls, name)
+
+
+def _refuse_mixed(items: Sequence[Any], name: str, width: int) -> None:
+    """Raise where one item is text and another a number; NaN among texts is a null."""
+    first = None
+    for place, item in enumerate(items):
+        kind = kind_of(item)
+        if kind == "0" or (kind == "f" and math.isnan(item)):
+            continue
+        if first is None:
+            first = kind == "s"
+        elif first != (kind == "s"):
+            row = place // width
+            found = f"strings and numbers ({item!r:.40} in row {row} is unlike those before)"
+            refuse(name, found, "convert to one kind", row)
 
 
 def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> Array:
@@ -143,8 +157,9 @@ def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> Ar
             return _unsigned(items, name, width)
     for place, item in enumerate(items):
         if kind_of(item) == "i" and not -EXACT <= int(item) <= EXACT:
-            found = f"an integer beside floats, beyond 2**53 in row {place // width}"
-            refuse(name, found, _SMALLER)
+            row = place // width
+            found = f"an integer beside floats, beyond 2**53 in row {row}"
+            refuse(name, found, _SMALLER, row)
     return array
 
 
@@ -152,12 +167,12 @@ def _unsigned(items: Sequence[Any], name: str, width: int) -> NDArray[np.uint64]
     """Return integers of which one is beyond 64 signed bits."""
     for place, item in enumerate(items):
         if not -(2**63) <= int(item) < 2**64:
-            found = f"an integer beyond 64 bits in row {place // width}"
-            refuse(name, found, _SMALLER)
+            row = place // width
+            refuse(name, f"an integer beyond 64 bits in row {row}", _SMALLER, row)
     for place, item in enumerate(items):
         if item < 0:
-            found = f"a negative integer {BESIDE_UNSIGNED} in row {place // width}"
-            refuse(name, found, APART)
+            row = place // width
+            refuse(name, f"a negative integer {BESIDE_UNSIGNED} in row {row}", APART, row)
     return np.array(items, np.uint64)
 
 
@@ -174,7 +189,8 @@ def _plain(items: Sequence[object], name: str, width: int) -> list[Any]:
         else:
             plain[place] = number = float(item)
             if math.isinf(number) and item.is_finite():
-                refuse(name, f"a Decimal beyond float64 in row {place // width}", "rescale")
+                row = place // width
+                refuse(name, f"a Decimal beyond float64 in row {row}", "rescale", row)
     return plain
 
 
@@ -185,19 +201,25 @@ def _from_rows(items: Sequence[Any], kinds: set[str], name: str, read: Reader) -
         flat = list(chain.from_iterable(items))
         column = from_items(flat, name, read, width=width or 1, nested=False)
         return reshaped(column, (len(items), width), name)
-    parts = [
-        read(item, f"{name}, row {row},")
-        if kind_of(item) in "[a"
-        else from_items([item], name, read)
-        for row, item in enumerate(items)
-    ]
-    ndims = {_row_ndim(item) for item in items}
-    if ndims == {0}:
+    parts = [_one_row(item, row, name, read) for row, item in enumerate(items)]
+    each = list(map(_row_ndim, items))
+    if set(each) == {0}:
         return concatenate(parts, name)
-    if ndims != {1}:
-        refuse(name, "rows of different or too many dimensions", "pass (n,) or (n, d)")
+    if set(each) != {1}:
+        row = next((row for row, ndim in enumerate(each) if ndim != each[0]), 0)
+        found = f"rows of different or too many dimensions (in row {row})"
+        refuse(name, found, "pass (n,) or (n, d)", row)
     _check_width(map(len, parts), len(parts[0]), name)
     return reshaped(concatenate(parts, name), (len(parts), len(parts[0])), name)
+
+
+def _one_row(item: object, row: int, name: str, read: Reader) -> Column:
+    try:
+        if kind_of(item) in "[a":
+            return read(item, f"{name}, row {row},")
+        return from_items([item], name, read)
+    except InvalidBatchError as error:  # its row is one of this row
+        raise InvalidBatchError(str(error), name, row) from None
 
 
 def _owned(column: Column) -> Column:
@@ -213,5 +235,5 @@ def _row_ndim(item: object) -> int:
 def _check_width(widths: Iterable[int], width: int, name: str) -> None:
     for row, other in enumerate(widths):
         if other != width:
-            found = f"rows of unequal length ({width} in row 0, {other} in row {row})"
-            refuse(name, found, "pass (n,) or (n, d)")
+            found = f"rows of unequal length ({other} in row {row}, {width} in row 0)"
+            refuse(name, found, "pass (n,) or (n, d)", row)
