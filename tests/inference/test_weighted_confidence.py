@@ -261,3 +261,10 @@ def test_slices_of_weighted_rows_have_limits():
         for name in ("f1", "auc"):
             found = table[f"{name}_low"][place], table[f"{name}_high"][place]
             assert found == tuple(alone[name])
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e300])
+def test_weights_that_a_histogram_cannot_square_are_told_as_that(weight):
+    metric = sm.ROCAUC().update([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], sample_weight=[weight, 1, 1, 1])
+    with pytest.raises(sm.NoConfidenceError, match="so far from 1 .*rescale such weights"):
+        metric.confidence()
