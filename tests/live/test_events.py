@@ -36,7 +36,7 @@ def test_events_one_by_one_are_those_of_columns():
         ({"y_score": "high"}, "y_score holds text"),
         ({"y_true": 2}, "third label|contradict|negative label"),
         ({"y_true": "yes"}, "pos_label is 1|strings"),
-        ({"y_true": None}, "no column 'y_true'"),
+        ({"y_true": None}, "y_true is None"),
         ({"y_score": [0.5, 0.25]}, r"y_score has shape \(1, 2\)"),
         ({"y_prob": 0.5}, "no input is called 'y_prob'"),
         ({"y_score": np.ma.masked}, "y_score is missing"),
