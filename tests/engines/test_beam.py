@@ -284,5 +284,5 @@ def test_what_cannot_be_taken_is_said():
 
     mixed = [*ROWS[:2], {"label": "yes", "score": 0.5, "weight": 1.0}]
     accumulator = fn.add_inputs(fn.create_accumulator(), mixed)
-    with pytest.raises(sm.InvalidBatchError, match="in rows such as {'label': "):
+    with pytest.raises(sm.InvalidBatchError, match=r"\('yes' in {'label': 'yes', "):
         fn.compact(accumulator)
