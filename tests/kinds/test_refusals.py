@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import re
 from typing import get_args, get_type_hints
 
 import numpy as np
@@ -100,6 +101,28 @@ def test_a_number_of_any_size_is_refused_as_a_parameter_or_can_be_read_with(orac
             metric.compute()
             metric.bounds()
         assert sm.from_bytes(metric.to_bytes()) == metric
+
+
+@pytest.mark.parametrize("oracle", FIRST)
+def test_what_no_parameter_can_be_is_told_by_its_name(oracle):
+    odd = (
+        {"a": 1},
+        ({"a": 1},),
+        [{}],
+        ([],),
+        {1},
+        [{1}],
+        b"x",
+        [None],
+        object(),
+        [object()],
+        [1, "a"],
+    )
+    for name, value in itertools.product(oracle.metric.config, odd):
+        try:
+            with_parameters(oracle.metric, **{name: value})
+        except (TypeError, ValueError) as error:
+            assert re.search(rf"\b{name}\b", str(error)), (name, value)
 
 
 @pytest.mark.parametrize("metric", [

@@ -61,9 +61,9 @@ class BoxMetric(Metric[float | Floats]):
         """Check the thresholds."""
         ious = self.iou if isinstance(self.iou, tuple) else (1.0 if self.iou is None else self.iou,)
         shares = all(isinstance(iou, int | float) and 0 < iou <= 1 for iou in ious)
-        distinct = 0 < len(set(ious)) == len(ious) <= _MOST_IOUS
+        distinct = shares and 0 < len(set(ious)) == len(ious) <= _MOST_IOUS
         words = f"shares above 0, at most {_MOST_IOUS} of them and all different"
-        require(self, "iou", shares and distinct, words)
+        require(self, "iou", distinct, words)
 
     @property
     def _ious(self) -> tuple[float, ...]:
