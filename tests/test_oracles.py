@@ -10,8 +10,9 @@ from oracles.table import ORACLES, distinct, thinned
 import streammetrics as sm
 from streammetrics.testing import check_laws, split_rows
 
+FEW = 60
 SEEN = {type(oracle.metric): oracle for oracle in reversed(ORACLES)}
-# A default run takes one oracle of every metric.
+# A default run takes many rows of one oracle of every metric, and few of all.
 VALUES = [
     pytest.param(o, id=o.id, marks=[] if SEEN[type(o.metric)] is o else [pytest.mark.long])
     for o in ORACLES
@@ -23,8 +24,18 @@ VALUES = [
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
 @pytest.mark.parametrize("oracle", VALUES)
 def test_value_is_the_references(oracle, seed):
+    value_is_the_references(oracle, oracle.n, seed)
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("oracle", [pytest.param(oracle, id=oracle.id) for oracle in ORACLES])
+def test_value_of_few_rows_is_the_references(oracle):
+    value_is_the_references(oracle, min(oracle.n, FEW), 3)
+
+
+def value_is_the_references(oracle, n, seed):
     rng = np.random.default_rng(seed)
-    rows = oracle.rows(rng, oracle.n)
+    rows = oracle.rows(rng, n)
     shards = [oracle.metric.copy() for _ in range(3)]
     for batch in split_rows(rows, rng):
         shards[int(rng.integers(3))].update(**batch)
