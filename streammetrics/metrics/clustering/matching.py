@@ -1,4 +1,4 @@
-"""Clusters matched with classes one to one, so that most rows agree."""
+"""Clusters named by classes so that most rows agree: one to one, or each by its majority."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streammetrics.core.types import Ints  # noqa: TC001 - of a public function
 from streammetrics.metrics.clustering.base import LabelingMetric
 from streammetrics.metrics.clustering.view import Overlap  # noqa: TC001 - of a public method
 
-__all__ = ["ClusterAccuracy"]
+__all__ = ["ClusterAccuracy", "Purity"]
 
 _LARGE = 1 << 62
 _MOST = 1 << 24  # pairs: a table of 128 MB
@@ -55,6 +55,31 @@ class ClusterAccuracy(LabelingMetric[float]):
         table = np.zeros(shape, np.int64)
         table[overlap.rows, overlap.columns] = overlap.counts
         return largest_assignment(table) / overlap.n
+
+
+class Purity(LabelingMetric[float]):
+    r"""Share of the rows in the largest true cluster of theirs.
+
+    Formula: (1 / n) Σ_j max_i n_ij, with n_ij the rows of class i in cluster j.
+
+    1 for clusters of one row each, so not for comparing different numbers of clusters.
+
+    Args:
+        nan_policy: see `LabelingMetric`.
+
+    Reference: Manning, Raghavan and Schütze (2008), "Introduction to Information Retrieval", 16.3.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Purity().update([0, 0, 1, 1], ["a", "a", "a", "b"]).compute()
+        0.75
+    """
+
+    def read(self, overlap: Overlap) -> float:
+        """Return the share of rows in a majority."""
+        largest = np.zeros(len(overlap.pred_sizes), np.int64)
+        np.maximum.at(largest, overlap.columns, overlap.counts)
+        return int(largest.sum()) / overlap.n
 
 
 def largest_assignment(table: Ints) -> int:

@@ -24,7 +24,6 @@ __all__ = [
     "PairJaccard",
     "PairPrecision",
     "PairRecall",
-    "Purity",
     "RandIndex",
 ]
 
@@ -63,31 +62,6 @@ class PairMetric(LabelingMetric[float]):
     @abstractmethod
     def read_pairs(self, pairs: Pairs) -> float:
         """Return the value for numbers of ordered pairs, all 0 for a single row."""
-
-
-class Purity(LabelingMetric[float]):
-    r"""Share of the rows in the largest true cluster of theirs.
-
-    Formula: (1 / n) Σ_j max_i n_ij, with n_ij the rows of class i in cluster j.
-
-    1 for clusters of one row each, so not for comparing different numbers of clusters.
-
-    Args:
-        nan_policy: see `LabelingMetric`.
-
-    Reference: Manning, Raghavan and Schütze (2008), "Introduction to Information Retrieval", 16.3.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> sm.Purity().update([0, 0, 1, 1], ["a", "a", "a", "b"]).compute()
-        0.75
-    """
-
-    def read(self, overlap: Overlap) -> float:
-        """Return the share of rows in a majority."""
-        largest = np.zeros(len(overlap.pred_sizes), np.int64)
-        np.maximum.at(largest, overlap.columns, overlap.counts)
-        return int(largest.sum()) / overlap.n
 
 
 class PairConfusionMatrix(LabelingMetric[LabelledArray]):
