@@ -13,7 +13,7 @@ from streammetrics.metrics.drift import bins
 from streammetrics.metrics.drift import distances as of_samples
 from streammetrics.metrics.ranking import counted
 from streammetrics.metrics.recommendation import lists
-from streammetrics.metrics.regression import norms, quantiles
+from streammetrics.metrics.regression import deviances, norms, quantiles
 from streammetrics.metrics.regression import shares as targets
 from streammetrics.metrics.scores import calibration, decisions, early, gains, reliability, shares
 from streammetrics.metrics.survival import concordance
@@ -95,7 +95,7 @@ REFUSALS: dict[type[Metric], str] = {
     raters.KrippendorffAlpha: _ITEMS,
     targets.D2AbsoluteError: _BASELINE.format("MAE"),
     targets.D2Pinball: _BASELINE.format("PinballLoss"),
-    targets.D2Tweedie: _BASELINE.format("TweedieDeviance"),
+    deviances.D2Tweedie: _BASELINE.format("TweedieDeviance"),
     targets.RelativeAbsoluteError: _BASELINE.format("MAE"),
     targets.AdjustedR2: "it takes off what R2 is too large by; R2(spread=True) has limits",
     norms.NRMSE: _BASELINE.format("RMSE").replace("loss", "size", 1),

@@ -7,9 +7,7 @@ from abc import abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-
-from streammetrics.core.constraints import AtLeast, Bins, Outside, Share
+from streammetrics.core.constraints import AtLeast, Bins, Share
 from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.results.values import Interval
 from streammetrics.metrics.regression.base import RegressionMetric, averaged
@@ -22,9 +20,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.statistic import Statistic
     from streammetrics.metrics.regression.base import Value
-    from streammetrics.statistics.sums.formulas import LossName
 
-__all__ = ["AdjustedR2", "D2AbsoluteError", "D2Pinball", "D2Tweedie", "RelativeAbsoluteError"]
+__all__ = ["AdjustedR2", "D2AbsoluteError", "D2Pinball", "RelativeAbsoluteError"]
 
 
 class TargetShare(RegressionMetric):
@@ -195,78 +192,6 @@ class RelativeAbsoluteError(TargetShare):
             )
             found.append(EnclosedValue(*ratios))
         return found
-
-
-class D2Tweedie(RegressionMetric):
-    """Share of the Tweedie deviance of the targets' mean that predictions save.
-
-    Formula: 1 - D(p) / D(ȳ)
-
-    1 is perfect, 0 no better than the mean; power 0 is `R2`. The deviance of the mean is a
-    difference of sums, so of targets that hardly vary it has as many digits fewer. Undefined where
-    the target is constant.
-
-    Args:
-        power: 0 or less, or 1 or more, as in `TweedieDeviance`.
-        multioutput, nan_policy: See `RegressionMetric`.
-
-    Raises:
-        InvalidBatchError: From `update`, as `TweedieDeviance`.
-
-    Memory and cost: five exact sums for each output; about 100 ns a row.
-
-    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
-    losses vary together is not kept.
-
-    Reference: ``sklearn.metrics.d2_tweedie_score``.
-
-    Example:
-        >>> import streammetrics as sm
-        >>> round(sm.D2Tweedie(power=1).update([1.0, 2.0, 6.0], [1.0, 3.0, 5.0]).compute(), 6)
-        0.874186
-    """
-
-    higher_is_better = True
-
-    power: Annotated[float, Outside(0, 1)] = 0.0
-
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sums of deviances, of what the mean's is made of, and the targets' moments."""
-        moments = Moments(of="target", nan_policy=self.nan_policy)
-        if self.power == 0:
-            return LossSum(loss="squared", nan_policy=self.nan_policy), moments
-        names: tuple[LossName, ...] = ("tweedie", "tweedie_target")
-        losses, own = (
-            LossSum(loss=name, parameter=self.power, nan_policy=self.nan_policy) for name in names
-        )
-        return losses, moments, own
-
-    def readout(self, losses: LossSum, moments: Moments, *of_targets: LossSum) -> Value:
-        """Return the share."""
-        spread = moments.centred("y", "y")
-        if self.power == 0:
-            total = moments.total
-            nulls: Sequence[Fraction | float] = [each / total for each in spread]
-        else:
-            means = zip(of_targets[0].means("loss"), moments.means("y"), strict=True)
-            nulls = [self._null(nearest(own), nearest(mean)) for own, mean in means]
-        shares = [
-            1 - loss / Fraction(null) if varies and 0 < null < math.inf else None
-            for loss, null, varies in zip(losses.means("loss"), nulls, spread, strict=True)
-        ]
-        return averaged(shares, self.multioutput)
-
-    def _null(self, own: float, mean: float) -> float:
-        """Return the mean deviance of the mean; `own` is the mean of the terms without it."""
-        q = self.power
-        with np.errstate(all="ignore"):
-            if q == 1:
-                null = 2 * (own - mean * np.log(mean))
-            elif q == 2:
-                null = 2 * (np.log(mean) - own)
-            else:
-                null = 2 * (own - np.power(mean, 2 - q) / ((1 - q) * (2 - q)))
-        return float(null) if math.isfinite(null) else 0.0
 
 
 class AdjustedR2(RegressionMetric):
