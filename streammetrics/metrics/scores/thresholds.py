@@ -1,19 +1,19 @@
-"""Best values over all thresholds: the highest point of a curve under a condition.
-
-At the edges of cells everything is known, so the best of them is certainly reached: it is what
-`compute()` gives and the lower bound. Inside a cell of several scores a threshold passes at best
-all positives and no negative, or the reverse: those corners give the upper bound.
-"""
+"""The best value over all thresholds, of which another rate may have to be at least so much."""
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streammetrics.core.constraints import Share
-from streammetrics.metrics.scores.base import ROUNDING, ClassScoreMetric
+from streammetrics.metrics.scores.base import ClassScoreMetric
+from streammetrics.metrics.scores.best import (
+    certainly_highest,
+    highest,
+    lacks_a_class,
+    lacks_positives,
+)
 from streammetrics.metrics.scores.curves import (
     PrecisionRecallCurve,
     ROCCurve,
@@ -32,62 +32,6 @@ __all__ = [
     "SensitivityAtSpecificity",
     "SpecificityAtSensitivity",
 ]
-
-
-class _Aim(Protocol):
-    """What a threshold is to reach."""
-
-    def _reached(
-        self, stairs: Staircase, tp: Array, fp: Array, margin: float
-    ) -> tuple[Array, float]:
-        """Return the values of thresholds that call so many positive, times a scale, and that.
-
-        The condition is met by `margin` more than asked for.
-        """
-
-    def _undefined(self, stairs: Staircase) -> bool:
-        """Whether a class that is needed has no rows."""
-
-
-def _best(aim: _Aim, stairs: Staircase, margin: float = 0.0, *, corners: bool = False) -> float:
-    """Return the best that a threshold reaches, nan where there is no such thing."""
-    if aim._undefined(stairs):
-        return math.nan
-    none = np.zeros(1, np.int64)
-    values, scale = aim._reached(stairs, none, none, margin)
-    best = values.max()
-    for steps in stairs.steps():
-        places = [(steps.tp, steps.fp)]
-        if corners:
-            single = steps.single
-            places.append((steps.tp, np.where(single, steps.fp, steps.fp_above)))
-            places.append((np.where(single, steps.tp, steps.tp_above), steps.fp))
-        for tp, fp in places:
-            best = max(best, aim._reached(stairs, tp, fp, margin)[0].max())
-    return float(best.item() / scale)
-
-
-def _highest(aim: _Aim, stairs: Staircase) -> float:
-    """Return the best of the thresholds at edges."""
-    return _best(aim, stairs)
-
-
-def _certainly_highest(aim: _Aim, stairs: Staircase) -> tuple[float, float, float]:
-    """Return the best of the edges, with a margin below it, and of edges and corners."""
-    value = _best(aim, stairs)
-    margin = 0.0 if stairs.counted else ROUNDING
-    low = _best(aim, stairs, margin) if margin else value
-    return low, value, _best(aim, stairs, -margin, corners=True)
-
-
-def _lacks_a_class(_: object, stairs: Staircase) -> bool:
-    """Whether there are no rows of one of both classes."""
-    return not stairs.positives or not stairs.negatives
-
-
-def _lacks_positives(_: object, stairs: Staircase) -> bool:
-    """Whether there are no positives."""
-    return not stairs.positives
 
 
 class KolmogorovSmirnov(ClassScoreMetric):
@@ -112,7 +56,7 @@ class KolmogorovSmirnov(ClassScoreMetric):
     _curve = staticmethod(roc_points)
     _pictured_by = ROCCurve
 
-    read, certain = _highest, _certainly_highest
+    read, certain = highest, certainly_highest
 
     def _reached(
         self,
@@ -125,7 +69,7 @@ class KolmogorovSmirnov(ClassScoreMetric):
         gaps = np.abs(tp * stairs.negatives - fp * stairs.positives)
         return gaps, stairs.positives * stairs.negatives
 
-    _undefined = _lacks_a_class
+    _undefined = lacks_a_class
 
 
 class RecallAtPrecision(ClassScoreMetric):
@@ -158,7 +102,7 @@ class RecallAtPrecision(ClassScoreMetric):
     _curve = staticmethod(pr_points)
     _pictured_by = PrecisionRecallCurve
 
-    read, certain = _highest, _certainly_highest
+    read, certain = highest, certainly_highest
 
     def _reached(
         self, stairs: Staircase, tp: Array, fp: Array, margin: float
@@ -167,7 +111,7 @@ class RecallAtPrecision(ClassScoreMetric):
         enough = _rate(tp, tp + fp) >= min(self.p + margin, 1.0)
         return np.where(enough, tp / np.float64(stairs.positives), 0.0), 1.0
 
-    _undefined = _lacks_positives
+    _undefined = lacks_positives
 
 
 class PrecisionAtRecall(ClassScoreMetric):
@@ -201,7 +145,7 @@ class PrecisionAtRecall(ClassScoreMetric):
     _curve = staticmethod(pr_points)
     _pictured_by = PrecisionRecallCurve
 
-    read, certain = _highest, _certainly_highest
+    read, certain = highest, certainly_highest
 
     def _reached(
         self, stairs: Staircase, tp: Array, fp: Array, margin: float
@@ -210,7 +154,7 @@ class PrecisionAtRecall(ClassScoreMetric):
         enough = tp / np.float64(stairs.positives) >= min(self.r + margin, 1.0)
         return np.where(enough, _rate(tp, tp + fp), 0.0), 1.0
 
-    _undefined = _lacks_positives
+    _undefined = lacks_positives
 
 
 class SensitivityAtSpecificity(ClassScoreMetric):
@@ -243,7 +187,7 @@ class SensitivityAtSpecificity(ClassScoreMetric):
     _curve = staticmethod(roc_points)
     _pictured_by = ROCCurve
 
-    read, certain = _highest, _certainly_highest
+    read, certain = highest, certainly_highest
 
     def _reached(
         self, stairs: Staircase, tp: Array, fp: Array, margin: float
@@ -252,7 +196,7 @@ class SensitivityAtSpecificity(ClassScoreMetric):
         enough = (stairs.negatives - fp) / np.float64(stairs.negatives) >= min(self.s + margin, 1.0)
         return np.where(enough, tp / np.float64(stairs.positives), 0.0), 1.0
 
-    _undefined = _lacks_a_class
+    _undefined = lacks_a_class
 
 
 class SpecificityAtSensitivity(ClassScoreMetric):
@@ -282,7 +226,7 @@ class SpecificityAtSensitivity(ClassScoreMetric):
 
     s: Share
 
-    read, certain = _highest, _certainly_highest
+    read, certain = highest, certainly_highest
 
     def _reached(
         self, stairs: Staircase, tp: Array, fp: Array, margin: float
@@ -292,7 +236,7 @@ class SpecificityAtSensitivity(ClassScoreMetric):
         kept = (stairs.negatives - fp) / np.float64(stairs.negatives)
         return np.where(enough, kept, 0.0), 1.0
 
-    _undefined = _lacks_a_class
+    _undefined = lacks_a_class
 
 
 def _rate(part: Array, whole: Array) -> Floats:
