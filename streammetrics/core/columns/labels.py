@@ -227,8 +227,13 @@ def is_label(value: object) -> bool:
 Label = Annotated[bool | int | float | str, Satisfies(is_label, A_LABEL)]
 
 
-def one_kind(labels: object, ignore_index: int | None = None) -> tuple[Any, ...]:
-    """Return distinct labels of one kind as a tuple, booleans and whole floats as integers."""
+def one_kind(labels: object, ignore_index: int | None = None) -> tuple[Any, ...] | None:
+    """Return distinct labels of one kind as a tuple, booleans and whole floats as integers.
+
+    ``None`` stays: where no labels are given, any are taken.
+    """
+    if labels is None:
+        return None
     if not isinstance(labels, tuple):  # lists, arrays and ranges are tuples by now
         raise ValueError(f"labels={labels!r}: expected a sequence of labels")  # noqa: TRY004 - as for any parameter
     values = tuple(x.item() if isinstance(x, np.generic) else x for x in labels)

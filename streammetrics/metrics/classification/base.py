@@ -73,15 +73,13 @@ class ContingencyMetric(Metric[V_co]):
 
     def check_parameters(self) -> None:
         """Bring the labels to one kind, and check them against the threshold."""
-        if self.labels is not None:
-            self.labels = one_kind(self.labels, self.ignore_index)
-            if self.threshold is not None and (
-                len(self.labels) != 2 or self.pos_label not in self.labels
-            ):
-                raise ValueError(
-                    f"labels={self.labels!r}: with a threshold there are two, "
-                    f"and pos_label={self.pos_label!r} is one of them"
-                )
+        self.labels = labels = one_kind(self.labels, self.ignore_index)
+        two = labels is None or (len(labels) == 2 and self.pos_label in labels)
+        if self.threshold is not None and not two:
+            raise ValueError(
+                f"labels={labels!r}: with a threshold there are two, "
+                f"and pos_label={self.pos_label!r} is one of them"
+            )
         cut = self._threshold
         fits = not self.from_logits or cut is None or 0 <= cut <= 1
         require(self, "threshold", fits, "a probability, with from_logits=True")

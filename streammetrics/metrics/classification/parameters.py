@@ -30,8 +30,7 @@ def judged_column(metric: Any, y_pred: Any, y_score: Any) -> tuple[str, Any]:
 
 def check_multilabel(metric: Any) -> None:
     """Bring the labels to one kind, and check that there is a threshold for each or for all."""
-    if metric.labels is not None:
-        metric.labels = one_kind(metric.labels)
+    metric.labels = one_kind(metric.labels)
     cuts = metric.threshold
     several = cuts if isinstance(cuts, tuple) else (cuts,)
     numbers = cuts is None or all(type(x) in {int, float} and x == x for x in several)  # noqa: PLR0124 - the test for nan

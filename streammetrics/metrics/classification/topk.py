@@ -66,8 +66,7 @@ class TopKAccuracy(Metric[float]):
 
     def check_parameters(self) -> None:
         """Bring the labels to one kind."""
-        if self.labels is not None:
-            self.labels = one_kind(self.labels, self.ignore_index)
+        self.labels = one_kind(self.labels, self.ignore_index)
 
     def statistics(self) -> tuple[TopKHits]:
         """Return the hits."""

@@ -51,8 +51,7 @@ class MaskMetric(Metric[float | Floats]):
 
     def check_parameters(self) -> None:
         """Bring the labels to one kind."""
-        if self.labels is not None:
-            self.labels = one_kind(self.labels, self.ignore_index)
+        self.labels = one_kind(self.labels, self.ignore_index)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the table of classes."""

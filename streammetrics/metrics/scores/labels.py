@@ -41,8 +41,7 @@ class LabelRankingMetric(Metric[float]):
 
     def check_parameters(self) -> None:
         """Bring the labels to one kind."""
-        if self.labels is not None:
-            self.labels = one_kind(self.labels)
+        self.labels = one_kind(self.labels)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of what rows have."""

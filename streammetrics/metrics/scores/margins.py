@@ -63,8 +63,7 @@ class HingeLoss(Metric[float]):
 
     def check_parameters(self) -> None:
         """Bring the labels to one kind."""
-        if self.labels is not None:
-            self.labels = one_kind(self.labels, self.ignore_index)
+        self.labels = one_kind(self.labels, self.ignore_index)
 
     def update(
         self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
