@@ -78,12 +78,12 @@ def read(meta: Mapping[str, object], arrays: Arrays) -> Stream:
     stream.left.advance(newest)
     if "left" in meta:  # older files do not have it, nor those of which no row left so
         _read_left(meta["left"], part(arrays, "left"), stream.left)
-    _read_rows(meta.get("rows"), part(arrays, "rows"), stream)
-    _read_newest(meta.get("newest rows"), part(arrays, "newest"), stream)
-    try:
+    try:  # rows of a file are taken as those of a caller are, and may be refused so
+        _read_rows(meta.get("rows"), part(arrays, "rows"), stream)
+        _read_newest(meta.get("newest rows"), part(arrays, "newest"), stream)
         stream.learn()
     except InvalidBatchError as error:
-        raise StateFormatError(f"rows that are kept contradict others: {error}") from error
+        raise StateFormatError(f"rows that are kept cannot be taken: {error}") from error
     stream.restart()
     return stream
 
