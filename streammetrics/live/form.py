@@ -221,7 +221,8 @@ def _read_rows(told: object, arrays: Arrays, stream: Stream) -> None:
 def _check_rows(keys: Any, times: Any, flags: Any, join: Join) -> None:
     order = np.lexsort((keys[:, 1], keys[:, 0]))
     twice = (np.diff(keys[order, 0]) == 0) & (np.diff(keys[order, 1]) == 0)
-    if twice.any() or flags.max() >= 32 or times.min() < join.floor or times.max() > join.newest:
+    timely = join.floor <= times.min() and times.max() <= join.newest
+    if twice.any() or flags.max() >= 32 or not timely or len(keys) > join.config.max_pending:
         raise StateFormatError("the rows that wait are not such as do")
 
 

@@ -21,7 +21,9 @@ WORDS = [
     '["\\u0061"]', '["a",true,1]', '[{"bin":5}]', '[{"x":5}]', '[{"date":"x"}]',
 ]  # fmt: skip
 
-REFUSED = r"cannot be taken|labels of the rows that wait|no keys as text|a column|the bytes|kept are not"
+REFUSED = (
+    r"cannot be taken|labels of the rows that wait|no keys as text|a column|the bytes|kept are not"
+)
 
 
 def service():
@@ -128,3 +130,12 @@ def test_times_beyond_those_that_are_taken(name, time):
     (meta["rows"] if name == "displaced" else meta)[name] = time
     with pytest.raises(sm.StateFormatError, match="how new it is"):
         sm.from_bytes(forged(meta, ARRAYS))
+
+
+def test_more_rows_than_may_wait_are_refused():
+    waiting = len(ARRAYS["rows/times"])
+    taken = {**META, "config": {**META["config"], "max_pending": waiting}}
+    assert sm.from_bytes(forged(taken, ARRAYS)).n_rows
+    taken["config"]["max_pending"] -= 1
+    with pytest.raises(sm.StateFormatError, match="rows that wait are not such as do"):
+        sm.from_bytes(forged(taken, ARRAYS))
