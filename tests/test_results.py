@@ -226,7 +226,7 @@ def test_frame_library_that_is_missing_or_unknown_is_named(monkeypatch):
 
 
 def test_undefined_values_stay_nan():
-    with pytest.warns(sm.UndefinedMetricWarning):
+    with pytest.warns(sm.UndefinedMetricWarning, match="no rows were seen"):
         empty = sm.F1(average=None, labels=["a", "b"]).compute()
     assert list(map(math.isnan, empty.to_dict().values())) == [True, True]
     assert isinstance(empty, LabelledArray)

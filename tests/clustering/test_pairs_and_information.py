@@ -185,7 +185,7 @@ def test_no_rows_are_undefined(metric):
 
 @pytest.mark.parametrize("metric", [sm.PairJaccard, sm.PairPrecision, sm.PairRecall, sm.PairFBeta])
 def test_pairs_without_any_are_undefined(metric):
-    with pytest.warns(sm.UndefinedMetricWarning):
+    with pytest.warns(sm.UndefinedMetricWarning, match="the rows seen do not define it"):
         assert math.isnan(metric().update([0, 1, 2], ["x", "y", "z"]).compute())
 
 

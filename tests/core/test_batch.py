@@ -70,11 +70,13 @@ def test_a_batch_that_cannot_be_read_changes_nothing():
 def test_warnings_name_the_line_that_asked():
     suite = sm.MetricSet({"auc": sm.ROCAUC()})
     for metric in (suite, suite["auc"], sm.ROCAUC()):
-        with pytest.warns(sm.UndefinedMetricWarning) as caught:
+        with pytest.warns(sm.UndefinedMetricWarning, match="no rows were seen") as caught:
             metric.compute()
         assert [warning.filename for warning in caught] == [__file__]
     for metric in (suite, sm.ROCAUC()):
-        with pytest.warns(sm.UndefinedMetricWarning) as caught:
+        with pytest.warns(
+            sm.UndefinedMetricWarning, match="the rows seen do not define it"
+        ) as caught:
             metric.batch(y_true=[1], y_score=[0.5])
         assert [warning.filename for warning in caught] == [__file__]
 

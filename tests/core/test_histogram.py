@@ -17,7 +17,9 @@ from thinning import some
 from streammetrics.core import tuning
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.histograms import forms, keys, waiting
+from streammetrics.core.histograms.cells import Cells
 from streammetrics.core.histograms.histogram import DyadicHistogram
+from streammetrics.core.histograms.keys import ScoredRows
 
 HOSTILE = [
     *(0.0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e-300, -1e-300),
@@ -762,12 +764,24 @@ def test_many_threads_read_what_has_not_been_counted_yet():
 @pytest.mark.parametrize("weight", [None, np.linspace(0.5, 2.0, 16)], ids=["plain", "weighted"])
 def test_chunks_that_wait_stay_few_when_a_state_is_merged_with_itself(weight):
     scores, codes = np.linspace(-1.0, 1.0, 16), np.arange(16, dtype=np.uint8) % 2
+    limits = forms.Limits(1 << 20, 2)
+    form = forms.Sorting(Cells.empty(2))
+    for rows in (ScoredRows(scores, codes, weight), ScoredRows(scores[:3], codes[:3], None)):
+        form = forms.taking(form, rows, limits)
+    for doublings in range(1, 12):
+        form = forms.together([form, form], limits)
+        assert len(form.waiting) <= waiting.MANY
+        assert sum(rows.scores.size for rows in form.waiting) == 19 * 2**doublings
+
+
+@pytest.mark.parametrize("weight", [None, np.linspace(0.5, 2.0, 16)], ids=["plain", "weighted"])
+def test_a_state_that_is_merged_with_itself_holds_its_rows_as_often(weight):
+    scores, codes = np.linspace(-1.0, 1.0, 16), np.arange(16, dtype=np.uint8) % 2
     h = DyadicHistogram(1 << 20, 2)
     h.add(scores, codes, weight)
     h.add(scores[:3], codes[:3])
     for doublings in range(1, 12):
         h.merge(h)
-        assert len(h._state.form.waiting) <= waiting.MANY
         whole = DyadicHistogram(1 << 20, 2)
         whole.add(scores, codes, (np.ones(16) if weight is None else weight) * 2**doublings)
         whole.add(scores[:3], codes[:3], np.full(3, 2.0**doublings))

@@ -307,7 +307,7 @@ def test_a_ledger_of_nothing():
     with pytest.raises(ValueError, match="has no shards, and was not told of which metric"):
         sm.Ledger().compute()
     assert (sm.Ledger().n_rows, repr(sm.Ledger())) == (0, "Ledger() <0 shards, 0 sealed>")
-    with pytest.warns(sm.UndefinedMetricWarning):
+    with pytest.warns(sm.UndefinedMetricWarning, match="no rows were seen"):
         assert np.isnan(sm.Ledger(sm.Mean()).compute())
     assert sm.Ledger(sm.Mean()).merge(sm.Ledger()) == sm.Ledger().merge(sm.Ledger(sm.Mean()))
     assert sm.Ledger() != sm.Ledger(sm.Mean())
