@@ -28,7 +28,7 @@ from streammetrics.core.columns.strings import code_objects
 from streammetrics.core.errors import InvalidBatchError, an
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -101,10 +101,9 @@ def _from_each(
     kinds = {_kind(cls) for cls in types}
     refused = "?" if nested else "?[a"
     if not kinds.isdisjoint(refused):
-        wrong = next(i for i, item in enumerate(items) if kind_of(item) in refused)
-        row = wrong // width
-        found = f"{an(type_title(type(items[wrong])))} in row {row}"
-        refuse_kind(name, found, "pass numbers, booleans or strings in (n,) or (n, d)", row)
+        for row, item in _found(items, lambda item: kind_of(item) in refused, width):
+            found = f"{an(type_title(type(item)))} in row {row}"
+            refuse_kind(name, found, "pass numbers, booleans or strings in (n,) or (n, d)", row)
     if "d" in kinds:
         plain = _plain(items, name, width)
         return _from_each(plain, name, read, width=width, nested=nested)
@@ -125,19 +124,24 @@ def _from_each(
     return with_nulls(values, nulls, name)
 
 
+def _found(
+    items: Iterable[Any], is_bad: Callable[[Any], bool], width: int
+) -> Iterator[tuple[int, Any]]:
+    """Yield each bad item after its row; `width` items make a row. Callers refuse the first."""
+    return ((place // width, item) for place, item in enumerate(items) if is_bad(item))
+
+
 def _refuse_mixed(items: Sequence[Any], name: str, width: int) -> None:
     """Raise where one item is text and another a number; NaN among texts is a null."""
-    first = None
-    for place, item in enumerate(items):
+
+    def is_text(item: Any) -> bool | None:  # None where it is neither, a null
         kind = kind_of(item)
-        if kind == "0" or (kind == "f" and math.isnan(item)):
-            continue
-        if first is None:
-            first = kind == "s"
-        elif first != (kind == "s"):
-            row = place // width
-            found = f"strings and numbers ({item!r:.40} in row {row} is unlike those before)"
-            refuse(name, found, "convert to one kind", row)
+        return None if kind == "0" or (kind == "f" and math.isnan(item)) else kind == "s"
+
+    first = next((text for text in map(is_text, items) if text is not None), None)
+    for row, item in _found(items, lambda item: is_text(item) is (not first), width):
+        found = f"strings and numbers ({item!r:.40} in row {row} is unlike those before)"
+        refuse(name, found, "convert to one kind", row)
 
 
 def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> Array:
@@ -155,43 +159,41 @@ def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> Ar
     except OverflowError:
         if "f" not in kinds:
             return _unsigned(items, name, width)
-    for place, item in enumerate(items):
-        if kind_of(item) == "i" and not -EXACT <= int(item) <= EXACT:
-            row = place // width
-            found = f"an integer beside floats, beyond 2**53 in row {row}"
-            refuse(name, found, _SMALLER, row)
+
+    def is_far(item: Any) -> bool:
+        return kind_of(item) == "i" and not -EXACT <= int(item) <= EXACT
+
+    for row, _ in _found(items, is_far, width):
+        refuse(name, f"an integer beside floats, beyond 2**53 in row {row}", _SMALLER, row)
     return array
 
 
 def _unsigned(items: Sequence[Any], name: str, width: int) -> NDArray[np.uint64]:
     """Return integers of which one is beyond 64 signed bits."""
-    for place, item in enumerate(items):
-        if not -(2**63) <= int(item) < 2**64:
-            row = place // width
-            refuse(name, f"an integer beyond 64 bits in row {row}", _SMALLER, row)
-    for place, item in enumerate(items):
-        if item < 0:
-            row = place // width
-            refuse(name, f"a negative integer {BESIDE_UNSIGNED} in row {row}", APART, row)
+    for row, _ in _found(items, lambda item: not -(2**63) <= int(item) < 2**64, width):
+        refuse(name, f"an integer beyond 64 bits in row {row}", _SMALLER, row)
+    for row, _ in _found(items, lambda item: item < 0, width):
+        refuse(name, f"a negative integer {BESIDE_UNSIGNED} in row {row}", APART, row)
     return np.array(items, np.uint64)
 
 
 def _plain(items: Sequence[object], name: str, width: int) -> list[Any]:
     """Return Decimals as integers where they are such of 64 bits, else as the nearest floats."""
-    plain = list(items)
-    for place, item in enumerate(items):
-        if not isinstance(item, Decimal):
-            continue
-        if item.is_nan():
-            plain[place] = math.nan
-        elif -(2**63) <= item < 2**64 and item == (whole := int(item)):
-            plain[place] = whole
-        else:
-            plain[place] = number = float(item)
-            if math.isinf(number) and item.is_finite():
-                row = place // width
-                refuse(name, f"a Decimal beyond float64 in row {row}", "rescale", row)
-    return plain
+
+    def is_beyond(item: object) -> bool:
+        return isinstance(item, Decimal) and item.is_finite() and math.isinf(float(item))
+
+    for row, _ in _found(items, is_beyond, width):
+        refuse(name, f"a Decimal beyond float64 in row {row}", "rescale", row)
+    return [_number(item) if isinstance(item, Decimal) else item for item in items]
+
+
+def _number(item: Decimal) -> int | float:
+    if item.is_nan():
+        return math.nan
+    if -(2**63) <= item < 2**64 and item == (whole := int(item)):
+        return whole
+    return float(item)
 
 
 def _from_rows(items: Sequence[Any], kinds: set[str], name: str, read: Reader) -> Column:
@@ -233,7 +235,6 @@ def _row_ndim(item: object) -> int:
 
 
 def _check_width(widths: Iterable[int], width: int, name: str) -> None:
-    for row, other in enumerate(widths):
-        if other != width:
-            found = f"rows of unequal length ({other} in row {row}, {width} in row 0)"
-            refuse(name, found, "pass (n,) or (n, d)", row)
+    for row, other in _found(widths, lambda other: other != width, 1):
+        found = f"rows of unequal length ({other} in row {row}, {width} in row 0)"
+        refuse(name, found, "pass (n,) or (n, d)", row)
