@@ -1,1 +1,1 @@
-"""What is read from the statistics: one task a room, each metric a few lines."""
+"""The metrics, one folder per task; each is computed from statistics in a few lines."""

@@ -1,4 +1,4 @@
-"""Aggregation of plain values: how many, how much, how spread, from where to where."""
+"""Aggregates of plain values: count, sum, mean, variance, extremes and quantiles."""
 
 from __future__ import annotations
 
@@ -27,35 +27,39 @@ __all__ = ["Count", "Maximum", "Mean", "Minimum", "Quantile", "Sum", "Variance"]
 
 
 class Aggregate(Metric[V_co]):
-    """A metric of one column of values, (n,); integers beyond 2**53 are taken whole.
+    """Base of the metrics of one column of values, (n,). Integers beyond 2**53 stay exact.
 
     Args:
-        nan_policy: ``"omit"`` leaves rows with a missing value out; `n_omitted` counts them.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out; `n_omitted`
+            counts them.
     """
 
     nan_policy: NanPolicy = "raise"
 
     def update(self, values: ArrayLike, *, sample_weight: ArrayLike = None) -> Self:
-        """Take rows.
+        """Add a batch of rows.
 
         Args:
             values: Numbers, (n,).
             sample_weight: Non-negative weights, (n,).
 
         Raises:
-            InvalidBatchError: A column is not what it should be; nothing has changed.
+            InvalidBatchError: A column has a wrong type or length, or a missing value; the state is
+                unchanged.
         """
         return self.feed({"values": values, "sample_weight": sample_weight})
 
 
 class Count(Aggregate[int | float]):
-    """Number of rows, or their weight: an int where the weights add up to one, 0 without rows.
+    """Number of rows, or the sum of their weights; 0 without rows.
 
     Formula: Σ w
 
+    The value is an int where the sum is a whole number, else a float.
+
     Parameters are those of `Aggregate`.
 
-    Memory and cost: some 10 bytes, no time that depends on the rows.
+    Memory and cost: about 10 bytes, no time that depends on the rows.
 
     Reference: ``len``.
 
@@ -85,7 +89,7 @@ class Sum(Aggregate[float]):
     Raises:
         InvalidBatchError: From `update`, where a value is infinite.
 
-    Memory and cost: some 30 bytes; about 2 ns a row.
+    Memory and cost: about 30 bytes; about 2 ns per row.
 
     Reference: ``math.fsum``.
 
@@ -109,10 +113,11 @@ class Mean(Aggregate[float]):
 
     Formula: Σ w x / Σ w
 
+    The other parameters are those of `Aggregate`.
+
     Args:
-        spread: Whether to sum their squares too: `confidence` needs them, and large batches take
-            twice as long.
-        nan_policy: See `Aggregate`.
+        spread: Whether to sum the squares of the values too, which `confidence` needs; large
+            batches then take twice as long.
 
     Raises:
         InvalidBatchError: From `update`, where a value is infinite.
@@ -132,7 +137,7 @@ class Mean(Aggregate[float]):
     _younger = (("spread", False),)
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum."""
+        """Return the sum, with that of squares if they are kept."""
         kind = MomentSpread if self.spread else Moments
         return (kind(of="values", order="first", nan_policy=self.nan_policy),)
 
@@ -146,17 +151,20 @@ class Variance(Aggregate[float]):
 
     Formula: Σ w (x - x̄)² / (Σ w - ddof)
 
-    A weight counts as that many equal rows. Undefined unless Σ w is above `ddof`.
+    A row of weight w counts as w equal rows. Undefined unless Σ w is above `ddof`.
+
+    The other parameters are those of `Aggregate`.
 
     Args:
-        ddof: 0 for the variance of these values, 1 for an unbiased estimate from a sample.
-        spread: Keep a sample of 4,096 values too, some 150 KB, which `confidence` needs.
-        nan_policy: See `Aggregate`.
+        ddof: Delta degrees of freedom: 0 for the variance of these values, 1 for an unbiased
+            estimate of the population's.
+        spread: Whether to keep a sample of 4,096 values too, about 150 KB, which `confidence`
+            needs.
 
     Raises:
         InvalidBatchError: From `update`, where a value is infinite.
 
-    Memory and cost: some 60 bytes; about 5 ns a row.
+    Memory and cost: about 60 bytes; about 5 ns per row.
 
     Reference: ``numpy.var``.
 
@@ -186,13 +194,13 @@ class Variance(Aggregate[float]):
 
 
 class Minimum(Aggregate[float]):
-    """Smallest value; infinities are values, and -0.0 counts as 0.0.
+    """Smallest value. Infinities are allowed, and -0.0 counts as 0.0.
 
     Formula: min x
 
     Parameters are those of `Aggregate`.
 
-    Memory and cost: 16 bytes; about 1 ns a row.
+    Memory and cost: 16 bytes; about 1 ns per row.
 
     Reference: ``numpy.min``.
 
@@ -207,12 +215,12 @@ class Minimum(Aggregate[float]):
         return (Extremes(of="values", nan_policy=self.nan_policy),)
 
     def readout(self, extremes: Extremes) -> float:
-        """Return the lower one."""
+        """Return the smallest value."""
         return float(extremes.low[0]) if extremes.low.size else math.nan
 
 
 class Maximum(Aggregate[float]):
-    """Largest value; infinities are values, and -0.0 counts as 0.0.
+    """Largest value. Infinities are allowed, and -0.0 counts as 0.0.
 
     Formula: max x
 
@@ -233,28 +241,33 @@ class Maximum(Aggregate[float]):
         return (Extremes(of="values", nan_policy=self.nan_policy),)
 
     def readout(self, extremes: Extremes) -> float:
-        """Return the upper one."""
+        """Return the largest value."""
         return float(extremes.high[0]) if extremes.high.size else math.nan
 
 
 class Quantile(Aggregate[float]):
-    """Quantile of the values, certain to lie in `bounds`; infinities are values.
+    """Quantile of the values. Infinities are allowed.
 
     Formula: quantile_q x
 
+    Exact up to `max_bins` distinct values; beyond that `bounds()` gives an interval that certainly
+    contains the quantile.
+
+    The other parameters are those of `Aggregate`.
+
     Args:
-        q: The level, from 0 to 1, read as the decimal it prints as.
-        method: ``"linear"`` interpolates between order statistics; a weight is that many equal
-            rows, and a total weight below 1 leaves it undefined. ``"averaged_inverted_cdf"``, the
-            value at which a share `q` of the weight is passed or the mean of its two neighbours
-            where it is met exactly, does not depend on the scale of the weights.
-        max_bins: Distinct values up to which the quantile is exact.
-        nan_policy: See `Aggregate`.
+        q: The level, from 0 to 1, taken as the decimal number it prints as.
+        method: ``"linear"`` interpolates between order statistics; a row of weight w counts as w
+            equal rows, and a total weight below 1 leaves the quantile undefined.
+            ``"averaged_inverted_cdf"`` is the smallest value at or below which at least a share
+            `q` of the weight lies, or, where that share is exactly `q`, the mean of this value and
+            the next; it does not depend on the scale of the weights.
+        max_bins: How many distinct values are kept apart; up to these the quantile is exact.
 
-    Memory and cost: 16 bytes for each distinct value, up to `max_bins`; about 8 ns a row.
+    Memory and cost: 16 bytes per distinct value, up to `max_bins`; about 8 ns per row.
 
-    Reference: ``numpy.quantile`` with the same `method`; with weights ``wtd.quantile`` of
-    Harrell's Hmisc for the linear one.
+    Reference: ``numpy.quantile`` with the same `method`; with weights and ``"linear"``,
+    ``wtd.quantile`` of the R package Hmisc.
 
     Example:
         >>> import streammetrics as sm
@@ -282,15 +295,15 @@ class Quantile(Aggregate[float]):
         return EnclosedValue(math.nan, math.nan, math.nan)
 
     def readout(self, values: ValueHistogram) -> float:
-        """Return the quantile, or the middle of the interval it lies in."""
+        """Return the quantile, or the midpoint of the interval that contains it."""
         return self._estimate(values).value
 
     def interval(self, values: ValueHistogram) -> Interval[float]:
-        """Return what the quantile certainly lies in."""
+        """Return the interval that certainly contains the quantile."""
         _, low, high = self._estimate(values)
         return Interval(low, high)
 
     def is_exact(self, values: ValueHistogram) -> bool:
-        """Whether the cells that the quantile lies in hold a single value."""
+        """Whether each cell that the quantile is read from holds a single value."""
         _, low, high = self._estimate(values)
         return not low < high

@@ -1,4 +1,4 @@
-"""How values make one: those of classes, of which some are 0/0, and precision and recall."""
+"""Averages over classes, some of whose values may be 0/0, and the weights of an F measure."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ZeroDivision = Annotated[float, OrNan()] | None  # see `mean_of_classes`
 
 
 def beta_weights(beta: float) -> tuple[float, float]:
-    """Return how much recall and precision weigh in an F measure: as beta² to 1, in range."""
-    # Over the square of a large beta, which can be beyond float64.
+    """Return the weights of recall and precision in an F measure, beta² to 1, without overflow."""
+    # Divided by the square of a large beta, which may be beyond float64.
     return (1.0, 1 / beta / beta) if beta > 1024.0 else (beta * beta, 1.0)
 
 
 class Mean(NamedTuple):
-    """A mean over classes, and what is to be warned of: nothing where every class counts."""
+    """A mean over classes, and the text of a warning, empty where every class counts."""
 
     value: float
     doubt: str
@@ -41,12 +41,20 @@ def mean_of_classes(
 ) -> Mean:
     """Return the weighted mean of the classes' values, which are ``nan`` where they are 0/0.
 
-    By default (`zero_division` is ``None``) such a class counts as 0 if it has rows (is `seen` as
-    the true or the predicted class of one), so that a class never predicted lowers the precision,
-    as in scikit-learn; without rows it is left out. Both are warned of. With an explicit ``nan``
-    every such class is left out; with another number there is none, as it is their value. A mean
-    of which no class is defined, or none weighs anything, is ``nan``; with a number the latter is
-    the plain mean, as in scikit-learn.
+    By default (`zero_division` is ``None``) such a class counts as 0 if it has rows, true or
+    predicted, so that a class that is never predicted lowers the precision, as in scikit-learn;
+    without rows it is left out. Both cause a warning. With an explicit ``nan`` every such class is
+    left out; with another number no value is ``nan``, as 0/0 already is that number. The mean is
+    ``nan`` where no class is defined, and where all weights are 0; in the latter case a number as
+    `zero_division` gives the unweighted mean, as in scikit-learn.
+
+    Args:
+        values: The value of each class, (K,).
+        weight: The weight of each class in the mean, (K,).
+        seen: Returns which classes have rows, (K,); called only where it matters.
+        labels: The names of the classes, for the warning.
+        zero_division: The metric's parameter.
+        of: What the values are, for the warning, such as ``"the recall of "``.
     """
     if not weight.any():
         told = zero_division is not None and not math.isnan(zero_division)
@@ -81,7 +89,7 @@ def mean_of_classes(
 
 
 def lone_doubt(labels: Sequence[object], values: Any) -> str:
-    """Return what is to be warned of where classes stand alone: which of them are ``nan``."""
+    """Return the warning for values that are not averaged, empty where none is ``nan``."""
     empty = np.isnan(np.atleast_1d(values))
     if not empty.any():
         return ""

@@ -1,4 +1,4 @@
-"""How values are spread, from a histogram of them: what pictures of quantiles are of."""
+"""The empirical distribution function of a histogram, which pictures of quantiles show."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class _Cells(NamedTuple):
 
 
 class Distribution(Points, _Cells):
-    """Ascending cells (m,): their edges, which are one where it holds one value, and their shares.
+    """Ascending cells (m,): their edges, which are equal where a cell holds one value, and shares.
 
-    Shares are those of rows at or below each cell, so the last one is 1.
+    A share is that of all rows in this cell or a lower one, so the last share is 1.
     """
 
 
 def distribution(values: ValueHistogram) -> Distribution | Curves:
-    """Return the distribution of the values, or one for each output."""
+    """Return the distribution of the values, or one per output."""
     found = [_of_one(histogram) for histogram in values.histograms] or [_nothing()]
     return found[0] if len(found) == 1 else Curves(found, range(len(found)))
 

@@ -1,4 +1,4 @@
-"""Means of a number of each row: what such metrics share, whatever their columns are."""
+"""What metrics that are the mean of one number per row share, whatever their columns are."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ if TYPE_CHECKING:
 
 
 class RowMean(Metric[float]):
-    """The mean of a number of each row, correctly rounded; ``nan`` of no rows.
+    """Base of the metrics that are the mean of one number per row, correctly rounded.
+
+    ``nan`` without rows.
 
     Args:
-        nan_policy: ``"omit"`` leaves rows with a missing value out; `n_omitted` counts them.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out; `n_omitted`
+            counts them.
 
-    Memory and cost: some exact sums, 200 bytes; squares are summed too, for `confidence`.
+    Memory and cost: exact sums of the numbers and of their squares, which `confidence` needs: about
+    200 bytes.
     """
 
     higher_is_better: ClassVar[bool | None] = False
 
     nan_policy: NanPolicy = "raise"
 
-    _ends: ClassVar[tuple[float, float]] = (0.0, float("inf"))  # between which the mean lies
+    _ends: ClassVar[tuple[float, float]] = (0.0, float("inf"))  # the mean lies between these
 
     def readout(self, held: RowSum) -> float:
         """Return the mean."""

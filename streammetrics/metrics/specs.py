@@ -1,4 +1,4 @@
-"""Metrics in words: ``F1,FBeta(beta=2),ROCAUC``, as people write them, then as objects."""
+"""Metrics as text, ``F1,FBeta(beta=2),ROCAUC``: parsed into specifications, then built."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ WORDS = {
 
 
 class SpecError(StreamMetricsError, ValueError):
-    """What was written names no metric, or no parameters that it has."""
+    """The text names no known metric, or a parameter that the metric does not have."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A metric by its name, with the parameters written beside it."""
+    """The name of a metric and the parameters that were given with it."""
 
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -41,16 +41,16 @@ class Spec:
 
 
 def parse(text: str) -> list[Spec]:
-    """Read ``F1,FBeta(beta=2)``: names in any case, and keyword parameters.
+    """Parse a list of metrics such as ``F1,FBeta(beta=2)``; names may be in any case.
 
-    Rankings are also called what ir_measures, trec_eval and ranx call them, parameters included:
+    Ranking metrics may also have the names and parameters of ir_measures, trec_eval and ranx:
     ``nDCG@10,P_5,AP(rel=2)``.
 
-    Values are spelt as in Python or JSON, and words that are neither are text:
-    ``F1(average=none)``, ``F1(average=macro)``.
+    Values are written as in Python or JSON; any other word is a string: ``F1(average=none)``,
+    ``F1(average=macro)``.
 
     Raises:
-        SpecError: The text is something else, or there is no such metric.
+        SpecError: The text is not such a list, or names an unknown metric.
     """
     try:
         tree = ast.parse(f"[{in_python(text)}]", mode="eval").body
@@ -67,7 +67,7 @@ def parse(text: str) -> list[Spec]:
 
 
 def _meant(name: str, parameters: Mapping[str, object]) -> Spec:
-    """Return what a name means, also as tools of rankings spell it: ``nDCG@10``, ``P_5``."""
+    """Return what a name stands for, which may be that of a ranking tool: ``nDCG@10``, ``P_5``."""
     stem, _, depth = name.partition("@")
     found = spelled(stem, ast.literal_eval(depth) if depth else None)
     if found is None or (not depth and letters(name) in map(letters, catalogue())):
@@ -77,12 +77,12 @@ def _meant(name: str, parameters: Mapping[str, object]) -> Spec:
 
 
 def called(item: ast.expr) -> tuple[str, dict[str, Any]]:
-    """Return the name, and the keyword parameters, of a call that is never made.
+    """Return the name and the keyword parameters of a parsed call, which is never executed.
 
-    A name, and a call, may have a depth behind it, ``nDCG@10`` and ``P(rel=2)@10``.
+    A name or a call may be followed by a depth: ``nDCG@10``, ``P(rel=2)@10``.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: The expression is neither a name nor a call with keywords.
     """
     if isinstance(item, ast.Name):
         return item.id, {}
@@ -110,7 +110,7 @@ def _value(node: ast.expr) -> Any:
 
 
 def known_as(name: str, names: Collection[str]) -> str:
-    """Return which of some names is meant, whatever its case, ``roc_auc`` for ROCAUC."""
+    """Return the known name that is meant, in any case: ``roc_auc`` is ROCAUC."""
     found = {letters(known): known for known in names}.get(letters(name))
     if found is None:
         raise SpecError(
@@ -120,7 +120,7 @@ def known_as(name: str, names: Collection[str]) -> str:
 
 
 def parameters_of(spec: Spec) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of a metric; raise where it lacks one of those written."""
+    """Return the parameters of a metric; raise `SpecError` if it lacks one that was given."""
     parameters = inspect.signature(catalogue()[spec.name]).parameters
     for name in spec.parameters:
         if name not in parameters:
@@ -129,10 +129,10 @@ def parameters_of(spec: Spec) -> Mapping[str, inspect.Parameter]:
 
 
 def construct(spec: Spec) -> Metric:
-    """Build a metric.
+    """Build the metric.
 
     Raises:
-        SpecError: It lacks a parameter, has another one, or takes no such value.
+        SpecError: A required parameter is missing, a given one is unknown, or a value is refused.
     """
     known, cls = parameters_of(spec), catalogue()[spec.name]
     for name, parameter in known.items():
@@ -144,7 +144,7 @@ def construct(spec: Spec) -> Metric:
         return cls(**spec.parameters)
     except (ValueError, TypeError) as error:
         why = str(error)
-        if isinstance(error, TypeError):  # a comparison of what the parameter cannot be
+        if isinstance(error, TypeError):  # a value that cannot be compared with the limits
             types = [f"{name} is {known[name].annotation}" for name in spec.parameters]
             why = f"a parameter is of the wrong type: {', '.join(types) or error}"
         raise SpecError(why if why.startswith(spec.name) else f"{spec}: {why}") from None

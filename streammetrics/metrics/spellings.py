@@ -1,4 +1,4 @@
-"""Names that ir_measures, trec_eval and ranx have for metrics of rankings: nDCG@10, P_5, AP."""
+"""The names of ranking metrics in ir_measures, trec_eval and ranx: nDCG@10, P_5, AP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streammetrics.core.catalogue import letters
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# By small letters without underscores; those with a depth have it behind @ or an underscore.
+# Keys are in lower case without underscores. A depth follows @ or an underscore.
 _WHOLE = {
     "ap": "MAP", "rr": "MRR", "reciprank": "MRR", "rprec": "RPrecision",
     "setp": "SetPrecision", "setr": "SetRecall", "setmap": "SetAP",
@@ -26,14 +26,14 @@ _AT = {
     "iprec": "InterpolatedPrecision", "iprecatrecall": "InterpolatedPrecision",
 }  # fmt: skip
 _IMPLIED: Mapping[str, Mapping[str, Any]] = {
-    "err": {"max_grade": 4},  # as gdeval has it, which ir_measures calls
+    "err": {"max_grade": 4},  # as in gdeval, which ir_measures calls
     "ndcgburges": {"gain": "exponential"},
     "dcgburges": {"gain": "exponential"},
 }
 _COUNTS = {"numq": "queries", "numret": "results", "numrel": "relevant", "numrelret": "hits"}
 _DEPTH = re.compile(r"(.+?)(?:@|_)(\d+)")
 
-# What Python's grammar has no names for, and what it has: 11pt_avg, rbp.95, r-precision.
+# Names that are no names in Python (11pt_avg, rbp.95, r-precision), and what replaces them.
 _UNPYTHONIC = (
     (re.compile(r"\b11pt_avg\b"), "ElevenPointAP"),
     (re.compile(r"\biprec_at_recall_(\d\.\d+)"), r"iprec_at_recall@\1"),
@@ -45,7 +45,7 @@ _GAINS = {"log2": "linear", "exp-log2": "exponential"}  # ir_measures' `dcg` of 
 
 
 def in_python(text: str) -> str:
-    """Return a list of metrics with such names as Python's grammar has.
+    """Return a list of metrics with every name as a valid Python name.
 
     >>> in_python("11pt_avg,iprec_at_recall_0.10,rbp.95")
     'ElevenPointAP,iprec_at_recall@0.10,rbp(p=0.95)'
@@ -56,7 +56,7 @@ def in_python(text: str) -> str:
 
 
 def spelled(name: str, depth: object = None) -> tuple[str, dict[str, Any]] | None:
-    """Return the metric that is called so, and its parameters; ``None`` if none is.
+    """Return the metric and the parameters that a name stands for, ``None`` if it is unknown.
 
     >>> spelled("nDCG", 10), spelled("P_5"), spelled("AP"), spelled("Accuracy")
     (('NDCG', {'k': 10}), ('PrecisionAtK', {'k': 5}), ('MAP', {}), None)
@@ -76,14 +76,14 @@ def spelled(name: str, depth: object = None) -> tuple[str, dict[str, Any]] | Non
 
 
 def with_ours(parameters: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters of ir_measures, ``rel`` and ``dcg``, as those of a metric that has such.
+    """Return the parameters with ``rel`` and ``dcg`` of ir_measures translated to ours.
 
     >>> with_ours({"rel": 2}, {"relevant_at": 1.0}), with_ours({"dcg": "exp-log2"}, {"gain": ""})
     ({'relevant_at': 2}, {'gain': 'exponential'})
     """
     ours = dict(parameters)
     if "rel" in ours and ours.get("of") == "results":
-        ours["of"] = "hits"  # results that are relevant, as NumRet has them
+        ours["of"] = "hits"  # NumRet(rel=...) counts relevant results
     if "rel" in ours and "relevant_at" in known:
         ours["relevant_at"] = ours.pop("rel")
     if ours.get("dcg") in _GAINS and "gain" in known:

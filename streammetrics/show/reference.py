@@ -23,12 +23,9 @@ if TYPE_CHECKING:
     from streammetrics.core.parameters import Parameter
 
 _SECTION = re.compile(r"^(Args|Raises|Memory and cost|Reference|Example):[ \n]", re.MULTILINE)
-_ITEM = re.compile(r"^ {4}(\w[\w, ]*): ", re.MULTILINE)
+_ITEM = re.compile(r"^ {4}(\w+): ", re.MULTILINE)
 # What a page says once, above the entries of a family.
-_SHARED = re.compile(
-    r"^(The other p|The p|P)arameters are those [^`]*`\w+`(\s+and\s+`\w+`)?[.;,]\s*"
-)
-_OTHERS = re.compile(r" ?The others: see `\w+`\.$")
+_SHARED = re.compile(r"^(The other p|P)arameters are those of `\w+`(\s+and\s+`\w+`)?\.\s*")
 _FORMULA = re.compile(r"^Formula: (.+?)(?:, with (.+)\.)?$", re.MULTILINE)
 _ENTRY = re.compile(r"^### (\w+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -115,8 +112,7 @@ def _told(args: str) -> dict[str, str]:
 
 def _item(name: str, parameter: Parameter, body: str) -> str:
     default = "" if parameter.required else f"={parameter.default!r}"
-    words = _OTHERS.sub("", " ".join(body.split()))
-    return f"- `{name}{default}`: {words}".replace("'", '"', 2 * ("'" in default))
+    return f"- `{name}{default}`: {' '.join(body.split())}".replace("'", '"', 2 * ("'" in default))
 
 
 def updated(page: str) -> str:

@@ -1,1 +1,1 @@
-"""How far labels hang together: association of two, agreement of several raters."""
+"""Association of two labelings, and agreement of several raters."""

@@ -1,4 +1,4 @@
-"""Association of two labelings whose labels have no order, from their table of counts."""
+"""Association of two nominal variables, from their contingency table."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def phi_squared(overlap: Overlap) -> float:
     true, pred = overlap.true_sizes[overlap.rows], overlap.pred_sizes[overlap.columns]
     expected = true.astype(np.float64) * pred / overlap.n
     seen = float(((overlap.counts - expected) ** 2 / expected).sum()) / overlap.n
-    # Pairs that never occur add what is expected of them, which is what is left of n.
+    # Each cell that never occurs adds its expected count: together what is left of n.
     return seen + (overlap.n**2 - exact_dot(true, pred)) / overlap.n**2
 
 
 def corrected(overlap: Overlap) -> tuple[float, float, float]:
-    """Return φ², and the numbers of labels of both sides less 1, without what chance adds."""
+    """Return φ² and the numbers of labels of both sides less 1, each corrected for bias."""
     rows, columns, n = overlap.true_sizes.size - 1, overlap.pred_sizes.size - 1, overlap.n
     if n < 2:
         return 0.0, 0.0, 0.0
@@ -37,17 +37,18 @@ def corrected(overlap: Overlap) -> tuple[float, float, float]:
 
 
 class CramersV(LabelingMetric[float]):
-    """Cramér's V of a table with r rows and c columns.
+    """Cramér's V: the association of two nominal variables, from 0 to 1.
 
-    Formula: √(χ² / (n min(r - 1, c - 1)))
+    Formula: √(χ² / (n min(r - 1, c - 1))), with r and c the numbers of labels of both sides.
 
-    0 of labelings that are independent, 1 where either says the other. Undefined where one has a
-    single label.
+    0 where the labelings are independent, 1 where the labels of one side determine the other's.
+    Undefined where a side has a single label.
+
+    The other parameters are those of `LabelingMetric`.
 
     Args:
-        bias_correction: Whether to take off what chance alone adds (Bergsma), as torchmetrics does
-            by default, and SciPy does not.
-        nan_policy: See `LabelingMetric`.
+        bias_correction: Whether to subtract the value expected by chance (Bergsma), as torchmetrics
+            does by default and SciPy does not.
 
     Reference: ``scipy.stats.contingency.association(method="cramer")``;
     ``torchmetrics.nominal.CramersV``; Bergsma, J. Korean Stat. Soc. 42 (2013).
@@ -67,16 +68,17 @@ class CramersV(LabelingMetric[float]):
 
 
 class TschuprowsT(LabelingMetric[float]):
-    """Tschuprow's T of a table with r rows and c columns.
+    """Tschuprow's T: the association of two nominal variables, from 0 to 1.
 
-    Formula: √(χ² / (n √((r - 1) (c - 1))))
+    Formula: √(χ² / (n √((r - 1) (c - 1)))), with r and c the numbers of labels of both sides.
 
-    It is 1 only where r = c and each label says the other. Undefined where one side has a single
+    1 only where r = c and each label determines the other. Undefined where a side has a single
     label.
+
+    The other parameters are those of `LabelingMetric`.
 
     Args:
         bias_correction: As in `CramersV`.
-        nan_policy: See `LabelingMetric`.
 
     Reference: ``scipy.stats.contingency.association(method="tschuprow")``;
     ``torchmetrics.nominal.TschuprowsT``.
@@ -96,11 +98,11 @@ class TschuprowsT(LabelingMetric[float]):
 
 
 class PearsonsContingencyCoefficient(LabelingMetric[float]):
-    """Pearson's contingency coefficient.
+    """Pearson's contingency coefficient of two nominal variables.
 
     Formula: √(φ² / (1 + φ²)), with φ² = χ² / n.
 
-    0 of labelings that are independent; at most √(1 - 1 / min(r, c)).
+    0 where the labelings are independent; at most √(1 - 1 / min(r, c)), for r and c labels.
 
     Parameters are those of `LabelingMetric`.
 
@@ -120,11 +122,12 @@ class PearsonsContingencyCoefficient(LabelingMetric[float]):
 
 
 class TheilsU(LabelingMetric[float]):
-    """Theil's U, the share of the entropy of `labels_true` that `labels_pred` tells.
+    """Theil's U: the share of the entropy of `labels_true` that `labels_pred` explains.
 
     Formula: MI / H(true)
 
-    It is not symmetric. Undefined where `labels_true` has a single label; else it is `Homogeneity`.
+    It is not symmetric. It equals `Homogeneity`, but is undefined where `labels_true` has a single
+    label.
 
     Parameters are those of `LabelingMetric`.
 

@@ -1,4 +1,4 @@
-"""Agreement of several raters on items, beyond what chance alone would give."""
+"""Agreement of several raters on items, beyond the agreement expected by chance."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ __all__ = ["FleissKappa", "GwetAC1", "KrippendorffAlpha"]
 
 
 class Agreement(Metric[float]):
-    """A metric of how many raters put each item into each category; exact, rounded once.
+    """Base of the metrics of how many raters put each item into each category.
+
+    Values are computed exactly and rounded once.
 
     Args:
         nan_policy: ``"omit"`` leaves items with a missing count out.
 
-    Memory and cost: 8 (K + 1)² bytes for each number of ratings that items have; some 20 K² ns an
-    item.
+    Memory and cost: 8 (K + 1)² bytes per different number of ratings; about 20 K² ns per item.
     """
 
     higher_is_better = True
@@ -40,10 +41,14 @@ class Agreement(Metric[float]):
         return (RatingCounts(nan_policy=self.nan_policy),)
 
     def update(self, ratings: ArrayLike) -> Self:
-        """Take items: how many raters put each into each of K categories, (n, K).
+        """Add a batch of items.
+
+        Args:
+            ratings: How many raters put each item into each of K categories, (n, K).
 
         Raises:
-            InvalidBatchError: A count is no whole number of at least 0, or an item has no ratings.
+            InvalidBatchError: A count is not a whole number of at least 0, or an item has no
+                ratings.
         """
         return self.feed({"ratings": ratings})
 
@@ -54,7 +59,7 @@ class Agreement(Metric[float]):
 
     @abstractmethod
     def read(self, items: Sequence[Items]) -> Fraction | None:
-        """Return the agreement of items, some of which have two ratings or more."""
+        """Return the agreement of items of which at least one has two ratings or more."""
 
 
 def _beyond(observed: Fraction, chance: Fraction) -> Fraction | None:
@@ -62,7 +67,7 @@ def _beyond(observed: Fraction, chance: Fraction) -> Fraction | None:
 
 
 def _observed(items: Sequence[Items]) -> Fraction:
-    """Return the share of pairs of ratings of an item that agree, in the mean over items."""
+    """Return the mean over items of the share of pairs of ratings that agree."""
     shares = [
         Fraction(sum(each.pairs[k][k] - each.counts[k] for k in range(len(each.counts))))
         / (each.ratings * (each.ratings - 1))
@@ -77,15 +82,15 @@ class FleissKappa(Agreement):
 
     Formula: (P - P_e) / (1 - P_e)
 
-    P is the share of pairs of ratings of one item that agree, in the mean over items, and P_e the
-    sum of the squares of the shares of categories among all ratings. Items may have different
-    numbers of ratings; one with a single rating counts in P_e only. Undefined where no item has
-    two ratings, or only one category occurs.
+    P is the mean over items of the share of pairs of ratings that agree, and P_e the sum over
+    categories of the squared share of all ratings. Items may have different numbers of ratings;
+    those with a single rating count in P_e only. Undefined where no item has two ratings, or only
+    one category occurs.
 
     Parameters are those of `Agreement`.
 
-    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how much
-    single items agree is not kept.
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how much
+    each item agrees.
 
     Reference: Fleiss, Psychol. Bull. 76 (1971); ``statsmodels.stats.inter_rater.fleiss_kappa``;
     ``torchmetrics.nominal.FleissKappa(mode="counts")``.
@@ -105,17 +110,17 @@ class FleissKappa(Agreement):
 
 
 class GwetAC1(Agreement):
-    """Gwet's AC1, agreement beyond chance which does not fall where one category prevails.
+    """Gwet's AC1: agreement of raters beyond chance, robust where one category dominates.
 
     Formula: (P - P_e) / (1 - P_e)
 
-    P is that of `FleissKappa`; P_e = Σ π_k (1 - π_k) / (K - 1) with π_k the mean over items of the
-    share of its ratings that category k has. Undefined where no item has two ratings.
+    P is that of `FleissKappa` and P_e = Σ_k π_k (1 - π_k) / (K - 1), where π_k is the mean over
+    items of the share of ratings in category k. Undefined where no item has two ratings.
 
     Parameters are those of `Agreement`.
 
-    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how much
-    single items agree is not kept.
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how much
+    each item agrees.
 
     Reference: Gwet, Br. J. Math. Stat. Psychol. 61 (2008); ``irrCAC.raw.CAC.gwet``.
 
@@ -140,21 +145,23 @@ class GwetAC1(Agreement):
 
 
 class KrippendorffAlpha(Agreement):
-    """Krippendorff's alpha: observed disagreement against that of chance.
+    """Krippendorff's alpha: one less the observed disagreement over that expected by chance.
 
     Formula: 1 - D_o / D_e
 
-    Both are means of a squared distance of two ratings: of one item, each item counting by its
-    ratings, and of any two ratings of all items. Items with a single rating are left out. Undefined
-    where no item has two ratings, or only one category occurs.
+    D_o is the mean squared distance between two ratings of the same item, each item weighted by its
+    number of ratings, and D_e that between any two ratings. Items with a single rating are left
+    out. Undefined where no item has two ratings, or only one category occurs.
+
+    The other parameters are those of `Agreement`.
 
     Args:
-        level: ``"nominal"``: two categories differ or do not; ``"interval"``: by the square of
-            their places' difference; ``"ordinal"``: by the square of how many ratings lie between.
-        nan_policy: See `Agreement`.
+        level: The level of measurement, which sets the squared distance of two categories.
+            ``"nominal"``: 1 if they differ; ``"interval"``: the squared difference of their places;
+            ``"ordinal"``: the square of the number of ratings between them.
 
-    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how much
-    single items agree is not kept.
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how much
+    each item agrees.
 
     Reference: Krippendorff, "Content Analysis" (2004), 11;
     ``krippendorff.alpha(value_counts=...)``.

@@ -53,7 +53,7 @@ class ContingencyMetric(Metric[V_co]):
             largest of (n, K) scores is the same of both.
         ignore_index: Rows with this true label are left out, whatever else they hold.
 
-    Memory and cost: 16 bytes for each pair of labels that occurs; with a threshold 32 bytes.
+    Memory and cost: 16 bytes per pair of labels that occurs; with a threshold 32 bytes.
     """
 
     higher_is_better: ClassVar[bool | None] = True

@@ -64,7 +64,7 @@ class MultilabelMetric(Metric[V_co]):
 class RowsMetric(MultilabelMetric[float]):
     """A mean over rows of what each has by its numbers of right and wrong labels.
 
-    Memory and cost: `RowTables`, 16 bytes for each kind of row by those numbers.
+    Memory and cost: `RowTables`, 16 bytes per kind of row by those numbers.
     """
 
     higher_is_better: ClassVar[bool | None] = True
@@ -88,9 +88,10 @@ class SubsetAccuracy(RowsMetric):
 
     Formula: Σ w [Y = Z] / Σ w, with Y the true and Z the predicted labels of a row.
 
+    The other parameters are those of `MultilabelMetric`.
+
     Args:
-        normalize: ``False`` gives the sum of the rows that are right, not their share. The others:
-            see `MultilabelMetric`.
+        normalize: ``False`` gives the sum of the rows that are right, not their share.
 
     Reference: ``sklearn.metrics.accuracy_score`` of indicators.
 
@@ -150,7 +151,7 @@ class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
 
     Parameters are those of `MultilabelMetric`.
 
-    Memory and cost: `LabelTables`, 24 bytes a label.
+    Memory and cost: `LabelTables`, 24 bytes per label.
 
     Reference: ``sklearn.metrics.multilabel_confusion_matrix``.
 

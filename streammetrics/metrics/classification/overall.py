@@ -34,7 +34,7 @@ class Accuracy(ContingencyMetric[float]):
 
     Formula: Σ_i C_ii / n, with C_ij the rows of class i predicted as j.
 
-    The other parameters are those of every metric of labels, see `ContingencyMetric`.
+    The other parameters are those of `ContingencyMetric`.
 
     Args:
         normalize: ``False`` gives the sum of the rows that are right, not their share.
@@ -65,7 +65,7 @@ class ZeroOneLoss(ContingencyMetric[float]):
 
     Formula: 1 - Σ_i C_ii / n, with C_ij the rows of class i predicted as j.
 
-    The other parameters are those of every metric of labels, see `ContingencyMetric`.
+    The other parameters are those of `ContingencyMetric`.
 
     Args:
         normalize: ``False`` gives the sum of the rows that are wrong, not their share.
@@ -96,7 +96,7 @@ class BalancedAccuracy(ContingencyMetric[float]):
 
     Formula: mean_i (C_ii / t_i), with t_i the rows of class i.
 
-    The other parameters are those of every metric of labels, see `ContingencyMetric`.
+    The other parameters are those of `ContingencyMetric`.
 
     Args:
         adjusted: Rescale so that chance is 0 and a perfect prediction 1.
@@ -128,7 +128,7 @@ class GMean(ContingencyMetric[float]):
 
     Of two classes the root of sensitivity times specificity; 0 where a class is never found.
 
-    Parameters are those of every metric of labels, see `ContingencyMetric`.
+    Parameters are those of `ContingencyMetric`.
 
     Reference: Kubat and Matwin (1997); ``imblearn.metrics.geometric_mean_score``.
 
@@ -152,7 +152,7 @@ class ExpectedCost(ContingencyMetric[float]):
 
     Formula: Σ_(i,j) C_ij cost_ij / n
 
-    The other parameters are those of every metric of labels, see `ContingencyMetric`.
+    The other parameters are those of `ContingencyMetric`.
 
     Args:
         cost: What a row of class i (row) costs that is predicted to be of class j (column), in
@@ -203,7 +203,7 @@ class MatthewsCorrcoef(ContingencyMetric[float]):
     integers and rounded once, so that it holds for billions of rows of one class. Undefined,
     `zero_division`, where all rows are of one class or predicted so.
 
-    Parameters are those of every metric of labels, see `ContingencyMetric`.
+    Parameters are those of `ContingencyMetric`.
 
     Reference: ``sklearn.metrics.matthews_corrcoef``, which gives 0 where it is undefined.
 
@@ -234,7 +234,7 @@ class CohenKappa(ContingencyMetric[float]):
 
     Formula: 1 - Σ w C / Σ w E, with E_ij = t_i p_j / n what chance alone gives.
 
-    The other parameters are those of every metric of labels, see `ContingencyMetric`. Undefined,
+    The other parameters are those of `ContingencyMetric`. Undefined,
     `zero_division`, where chance already agrees.
 
     Args:

@@ -34,8 +34,7 @@ class FalseDiscoveryRate(AveragedMetric):
 
     Formula: FP / (FP + TP)
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: 1 - ``sklearn.metrics.precision_score``.
 
@@ -58,8 +57,7 @@ class FalseOmissionRate(AveragedMetric):
 
     Formula: FN / (FN + TN)
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: 1 - ``sklearn.metrics.precision_score`` of the negative class.
 
@@ -82,8 +80,7 @@ class Prevalence(AveragedMetric):
 
     Formula: (TP + FN) / n
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: the mean of the indicators of the class.
 
@@ -108,8 +105,7 @@ class PositiveLikelihoodRatio(AveragedMetric):
 
     0/0, see `zero_division`, where the class or the rest has no rows, or without false positives.
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: the first of ``sklearn.metrics.class_likelihood_ratios``.
 
@@ -131,8 +127,7 @@ class NegativeLikelihoodRatio(AveragedMetric):
 
     0/0, see `zero_division`, where the class or the rest has no rows, or without true negatives.
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: the second of ``sklearn.metrics.class_likelihood_ratios``.
 
@@ -156,8 +151,7 @@ class DiagnosticOddsRatio(AveragedMetric):
 
     0/0, see `zero_division`, without false positives or without false negatives.
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: Glas et al. (2003); the quotient of both likelihood ratios.
 
@@ -186,8 +180,7 @@ class Informedness(AveragedMetric):
 
     0/0, see `zero_division`, where the class or the rest has no rows.
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: Powers (2011); ``sklearn.metrics.balanced_accuracy_score(adjusted=True)`` of two
     classes.
@@ -212,8 +205,7 @@ class Markedness(AveragedMetric):
 
     0/0, see `zero_division`, where the class is predicted of all rows or of none.
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: Powers (2011), "Evaluation: from precision, recall and F-measure to ROC,
     informedness, markedness and correlation".

@@ -32,8 +32,7 @@ class Precision(AveragedMetric):
 
     Formula: TP / (TP + FP)
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: ``sklearn.metrics.precision_score``, whose `zero_division` is 0 by default.
 
@@ -54,8 +53,7 @@ class Recall(AveragedMetric):
 
     Formula: TP / (TP + FN)
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: ``sklearn.metrics.recall_score``, whose `zero_division` is 0 by default.
 
@@ -76,8 +74,7 @@ class Specificity(AveragedMetric):
 
     Formula: TN / (TN + FP)
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: ``sklearn.metrics.recall_score`` of the negative class.
 
@@ -98,8 +95,7 @@ class FalsePositiveRate(AveragedMetric):
 
     Formula: FP / (FP + TN)
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: 1 - specificity; ``sklearn.metrics.roc_curve`` at one threshold.
 
@@ -122,8 +118,7 @@ class FalseNegativeRate(AveragedMetric):
 
     Formula: FN / (FN + TP)
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: 1 - ``sklearn.metrics.recall_score``.
 
@@ -146,8 +141,7 @@ class NegativePredictiveValue(AveragedMetric):
 
     Formula: TN / (TN + FN)
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: ``sklearn.metrics.precision_score`` of the negative class.
 
@@ -168,8 +162,7 @@ class FBeta(AveragedMetric):
 
     Formula: (1 + β²) TP / ((1 + β²) TP + β² FN + FP)
 
-    The other parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    The other parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Args:
         beta: How many times recall counts as much as precision; of ``inf`` it is recall alone.
@@ -206,8 +199,7 @@ class F1(AveragedMetric):
 
     Formula: 2 TP / (2 TP + FN + FP)
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: ``sklearn.metrics.f1_score``, whose `zero_division` is 0 by default.
 
@@ -231,8 +223,7 @@ class Jaccard(AveragedMetric):
 
     Formula: TP / (TP + FP + FN)
 
-    Parameters are those of every averaged metric of labels, see `AveragedMetric` and
-    `ContingencyMetric`.
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Reference: ``sklearn.metrics.jaccard_score``, whose `zero_division` is 0 by default.
 

@@ -36,7 +36,7 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
     floats. Without rows they are 0. Of `labels` that are a subset, it is that of the rows of which
     both labels are among them.
 
-    The other parameters are those of every metric of labels, see `ContingencyMetric`.
+    The other parameters are those of `ContingencyMetric`.
 
     Args:
         normalize: ``"true"`` divides by the rows of the true class, ``"pred"`` by those of the
@@ -103,7 +103,7 @@ class ClassificationReport(ContingencyMetric[Report]):
     Where `labels` are a subset, or rows have several, ``"micro avg"`` stands for the accuracy, and
     of several ``"samples avg"`` comes last: the mean over rows.
 
-    The other parameters are those of every metric of labels, see `ContingencyMetric`.
+    The other parameters are those of `ContingencyMetric`.
 
     Args:
         multilabel: Whether rows have several labels, or none, see `AveragedMetric`.

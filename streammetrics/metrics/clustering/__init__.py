@@ -1,1 +1,1 @@
-"""Labelings judged against a truth, or against the points themselves."""
+"""Clusterings evaluated against true labels, or against the points themselves."""

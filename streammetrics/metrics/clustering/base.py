@@ -1,4 +1,4 @@
-"""How two labelings of the same rows overlap, and what the metrics that compare them share."""
+"""What the metrics that compare two labelings of the same rows share."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 class LabelingMetric(Metric[V_co]):
     """Base of the metrics of two labelings of the same rows.
 
-    Labels of the two sides may differ in kind. Only pairs of labels that occur are counted, so
-    thousands of clusters on both sides take no more memory than the pairs that occur.
+    The labels of the two sides may be of different types. Only pairs of labels that occur are
+    stored, so thousands of clusters on both sides take no more memory than those pairs need.
 
     Args:
-        nan_policy: ``"raise"`` or ``"omit"`` rows with a missing label.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing label are left out.
 
-    Memory and cost: 16 bytes for each pair of labels that occurs.
+    Memory and cost: 16 bytes per pair of labels that occurs.
     """
 
     higher_is_better: ClassVar[bool | None] = True
@@ -36,14 +36,15 @@ class LabelingMetric(Metric[V_co]):
     nan_policy: NanPolicy = "raise"
 
     def update(self, labels_true: ArrayLike, labels_pred: ArrayLike) -> Self:
-        """Take a batch.
+        """Add a batch of rows.
 
         Args:
-            labels_true: The true cluster of each row: integers, booleans or strings.
-            labels_pred: The cluster each row was put in.
+            labels_true: The true class of each row, (n,): integers, booleans or strings.
+            labels_pred: The cluster that each row was assigned to, (n,).
 
         Raises:
-            InvalidBatchError: A column is not what it should be; nothing has changed.
+            InvalidBatchError: A column has a wrong type or length, or a missing label; the state is
+                unchanged.
         """
         return self.feed({"labels_true": labels_true, "labels_pred": labels_pred})
 

@@ -1,4 +1,4 @@
-"""Clusterings judged without a truth, by how far points lie from their centroids."""
+"""Clusterings evaluated without true labels, by the distances of points to their centroids."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ __all__ = ["CalinskiHarabasz", "DaviesBouldin"]
 
 
 class CalinskiHarabasz(InternalMetric):
-    r"""Variance ratio of clusters.
+    """Calinski-Harabasz index: the variance between clusters over the variance within them.
 
     Formula: (B / (K - 1)) / (W / (n - K))
 
-    B is the squared distance from the mean to the centroid of each point's cluster, W that from
-    the point to it, summed over all n points of K clusters. Sums are exact, and so are B and W
-    until they are divided: points far from the origin lose nothing. ``nan`` with fewer than two
-    clusters, and where W is 0 (scikit-learn gives 1.0).
+    B is the sum over all n points of the squared distance from the overall mean to the centroid of
+    the point's cluster, and W that of the squared distance from the point to that centroid; K is
+    the number of clusters. B and W are exact until they are divided, so points far from the
+    origin lose no digits. ``nan`` with fewer than two clusters, or where W is 0 (scikit-learn
+    gives 1.0).
 
-    Args:
-        nan_policy: see `InternalMetric`.
+    Parameters are those of `InternalMetric`.
 
-    Memory and cost: 24 bytes a cluster and column; one pass.
+    Memory and cost: 24 bytes per cluster and column; one pass.
 
-    Reference: `sklearn.metrics.calinski_harabasz_score`; Calinski and Harabasz (1974).
+    Reference: ``sklearn.metrics.calinski_harabasz_score``; Calinski and Harabasz (1974).
 
     Example:
         >>> import streammetrics as sm
@@ -84,32 +84,34 @@ class CalinskiHarabasz(InternalMetric):
 
 
 class DaviesBouldin(SampledMetric):
-    r"""Mean over clusters of their worst overlap with another one.
+    """Davies-Bouldin index: the mean over clusters of the largest similarity to another cluster.
 
     Formula: (1 / K) Σ_i max_(j ≠ i) ((S_i + S_j) / M_ij)
 
-    S is the mean distance of a cluster's points to its centroid, M the distance between two
-    centroids; smaller is better. Pairs of clusters with one centroid are left out, as in
+    S_i is the mean distance of the points of cluster i to its centroid, M_ij the distance between
+    two centroids; smaller is better. Pairs of clusters with the same centroid are left out, as in
     scikit-learn; ``nan`` where no pair is left.
 
-    With `centroids`, (K, d), labels are the numbers of their rows, and both S and M use them
-    instead of the means: the index of a fitted model on any data, in one pass without keeping
-    points. On the data a k-means converged on the two are the same. Clusters without points
-    are left out.
+    With `centroids`, (K, d), a label is the row number of a centroid, and S and M use these
+    centroids instead of the clusters' means. This gives the index of a fitted model on any data,
+    in one pass and without storing points; on the data that k-means converged on, both are the
+    same. Clusters without points are left out.
 
-    Past `max_points` the centroids stay exact and S is estimated; the interval takes the points
-    left out to be anywhere in the box of their cluster.
+    Beyond `max_points` distinct points the centroids stay exact and S is estimated from a sample;
+    `bounds()` lets the points that were not kept lie anywhere in the bounding box of their cluster.
+
+    The other parameters are those of `SampledMetric`.
 
     Args:
-        centroids: Of a fitted model, coordinates up to 1e150; then nothing is sampled.
-        max_points: see `SampledMetric`, as `seed` and `nan_policy`.
+        centroids: The centroids of a fitted model, (K, d), with coordinates up to 1e150; points are
+            then not stored.
 
     Raises:
-        ValueError: Centroids are not a finite (K, d) matrix.
+        ValueError: `centroids` is not a finite (K, d) matrix.
 
-    Memory and cost: 8 (d + 3) bytes a point kept; with centroids 32 bytes a cluster.
+    Memory and cost: 8 (d + 3) bytes per point kept; with centroids 32 bytes per cluster.
 
-    Reference: `sklearn.metrics.davies_bouldin_score`; Davies and Bouldin (1979).
+    Reference: ``sklearn.metrics.davies_bouldin_score``; Davies and Bouldin (1979).
 
     Example:
         >>> import streammetrics as sm
@@ -125,7 +127,7 @@ class DaviesBouldin(SampledMetric):
     centroids: Any = None
 
     def check_parameters(self) -> None:
-        """Bring the centroids to tuples."""
+        """Convert the centroids to tuples."""
         self.centroids = as_centroids(self.centroids)
 
     def statistics(self) -> tuple[Statistic, ...]:

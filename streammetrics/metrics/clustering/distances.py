@@ -1,4 +1,4 @@
-"""Clusterings judged without a truth, by how far points lie from each other."""
+"""Clusterings evaluated without true labels, by the distances between points."""
 
 from __future__ import annotations
 
@@ -30,41 +30,45 @@ __all__ = ["DunnIndex", "Silhouette"]
 
 
 class Silhouette(SampledMetric):
-    r"""Mean over points of how much closer they are to their own cluster, from -1 to 1.
+    """Silhouette coefficient, from -1 to 1: how much closer points are to their own cluster.
 
     Formula: mean ((b - a) / max(a, b))
 
-    a is the mean distance of a point to the others of its cluster, b the smallest mean distance
-    to the points of another cluster; 0 for the only point of a cluster. ``nan`` with fewer than
-    two clusters, or where every point is one.
+    For each point, a is the mean distance to the other points of its cluster and b the smallest
+    mean distance to the points of another cluster. A point alone in its cluster has 0. ``nan``
+    with fewer than two clusters, or where every point is a cluster of its own.
 
-    The same by sample_size of another tool is `max_points`, drawn by `seed`. A matrix of distances
-    of all points to all cannot come in batches of rows, so there is no ``"precomputed"``.
+    scikit-learn's ``sample_size`` is `max_points` here, and its ``random_state`` is `seed`. There
+    is no ``metric="precomputed"``: a matrix of all distances cannot come in batches of rows.
 
-    With `centroids`, (K, d), labels are the numbers of their rows, a is the distance to the own
-    centroid and b that to the closest other one: the *simplified* silhouette, another quantity
-    than the above, exact in one pass without keeping points.
+    With `centroids`, (K, d), a label is the row number of a centroid, a is the distance to the
+    point's own centroid and b that to the nearest other one. This *simplified* silhouette is a
+    different quantity, exact in one pass and without storing points.
 
-    Past `max_points` the value is that of the sample, brought into what is certain: its range, and
-    that the only points of their clusters have 0.
+    Beyond `max_points` distinct points the value is that of a sample, clipped to `bounds()`: the
+    range that is possible when points alone in their clusters have 0.
+
+    The other parameters are those of `SampledMetric`.
 
     Args:
         metric: The distance: ``"euclidean"``, ``"sqeuclidean"``, ``"cosine"``, ``"correlation"``,
             ``"manhattan"``, ``"chebyshev"``, ``"canberra"``, ``"braycurtis"`` or ``"hamming"``,
-            as SciPy has them; a point without a direction is 1 from all others by cosine and
-            correlation, and one infinitely far from others (Bray and Curtis of opposite points)
-            counts 0, as in scikit-learn. With `centroids` one of the first two.
-        centroids: Of a fitted model, coordinates up to 1e150; then nothing is sampled.
-        max_points: see `SampledMetric`, as `seed` and `nan_policy`.
+            as in ``scipy.spatial.distance``. By cosine and correlation, a point without a
+            direction is at distance 1 from all others. A point at an infinite distance
+            (``"braycurtis"`` of opposite points) counts as 0, as in scikit-learn. With
+            `centroids` only the first two are allowed.
+        centroids: The centroids of a fitted model, (K, d), with coordinates up to 1e150; points are
+            then not stored.
 
     Raises:
-        ValueError: Centroids are not a finite (K, d) matrix.
+        ValueError: `centroids` is not a finite (K, d) matrix of at least two rows, or `metric` is
+            not one that centroids allow.
 
-    Memory and cost: 8 (d + 3) bytes a point kept, and n² distances in blocks at `compute`; with
-        centroids 32 bytes a cluster.
+    Memory and cost: 8 (d + 3) bytes per point kept; `compute` takes n² distances, in blocks. With
+    centroids 32 bytes per cluster.
 
-    Reference: `sklearn.metrics.silhouette_score`; Rousseeuw (1987); simplified: Hruschka, de
-        Castro and Campello (2004).
+    Reference: ``sklearn.metrics.silhouette_score``; Rousseeuw (1987); simplified: Hruschka, de
+    Castro and Campello (2004).
 
     Example:
         >>> import streammetrics as sm
@@ -83,7 +87,7 @@ class Silhouette(SampledMetric):
     centroids: Any = None
 
     def check_parameters(self) -> None:
-        """Bring the centroids to tuples; a silhouette compares at least two."""
+        """Convert the centroids to tuples, and check that there are at least two."""
         self.centroids = as_centroids(self.centroids)
         several = self.centroids is None or len(self.centroids) > 1
         require(self, "centroids", several, "at least two rows, as a silhouette compares them")
@@ -118,9 +122,16 @@ class Silhouette(SampledMetric):
         return KeyedValues(dict(zip(labels.tolist(), means.tolist(), strict=True)), "cluster")
 
     def per_point(self, X: object, labels: object) -> Floats:  # noqa: N803 - the field's name for points
-        """Return the silhouette of each of some rows (n,) among those that were taken.
+        """Return the silhouette (n,) of each of the given points, as one of those already added.
 
-        It is ``nan`` for a row that is not among them, or past `max_points` not kept of them.
+        It is ``nan`` for a point that was not added, or that the sample did not keep.
+
+        Args:
+            X: Points, (n, d).
+            labels: Their clusters, (n,).
+
+        Raises:
+            ValueError: The metric has `centroids`, and so keeps no points.
         """
         (held,) = self._read()
         if self.centroids is not None:
@@ -151,17 +162,17 @@ class Silhouette(SampledMetric):
 
     @property
     def _by(self) -> str:
-        """The distance of a cloud."""
+        """The distance between points as they are compared."""
         return "sqeuclidean" if self.metric in {"cosine", "correlation"} else self.metric
 
     def _cloud(self, points: Floats, codes: Places, copies: Ints) -> Cloud:
-        """Return the points as they are compared."""
+        """Return the points, or for cosine and correlation their directions."""
         if self.metric in {"cosine", "correlation"}:
             points = directions(points, centred=self.metric == "correlation")
         return Cloud.of(points, codes, copies)
 
     def _by_cluster(self, held: Any) -> tuple[Array, Floats, Ints]:
-        """Return the labels of the clusters, the mean of each, and how many points it is of."""
+        """Return the labels of the clusters, the mean silhouette and the size of each."""
         if isinstance(held, CentroidSums):
             labels = np.flatnonzero(held.counts)
             counts = held.counts[labels]
@@ -182,7 +193,7 @@ class Silhouette(SampledMetric):
         return labels, means, counts
 
     def certain(self, *statistics: Any) -> tuple[float, float]:
-        """Return the range of values that points in clusters of several can have."""
+        """Return the bounds: a point has -1 to 1, but 0 where it is alone in its cluster."""
         counts = statistics[0].counts
         if len(counts) < 2:
             return math.nan, math.nan
@@ -191,21 +202,20 @@ class Silhouette(SampledMetric):
 
 
 class DunnIndex(SampledMetric):
-    r"""Smallest distance between points of two clusters, over the largest within one.
+    """Dunn index: the smallest distance between two clusters over the largest within one.
 
     Formula: min_(c(x) ≠ c(x')) d(x, x') / max_(c(x) = c(x')) d(x, x')
 
     ``nan`` with fewer than two clusters, or where no cluster has two different points.
 
-    Past `max_points` the value is that of the sample, which is never too small: leaving points
-    out only moves clusters apart and makes them narrower. The lower bound is from the boxes that
-    hold the points of each cluster.
+    Beyond `max_points` distinct points the value is that of a sample, which is never too small:
+    leaving points out only moves clusters apart and makes them narrower. The lower bound comes from
+    the bounding boxes of the clusters.
 
-    Args:
-        max_points: see `SampledMetric`, as `seed` and `nan_policy`.
+    Parameters are those of `SampledMetric`.
 
-    Memory and cost: 8 (d + 3) bytes a point kept; at `compute` the distances of those groups of
-        points that their bounding balls cannot rule out.
+    Memory and cost: 8 (d + 3) bytes per point kept; `compute` takes the distances between those
+    groups of points that bounding balls do not rule out.
 
     Reference: Dunn (1974), "Well-separated clusters and optimal fuzzy partitions".
 
@@ -220,7 +230,7 @@ class DunnIndex(SampledMetric):
         return (self._sample(),)
 
     def readout(self, sample: PointSample) -> float:
-        """Return the ratio of the extreme distances of the sample."""
+        """Return the ratio of both distances in the sample."""
         near, far = self._extremes(sample)
         return near / far if far > 0.0 and near < math.inf else math.nan
 
@@ -231,7 +241,7 @@ class DunnIndex(SampledMetric):
         return nearest_and_farthest(Cloud.of(rows.points, rows.codes, rows.copies))
 
     def certain(self, *statistics: Any) -> tuple[float, float]:
-        """Return the ratio for the boxes, and for the sample."""
+        """Return the ratio for the bounding boxes, and for the sample."""
         (sample,) = statistics
         _, (lowest, highest) = scaled(sample.low, sample.high)
         widest = float(lengths(highest - lowest).max(initial=0.0))

@@ -1,4 +1,4 @@
-"""Clusterings judged against a truth by what two labelings tell of each other."""
+"""Clusterings compared with true labels by the information that they share."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ Average = Literal["arithmetic", "geometric", "min", "max"]
 
 
 class InformationMetric(LabelingMetric[float]):
-    """Base of the metrics made of entropies, in nats."""
+    """Base of the metrics made of mutual information and entropies, in nats."""
 
     def read(self, overlap: Overlap) -> float:
-        """Return the value for the information and the entropies."""
+        """Return the value from the mutual information and the entropies."""
         return self.read_information(
             mutual_information(overlap),
             entropy(overlap.true_sizes),
@@ -46,21 +46,20 @@ class InformationMetric(LabelingMetric[float]):
 
     @abstractmethod
     def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
-        """Return the value for the mutual information and the entropies of both sides."""
+        """Return the value from the mutual information and the entropies of both sides."""
 
 
 class MutualInfo(InformationMetric):
-    r"""Mutual information of two labelings, in nats.
+    """Mutual information of two labelings, in nats.
 
-    Formula: Σ_(i,j) (n_ij / n) log(n n_ij / (a_i b_j)), with a_i and b_j the sums of rows and
-    columns.
+    Formula: Σ_(i,j) (n_ij / n) log(n n_ij / (a_i b_j)), with n_ij the rows of class i in cluster
+    j, a_i the rows of class i and b_j those of cluster j.
 
-    Computed as a sum of terms that are never negative, so a small value keeps its digits.
+    Computed as a sum of terms that are never negative, so small values keep their digits.
 
-    Args:
-        nan_policy: see `LabelingMetric`.
+    Parameters are those of `LabelingMetric`.
 
-    Reference: `sklearn.metrics.mutual_info_score`.
+    Reference: ``sklearn.metrics.mutual_info_score``.
 
     Example:
         >>> import streammetrics as sm
@@ -74,17 +73,18 @@ class MutualInfo(InformationMetric):
 
 
 class NormalizedMutualInfo(InformationMetric):
-    r"""Mutual information over the mean of the two entropies.
+    """Normalized mutual information: the mutual information over the mean of both entropies.
 
     Formula: MI / mean(H(true), H(pred))
 
-    1 where both labelings have one cluster, 0 where only one of them has, as in scikit-learn.
+    1 where both labelings have one cluster, 0 where only one of them does, as in scikit-learn.
+
+    The other parameters are those of `LabelingMetric`.
 
     Args:
         average: Which mean: ``"arithmetic"``, ``"geometric"``, ``"min"`` or ``"max"``.
-        nan_policy: see `LabelingMetric`.
 
-    Reference: `sklearn.metrics.normalized_mutual_info_score` (`average_method`).
+    Reference: ``sklearn.metrics.normalized_mutual_info_score`` (`average_method`).
 
     Example:
         >>> import streammetrics as sm
@@ -95,31 +95,33 @@ class NormalizedMutualInfo(InformationMetric):
     average: Average = "arithmetic"
 
     def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
-        """Return the normalised information."""
+        """Return the normalized mutual information."""
         if trivial(overlap):
             return 1.0
         return mutual / averaged(true, pred, self.average) if mutual else 0.0
 
 
 class AdjustedMutualInfo(InformationMetric):
-    r"""Mutual information with chance taken out.
+    """Adjusted mutual information: the mutual information corrected for chance.
 
     Formula: (MI - E[MI]) / (mean(H(true), H(pred)) - E[MI])
 
-    The expectation is over random labelings with clusters of these sizes: the hypergeometric
-    distribution of each pair of different sizes, of which at most a few hundred counts around its
-    centre are visited, all that float64 can see. 1 for equal labelings, 0 where one of the two has
-    one cluster, as in scikit-learn.
+    The expectation is over random labelings with clusters of the same sizes. The count of rows that
+    two clusters share is then hypergeometric; for each pair of different sizes only the counts
+    near its mean are visited, at most a few hundred, as the rest is beyond the precision of
+    float64. 1 for equal labelings, 0 where only one of the two has a single cluster, as in
+    scikit-learn.
+
+    The other parameters are those of `LabelingMetric`.
 
     Args:
         average: Which mean: ``"arithmetic"``, ``"geometric"``, ``"min"`` or ``"max"``.
-        nan_policy: see `LabelingMetric`.
 
-    Memory and cost: 16 bytes a pair of labels that occurs; `compute` takes a few µs for each
-        pair of different sizes of clusters, whatever the number of rows.
+    Memory and cost: 16 bytes per pair of labels that occurs; `compute` takes a few µs per pair of
+    different cluster sizes, whatever the number of rows.
 
-    Reference: `sklearn.metrics.adjusted_mutual_info_score` (`average_method`); Vinh, Epps and
-        Bailey (2010).
+    Reference: ``sklearn.metrics.adjusted_mutual_info_score`` (`average_method`); Vinh, Epps and
+    Bailey (2010).
 
     Example:
         >>> import streammetrics as sm
@@ -131,32 +133,31 @@ class AdjustedMutualInfo(InformationMetric):
     average: Average = "arithmetic"
 
     def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
-        """Return the adjusted information."""
+        """Return the adjusted mutual information."""
         if trivial(overlap):
             return 1.0
         if len(overlap.true_sizes) == 1 or len(overlap.pred_sizes) == 1:
             return 0.0
         if overlap.n in {len(overlap.true_sizes), len(overlap.pred_sizes)}:
-            # Every row its own cluster: whatever the other labeling is, chance gives as much.
+            # Every row is its own cluster: chance gives as much, whatever the other labeling is.
             best = averaged(true, pred, self.average)
             return 1.0 if mutual == best else 0.0
         expected = expected_information(overlap.true_sizes, overlap.pred_sizes)
         possible = averaged(true, pred, self.average) - expected
-        # Where nothing is possible the rest is rounding: scikit-learn's smallest number decides.
+        # Where both differences are rounding errors, they are kept away from 0 as in scikit-learn.
         return away_from_zero(mutual - expected) / away_from_zero(possible)
 
 
 class Homogeneity(InformationMetric):
-    r"""Whether clusters hold one class each.
+    """Homogeneity: whether each cluster holds rows of one class only.
 
     Formula: MI / H(true)
 
-    1 where there is one true cluster.
+    1 where there is a single class.
 
-    Args:
-        nan_policy: see `LabelingMetric`.
+    Parameters are those of `LabelingMetric`.
 
-    Reference: `sklearn.metrics.homogeneity_score`; Rosenberg and Hirschberg (2007).
+    Reference: ``sklearn.metrics.homogeneity_score``; Rosenberg and Hirschberg (2007).
 
     Example:
         >>> import streammetrics as sm
@@ -170,16 +171,15 @@ class Homogeneity(InformationMetric):
 
 
 class Completeness(InformationMetric):
-    r"""Whether each class is in one cluster.
+    """Completeness: whether the rows of each class are in one cluster.
 
     Formula: MI / H(pred)
 
-    1 where there is one predicted cluster.
+    1 where there is a single cluster.
 
-    Args:
-        nan_policy: see `LabelingMetric`.
+    Parameters are those of `LabelingMetric`.
 
-    Reference: `sklearn.metrics.completeness_score`; Rosenberg and Hirschberg (2007).
+    Reference: ``sklearn.metrics.completeness_score``; Rosenberg and Hirschberg (2007).
 
     Example:
         >>> import streammetrics as sm
@@ -193,20 +193,21 @@ class Completeness(InformationMetric):
 
 
 class VMeasure(InformationMetric):
-    r"""Weighted harmonic mean of homogeneity h and completeness c.
+    """V-measure: the weighted harmonic mean of homogeneity h and completeness c.
 
     Formula: (1 + β) h c / (β h + c)
 
-    0 where both are. With ``beta=1`` it is `NormalizedMutualInfo`.
+    0 where h and c are both 0. With ``beta=1`` it equals `NormalizedMutualInfo`.
+
+    The other parameters are those of `LabelingMetric`.
 
     Args:
-        beta: Weight of completeness against homogeneity.
-        nan_policy: see `LabelingMetric`.
+        beta: How many times as much completeness counts as homogeneity.
 
     Raises:
         ValueError: `beta` is not positive and finite.
 
-    Reference: `sklearn.metrics.v_measure_score`; Rosenberg and Hirschberg (2007).
+    Reference: ``sklearn.metrics.v_measure_score``; Rosenberg and Hirschberg (2007).
 
     Example:
         >>> import streammetrics as sm
@@ -223,29 +224,29 @@ class VMeasure(InformationMetric):
 
 
 def mutual_information(overlap: Overlap) -> float:
-    """Return the mutual information in nats, from terms that are never negative."""
+    """Return the mutual information in nats, as a sum of terms that are never negative."""
     if len(overlap.true_sizes) == 1 or len(overlap.pred_sizes) == 1:
         return 0.0
     n, counts = overlap.n, overlap.counts
-    # A cluster that lies in one of the other side has nothing more to say: no rounding then.
+    # Where one side is a refinement of the other, the information is an entropy: not rounded.
     if len(counts) == len(overlap.pred_sizes):
         return entropy(overlap.true_sizes)
     if len(counts) == len(overlap.true_sizes):
         return entropy(overlap.pred_sizes)
     true, pred = overlap.true_sizes[overlap.rows], overlap.pred_sizes[overlap.columns]
     found = deviance(counts, true.astype(np.float64) * pred / n)
-    # Pairs of labels that never occur have their expectation as deviance, whose sum is exact.
+    # The deviance of a pair that never occurs is its expected count; the sum of these is exact.
     absent = (n * n - exact_dot(true, pred)) / n
     return (math.fsum(found) + absent) / n
 
 
 def trivial(overlap: Overlap) -> bool:
-    """Whether both labelings have one cluster."""
+    """Whether both labelings have a single cluster."""
     return len(overlap.true_sizes) == len(overlap.pred_sizes) == 1
 
 
 def averaged(true: float, pred: float, average: Average) -> float:
-    """Return one of four means."""
+    """Return the mean of both entropies that `average` names."""
     if average == "geometric":
         return math.sqrt(true * pred)
     if average == "arithmetic":
@@ -254,5 +255,5 @@ def averaged(true: float, pred: float, average: Average) -> float:
 
 
 def away_from_zero(value: float) -> float:
-    """Return the value, or the smallest one of its sign that counts."""
+    """Return the value, or 2**-52 with its sign where it is closer to 0."""
     return min(value, -(2.0**-52)) if value < 0 else max(value, 2.0**-52)

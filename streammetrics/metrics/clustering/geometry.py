@@ -1,4 +1,4 @@
-"""What Davies-Bouldin and Dunn indices are made of, and what of it boxes around clusters prove."""
+"""Distances that the Davies-Bouldin and Dunn indices are made of, and their bounds by boxes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Spread(NamedTuple):
-    """Mean distances to the centroid of each cluster, and what is certain of them."""
+    """Mean distances to the centroid of each cluster: the estimate and its bounds, each (K,)."""
 
     estimate: Floats
     low: Floats
@@ -28,7 +28,7 @@ class Spread(NamedTuple):
 
 
 def spread(sums: ClusterSums, sample: PointSample) -> Spread:
-    """Return the spread of clusters, seen from the mean of all points and scaled within two."""
+    """Return the spread of clusters, in coordinates around the overall mean, none above 2."""
     n, size = sums.counts, len(sums.counts)
     if not (np.array_equal(sums.labels, sample.labels) and np.array_equal(n, sample.counts)):
         raise StateFormatError("the sums and the points of the state are not of the same clusters")
@@ -41,7 +41,7 @@ def spread(sums: ClusterSums, sample: PointSample) -> Spread:
     corner = lengths(np.maximum(highest - centroids, centroids - lowest))
     low, high = total / n, (total + (n - copies) * corner) / n
     estimate = np.where(copies > 0, total / np.maximum(copies, 1), (low + high) / 2)
-    # Differences are rounded, which moves all distances by at most so much.
+    # The rounding of the differences changes no distance by more than this.
     reach = max(np.abs(lowest).max(initial=0.0), np.abs(highest).max(initial=0.0))
     slack = 2.0**-50 * float(reach) * math.sqrt(max(centroids.shape[1], 1))
     low, high = np.maximum(low * (1 - 2.0**-40) - slack, 0.0), high * (1 + 2.0**-40) + slack
@@ -49,7 +49,7 @@ def spread(sums: ClusterSums, sample: PointSample) -> Spread:
 
 
 def scaled(low: Floats, high: Floats, *others: Floats) -> tuple[int, tuple[Floats, ...]]:
-    """Return the exponent of two that brings boxes within one, and all of them scaled by it."""
+    """Return the power of two that scales boxes to within [-1, 1], and everything scaled by it."""
     largest = max(np.abs(low).max(initial=0.0), np.abs(high).max(initial=0.0))
     exponent = -int(np.frexp(largest)[1])
     return exponent, tuple(np.ldexp(values, exponent) for values in (low, high, *others))

@@ -1,11 +1,11 @@
-"""Mutual information of two labelings, and what of it chance alone would give.
+"""Mutual information of two labelings, and how much of it is expected by chance.
 
 Everything is made of deviances ``D(x, m) = x log(x / m) - x + m``, which are never negative: with
 margins a_i, b_j and m_ij = a_i b_j / n, both sums of n_ij and of m_ij are n, so
 
     MI = (1 / n) Σ n_ij log(n_ij / m_ij) = (1 / n) Σ D(n_ij, m_ij),
 
-and a small mutual information is not the difference of large terms.
+so that a small mutual information is not the difference of large terms.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Floats, Ints, Places
 
 
-_TERMS = 1 << 18  # of expectations at a time, so that a dozen arrays of them stay small
+_TERMS = 1 << 18  # of an expectation at a time, so that a dozen arrays of them stay small
 _SERIES = 2.0 / np.arange(3, 23, 2)  # 2 / (2 j + 1), in powers of v**2 <= 0.01
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 _FACTORIALS = np.array([math.lgamma(k + 1.0) for k in range(16)])
@@ -55,9 +55,9 @@ def entropy(sizes: Ints) -> float:
 def expected_information(rows: Ints, columns: Ints) -> float:
     """Return the mean mutual information of random labelings with clusters of these sizes.
 
-    The count of a pair is hypergeometric, and the mean wanted that of D(count, m). It depends on
-    the two sizes only, so each pair of *different* sizes is worked out once: at up to a few
-    hundred counts around m, however large n is (see `_mean_deviance`).
+    The number of rows that two clusters share is hypergeometric, and the mean of D(count, m) is
+    wanted. It depends on the two sizes only, so each pair of *different* sizes is computed once,
+    from at most a few hundred counts around m, however large n is (see `_mean_deviance`).
     """
     n = int(rows.sum())
     sizes_a, times_a = np.unique(rows, return_counts=True)
@@ -76,10 +76,10 @@ def expected_information(rows: Ints, columns: Ints) -> float:
 def _mean_deviance(a: Ints, b: Ints, n: int) -> Floats:
     """Return the mean of D(x, a b / n) for hypergeometric x, for each pair of sizes.
 
-    x is a sum of independent binary variables (Pitman 1997), so by Bennett's inequality what lies
-    beyond t of its mean has a probability below 2 exp(-D(v + t, v)), here 1e-23, v being its
-    variance. Of the counts between, every h-th will do with h <= sqrt(v) / 3: such a sum is off
-    by the characteristic function at multiples of 2 pi / h, at most
+    x is a sum of independent binary variables (Pitman 1997) of variance v, so by Bennett's
+    inequality it is further than t from its mean with a probability below 2 exp(-D(v + t, v)),
+    here 1e-23. Of the counts in that range it suffices to add up every h-th, h <= sqrt(v) / 3: the
+    error of such a sum is the characteristic function at multiples of 2 pi / h, at most
     exp(-v (1 - cos(2 pi / h))) < 1e-31.
     """
     m = a.astype(np.float64) * b / n
@@ -90,7 +90,7 @@ def _mean_deviance(a: Ints, b: Ints, n: int) -> Floats:
     low = np.maximum(np.floor(m) - reach, lowest)
     counts = np.floor((np.minimum(np.ceil(m) + reach, highest) - low) / step) + 1.0
     means = np.empty(len(m))
-    # Alike in length, so that little is padded, and those with every count apart.
+    # Sorted by length, so that little is padded; those that visit every count come first.
     order = np.lexsort((counts, step > 1.0))
     for start in range(0, len(order), 256):
         part = order[start : start + 256]
@@ -101,7 +101,7 @@ def _mean_deviance(a: Ints, b: Ints, n: int) -> Floats:
 
 
 def _reach(variance: Floats) -> Floats:
-    """Return a t with D(v + t, v) >= 53, by bisection for the next larger one of some v."""
+    """Return a t with D(v + t, v) >= 53, found by bisection at the next larger power of two."""
     some = 2.0 ** np.arange(-40.0, 81.0)
     low, high = np.zeros_like(some), 40.0 + 12.0 * np.sqrt(some)
     for _ in range(40):
@@ -119,14 +119,14 @@ def _summed(
     x = low + step * np.where(inside, steps, 0)
     found = _of_counts(x, m)
     if (step == 1.0).all():
-        # Each count's probability is a simple multiple of the one before.
+        # The probability of each count is a rational multiple of the one before.
         before = x[:, :-1]
         odds = (a - before) * (b - before) / ((before + 1.0) * (n - a - b + before + 1.0))
         exponent = np.zeros_like(x)
         np.cumsum(np.log(np.where(inside[:, 1:], odds, 1.0)), axis=1, out=exponent[:, 1:])
     else:
-        # The probability of a 2 x 2 table with given margins, up to a factor: that of its four
-        # counts, each with its expectation.
+        # The probability of a 2 x 2 table with given margins is, up to a factor, the product of
+        # those of its four counts, each given its expectation.
         rest = ((a - x, a - m), (b - x, b - m), (n - a - b + x, n - a - b + m))
         exponent = -found - _stirling(x)
         for count, mean in rest:
@@ -137,7 +137,7 @@ def _summed(
 
 
 def _of_counts(count: Floats, mean: Floats) -> Floats:
-    # A mean of 0 has the count 0, and deviates by 0.
+    # Where the mean is 0, the count is 0 and so is the deviance.
     return deviance(count, np.where(mean > 0.0, mean, 1.0)) * (mean > 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Clusters named by classes so that most rows agree: one to one, or each by its majority."""
+"""Clusters matched with classes: one to one, or each with the class of most of its rows."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ _MOST = 1 << 24  # pairs: a table of 128 MB
 
 
 class ClusterAccuracy(LabelingMetric[float]):
-    r"""Share of rows that agree once clusters are named by classes, one to one, as well as can be.
+    """Share of rows that agree under the best one-to-one matching of clusters with classes.
 
     Formula: (1 / n) max_f Σ_j n_(f(j) j), with n_ij the rows of class i in cluster j, over all
     one-to-one maps f.
 
-    Where there are more clusters than classes, or fewer, those left over agree in nothing. `Purity`
-    lets several clusters have one class.
+    Where the numbers of clusters and classes differ, the rows of those left unmatched count as
+    wrong. `Purity` lets several clusters be matched with the same class.
 
-    Args:
-        nan_policy: see `LabelingMetric`.
+    Parameters are those of `LabelingMetric`.
 
     Raises:
-        StreamMetricsError: When read, of more than 2**24 pairs of a class and a cluster.
+        StreamMetricsError: From `compute`, with more than 2**24 pairs of a class and a cluster.
 
-    Memory and cost: 16 bytes for each pair of labels that occurs; reading takes time by the square
-    of the fewer of both times the more, some milliseconds for a hundred, and 8 bytes for each pair
-    there could be.
+    Memory and cost: 16 bytes per pair of labels that occurs. `compute` takes 8 bytes per possible
+    pair, and time that grows as a² b, where a is the smaller of the numbers of classes and
+    clusters and b the larger: a few milliseconds for a hundred of each.
 
     Reference: Yang, Xu, Nie, Yan and Zhuang, "Image clustering using local discriminant models",
     IEEE TIP 19 (2010); ``scipy.optimize.linear_sum_assignment`` of the table;
@@ -58,14 +57,14 @@ class ClusterAccuracy(LabelingMetric[float]):
 
 
 class Purity(LabelingMetric[float]):
-    r"""Share of the rows in the largest true cluster of theirs.
+    """Purity: the share of rows that are of the most frequent class of their cluster.
 
     Formula: (1 / n) Σ_j max_i n_ij, with n_ij the rows of class i in cluster j.
 
-    1 for clusters of one row each, so not for comparing different numbers of clusters.
+    It is 1 where every row is a cluster of its own, so it cannot compare clusterings with different
+    numbers of clusters.
 
-    Args:
-        nan_policy: see `LabelingMetric`.
+    Parameters are those of `LabelingMetric`.
 
     Reference: Manning, Raghavan and Schütze (2008), "Introduction to Information Retrieval", 16.3.
 
@@ -76,14 +75,14 @@ class Purity(LabelingMetric[float]):
     """
 
     def read(self, overlap: Overlap) -> float:
-        """Return the share of rows in a majority."""
+        """Return the share of rows in the majorities."""
         largest = np.zeros(len(overlap.pred_sizes), np.int64)
         np.maximum.at(largest, overlap.columns, overlap.counts)
         return int(largest.sum()) / overlap.n
 
 
 def largest_assignment(table: Ints) -> int:
-    """Return the largest sum of entries of which no two are of one row or column.
+    """Return the largest sum of entries of which no two share a row or a column.
 
     By shortest augmenting paths (Jonker and Volgenant, Computing 38, 1987), in integers.
 

@@ -1,4 +1,4 @@
-"""Clusterings judged against a truth by the pairs of rows that two labelings put together."""
+"""Clusterings compared with true labels by the pairs of rows that each labeling groups together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Pairs(NamedTuple):
-    """Ordered pairs of different rows, by whether either labeling puts the two together."""
+    """Numbers of ordered pairs of different rows, by which labelings group the two together."""
 
     both: int
     only_true: int
@@ -56,27 +56,26 @@ class PairMetric(LabelingMetric[float]):
     """Base of the metrics that count pairs of rows, exactly, in integers of any size."""
 
     def read(self, overlap: Overlap) -> float:
-        """Return the value for the numbers of pairs."""
+        """Return the value from the numbers of pairs."""
         return self.read_pairs(Pairs.of(overlap))
 
     @abstractmethod
     def read_pairs(self, pairs: Pairs) -> float:
-        """Return the value for numbers of ordered pairs, all 0 for a single row."""
+        """Return the value from the numbers of ordered pairs, which are all 0 for a single row."""
 
 
 class PairConfusionMatrix(LabelingMetric[LabelledArray]):
-    r"""Ordered pairs of rows by whether the truth, and the clustering, puts the two together.
+    """Pair confusion matrix: ordered pairs of rows by whether each labeling groups them together.
 
-    Formula: C_ab = |{(i, j), i ≠ j: t_ij = a, p_ij = b}|, with t and p 1 where a labeling puts two
-    rows together, else 0.
+    Formula: C_ab = |{(i, j), i ≠ j: t_ij = a, p_ij = b}|, with t_ij and p_ij 1 where the true
+    and the predicted labels of rows i and j are equal, else 0.
 
-    ``[[neither, only predicted], [only true, both]]``: integers, and floats where one of them is
-    beyond 64 bits. Without rows they are 0.
+    The result is ``[[neither, only predicted], [only true, both]]``, as integers, or as floats
+    where a number exceeds 64 bits; all 0 without rows.
 
-    Args:
-        nan_policy: see `LabelingMetric`.
+    Parameters are those of `LabelingMetric`.
 
-    Reference: `sklearn.metrics.cluster.pair_confusion_matrix`.
+    Reference: ``sklearn.metrics.cluster.pair_confusion_matrix``.
 
     Example:
         >>> import streammetrics as sm
@@ -104,16 +103,16 @@ class PairConfusionMatrix(LabelingMetric[LabelledArray]):
 
 
 class RandIndex(PairMetric):
-    r"""Share of the pairs of rows that both labelings put together, or both put apart.
+    """Rand index: the share of pairs of rows on which both labelings agree.
 
-    Formula: (TP + TN) / (TP + TN + FP + FN), with counts of pairs of rows.
+    Formula: (TP + TN) / (TP + TN + FP + FN), with TP the pairs that both labelings group together,
+    TN those that neither does, FP only the predicted and FN only the true one.
 
     1 for a single row, as in scikit-learn.
 
-    Args:
-        nan_policy: see `LabelingMetric`.
+    Parameters are those of `LabelingMetric`.
 
-    Reference: `sklearn.metrics.rand_score`; Rand (1971).
+    Reference: ``sklearn.metrics.rand_score``; Rand (1971).
 
     Example:
         >>> import streammetrics as sm
@@ -127,16 +126,15 @@ class RandIndex(PairMetric):
 
 
 class AdjustedRandIndex(PairMetric):
-    r"""Rand index with chance taken out.
+    """Adjusted Rand index: the Rand index corrected for chance.
 
     Formula: (RI - E[RI]) / (1 - E[RI])
 
-    0 on average for random labelings with clusters of these sizes, 1 for equal ones.
+    0 on average for random labelings with clusters of the same sizes, 1 for equal labelings.
 
-    Args:
-        nan_policy: see `LabelingMetric`.
+    Parameters are those of `LabelingMetric`.
 
-    Reference: `sklearn.metrics.adjusted_rand_score`; Hubert and Arabie (1985).
+    Reference: ``sklearn.metrics.adjusted_rand_score``; Hubert and Arabie (1985).
 
     Example:
         >>> import streammetrics as sm
@@ -155,16 +153,15 @@ class AdjustedRandIndex(PairMetric):
 
 
 class PairJaccard(PairMetric):
-    r"""Pairs of rows together in both labelings over pairs together in either.
+    """Pair Jaccard index: pairs grouped together by both labelings over those by either.
 
     Formula: TP / (TP + FP + FN)
 
-    ``nan`` where no pair is together in either.
+    ``nan`` where neither labeling groups any pair together.
 
-    Args:
-        nan_policy: see `LabelingMetric`.
+    Parameters are those of `LabelingMetric`.
 
-    Reference: Jaccard index of the entries of `sklearn.metrics.cluster.pair_confusion_matrix`.
+    Reference: Jaccard index of the entries of ``sklearn.metrics.cluster.pair_confusion_matrix``.
 
     Example:
         >>> import streammetrics as sm
@@ -178,16 +175,15 @@ class PairJaccard(PairMetric):
 
 
 class PairPrecision(PairMetric):
-    r"""Share of the pairs of rows put together that belong together.
+    """Pair precision: the share of pairs in one cluster that are of one class.
 
     Formula: TP / (TP + FP)
 
-    ``nan`` where no pair is put together.
+    ``nan`` where no two rows are in one cluster.
 
-    Args:
-        nan_policy: see `LabelingMetric`.
+    Parameters are those of `LabelingMetric`.
 
-    Reference: precision of `sklearn.metrics.cluster.pair_confusion_matrix`.
+    Reference: precision of ``sklearn.metrics.cluster.pair_confusion_matrix``.
 
     Example:
         >>> import streammetrics as sm
@@ -201,16 +197,15 @@ class PairPrecision(PairMetric):
 
 
 class PairRecall(PairMetric):
-    r"""Share of the pairs of rows that belong together that are put together.
+    """Pair recall: the share of pairs of one class that are in one cluster.
 
     Formula: TP / (TP + FN)
 
-    ``nan`` where no pair belongs together.
+    ``nan`` where no two rows are of one class.
 
-    Args:
-        nan_policy: see `LabelingMetric`.
+    Parameters are those of `LabelingMetric`.
 
-    Reference: recall of `sklearn.metrics.cluster.pair_confusion_matrix`.
+    Reference: recall of ``sklearn.metrics.cluster.pair_confusion_matrix``.
 
     Example:
         >>> import streammetrics as sm
@@ -224,20 +219,21 @@ class PairRecall(PairMetric):
 
 
 class PairFBeta(PairMetric):
-    r"""F-measure of pairs.
+    """Pair F-measure: the weighted harmonic mean of pair precision and pair recall.
 
     Formula: (1 + β²) TP / ((1 + β²) TP + β² FN + FP)
 
-    ``nan`` where no pair is together in either labeling.
+    ``nan`` where neither labeling groups any pair together.
+
+    The other parameters are those of `LabelingMetric`.
 
     Args:
-        beta: Weight of recall against precision.
-        nan_policy: see `LabelingMetric`.
+        beta: How many times as much recall counts as precision.
 
     Raises:
         ValueError: `beta` is not positive and finite.
 
-    Reference: F-measure of `sklearn.metrics.cluster.pair_confusion_matrix`.
+    Reference: F-measure of ``sklearn.metrics.cluster.pair_confusion_matrix``.
 
     Example:
         >>> import streammetrics as sm
@@ -256,16 +252,15 @@ class PairFBeta(PairMetric):
 
 
 class FowlkesMallows(PairMetric):
-    r"""Geometric mean of the precision and the recall of pairs.
+    """Fowlkes-Mallows index: the geometric mean of pair precision and pair recall.
 
     Formula: TP / √((TP + FP) (TP + FN))
 
-    0 where no pair is together in both labelings, as in scikit-learn.
+    0 where no pair is grouped together by both labelings, as in scikit-learn.
 
-    Args:
-        nan_policy: see `LabelingMetric`.
+    Parameters are those of `LabelingMetric`.
 
-    Reference: `sklearn.metrics.fowlkes_mallows_score`; Fowlkes and Mallows (1983).
+    Reference: ``sklearn.metrics.fowlkes_mallows_score``; Fowlkes and Mallows (1983).
 
     Example:
         >>> import streammetrics as sm

@@ -1,4 +1,4 @@
-"""What metrics of clusterings without a truth share: points, and a sample of them."""
+"""What metrics of clusterings without true labels share: points, and a sample of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class InternalMetric(Metric[float]):
     """Base of the metrics of points and the labels of their clusters.
 
     Args:
-        nan_policy: ``"raise"`` or ``"omit"`` rows with a missing value.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
     """
 
     higher_is_better = True
@@ -32,37 +32,38 @@ class InternalMetric(Metric[float]):
     nan_policy: NanPolicy = "raise"
 
     def update(self, X: ArrayLike, labels: ArrayLike) -> Self:  # noqa: N803 - the field's name for points
-        """Take a batch.
+        """Add a batch of rows.
 
         Args:
             X: Points, (n, d) finite numbers, the same d in every batch; (n,) is one coordinate.
             labels: The cluster of each point: integers, booleans or strings.
 
         Raises:
-            InvalidBatchError: A column is not what it should be; nothing has changed.
+            InvalidBatchError: A column has a wrong type or shape, or a missing value; the state is
+                unchanged.
         """
         return self.feed({"X": X, "labels": labels})
 
 
 class SampledMetric(InternalMetric):
-    """Base of the metrics that need the points, and keep up to a budget of them.
+    """Base of the metrics that need the points, and keep a limited number of them.
 
-    Up to `max_points` distinct (point, label) rows the value is exact. Beyond, it is computed from
-    a sample of them (those with the smallest seeded hash, each with the number of times it was
-    seen, the same in every order of arrival), `exact` is False, and the first `compute` says so
-    with an `EstimateWarning`.
+    Up to `max_points` distinct (point, label) rows the value is exact. Beyond that it is computed
+    from a sample: the rows with the smallest seeded hash, each with the number of times it was
+    seen, which are the same in every order of arrival. `exact` is then False, and the first
+    `compute` gives an `EstimateWarning`.
 
     Args:
         max_points: How many distinct rows are kept.
-        seed: Of the hash that draws the sample; states merge only if it is the same.
-        nan_policy: ``"raise"`` or ``"omit"`` rows with a missing value.
+        seed: The seed of the hash that draws the sample; only states with the same seed merge.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
     """
 
     max_points: MaxPoints = 20_000
     seed: Seed = 0
 
     def _sample(self) -> PointSample:
-        """Return an empty sample of this metric's budget."""
+        """Return an empty sample with this metric's parameters."""
         return PointSample(max_points=self.max_points, seed=self.seed, nan_policy=self.nan_policy)
 
     def _computed(self, state: State, depth: int = 3) -> Any:
@@ -91,11 +92,11 @@ class SampledMetric(InternalMetric):
 
     @abstractmethod
     def certain(self, *statistics: object) -> tuple[float, float]:
-        """Return bounds of the value where points were left out of the sample."""
+        """Return bounds of the value where the sample does not hold all points."""
 
 
 def as_centroids(centroids: object) -> tuple[Any, ...] | None:
-    """Return a (K, d) matrix of centroids as a tuple of rows, or say what is wrong with it."""
+    """Return a matrix of centroids (K, d) as a tuple of rows; raise `ValueError` if it is none."""
     if centroids is None:
         return None
     try:

@@ -78,7 +78,7 @@ class RankCorrelation(Metric[float]):
 
 
 class KendallTau(RankCorrelation):
-    r"""Kendall's tau: concordant less discordant pairs of rows, over all of them.
+    """Kendall's tau: concordant less discordant pairs of rows, over all of them.
 
     Formula: tau_b = (C - D) / √((n_0 - n_1) (n_0 - n_2)), with n_0 all pairs, n_1 and n_2 those
     tied in either column.
@@ -100,8 +100,8 @@ class KendallTau(RankCorrelation):
     Raises:
         InvalidBatchError: There are weights, or a value is nan under ``nan_policy="raise"``.
 
-    Memory and cost: that of `PairHistogram`; reading sorts the pairs some 14 times, about 100 ns
-        for each pair.
+    Memory and cost: that of a `PairHistogram`; reading sorts the pairs about 14 times, about 100 ns
+    for each pair.
 
     Reference: ``scipy.stats.kendalltau``; Kendall, Rank Correlation Methods (1970).
 
@@ -131,7 +131,7 @@ class KendallTau(RankCorrelation):
 
 
 class SpearmanRho(RankCorrelation):
-    r"""Spearman's rho: Pearson's correlation of the ranks, ties having their average rank.
+    """Spearman's rho: Pearson's correlation of the ranks, ties having their average rank.
 
     Formula: Σ r s / √(Σ r² Σ s²), with r and s the ranks less their mean.
 
@@ -144,7 +144,7 @@ class SpearmanRho(RankCorrelation):
     Raises:
         InvalidBatchError: There are weights, or a value is nan under ``nan_policy="raise"``.
 
-    Memory and cost: that of `PairHistogram`; reading takes about 20 ns for each pair.
+    Memory and cost: that of a `PairHistogram`; `compute` takes about 20 ns per pair.
 
     Reference: ``scipy.stats.spearmanr``.
 

@@ -39,12 +39,13 @@ class BoxAveragePrecision(BoxMetric):
     Past `max_bins` distinct scores of a class and outcome neighbours share a cell: `bounds()` holds
     for any order and ties within the cells.
 
+    The other parameters are those of `BoxMetric`.
+
     Args:
         max_bins: How many distinct scores are told apart, of each class and outcome.
-        iou, area, max_detections, average, box_format, nan_policy: See `BoxMetric`.
 
-    Memory and cost: some 16 bytes for each distinct score of a class, twice that with the areas,
-    and 2 kB for each outcome of a class of which there are some dozens; some 4 microseconds a box,
+    Memory and cost: about 16 bytes per distinct score of a class, twice that with the areas,
+    and 2 kB per outcome of a class of which there are some dozens; about 4 microseconds per box,
     and a millisecond of reading for each class.
 
     Reference: Lin et al., "Microsoft COCO", ECCV 2014; ``pycocotools.cocoeval.COCOeval``;
@@ -156,7 +157,7 @@ class BoxAverageRecall(BoxMetric):
 
     Parameters are those of `BoxMetric`.
 
-    Memory and cost: 16 bytes for each class, area and threshold; some 2 microseconds a box.
+    Memory and cost: 16 bytes per class, area and threshold; about 2 microseconds per box.
 
     Reference: Hosang et al., "What makes for effective detection proposals?", TPAMI 38 (2016);
     ``pycocotools.cocoeval.COCOeval``; ``torchmetrics.detection.MeanAveragePrecision``.

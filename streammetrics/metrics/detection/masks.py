@@ -38,7 +38,7 @@ class MaskMetric(Metric[float | Floats]):
         ignore_index: Pixels of this true class are left out.
         nan_policy: ``"raise"``, or ``"omit"``: pixels with a missing value are left out.
 
-    Memory and cost: 16 bytes for each pair of classes that occurs; some nanoseconds a pixel.
+    Memory and cost: 16 bytes per pair of classes that occurs; some nanoseconds per pixel.
     """
 
     higher_is_better = True

@@ -124,7 +124,7 @@ class PanopticQuality(PanopticMetric):
 
     Parameters are those of `PanopticMetric`.
 
-    Memory and cost: some 60 bytes for each category; about a quarter of a microsecond a pixel of
+    Memory and cost: about 60 bytes per category; about a quarter of a microsecond per pixel of
     maps whose neighbours are mostly alike.
 
     Reference: Kirillov et al., "Panoptic segmentation", CVPR 2019;
@@ -150,7 +150,7 @@ class ModifiedPanopticQuality(PanopticMetric):
 
     Parameters are those of `PanopticMetric`.
 
-    Memory and cost: some 60 bytes for each category; about a quarter of a microsecond a pixel of
+    Memory and cost: about 60 bytes per category; about a quarter of a microsecond per pixel of
     maps whose neighbours are mostly alike.
 
     Reference: Porzi et al., "Seamless scene segmentation", CVPR 2019;

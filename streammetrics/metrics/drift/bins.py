@@ -48,6 +48,8 @@ class Range(NamedTuple):
 class BinnedDistance(SampleDistance):
     """A distance of the shares that two samples have in bins ``(a, b]``.
 
+    The other parameters are those of `SampleDistance`.
+
     Args:
         bins: How many bins: their edges are the smallest values that a share of 1 / bins,
             2 / bins, ... of the reference does not exceed, so that each has as much of it as ties
@@ -55,7 +57,6 @@ class BinnedDistance(SampleDistance):
         edges: Ascending inner edges in the place of these; the outer bins are open.
         pseudo_count: What is added to the weight of each sample in each bin. Without it, a bin
             in which one sample has nothing can make the distance infinite.
-        current: See `SampleDistance`, as the others.
     """
 
     bins: Annotated[int, Between(2, 1000)] = 10
@@ -109,7 +110,7 @@ class PopulationStability(BinnedDistance):
 
     The other parameters are those of `BinnedDistance`.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 10 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 10 ns per cell.
 
     Reference: Siddiqi, Credit Risk Scorecards (2006); Yurdakul and Naranjo, Statistical properties
     of the population stability index (2020).
@@ -146,7 +147,7 @@ class JensenShannon(BinnedDistance):
     Args:
         base: Of the logarithm; ``None``: the natural one, as SciPy's.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 10 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 10 ns per cell.
 
     Reference: ``scipy.spatial.distance.jensenshannon(p, q)``.
 

@@ -94,7 +94,7 @@ class KSDistance(SampleDistance):
 
     Parameters are those of `SampleDistance`.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 10 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 10 ns per cell.
 
     Reference: ``scipy.stats.ks_2samp(reference, current).statistic``.
 
@@ -125,7 +125,7 @@ class Wasserstein(SampleDistance):
 
     Parameters are those of `SampleDistance`.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 20 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 20 ns per cell.
 
     Reference: ``scipy.stats.wasserstein_distance(reference, current)``.
 

@@ -88,9 +88,10 @@ class WinklerScore(IntervalMetric):
 
     Intervals that are the central ones of level 1 - alpha have the least expected score.
 
+    The other parameters are those of `RowMean`.
+
     Args:
         alpha: The share of targets that the intervals are to miss.
-        nan_policy: See `RowMean`.
 
     Reference: Winkler, "A decision-theoretic approach to interval estimation", JASA 67 (1972);
     ``scoringrules.interval_score``.

@@ -36,10 +36,11 @@ class CRPSEnsemble(RowMean):
     The integral of the squared distance of two distribution functions: that of the members x, each
     as likely, and the step at the target y. For one member it is the absolute error.
 
+    The other parameters are those of `RowMean`.
+
     Args:
         fair: Whether to take the second mean over pairs of different members, which is unbiased
             for the distribution that they were drawn from.
-        nan_policy: See `RowMean`.
 
     Reference: Gneiting and Raftery, JASA 102 (2007); ``scoringrules.crps_ensemble``,
     ``torchmetrics.regression.ContinuousRankedProbabilityScore``.
@@ -107,9 +108,10 @@ class CRPSQuantiles(RowMean):
 
     With evenly spaced levels it approaches the score of the whole distribution.
 
+    The other parameters are those of `RowMean`.
+
     Args:
         levels: The levels of the quantiles, ascending and between 0 and 1.
-        nan_policy: See `RowMean`.
 
     Raises:
         InvalidBatchError: From `update`, where quantiles of a row cross, or are not one a level.
@@ -159,7 +161,7 @@ class PITHistogram(Metric[LabelledArray]):
         n_bins: How many bins; a value on an edge is in the upper one, and 1 in the last.
         nan_policy: ``"omit"`` leaves rows with a missing value out.
 
-    Memory and cost: 8 bytes a bin; about 20 ns a row.
+    Memory and cost: 8 bytes per bin; about 20 ns per row.
 
     Reference: Gneiting, Balabdaoui and Raftery, J. R. Stat. Soc. B 69 (2007);
     ``numpy.histogram(pit, range=(0, 1))``.

@@ -37,7 +37,7 @@ class RPrecision(RankingMetric):
 
     Formula: mean_q (h / R), with h relevant documents among the first R.
 
-    The parameters are those of every ranking metric, see `RankingMetric`.
+    Parameters are those of `RankingMetric`.
 
     Memory and cost: all rows are kept.
 
@@ -63,7 +63,7 @@ class MRR(UpToK):
     With ties in expectation, a group of n results after b others whose r relevant ones are the
     first gives sum_j 1 / (b + j) * C(n - j, r - 1) / C(n, r).
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count, ``None`` for all.
@@ -108,7 +108,7 @@ class MAP(UpToK):
     after b results with f relevant, adds (f + 1 + (i - 1)(r - 1)/(n - 1)) / (b + i); each of the
     n places holds one with probability r / n (McSherry and Najork 2008).
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count, ``None`` for all.
@@ -189,7 +189,7 @@ class RankBiasedPrecision(RankingMetric):
 
     Formula: mean_q (1 - p) Σ_i rel_i p^(i-1)
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         p: The reader's patience, in (0, 1).
@@ -229,7 +229,7 @@ class BPref(RankingMetric):
     Above a document d are above_d of the N documents judged not relevant. A document
     of negative relevance is one that was not judged, as in TREC files.
 
-    The parameters are those of every ranking metric, see `RankingMetric`.
+    Parameters are those of `RankingMetric`.
 
     Memory and cost: all rows are kept.
 

@@ -27,7 +27,7 @@ class SetAP(RankingMetric):
 
     Formula: mean_q (h h / (n R)), with h relevant ones among the n results.
 
-    The parameters are those of every ranking metric, see `RankingMetric`.
+    Parameters are those of `RankingMetric`.
 
     Memory and cost: all rows are kept.
 
@@ -50,7 +50,7 @@ class RankingCount(RankingMetric):
 
     Formula: Σ_q n_q, with n_q what is counted of a query.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         of: ``"queries"``, ``"results"``, ``"relevant"`` documents, retrieved or not, or ``"hits"``,
@@ -95,7 +95,7 @@ class RecallAtFixedPrecision(AtK):
 
     One cut-off is that of all queries; 0 where none has the precision.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         precision: The least mean precision, from 0 to 1.

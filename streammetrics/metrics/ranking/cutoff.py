@@ -23,7 +23,7 @@ class PrecisionAtK(AtK):
 
     Formula: mean_q (h / k), with h relevant documents among the first k.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count.
@@ -52,7 +52,7 @@ class RecallAtK(AtK):
 
     R counts every document judged relevant, retrieved or not.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count.
@@ -81,7 +81,7 @@ class HitRateAtK(AtK):
     With ties in expectation it is 1 - C(n - r, m) / C(n, m), where the first k take m of a group
     of n tied results, r of them relevant.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count.
@@ -119,7 +119,7 @@ class FBetaAtK(AtK):
 
     Formula: mean_q ((1 + β²) h / (β² R + k)), with h of R relevant documents among the first k.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count.

@@ -27,7 +27,7 @@ class DCG(UpToK):
 
     Formula: mean_q Σ_i (g_i / log_2(i + 1)), with g_i the gain of the result at rank i.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`. With ties in
+    The other parameters are those of `RankingMetric`. With ties in
     expectation each result of a tie gains the mean of its group (McSherry and Najork 2008).
 
     Args:
@@ -61,7 +61,7 @@ class NDCG(UpToK):
 
     Formula: mean_q (DCG / IDCG), with IDCG that of the ideal ranking.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count, here and in the ideal ranking, ``None`` for all.
@@ -121,7 +121,7 @@ class ExpectedReciprocalRank(UpToK):
     The reader is satisfied by a document of relevance g with R = (2^g - 1) / 2^max_grade, and by
     one of negative relevance never.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`. With ties in
+    The other parameters are those of `RankingMetric`. With ties in
     expectation, a group of n tied results costs up to n^2 (n k with `k`) operations.
 
     Args:

@@ -31,7 +31,7 @@ class InfAP(RankingMetric):
     judged; without any row a document is not in the pool. Above a relevant result at rank i are
     P_i results of the pool, of which r_i are judged relevant and n_i not; ε is 1e-5.
 
-    The parameters are those of every ranking metric, see `RankingMetric`. With ties in
+    Parameters are those of `RankingMetric`. With ties in
     expectation, a group of n tied results costs up to n² operations.
 
     Memory and cost: all rows are kept.

@@ -26,7 +26,7 @@ class InterpolatedPrecision(RankingMetric):
     That is where a share `recall` of its R relevant documents has been found, at least
     ⌊recall R + 0.9⌋ of them. Results that tie are taken together, with ``ties="doc"`` in order.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         recall: The share of relevant documents, from 0 to 1.
@@ -54,7 +54,7 @@ class ElevenPointAP(RankingMetric):
 
     Formula: (1 / 11) Σ_(r = 0, 0.1, ..., 1) P(r), with P(r) the interpolated precision at recall r.
 
-    The parameters are those of every ranking metric, see `RankingMetric`.
+    Parameters are those of `RankingMetric`.
 
     Memory and cost: all rows are kept.
 

@@ -33,7 +33,7 @@ class SetPrecision(RankingMetric):
 
     Formula: mean_q (h / n), with h relevant ones of n results.
 
-    The parameters are those of every ranking metric, see `RankingMetric`.
+    Parameters are those of `RankingMetric`.
 
     Memory and cost: all rows are kept.
 
@@ -55,7 +55,7 @@ class SetRecall(RankingMetric):
 
     Formula: mean_q (h / R), with h of R relevant documents among all results.
 
-    The parameters are those of every ranking metric, see `RankingMetric`.
+    Parameters are those of `RankingMetric`.
 
     Memory and cost: all rows are kept.
 
@@ -77,7 +77,7 @@ class SetF(RankingMetric):
 
     Formula: mean_q ((1 + β²) P R / (β² P + R))
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         beta: How many times as much recall counts as precision.
@@ -106,7 +106,7 @@ class HitsAtK(AtK):
 
     Formula: mean_q h, with h relevant documents among the first k.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count.
@@ -131,7 +131,7 @@ class JudgedAtK(AtK):
 
     Formula: mean_q (j / min(k, n)), with j judged ones among the first k of n results.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count.
@@ -157,7 +157,7 @@ class FallOutAtK(AtK):
 
     Formula: mean_q (h / N), with h of the N documents judged not relevant among the first k.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count.
@@ -194,7 +194,7 @@ class GroupedROCAUC(RankingMetric):
     The share of pairs of a relevant and another judged result that are in the right order; ties
     count half. Queries without both are left out.
 
-    The other parameters are those of every ranking metric, see `RankingMetric`.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         unjudged: Whether results without a judgment do not count, ``"skip"``, or count as not

@@ -67,7 +67,7 @@ class CatalogueCoverage(CatalogueMetric):
         n_items: How many items there are to recommend; where more were, the value is ``nan``.
         nan_policy: ``"omit"`` leaves rows with a missing id out.
 
-    Memory and cost: 16 bytes for each pair of a list and an item, as `ExposureGini`, with which it
+    Memory and cost: 16 bytes per pair of a list and an item, as `ExposureGini`, with which it
     shares its state.
 
     Reference: Ge, Delgado-Battenfeld and Jannach, "Beyond accuracy", RecSys 2010.
@@ -99,7 +99,7 @@ class ExposureGini(CatalogueMetric):
             those that were.
         nan_policy: ``"omit"`` leaves rows with a missing id out.
 
-    Memory and cost: 16 bytes for each pair of a list and an item.
+    Memory and cost: 16 bytes per pair of a list and an item.
 
     Reference: Fleder and Hosanagar, "Blockbuster culture's next rise or fall", Manag. Sci. 55
     (2009).
@@ -137,7 +137,7 @@ class IntraListDiversity(Metric[float]):
     Args:
         nan_policy: ``"omit"`` leaves rows with a missing id out.
 
-    Memory and cost: 16 bytes for each pair of a list and a category in it.
+    Memory and cost: 16 bytes per pair of a list and a category in it.
 
     Reference: Ziegler et al., "Improving recommendation lists through topic diversification",
     WWW 2005, with the distance 1 of different categories.
@@ -216,9 +216,10 @@ class PopularityBias(ListMean):
 
     Formula: mean u / c, with u the popularity of a shown item and c that of the catalogue.
 
+    The other parameters are those of `RowMean`.
+
     Args:
         of_catalogue: The mean popularity of all items, 1 for the mean popularity as it is.
-        nan_policy: See `RowMean`.
 
     Reference: Yin et al., "Challenging the long tail recommendation", VLDB 2012 (average
     recommendation popularity); Abdollahpouri et al. (2019).

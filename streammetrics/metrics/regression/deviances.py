@@ -33,15 +33,16 @@ class TweedieDeviance(MeanLoss):
 
     q = 0 is `MSE`, 1 `PoissonDeviance`, 2 `GammaDeviance`, 3 that of the inverse Gaussian.
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         power: 0 or less, or 1 or more.
-        multioutput, nan_policy: See `RegressionMetric`.
 
     Raises:
         InvalidBatchError: From `update`, where a prediction is not above 0 (unless the power is 0),
             a target is below 0 (a power from 1) or is 0 (a power from 2).
 
-    Memory and cost: one exact sum for each output; about 60 ns a row. The bits of powers are
+    Memory and cost: one exact sum per output; about 60 ns per row. The bits of powers are
     those of the platform.
 
     Reference: ``sklearn.metrics.mean_tweedie_deviance``.
@@ -120,17 +121,18 @@ class D2Tweedie(RegressionMetric):
     difference of sums, so of targets that hardly vary it has as many digits fewer. Undefined where
     the target is constant.
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         power: 0 or less, or 1 or more, as in `TweedieDeviance`.
-        multioutput, nan_policy: See `RegressionMetric`.
 
     Raises:
         InvalidBatchError: From `update`, as `TweedieDeviance`.
 
-    Memory and cost: five exact sums for each output; about 100 ns a row.
+    Memory and cost: five exact sums per output; about 100 ns per row.
 
-    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
-    losses vary together is not kept.
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
+    the two losses vary together.
 
     Reference: ``sklearn.metrics.d2_tweedie_score``.
 

@@ -47,7 +47,7 @@ class MAE(MeanLoss):
 
     Parameters are those of `RegressionMetric`.
 
-    Memory and cost: one exact sum for each output; about 4 ns a row.
+    Memory and cost: one exact sum per output; about 4 ns per row.
 
     Reference: ``sklearn.metrics.mean_absolute_error``.
 
@@ -74,7 +74,7 @@ class MSE(MeanLoss):
 
     Parameters are those of `RegressionMetric`.
 
-    Memory and cost: one exact sum for each output; about 4 ns a row.
+    Memory and cost: one exact sum per output; about 4 ns per row.
 
     Reference: ``sklearn.metrics.mean_squared_error``.
 
@@ -138,7 +138,7 @@ class MeanError(RegressionMetric):
         spread: Whether the squares are summed as well that `confidence` needs; without them a
             large batch takes less time.
 
-    Memory and cost: two exact sums for each output; about 5 ns a row.
+    Memory and cost: two exact sums per output; about 5 ns per row.
 
     Reference: Hyndman and Koehler, "Another look at measures of forecast accuracy", Int. J.
     Forecasting 22 (2006), with the sign of a bias (prediction minus target).
@@ -172,11 +172,12 @@ class PinballLoss(MeanLoss):
 
     Formula: Σ w max(alpha (y - p), (alpha - 1) (y - p)) / Σ w
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         alpha: The quantile that predictions are of, from 0 to 1.
-        multioutput, nan_policy: See `RegressionMetric`.
 
-    Memory and cost: one exact sum for each output; about 5 ns a row.
+    Memory and cost: one exact sum per output; about 5 ns per row.
 
     Reference: ``sklearn.metrics.mean_pinball_loss``.
 
@@ -198,11 +199,12 @@ class HuberLoss(MeanLoss):
 
     Formula: mean (e² / 2 if |e| <= δ, else δ (|e| - δ / 2)), with e = y - p.
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         delta: Where the loss turns from a square to a line, above 0.
-        multioutput, nan_policy: See `RegressionMetric`.
 
-    Memory and cost: one exact sum for each output; about 6 ns a row.
+    Memory and cost: one exact sum per output; about 6 ns per row.
 
     Reference: Huber, "Robust estimation of a location parameter", Ann. Math. Statist. 35 (1964);
     ``torch.nn.HuberLoss``.
@@ -227,7 +229,7 @@ class LogCoshError(MeanLoss):
 
     Parameters are those of `RegressionMetric`.
 
-    Memory and cost: one exact sum for each output; about 30 ns a row. The bits of logarithms are
+    Memory and cost: one exact sum per output; about 30 ns per row. The bits of logarithms are
     those of the platform.
 
     Reference: ``torchmetrics.LogCoshError``; digits are kept for errors near 0 as well.

@@ -80,14 +80,16 @@ class R2(VarianceRatio):
     Undefined where the target is constant; a single row, or a total weight of at most 1, is so
     whatever `force_finite` says.
 
+    With ``multioutput="variance_weighted"`` outputs with a constant target are left out.
+
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         force_finite: An output with a constant target gives 1 for perfect predictions and else 0,
             which is scikit-learn's default.
         spread: Keep a sample of 4,096 rows too, some 200 KB, which `confidence` needs.
-        multioutput, nan_policy: See `RegressionMetric`; ``"variance_weighted"`` leaves constant
-            targets out.
 
-    Memory and cost: three exact sums for each output, one of them that of `MSE`; about 10 ns a row.
+    Memory and cost: three exact sums per output, one of them that of `MSE`; about 10 ns per row.
 
     Reference: ``sklearn.metrics.r2_score``.
 
@@ -120,14 +122,16 @@ class ExplainedVariance(VarianceRatio):
 
     Formula: 1 - Var(y - p) / Var(y)
 
+    With ``multioutput="variance_weighted"`` outputs with a constant target are left out.
+
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         force_finite: An output with a constant target gives 1 where the error is constant and
             else 0, which is scikit-learn's default.
         spread: As of `R2`.
-        multioutput, nan_policy: See `RegressionMetric`; ``"variance_weighted"`` leaves constant
-            targets out.
 
-    Memory and cost: five exact sums for each output; about 12 ns a row.
+    Memory and cost: five exact sums per output; about 12 ns per row.
 
     Reference: ``sklearn.metrics.explained_variance_score``.
 
@@ -159,10 +163,12 @@ class RelativeSquaredError(VarianceRatio):
 
     Undefined where the target is constant.
 
+    With ``multioutput="variance_weighted"`` outputs with a constant target are left out.
+
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         spread: As of `R2`.
-        multioutput, nan_policy: See `RegressionMetric`; ``"variance_weighted"`` leaves constant
-            targets out.
 
     Memory and cost: as `R2`, with which it shares its state in a set.
 
@@ -195,11 +201,12 @@ class PearsonCorrelation(PairMoments):
 
     Undefined where either is constant.
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         spread: As of `R2`.
-        multioutput, nan_policy: See `RegressionMetric`.
 
-    Memory and cost: five exact sums for each output; about 12 ns a row.
+    Memory and cost: five exact sums per output; about 12 ns per row.
 
     Reference: ``scipy.stats.pearsonr``.
 
@@ -233,11 +240,12 @@ class ConcordanceCorrelation(PairMoments):
 
     Variances are those of the rows themselves (divided by n). Undefined where both are constant.
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         spread: As of `R2`.
-        multioutput, nan_policy: See `RegressionMetric`.
 
-    Memory and cost: five exact sums for each output; about 12 ns a row.
+    Memory and cost: five exact sums per output; about 12 ns per row.
 
     Reference: Lin, "A concordance correlation coefficient to evaluate reproducibility",
     Biometrics 45 (1989).

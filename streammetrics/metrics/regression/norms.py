@@ -29,15 +29,16 @@ class NRMSE(RegressionMetric):
 
     Undefined where that size is 0.
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         normalization: What it is divided by: the ``"range"`` of the target, its ``"mean"``, its
             standard deviation ``"std"`` (divided by n), or its length ``"l2"``, √(Σ w y²).
-        multioutput, nan_policy: See `RegressionMetric`.
 
-    Memory and cost: three exact sums for each output; about 10 ns a row.
+    Memory and cost: three exact sums per output; about 10 ns per row.
 
-    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how errors and
-    the size vary together is not kept.
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not
+    hold how errors and size vary together.
 
     Reference: ``torchmetrics.regression.NormalizedRootMeanSquaredError``.
 
@@ -88,14 +89,15 @@ class MinkowskiDistance(RegressionMetric):
 
     It grows with the rows: order 1 is their number times `MAE`, order 2 the Euclidean distance.
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         order: The exponent, 1 or more.
-        multioutput, nan_policy: See `RegressionMetric`.
 
     Raises:
         InvalidBatchError: From `update`, where a power is beyond float64.
 
-    Memory and cost: one exact sum for each output; about 30 ns a row. The bits of powers are those
+    Memory and cost: one exact sum per output; about 30 ns per row. The bits of powers are those
     of the platform.
 
     Reference: ``scipy.spatial.distance.minkowski``; ``torchmetrics.MinkowskiDistance``.

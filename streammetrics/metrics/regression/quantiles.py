@@ -30,7 +30,7 @@ class MaxError(RegressionMetric):
 
     Parameters are those of `RegressionMetric`.
 
-    Memory and cost: 16 bytes for each output; about 2 ns a row.
+    Memory and cost: 16 bytes per output; about 2 ns per row.
 
     Reference: ``sklearn.metrics.max_error``, which takes one output.
 
@@ -94,11 +94,12 @@ class MedianAbsoluteError(ErrorQuantile):
     With weights, the error at which half the total weight is passed, or the mean of its two
     neighbours where half is met exactly; the scale of the weights does not matter.
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         max_bins: Distinct errors, for each output, up to which the value is exact.
-        multioutput, nan_policy: See `RegressionMetric`.
 
-    Memory and cost: 16 bytes for each distinct error, up to `max_bins`; about 10 ns a row.
+    Memory and cost: 16 bytes per distinct error, up to `max_bins`; about 10 ns per row.
 
     Reference: ``sklearn.metrics.median_absolute_error``.
 
@@ -117,15 +118,16 @@ class AbsoluteErrorQuantile(ErrorQuantile):
 
     Formula: quantile_q |y - p|
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         q: The level, from 0 to 1, read as the decimal it prints as.
         method: ``"linear"`` interpolates between order statistics; a weight is that many equal
             rows, and a total weight below 1 leaves it undefined. ``"averaged_inverted_cdf"`` does
             not depend on the scale of the weights.
         max_bins: Distinct errors, for each output, up to which the value is exact.
-        multioutput, nan_policy: See `RegressionMetric`.
 
-    Memory and cost: 16 bytes for each distinct error, up to `max_bins`; about 10 ns a row.
+    Memory and cost: 16 bytes per distinct error, up to `max_bins`; about 10 ns per row.
 
     Reference: ``numpy.quantile`` with the same `method`.
 

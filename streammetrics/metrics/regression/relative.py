@@ -25,7 +25,7 @@ class MAPE(MeanLoss):
     Raises:
         InvalidBatchError: From `update`, where a row's error is beyond float64.
 
-    Memory and cost: one exact sum for each output; about 6 ns a row.
+    Memory and cost: one exact sum per output; about 6 ns per row.
 
     Reference: ``sklearn.metrics.mean_absolute_percentage_error``.
 
@@ -49,7 +49,7 @@ class SMAPE(MeanLoss):
 
     Parameters are those of `RegressionMetric`.
 
-    Memory and cost: one exact sum for each output; about 6 ns a row.
+    Memory and cost: one exact sum per output; about 6 ns per row.
 
     Reference: Makridakis and Hibon, "The M3-Competition", Int. J. Forecasting 16 (2000), where
     it is given in percent.
@@ -78,7 +78,7 @@ class WAPE(RegressionMetric):
         spread: Whether the squares are summed as well that `confidence` needs; without them a
             large batch takes less time.
 
-    Memory and cost: two exact sums for each output, one of them that of `MAE`; about 6 ns a row.
+    Memory and cost: two exact sums per output, one of them that of `MAE`; about 6 ns per row.
 
     Reference: Kolassa and Schütz, "Advantages of the MAD/Mean ratio over the MAPE",
     Foresight 6 (2007).
@@ -116,7 +116,7 @@ class MSLE(MeanLoss):
     Raises:
         InvalidBatchError: From `update`, where a target or prediction is -1 or less.
 
-    Memory and cost: one exact sum for each output; about 15 ns a row. The bits of logarithms are
+    Memory and cost: one exact sum per output; about 15 ns per row. The bits of logarithms are
     those of the platform.
 
     Reference: ``sklearn.metrics.mean_squared_log_error``.

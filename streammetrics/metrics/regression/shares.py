@@ -63,15 +63,16 @@ class D2Pinball(TargetShare):
     That quantile is the best constant: 1 is perfect, 0 no better than it. Undefined where the
     target is constant.
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         alpha: The quantile that predictions are of, from 0 to 1.
         max_bins: Distinct targets, for each output, up to which the value is exact.
-        multioutput, nan_policy: See `RegressionMetric`.
 
-    Memory and cost: 16 bytes for each distinct target, up to `max_bins`; about 15 ns a row.
+    Memory and cost: 16 bytes per distinct target, up to `max_bins`; about 15 ns per row.
 
-    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
-    losses vary together is not kept.
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
+    the two losses vary together.
 
     Reference: ``sklearn.metrics.d2_pinball_score``.
 
@@ -102,14 +103,15 @@ class D2AbsoluteError(TargetShare):
 
     1 is perfect, 0 no better than the median. Undefined where the target is constant.
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         max_bins: Distinct targets, for each output, up to which the value is exact.
-        multioutput, nan_policy: See `RegressionMetric`.
 
-    Memory and cost: 16 bytes for each distinct target, up to `max_bins`; about 15 ns a row.
+    Memory and cost: 16 bytes per distinct target, up to `max_bins`; about 15 ns per row.
 
-    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
-    losses vary together is not kept.
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
+    the two losses vary together.
 
     Reference: ``sklearn.metrics.d2_absolute_error_score``.
 
@@ -157,14 +159,15 @@ class RelativeAbsoluteError(TargetShare):
 
     Undefined where the target is constant.
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         max_bins: Distinct targets, for each output, up to which the value is exact.
-        multioutput, nan_policy: See `RegressionMetric`.
 
-    Memory and cost: 16 bytes for each distinct target, up to `max_bins`; about 20 ns a row.
+    Memory and cost: 16 bytes per distinct target, up to `max_bins`; about 20 ns per row.
 
-    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
-    losses vary together is not kept.
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
+    the two losses vary together.
 
     Reference: Witten, Frank and Hall, "Data Mining" (2011), 5.8.
 
@@ -202,9 +205,10 @@ class AdjustedR2(RegressionMetric):
     n is the number of rows, or their total weight. Undefined where the target is constant, or n is
     at most p + 1.
 
+    The other parameters are those of `RegressionMetric`.
+
     Args:
         n_features: The number p of features, without the intercept.
-        multioutput, nan_policy: See `RegressionMetric`.
 
     Memory and cost: as `R2`, with which it shares its state in a set.
 

@@ -115,10 +115,12 @@ def best_guess(metric: ClassScoreMetric, stairs: Staircase) -> float:
 class ScoreMetric(ScoredMetric[V_co]):
     """A curve over all thresholds, exact up to `max_bins` distinct scores.
 
+    The other parameters are those of `ScoredMetric`.
+
     Args:
         max_bins: How many distinct scores are told apart. Past that, neighbours share a cell:
             memory stays bounded, and `bounds()` holds for any order that rows within a cell
-            may have. The others: see `ScoredMetric`.
+            may have.
     """
 
     max_bins: Bins = MAX_BINS
@@ -133,10 +135,12 @@ class ScoreMetric(ScoredMetric[V_co]):
 class CurveMetric(ScoredMetric[V_co]):
     """A curve of one class against the rest, or one for each class or label.
 
+    The other parameters are those of `ScoredMetric`.
+
     Args:
         max_bins: How many distinct scores are told apart, as in `ScoreMetric`.
         multilabel: Whether rows have several labels, or none, beside scores (n, L), as in
-            `ClassScoreMetric`: a curve for each label. The others: see `ScoredMetric`.
+            `ClassScoreMetric`: a curve for each label.
     """
 
     max_bins: Bins = MAX_BINS

@@ -63,6 +63,8 @@ class CalibrationError(ClassScoreMetric):
     the middle of its edges; `bounds()` holds for any scores that its rows may have, in any bin.
     ``nan`` of no rows.
 
+    The other parameters are those of `ScoreMetric`.
+
     Args:
         n_bins: How many bins.
         norm: ``"l1"``, ``"l2"`` or ``"max"``.
@@ -71,13 +73,12 @@ class CalibrationError(ClassScoreMetric):
             rows that its place says is reached; equal scores stay together.
         average: Of (n, K) scores. ``"macro"``, ``"weighted"`` or ``None``: each class against the
             rest, which is the class-wise calibration error. ``"top_label"``: the largest score of
-            each row, and whether its class is the true one; the first largest counts. The others:
-            see `ScoreMetric`.
+            each row, and whether its class is the true one; the first largest counts.
 
     Raises:
         ValueError: `n_bins` is not positive, or beyond a million.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 50 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 50 ns per cell.
 
     Reference: Guo et al. 2017, Nixon et al. 2019 (adaptive, class-wise);
     ``torchmetrics.classification.BinaryCalibrationError``, and for ``"top_label"``
@@ -183,15 +184,17 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
     holds for any scores that its rows may have, in the bins that are shown. (n, K) scores give a
     tuple of curves, each class against the rest.
 
+    The other parameters are those of `ScoreMetric`.
+
     Args:
         n_bins: How many bins.
         strategy: ``"uniform"``: of equal width on [0, 1]; ``"quantile"``: of equal mass, as in
-            `CalibrationError`. The others: see `ScoreMetric`.
+            `CalibrationError`.
 
     Raises:
         ValueError: `n_bins` is not positive, or beyond a million.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 50 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 50 ns per cell.
 
     Reference: ``sklearn.calibration.calibration_curve``, whose quantiles are interpolated.
 

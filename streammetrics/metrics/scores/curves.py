@@ -52,7 +52,7 @@ class ROCCurve(CurveMetric[ROCPoints | Curves]):
 
     Parameters are those of `CurveMetric` and `ScoreMetric`.
 
-    Memory and cost: that of `ScoreHistogram`; the curve takes 24 bytes a point.
+    Memory and cost: that of a `ScoreHistogram`; the curve takes 24 bytes per point.
 
     Reference: ``sklearn.metrics.roc_curve(drop_intermediate=False)``.
 
@@ -82,7 +82,7 @@ class PrecisionRecallCurve(CurveMetric[PRPoints | Curves]):
 
     Parameters are those of `CurveMetric` and `ScoreMetric`.
 
-    Memory and cost: that of `ScoreHistogram`; the curve takes 24 bytes a point.
+    Memory and cost: that of a `ScoreHistogram`; the curve takes 24 bytes per point.
 
     Reference: ``sklearn.metrics.precision_recall_curve``.
 

@@ -50,11 +50,13 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
     thresholds `compute()` counts as positive what certainly is, and `bounds()` holds for any
     scores that the rows of a cell may have. (n, K) scores give a tuple, one for each class.
 
+    The other parameters are those of `ScoreMetric`.
+
     Args:
         thresholds: The thresholds, in the order in which they are to be listed; ``None``: all.
-            With `from_logits` they are probabilities. The others: see `ScoreMetric`.
+            With `from_logits` they are probabilities.
 
-    Memory and cost: that of `ScoreHistogram`; the result takes 40 bytes a threshold.
+    Memory and cost: that of a `ScoreHistogram`; the result takes 40 bytes per threshold.
 
     Reference: ``sklearn.metrics.confusion_matrix_at_thresholds``.
 
@@ -148,17 +150,19 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
     `bounds()` has between what the best value certainly is, as a threshold within a cell passes
     at best all its positives and no negative, and between what its threshold. ``nan`` of no rows.
 
+    The other parameters are those of `ScoreMetric`.
+
     Args:
         for_: ``"f1"``, ``"fbeta"``, ``"jaccard"``, ``"accuracy"``, ``"balanced_accuracy"``,
             ``"informedness"`` (Youden's J), ``"g_mean"``, ``"matthews_corrcoef"`` or
             ``"cohen_kappa"``; or a matrix of what rows of true class i cost that are called j,
             ``((tn, fp), (fn, tp))``, for the least mean cost.
-        beta: That of ``"fbeta"``. The others: see `ScoreMetric`.
+        beta: That of ``"fbeta"``.
 
     Raises:
         ValueError: `for_` is none of these, or what is right costs more than what is wrong.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 50 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 50 ns per cell.
 
     Reference: the best of ``sklearn.metrics.confusion_matrix_at_thresholds``, as
     ``sklearn.model_selection.TunedThresholdClassifierCV`` looks for it.

@@ -38,9 +38,10 @@ class CrossEntropy(DistributionMetric):
     Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`, which it is for labels of one
     class each.
 
+    The other parameters are those of `RowMean`.
+
     Args:
         from_logits: Whether predictions are logits, of which probabilities are made.
-        nan_policy: See `RowMean`.
 
     Reference: ``torch.nn.CrossEntropyLoss`` with probabilities as targets.
 
@@ -63,9 +64,10 @@ class KLDivergence(DistributionMetric):
 
     Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`.
 
+    The other parameters are those of `RowMean`.
+
     Args:
         from_logits: Whether predictions are logits, of which probabilities are made.
-        nan_policy: See `RowMean`.
 
     Reference: ``scipy.stats.entropy(p, q)``; ``torchmetrics.KLDivergence``.
 

@@ -31,14 +31,16 @@ class LogAUC(ClassScoreMetric):
     several scores `bounds()` has all its positives last, and first. ``nan`` without rows of both
     classes.
 
+    The other parameters are those of `ClassScoreMetric`.
+
     Args:
         min_fpr: Where the range begins, 1e-100 or above.
-        max_fpr: Where it ends. The others: see `ClassScoreMetric`.
+        max_fpr: Where it ends.
 
     Raises:
         ValueError: `min_fpr` is not below `max_fpr`.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 50 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 50 ns per cell.
 
     Reference: Mysinger and Shoichet, J. Chem. Inf. Model. 50 (2010);
     ``torchmetrics.classification.LogAUC``.

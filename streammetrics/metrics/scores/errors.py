@@ -42,7 +42,7 @@ class DETCurve(CurveMetric[DETPoints | Curves]):
 
     Parameters are those of `CurveMetric` and `ScoreMetric`.
 
-    Memory and cost: that of `ScoreHistogram`; the curve takes 24 bytes a point.
+    Memory and cost: that of a `ScoreHistogram`; the curve takes 24 bytes per point.
 
     Reference: ``sklearn.metrics.det_curve``.
 
@@ -81,7 +81,7 @@ class EqualErrorRate(ClassScoreMetric):
 
     Parameters are those of `ClassScoreMetric`.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 20 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 20 ns per cell.
 
     Reference: ``scipy.optimize.brentq`` of ``sklearn.metrics.roc_curve``; torchmetrics' EER is
     the mean of both rates at the threshold where they are nearest.

@@ -54,7 +54,7 @@ class CumulativeGains(ScoreMetric[GainPoints | Curves]):
 
     Parameters are those of `ScoreMetric`.
 
-    Memory and cost: that of `ScoreHistogram`; the curve takes 24 bytes a point.
+    Memory and cost: that of a `ScoreHistogram`; the curve takes 24 bytes per point.
 
     Reference: the plain formula; ``scikitplot.metrics.plot_cumulative_gain``.
 
@@ -82,7 +82,7 @@ class LiftCurve(ScoreMetric[LiftPoints | Curves]):
 
     Parameters are those of `ScoreMetric`.
 
-    Memory and cost: that of `ScoreHistogram`; the curve takes 24 bytes a point.
+    Memory and cost: that of a `ScoreHistogram`; the curve takes 24 bytes per point.
 
     Reference: the plain formula; ``scikitplot.metrics.plot_lift_curve``.
 
@@ -122,13 +122,15 @@ class TopDecileLift(ClassScoreMetric):
     are left where its negatives come first, and at most those that fit where its positives do.
     ``nan`` without a positive.
 
+    The other parameters are those of `ClassScoreMetric`.
+
     Args:
-        share: Which part of all rows is taken. The others: see `ClassScoreMetric`.
+        share: Which part of all rows is taken.
 
     Raises:
         ValueError: `share` is not in (0, 1].
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 5 ns per cell.
 
     Reference: the plain formula; ``scikitplot.metrics.plot_lift_curve`` at one depth.
 
@@ -176,7 +178,7 @@ class Gini(ClassScoreMetric):
 
     Parameters are those of `ClassScoreMetric`.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 5 ns per cell.
 
     Reference: ``2 * sklearn.metrics.roc_auc_score - 1``; Somers' D of score and class.
 

@@ -26,7 +26,7 @@ class LabelRankingMetric(Metric[float]):
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
         spread: Whether to sum the squares of what rows have too: `confidence` needs them.
 
-    Memory and cost: exact sums, 200 bytes; some 20 ns a score.
+    Memory and cost: exact sums, 200 bytes; about 20 ns per score.
     """
 
     higher_is_better: ClassVar[bool | None] = False

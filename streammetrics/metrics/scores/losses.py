@@ -35,14 +35,15 @@ class LogLoss(ScoredMetric[float]):
     batch is treated unlike another; they are not normalised. Of logits it is log(1 + e^-z) or the
     log-softmax, up to 9e307. ``nan`` of no rows.
 
+    The other parameters are those of `ScoredMetric`.
+
     Args:
         from_logits: Whether scores are logits: log p / (1 - p) for (n,), softmax for (n, K).
             They are not clipped.
         spread: Whether to sum the squares of losses too: `confidence` needs them, and large
-            batches take half as long again to twice as long. The others: see
-            `ScoredMetric`.
+            batches take half as long again to twice as long.
 
-    Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 to 10 ns a score.
+    Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 to 10 ns per score.
 
     Reference: ``sklearn.metrics.log_loss``.
 
@@ -77,14 +78,15 @@ class BrierScore(ScoredMetric[float]):
 
     ``nan`` of no rows.
 
+    The other parameters are those of `ScoredMetric`.
+
     Args:
         scale_by_half: Whether to halve it, which puts it in [0, 1] and for two classes makes it
             (p - y)**2. ``"auto"``: for (n,) scores and for (n, 2), as scikit-learn does.
         spread: Whether to sum the squares of losses too: `confidence` needs them, and large
-            batches take half as long again to twice as long. The others: see
-            `ScoredMetric`.
+            batches take half as long again to twice as long.
 
-    Memory and cost: `ProbabilityLossSum`, 100 bytes; 2 to 5 ns a score.
+    Memory and cost: `ProbabilityLossSum`, 100 bytes; 2 to 5 ns per score.
 
     Reference: ``sklearn.metrics.brier_score_loss``.
 
@@ -140,11 +142,13 @@ class FocalLoss(ProbabilityLoss):
     with which it shares the clipping of probabilities. What classes weigh (alpha of the paper) is
     a `sample_weight`; the mean is then over the sum of weights. ``nan`` of no rows.
 
+    The other parameters are those of `ScoredMetric`.
+
     Args:
         gamma: The exponent, 0 or more.
-        spread: As in `LogLoss`. The others: see `ScoredMetric`.
+        spread: As in `LogLoss`.
 
-    Memory and cost: `ProbabilityLossSum`, 100 bytes; 30 ns a score.
+    Memory and cost: `ProbabilityLossSum`, 100 bytes; 30 ns per score.
 
     Reference: Lin et al., "Focal loss for dense object detection", ICCV 2017;
     ``torchvision.ops.sigmoid_focal_loss(alpha=-1)``.
@@ -171,14 +175,16 @@ class RankedProbabilityScore(ProbabilityLoss):
     A probability counts the more the farther its class is from the true one. Columns are in the
     order of the classes.
 
+    The other parameters are those of `ScoredMetric`.
+
     Args:
         normalize: Whether to divide by K - 1, which puts it in [0, 1].
-        spread: As in `LogLoss`. The others: see `ScoredMetric`.
+        spread: As in `LogLoss`.
 
     Raises:
         InvalidBatchError: From `update`, where scores are not (n, K).
 
-    Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 ns a score.
+    Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 ns per score.
 
     Reference: Epstein, "A scoring system for probability forecasts of ranked categories", J. Appl.
     Meteorol. 8 (1969); ``scoringrules.rps_score``.
@@ -215,10 +221,12 @@ class Perplexity(ProbabilityLoss):
     Probabilities are clipped as in `LogLoss`, with which it shares its state in a set. ``nan`` of
     no rows.
 
+    The other parameters are those of `ScoredMetric`.
+
     Args:
         from_logits: Whether scores are logits, of which the log-softmax is taken.
         ignore_index: Tokens with this label are left out, such as padding.
-        spread: As in `LogLoss`. The others: see `ScoredMetric`.
+        spread: As in `LogLoss`.
 
     Memory and cost: as `LogLoss`.
 
@@ -249,10 +257,12 @@ class CalibrationInTheLarge(ProbabilityLoss):
     Of (n,) scores Σ w p / Σ w less the share of positives; of (n, K) the mean of the largest
     probability of each row less the accuracy. ``nan`` of no rows.
 
-    Args:
-        spread: As in `LogLoss`. The others: see `ScoredMetric`.
+    The other parameters are those of `ScoredMetric`.
 
-    Memory and cost: `ProbabilityLossSum`, 100 bytes; 3 ns a score.
+    Args:
+        spread: As in `LogLoss`.
+
+    Memory and cost: `ProbabilityLossSum`, 100 bytes; 3 ns per score.
 
     Reference: Steyerberg, "Clinical Prediction Models" (2019), 15.3; of (n, K) scores what
     Guo et al. 2017 call overconfidence.

@@ -36,7 +36,7 @@ class HingeLoss(Metric[float]):
     Raises:
         InvalidBatchError: From `update`, where a value is infinite or beyond 2**510.
 
-    Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 ns a score.
+    Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 ns per score.
 
     Reference: ``sklearn.metrics.hinge_loss``; squared, ``torchmetrics.HingeLoss``.
 

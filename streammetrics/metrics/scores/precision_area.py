@@ -94,7 +94,7 @@ class AveragePrecision(ClassScoreMetric):
 
     Parameters are those of `ClassScoreMetric`.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 10 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 10 ns per cell.
 
     Reference: ``sklearn.metrics.average_precision_score``.
 
@@ -137,7 +137,7 @@ class PRAUC(ClassScoreMetric):
 
     Parameters are those of `ClassScoreMetric`.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 10 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 10 ns per cell.
 
     Reference: ``sklearn.metrics.auc(recall, precision)`` of ``precision_recall_curve``.
 

@@ -54,7 +54,7 @@ class CalibrationSlope(ClassScoreMetric):
 
     Parameters are those of `ClassScoreMetric`.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 200 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 200 ns per cell.
 
     Reference: Cox, "Two further applications of a model for binary regression", Biometrika 45
     (1958); ``statsmodels.api.Logit``.
@@ -99,7 +99,7 @@ class CalibrationIntercept(ClassScoreMetric):
 
     Parameters are those of `ClassScoreMetric`.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 200 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 200 ns per cell.
 
     Reference: Cox, "Two further applications of a model for binary regression", Biometrika 45
     (1958); ``statsmodels.api.GLM`` with the logits as offset.
@@ -148,12 +148,13 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
     third, where the scores of a bin are equal. Of (n, K) scores each is the sum over classes, each
     against the rest. `bounds()` holds for any scores that the rows of a cell of several may have.
 
+    The other parameters are those of `ScoreMetric`.
+
     Args:
         n_bins: How many bins.
-        strategy: ``"uniform"`` or ``"quantile"``, as in `CalibrationError`. The others: see
-            `ScoreMetric`.
+        strategy: ``"uniform"`` or ``"quantile"``, as in `CalibrationError`.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 50 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 50 ns per cell.
 
     Reference: Murphy, "A new vector partition of the probability score", J. Appl. Meteorol. 12
     (1973).

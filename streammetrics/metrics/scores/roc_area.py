@@ -40,10 +40,12 @@ class ROCAUC(ClassScoreMetric):
     false positive rate, with `min_tpr` the area above that true positive rate, standardised
     (McClish 1989) so that chance gives 0.5 and perfection 1. ``nan`` without rows of both classes.
 
+    The other parameters are those of `ScoreMetric`.
+
     Args:
         max_fpr: In (0, 1]; ``None``: the whole area.
         average: ``"macro"``, ``"weighted"`` or ``None`` over the classes of (n, K) scores, each
-            against the rest; or over the pairs of classes. The others: see `ScoreMetric`.
+            against the rest; or over the pairs of classes.
         min_tpr: In [0, 1), in place of `max_fpr`; ``None``: the whole area.
         multi_class: What classes of (n, K) scores are told from: the rest (``"ovr"``), or each of
             the others alone (``"ovo"``; Hand and Till 2001), which does not depend on how many
@@ -54,8 +56,8 @@ class ROCAUC(ClassScoreMetric):
         ValueError: `max_fpr` is not in (0, 1], or `min_tpr` not in [0, 1), or both are given; or
             pairs are not averaged.
 
-    Memory and cost: that of `ScoreHistogram`, for (n, K) scores with ``"ovo"`` that of K (K - 1);
-    reading takes some 5 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`, for (n, K) scores with ``"ovo"`` that of K (K - 1);
+    `compute` takes about 5 ns per cell.
 
     Reference: ``sklearn.metrics.roc_auc_score``; with `min_tpr` that of both classes, and the
     signs of scores, exchanged.

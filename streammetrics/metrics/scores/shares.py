@@ -54,13 +54,15 @@ class D2LogLoss(ShareOfLoss):
     1 is perfect, 0 no better than the frequencies of the classes, which is McFadden's R² of the
     rows. Probabilities are clipped as in `LogLoss`. Undefined of rows of a single class.
 
+    The other parameters are those of `ScoredMetric`.
+
     Args:
-        from_logits: Whether scores are logits, as in `LogLoss`. The others: see `ScoredMetric`.
+        from_logits: Whether scores are logits, as in `LogLoss`.
 
-    Memory and cost: as `LogLoss`, and 16 bytes a class.
+    Memory and cost: as `LogLoss`, and 16 bytes per class.
 
-    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
-    losses vary together is not kept.
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
+    the two losses vary together.
 
     Reference: ``sklearn.metrics.d2_log_loss_score``.
 
@@ -89,10 +91,10 @@ class D2Brier(ShareOfLoss):
 
     Parameters are those of `ScoredMetric`.
 
-    Memory and cost: as `BrierScore`, and 16 bytes a class.
+    Memory and cost: as `BrierScore`, and 16 bytes per class.
 
-    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
-    losses vary together is not kept.
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
+    the two losses vary together.
 
     Reference: ``sklearn.metrics.d2_brier_score``.
 
@@ -120,13 +122,15 @@ class NormalizedEntropy(ShareOfLoss):
     Below 1 where predictions say more than the frequencies do. Probabilities are clipped as in
     `LogLoss`. Undefined of rows of a single class.
 
+    The other parameters are those of `ScoredMetric`.
+
     Args:
-        from_logits: Whether scores are logits, as in `LogLoss`. The others: see `ScoredMetric`.
+        from_logits: Whether scores are logits, as in `LogLoss`.
 
-    Memory and cost: as `LogLoss`, and 16 bytes a class.
+    Memory and cost: as `LogLoss`, and 16 bytes per class.
 
-    Confidence: by units only, those of ``MetricSet(..., unit=...)``, as how its two
-    losses vary together is not kept.
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
+    the two losses vary together.
 
     Reference: He et al. (2014), "Practical Lessons from Predicting Clicks on Ads at Facebook";
     ``torcheval.metrics.BinaryNormalizedEntropy``.

@@ -43,7 +43,7 @@ class KolmogorovSmirnov(ClassScoreMetric):
 
     Parameters are those of `ClassScoreMetric`.
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 5 ns per cell.
 
     Reference: ``scipy.stats.ks_2samp(positives, negatives).statistic``.
 
@@ -79,14 +79,16 @@ class RecallAtPrecision(ClassScoreMetric):
 
     Precision is compared as the float64 quotient TP / (TP + FP). ``nan`` without a positive.
 
+    The other parameters are those of `ScoreMetric`.
+
     Args:
         p: The precision asked for, in [0, 1].
-        average: Over the classes of (n, K) scores, as in `ROCAUC`. The others: see `ScoreMetric`.
+        average: Over the classes of (n, K) scores, as in `ROCAUC`.
 
     Raises:
         ValueError: `p` is not in [0, 1].
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 5 ns per cell.
 
     Reference: the largest of ``recall[precision >= p]`` of
     ``sklearn.metrics.precision_recall_curve``.
@@ -122,14 +124,16 @@ class PrecisionAtRecall(ClassScoreMetric):
     Recall is compared as the float64 quotient TP / P; the threshold above all scores has recall 0
     and precision 1. ``nan`` without a positive.
 
+    The other parameters are those of `ScoreMetric`.
+
     Args:
         r: The recall asked for, in [0, 1].
-        average: Over the classes of (n, K) scores, as in `ROCAUC`. The others: see `ScoreMetric`.
+        average: Over the classes of (n, K) scores, as in `ROCAUC`.
 
     Raises:
         ValueError: `r` is not in [0, 1].
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 5 ns per cell.
 
     Reference: the largest of ``precision[recall >= r]`` of
     ``sklearn.metrics.precision_recall_curve``.
@@ -164,14 +168,16 @@ class SensitivityAtSpecificity(ClassScoreMetric):
 
     Specificity is compared as the float64 quotient. ``nan`` without rows of both classes.
 
+    The other parameters are those of `ScoreMetric`.
+
     Args:
         s: The specificity asked for, in [0, 1].
-        average: Over the classes of (n, K) scores, as in `ROCAUC`. The others: see `ScoreMetric`.
+        average: Over the classes of (n, K) scores, as in `ROCAUC`.
 
     Raises:
         ValueError: `s` is not in [0, 1].
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 5 ns per cell.
 
     Reference: the largest of ``tpr[1 - fpr >= s]`` of ``sklearn.metrics.roc_curve``.
 
@@ -206,14 +212,16 @@ class SpecificityAtSensitivity(ClassScoreMetric):
 
     Sensitivity is compared as the float64 quotient. ``nan`` without rows of both classes.
 
+    The other parameters are those of `ScoreMetric`.
+
     Args:
         s: The sensitivity asked for, in [0, 1].
-        average: Over the classes of (n, K) scores, as in `ROCAUC`. The others: see `ScoreMetric`.
+        average: Over the classes of (n, K) scores, as in `ROCAUC`.
 
     Raises:
         ValueError: `s` is not in [0, 1].
 
-    Memory and cost: that of `ScoreHistogram`; reading takes some 5 ns a cell.
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 5 ns per cell.
 
     Reference: the largest of ``1 - fpr[tpr >= s]`` of ``sklearn.metrics.roc_curve``.
 

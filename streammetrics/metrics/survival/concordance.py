@@ -111,7 +111,7 @@ class ConcordanceIndex(Metric[float]):
         max_pairs: How many distinct pairs are told apart, of events and of censored rows each.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
 
-    Memory and cost: twice that of `PairHistogram`; reading some 400 ns for each pair.
+    Memory and cost: twice that of a `PairHistogram`; reading about 400 ns per pair.
 
     Reference: Harrell, Lee and Mark, Stat. Med. 15 (1996);
     ``lifelines.utils.concordance_index(time, -score, event)``.

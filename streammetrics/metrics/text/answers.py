@@ -67,9 +67,10 @@ class RougeN(TextMean):
 
     Words are runs of a to z and digits, in any case; there is no stemming.
 
+    The other parameters are those of `RowMean`.
+
     Args:
         n: How many words; 1 and 2 are the usual ones.
-        nan_policy: See `RowMean`.
 
     Reference: Lin, "ROUGE", ACL 2004; ``rouge_score.rouge_scorer.RougeScorer``.
 

@@ -27,15 +27,17 @@ class TranslationEditRate(TextMetric):
     tercom does, by the move that saves most edits, again and again. Without a word in any reference
     it is 100, or 0 where nothing was predicted either.
 
+    The other parameters are those of `TextMetric`.
+
     Args:
         normalized: Whether marks are words of their own, and entities of XML characters.
         no_punct: Whether periods, commas and the like are left out.
         asian_support: Whether the two treat Chinese and Japanese characters and marks too.
         case_sensitive: Whether case matters.
-        nan_policy: See `TextMetric`.
 
-    Memory and cost: 50 bytes; about a millisecond a row of 20 words, two where many are elsewhere,
-    and for long texts as their length times the moves that are tried, a thousand at most.
+    Memory and cost: 50 bytes; about a millisecond per row of 20 words, two where many words are
+    moved. For long texts the time grows as their length times the moves that are tried, at most a
+    thousand.
 
     Reference: Snover et al., AMTA 2006; ``sacrebleu.corpus_ter``. What
     ``torchmetrics.text.TranslationEditRate`` gives is that of reference and prediction exchanged.
@@ -81,6 +83,8 @@ class ExtendedEditDistance(TextMean):
     any place of the prediction 2; v counts places of the prediction that were never the cheapest,
     and how often others were so again; r is `rho`.
 
+    The other parameters are those of `RowMean`.
+
     Args:
         language: ``"en"`` sets marks apart from words; ``"ja"`` makes characters alike that look
             alike.
@@ -88,10 +92,9 @@ class ExtendedEditDistance(TextMean):
         rho: How much places count that are left out or come again.
         deletion: What a character of the prediction costs that is left out.
         insertion: What one costs that is put in.
-        nan_policy: See `RowMean`.
 
     Memory and cost: some exact sums, 200 bytes; a loop over pairs of characters: about 3
-    milliseconds a row of 100 characters, four times that of 200.
+    milliseconds per row of 100 characters, four times that of 200.
 
     Reference: Stanchev, Wang and Ney, WMT 2019; ``torchmetrics.text.ExtendedEditDistance``.
 

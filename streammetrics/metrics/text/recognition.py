@@ -43,7 +43,7 @@ class ErrorRate(TextMetric):
 
     Edits are found by rapidfuzz, the extra `text`.
 
-    Memory and cost: 120 bytes; about 10 microseconds a row of 20 words.
+    Memory and cost: 120 bytes; about 10 microseconds per row of 20 words.
     """
 
     higher_is_better = False
@@ -165,9 +165,10 @@ class EditDistance(ErrorRate):
 
     Formula: S + D + I
 
+    The other parameters are those of `TextMetric`.
+
     Args:
         of: Whether ``"characters"`` or ``"words"`` are edited.
-        nan_policy: See `TextMetric`.
 
     Raises:
         InvalidBatchError: From `update`, where a reference is empty.

@@ -42,7 +42,7 @@ class SpanMetric(Metric[float | Floats]):
             explicit ``nan`` leaves the type out.
         nan_policy: ``"raise"``, or ``"omit"``: sentences with a missing tag are left out.
 
-    Memory and cost: some 50 bytes for each type; about a microsecond a token.
+    Memory and cost: about 50 bytes per type; about a microsecond per token.
     """
 
     higher_is_better = True

@@ -25,12 +25,13 @@ class BLEU(TextMetric):
     references. An order without a match has its precision halved as often as there were such orders
     (sacrebleu's ``"exp"``).
 
+    The other parameters are those of `TextMetric`.
+
     Args:
         tokenize: ``"13a"``, mteval's, or ``"none"``: tokens are parted by spaces.
         lowercase: Whether case does not matter.
-        nan_policy: See `TextMetric`.
 
-    Memory and cost: some 530 bytes; about 60 microseconds a row of 20 words.
+    Memory and cost: about 530 bytes; about 60 microseconds per row of 20 words.
 
     Reference: Papineni et al., ACL 2002; ``sacrebleu.corpus_bleu``.
 
@@ -78,12 +79,13 @@ class ChrF(TextMetric):
     The F score of the means, over orders 1 to 6, of the precisions and of the recalls of n-grams of
     characters; spaces do not count.
 
+    The other parameters are those of `TextMetric`.
+
     Args:
         beta: How many times as much recall counts as precision.
         order: The longest n-grams, of how many characters.
-        nan_policy: See `TextMetric`.
 
-    Memory and cost: some 1,500 bytes; about 0.2 ms a row of 100 characters.
+    Memory and cost: about 1,500 bytes; about 0.2 ms per row of 100 characters.
 
     Reference: Popović, WMT 2015; ``sacrebleu.corpus_chrf``.
 
