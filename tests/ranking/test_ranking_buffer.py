@@ -58,17 +58,40 @@ def test_laws_hold_whenever_rows_are_put_in_order(metric, rows, pending, block):
         check_laws(metric, rows, trials=1)
 
 
-@pytest.mark.parametrize("levels", [(0, 1), (0, 2), (1, 2)])
-@pytest.mark.parametrize("apart", [False, True])
-def test_two_relevances_of_a_result_contradict_each_other_at_any_level(levels, apart):
-    rows = {"query": [1, 1, 1], "doc": [5, 5, 6], "score": [0.5, 0.5, 0.1]}
-    message = f"two relevances: {min(levels)} and {max(levels)}"
-    for two in (levels, levels[::-1]):
-        parts = [{**rows, "relevance": [*two, 0]}]
-        if apart:
-            parts = [{n: [c[k]] for n, c in parts[0].items()} for k in range(3)]
-        with pytest.raises(sm.InvalidBatchError, match=message):
-            [metric := sm.NDCG(), *[metric.update(**part) for part in parts], metric.compute()]
+SAID = [
+    (relevance, score)
+    for relevance in (None, -2.0, -1.0, 0.0, 1.0, 2.0)
+    for score in (None, 0.5, 0.25)
+    if relevance is not None or score is not None
+]
+
+
+@pytest.mark.parametrize("first", SAID)
+def test_a_result_contradicts_what_is_known_and_differs_at_any_level(first):
+    other = {"query": [1], "doc": [6], "relevance": [0.0], "score": [0.1]}
+    for second in SAID:
+        told = zip(("relevances", "scores"), first, second, strict=True)
+        differ = [
+            (what, *sorted(two)) for what, *two in told if None not in two and len({*two}) > 1
+        ]
+        parts = [{**other, "doc": [5], "relevance": [r], "score": [s]} for r, s in (first, second)]
+        whole = [{name: column + parts[1][name] for name, column in parts[0].items()}]
+        for batches in (whole, [*parts, other], [other, *parts[::-1]]):
+            metric = sm.NDCG()
+            if not differ:
+                known = [
+                    next((v for v in two if v is not None), None)
+                    for two in zip(first, second, strict=True)
+                ]
+                row = {**other, "doc": [5], "relevance": known[:1], "score": known[1:]}
+                for batch in [*batches, other]:
+                    metric.update(**batch)
+                once = sm.NDCG().update(**row).update(**other)
+                assert metric.compute() == once.compute()
+                continue
+            words = "|".join(f"has two {what}: {low:g} and {high:g}" for what, low, high in differ)
+            with pytest.raises(sm.InvalidBatchError, match=words):
+                [*[metric.update(**batch) for batch in batches], metric.compute()]
 
 
 def large(n_queries, each, seed=0, named=False):
