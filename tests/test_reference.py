@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -83,6 +84,21 @@ def test_docstrings_have_one_form():
         untold = {n for n in own - listed if f"{n}:" not in above and f"`{n}`" not in told.text}
         assert not untold, name
         assert "\n\n\n" not in entry(cls), name
+
+
+def test_the_family_whose_parameters_a_metric_has_is_above_it():
+    for name, cls in public().items():
+        doc = inspect.getdoc(cls)
+        told = re.search(
+            r"(The other p|P)arameters are those of `(\w+)`(?:\s+and\s+`(\w+)`)?\.", doc
+        )
+        inherited_ones = [p for p in cls._parameters.values() if p.owner is not cls]
+        listed = all(f"\n    {known.name}: " in doc for known in inherited_ones)
+        assert told or listed, f"{name} does not say where its parameters are told"
+        if told:
+            above = {base.__name__ for base in cls.__mro__[1:]}
+            assert {told[2], told[3] or told[2]} <= above, f"{name} names another's parameters"
+            assert (told[1] == "P") == ("\nArgs:" not in doc), name
 
 
 def test_every_metric_has_a_formula_or_says_that_it_is_an_algorithm():

@@ -108,7 +108,7 @@ class PopulationStability(BinnedDistance):
 
     Past `max_bins`, rows of a cell in which an edge lies may be on either side of it.
 
-    The other parameters are those of `BinnedDistance`.
+    Parameters are those of `BinnedDistance`.
 
     Memory and cost: that of a `ScoreHistogram`; `compute` takes about 10 ns per cell.
 

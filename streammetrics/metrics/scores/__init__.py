@@ -1,1 +1,1 @@
-"""Scores and probabilities judged against labels."""
+"""Scores and probabilities evaluated against labels."""

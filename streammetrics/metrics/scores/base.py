@@ -1,4 +1,4 @@
-"""What the metrics that read a score histogram share: inputs, averages over classes, bounds."""
+"""What the metrics of scores share: inputs, averages over classes, bounds."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound="Points")
 
-# Every formula of this family is at most 1 and takes a few dozen roundings of 2**-53 at most, on
-# sums right to a unit in the last place; this is more than they can add up to.
+# Every value of this family is at most 1 and is computed with at most a few dozen roundings of
+# 2**-53, from sums correct to a unit in the last place; all that together is less than this.
 ROUNDING = 2.0**-46
 
 
 class ScoredMetric(Metric[V_co]):
-    """A metric of labels and their scores.
+    """Base of the metrics of labels and scores.
 
     Args:
         pos_label: The positive class of (n,) scores.
-        labels: The two classes of (n,) scores, another label raises; or which class each column
-            of (n, K) scores is for. ``None``: any two; column k is for the class k.
+        labels: The two classes of (n,) scores, where any other label raises, or the class of each
+            column of (n, K) scores. ``None``: any two labels, or the class k for column k.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
-        from_logits: Whether scores are logits, of which probabilities are made row by row: the
-            sigmoid of (n,), the softmax of (n, K).
+        from_logits: Whether scores are logits. They are converted to probabilities row by row, by
+            the sigmoid for (n,) scores and the softmax for (n, K) scores.
         ignore_index: Rows with this true label are left out, whatever else they hold.
     """
 
@@ -60,13 +60,18 @@ class ScoredMetric(Metric[V_co]):
     )
 
     def check_parameters(self) -> None:
-        """Bring the labels to one kind."""
+        """Convert the labels to one type."""
         self.labels = one_kind(self.labels, self.ignore_index)
 
     def update(
         self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Take rows: labels (n,), and scores of the positive class (n,) or of K classes (n, K)."""
+        """Add a batch of rows: labels (n,), and scores (n,) of the positive class or (n, K).
+
+        Raises:
+            InvalidBatchError: A column has a wrong type or shape, or a missing value; the state is
+                unchanged.
+        """
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 
     @property
@@ -79,14 +84,14 @@ class ScoredMetric(Metric[V_co]):
         )
 
 
-def _check_several(metric: Any) -> None:
-    """Check what does not go with several labels a row."""
+def _check_multilabel(metric: Any) -> None:
+    """Check that no parameter contradicts `multilabel`."""
     fits = not metric.multilabel or metric.ignore_index is None
     require(metric, "ignore_index", fits, "None with multilabel=True")
 
 
 def _label_histograms(metric: Any, max_bins: int, *, joined: bool = False) -> LabelHistograms:
-    """Return the histograms of a metric's labels, of which a row has several."""
+    """Return the histograms of the labels, for rows with several labels."""
     return LabelHistograms(
         max_bins=max_bins,
         joined=joined,
@@ -97,7 +102,7 @@ def _label_histograms(metric: Any, max_bins: int, *, joined: bool = False) -> La
 
 
 def schema_options(metric: object) -> dict[str, Any]:
-    """Return the parameters of a metric that say how labels are read."""
+    """Return the parameters that say how labels are read."""
     names = ("pos_label", "labels", "nan_policy", "ignore_index")
     return {name: getattr(metric, name) for name in names}
 
@@ -108,19 +113,19 @@ def _has_single_scores(_: Metric[object], scores: ScoreHistogram, *__: object) -
 
 
 def best_guess(metric: ClassScoreMetric, stairs: Staircase) -> float:
-    """Return the value, which `certain` finds beside its bounds; a metric takes it as ``read``."""
+    """Return the value that `certain` gives with its bounds; metrics use this as their ``read``."""
     return metric.certain(stairs)[1]
 
 
 class ScoreMetric(ScoredMetric[V_co]):
-    """A curve over all thresholds, exact up to `max_bins` distinct scores.
+    """Base of the metrics of a score histogram, exact up to `max_bins` distinct scores.
 
     The other parameters are those of `ScoredMetric`.
 
     Args:
-        max_bins: How many distinct scores are told apart. Past that, neighbours share a cell:
-            memory stays bounded, and `bounds()` holds for any order that rows within a cell
-            may have.
+        max_bins: How many distinct scores are kept apart. Beyond that, neighbouring scores share
+            a cell: memory stays bounded, and `bounds()` holds for any order of the rows within a
+            cell.
     """
 
     max_bins: Bins = MAX_BINS
@@ -133,14 +138,14 @@ class ScoreMetric(ScoredMetric[V_co]):
 
 
 class CurveMetric(ScoredMetric[V_co]):
-    """A curve of one class against the rest, or one for each class or label.
+    """Base of the curves of one class against the rest, or one curve per class or label.
 
     The other parameters are those of `ScoredMetric`.
 
     Args:
-        max_bins: How many distinct scores are told apart, as in `ScoreMetric`.
-        multilabel: Whether rows have several labels, or none, beside scores (n, L), as in
-            `ClassScoreMetric`: a curve for each label.
+        max_bins: How many distinct scores are kept apart, as in `ScoreMetric`.
+        multilabel: Whether a row may have any number of labels, as in `ClassScoreMetric`; the
+            result is one curve per label.
     """
 
     max_bins: Bins = MAX_BINS
@@ -149,9 +154,9 @@ class CurveMetric(ScoredMetric[V_co]):
     _younger = (*ScoredMetric._younger, ("multilabel", False))
 
     def check_parameters(self) -> None:
-        """Check what does not go with several labels a row."""
+        """Check that no parameter contradicts `multilabel`."""
         super().check_parameters()
-        _check_several(self)
+        _check_multilabel(self)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram."""
@@ -163,19 +168,19 @@ class CurveMetric(ScoredMetric[V_co]):
 
 
 class ClassScoreMetric(ScoredMetric[float | Floats]):
-    """A number for one class against the rest, and how those of (n, K) scores are averaged.
+    """Base of the metrics that give a number per class, which are averaged for (n, K) scores.
 
     Args:
-        max_bins: How many distinct scores are told apart, as in `ScoreMetric`.
-        average: ``"macro"``: the mean of the classes' values; ``"weighted"``: weighted by the
-            rows of each class; ``"micro"``: all scores of all classes are taken together.
-            ``None``: an array.
-        zero_division: The value of a class for which it is not defined. ``None``: ``nan`` where
-            it stands alone; of an average a class without rows is left out, with an
-            `UndefinedMetricWarning` that names it. A number counts as given.
-        multilabel: Whether rows have several labels, or none: `y_true` holds indicators (n, L) of
-            0 and 1, sparse or not, or sets of `labels`, beside scores (n, L). A label is then what
-            a class is above; its logits are of a sigmoid each.
+        max_bins: How many distinct scores are kept apart, as in `ScoreMetric`.
+        average: How classes are averaged. ``"macro"``: the mean of the classes' values;
+            ``"weighted"``: the mean weighted by the rows of each class; ``"micro"``: the scores of
+            all classes are pooled. ``None``: an array with the value of each class.
+        zero_division: The value of a class where it is undefined. ``None``: ``nan`` for a single
+            class; an average leaves a class without rows out, with an `UndefinedMetricWarning` that
+            names it. A number is used as it is.
+        multilabel: Whether a row may have any number of labels. `y_true` is then an indicator
+            matrix (n, L) of 0 and 1, dense or sparse, or sets of `labels`, and scores are (n, L).
+            Each label is treated as a class, and with `from_logits` has a sigmoid of its own.
     """
 
     higher_is_better: ClassVar[bool | None] = True
@@ -188,9 +193,9 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
     _younger = (*ScoredMetric._younger, ("zero_division", None), ("multilabel", False))
 
     def check_parameters(self) -> None:
-        """Check what does not go with several labels a row."""
+        """Check that no parameter contradicts `multilabel`."""
         super().check_parameters()
-        _check_several(self)
+        _check_multilabel(self)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram."""
@@ -214,13 +219,15 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
 
     @abstractmethod
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return a lower bound, the value and an upper bound, right up to `ROUNDING`."""
+        """Return a lower bound, the value and an upper bound, each correct up to `ROUNDING`."""
 
     def _shape(self, scores: ScoreHistogram, *_: object) -> Points | Curves:
         """Return the curves that the values are read from."""
         return one_or_all([self._curve(stairs) for stairs in staircases(scores)], self.labels)
 
-    _pictured_by: ClassVar[type[Metric] | None] = None  # the curve of what is drawn
+    _pictured_by: ClassVar[type[Metric] | None] = (
+        None  # the curve that a picture of the value shows
+    )
 
     def _pictured(self) -> Metric:
         if self._pictured_by is None:
@@ -257,7 +264,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
 
     @property
     def _ends(self) -> tuple[float, float]:
-        """Between what values lie."""
+        """The smallest and the largest value possible."""
         return 0.0, 1.0
 
     def _averaged(
@@ -286,7 +293,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
 def outward(
     low: Any, value: Any, high: Any, ends: tuple[float, float] = (0.0, 1.0)
 ) -> tuple[Any, Any]:
-    """Return bounds between the ends that hold whatever was rounded, and hold the value."""
+    """Return bounds within the ends, widened for rounding and so that they contain the value."""
     margin = ROUNDING * np.maximum(1.0, high)
     return (
         np.maximum(np.minimum(low, value) - margin, ends[0]),
@@ -295,5 +302,5 @@ def outward(
 
 
 def one_or_all(curves: Sequence[C], labels: tuple[object, ...] | None) -> C | Curves:
-    """Return the only curve, or one for each class."""
+    """Return the only curve, or one per class."""
     return curves[0] if len(curves) == 1 else Curves(curves, labels or range(len(curves)))

@@ -1,4 +1,4 @@
-"""Scores in bins, of equal width or of equal mass: what is read of calibration."""
+"""Scores in bins of equal width or equal mass, which calibration is read from."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]
 
-MOST_BINS = 1 << 20  # more would cost what no state says
+MOST_BINS = 1 << 20  # more would take memory when read that the size of a state does not tell
 
 
 class ScoreBins(NamedTuple):
-    """Exact sums over the rows of each bin, with every cell in its middle."""
+    """Exact sums over the rows of each bin, with every cell at its midpoint."""
 
     positives: ExactSum
     rows: ExactSum
@@ -30,11 +30,11 @@ class ScoreBins(NamedTuple):
 
 
 class UncertainBins(NamedTuple):
-    """What is certain of each bin, and what is not.
+    """The certain and the uncertain rows of each bin.
 
-    `p` and `n` are the positives and negatives that cells within the bin hold, `low` and `high`
-    the bounds of the sum of their scores. `p_moved` and `n_moved` are those of cells across an
-    edge, of which any part may be in the bin, with scores from `floor` to `ceiling`.
+    `p` and `n` are the positives and negatives of cells entirely within the bin, `low` and `high`
+    bounds of the sum of their scores. `p_moved` and `n_moved` are those of cells across an edge:
+    any part of them may be in the bin, with scores from `floor` to `ceiling`.
     """
 
     p: Floats
@@ -48,14 +48,14 @@ class UncertainBins(NamedTuple):
 
 
 def read(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> ScoreBins:
-    """Return the sums of each of so many bins."""
+    """Return the sums of each of `size` bins."""
     bounds = edges_of(stairs, size, strategy)
     found: ScoreBins | None = None
     for steps in stairs.steps():
         middle = _middle(stairs, steps)
         at, rows = _bins(middle, bounds.middle), steps.p + steps.n
         positives, weight = _grouped(at, size, steps.p), None
-        if (rows == 1).all():  # mostly every score is of one row, and no product is needed
+        if (rows == 1).all():  # the usual case: one row per score, so no product is needed
             counts = ExactSum.counts(np.bincount(at, minlength=size))
         else:
             counts, weight = _grouped(at, size, rows), rows.astype(np.float64)
@@ -65,14 +65,14 @@ def read(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> ScoreB
 
 
 def bins_of_cells(stairs: Staircase, size: int, strategy: Strategy) -> Places:
-    """Return the bin that each cell of scores is in, by its middle."""
+    """Return the bin of each cell of scores, by its midpoint."""
     bounds = edges_of(stairs, size, strategy).middle
     bins = [_bins(_middle(stairs, steps), bounds) for steps in stairs.steps()]
     return np.concatenate(bins) if bins else np.zeros(0, np.intp)
 
 
 def read_uncertain(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> UncertainBins:
-    """Return what is certain of each of so many bins."""
+    """Return the certain and the uncertain rows of each of `size` bins."""
     bounds = edges_of(stairs, size, strategy)
     sums = [ExactSum.zero((size,))] * 4
     p_moved, n_moved = np.zeros(size), np.zeros(size)
@@ -109,13 +109,13 @@ def _middle(stairs: Staircase, steps: Steps) -> Floats:
 
 
 def _edges(stairs: Staircase, steps: Steps) -> tuple[Floats, Floats]:
-    """Return the edges of cells, which may lie outside [0, 1] where no score does."""
+    """Return the edges of cells, clipped to [0, 1], as scores do not lie outside."""
     low, high = stairs.probabilities(steps.low), stairs.probabilities(steps.high)
     return np.maximum(low, 0.0), np.minimum(high, 1.0)
 
 
 class Bounds(NamedTuple):
-    """The edges of bins (size + 1,), each of them between two numbers; nobody writes to them."""
+    """The edges of bins (size + 1,), as estimates with their bounds; they are read-only."""
 
     low: Floats
     middle: Floats
@@ -139,7 +139,7 @@ def _equal_widths(size: int) -> Bounds:
 
 
 def _bins(scores: Floats, bounds: Floats) -> Places:
-    """Return the bins of ascending scores, between bounds of which the outer ones are 0 and 1."""
+    """Return the bins of ascending scores; the outer bounds are 0 and 1."""
     ends = scores.searchsorted(bounds[1:], side="right")
     ends[-1] = scores.size
     ends[1:] -= ends[:-1]
@@ -160,10 +160,10 @@ def _grouped(at: Places, size: int, amount: Array) -> ExactSum:
 
 
 def floats(sums: ExactSum) -> Floats:
-    """Return the sums, each rounded."""
+    """Return the sums as floats, each rounded once."""
     return np.asarray(sums.to_float())
 
 
 def ratio(part: Floats, whole: Floats, nothing: float) -> Floats:
-    """Return the quotients, and `nothing` where there are no rows."""
+    """Return the quotients, and `nothing` where `whole` is 0."""
     return np.divide(part, whole, out=np.full_like(part, nothing), where=whole > 0)

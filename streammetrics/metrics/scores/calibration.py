@@ -1,4 +1,4 @@
-"""Whether predicted probabilities mean what they say: calibration in bins."""
+"""Calibration of predicted probabilities, in bins of scores."""
 
 from __future__ import annotations
 
@@ -48,41 +48,41 @@ class _Calibration(NamedTuple):
 
 
 class CalibrationPoints(Points, _Calibration):
-    """Fraction of positives and mean score of each bin that holds rows, by ascending score."""
+    """Fraction of positives and mean score (m,) of the bins that hold rows, by ascending score."""
 
 
 class CalibrationError(ClassScoreMetric):
-    """Distance between the fraction of positives and the mean score, over bins of scores.
+    """Calibration error: how far fractions of positives and mean scores differ, over bins.
 
     Formula: l1: Σ_b w_b gap_b; l2: √(Σ_b w_b gap_b²); max: max_b gap_b
 
-    With gap_b that distance in bin b and w_b the part of all rows that it holds, ``"l1"`` is
-    the expected calibration error, the sum of w_b gap_b; ``"l2"`` the root of the sum of
-    w_b gap_b**2; ``"max"`` the largest gap, the maximum calibration error. Bins hold scores above
-    their lower edge up to their upper one, the first also 0. A cell of several scores counts with
-    the middle of its edges; `bounds()` holds for any scores that its rows may have, in any bin.
-    ``nan`` of no rows.
+    gap_b is the absolute difference between the fraction of positives and the mean score in bin b,
+    and w_b the share of all rows in it. ``"l1"`` is the expected calibration error (ECE),
+    ``"max"`` the maximum calibration error (MCE). A bin contains its upper edge but not its lower
+    one; the first also contains 0. A cell of several scores is read at its midpoint, and
+    `bounds()` holds wherever in their cells the scores are. ``nan`` without rows.
 
-    The other parameters are those of `ScoreMetric`.
+    The other parameters are those of `ClassScoreMetric`.
 
     Args:
         n_bins: How many bins.
-        norm: ``"l1"``, ``"l2"`` or ``"max"``.
-        strategy: ``"uniform"``: bins of equal width; ``"quantile"``: of equal mass, which is the
-            adaptive calibration error. An edge is then the least score at which the part of all
-            rows that its place says is reached; equal scores stay together.
-        average: Of (n, K) scores. ``"macro"``, ``"weighted"`` or ``None``: each class against the
-            rest, which is the class-wise calibration error. ``"top_label"``: the largest score of
-            each row, and whether its class is the true one; the first largest counts.
+        norm: How the gaps of bins are combined: ``"l1"``, ``"l2"`` or ``"max"``.
+        strategy: ``"uniform"``: bins of equal width; ``"quantile"``: bins of equal mass, which
+            gives the adaptive calibration error. Edge i of B is then the smallest score at or below
+            which a share i / B of all rows lies; equal scores stay in one bin.
+        average: For (n, K) scores. ``"macro"``, ``"weighted"``, ``"micro"`` or ``None``: each class
+            against the rest, the class-wise calibration error. ``"top_label"``: the largest score
+            of each row (the first of equal ones), and whether its class is the true one.
 
     Raises:
-        ValueError: `n_bins` is not positive, or beyond a million.
+        ValueError: `n_bins` is not from 1 to 2**20.
 
     Memory and cost: that of a `ScoreHistogram`; `compute` takes about 50 ns per cell.
 
-    Reference: Guo et al. 2017, Nixon et al. 2019 (adaptive, class-wise);
-    ``torchmetrics.classification.BinaryCalibrationError``, and for ``"top_label"``
-    ``MulticlassCalibrationError``, but for scores on the edge of a bin, which go where
+    Reference: Guo et al., "On calibration of modern neural networks", ICML 2017; Nixon et al.,
+    "Measuring calibration in deep learning", CVPR Workshops 2019 (adaptive, class-wise);
+    ``torchmetrics.classification.BinaryCalibrationError``, and ``MulticlassCalibrationError`` for
+    ``"top_label"``, except that scores on an edge are in the bin where
     ``sklearn.calibration.calibration_curve`` has them. Quantiles are those of
     ``numpy.quantile(method="inverted_cdf")``, of exact shares.
 
@@ -112,18 +112,18 @@ class CalibrationError(ClassScoreMetric):
         return _points(read(stairs, self.n_bins, self.strategy), stairs)
 
     def read(self, stairs: Staircase) -> float:
-        """Return the error with every cell in its middle."""
+        """Return the error with every cell at its midpoint."""
         bins = read(stairs, self.n_bins, self.strategy)
         return self._of_gaps(np.abs(floats(bins.positives - bins.scores)), floats(bins.rows))
 
     def _of_gaps(self, gap: Floats, rows: Floats) -> float:
-        """Return the error where bins have a gap in sum over their rows, ``nan`` without rows."""
+        """Return the error from each bin's gap, summed over its rows; ``nan`` without rows."""
         if not rows.any():
             return math.nan
         return self._whole(self._parts(gap, rows), rows.sum())
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the error with the least, the middle and the largest gap of each bin."""
+        """Return the error with the smallest, the estimated and the largest gap of each bin."""
         bins = read_uncertain(stairs, self.n_bins, self.strategy)
         least, most = self._between(bins, bins, stairs.positives + stairs.negatives)
         return least, self.read(stairs), most
@@ -131,17 +131,17 @@ class CalibrationError(ClassScoreMetric):
     def _between(
         self, fewest: UncertainBins, bins: UncertainBins, total: float
     ) -> tuple[float, float]:
-        """Return the error with the least and the largest gap of each bin.
+        """Return the error with the smallest and the largest gap of each bin.
 
         Args:
-            fewest: The rows, with those labels of which fewest are positive.
-            bins: The same rows, with those labels of which most are positive.
-            total: How many rows there are.
+            fewest: The bins, where unknown labels are negative.
+            bins: The same bins, where unknown labels are positive.
+            total: The weight of all rows.
         """
         rows, below, above = bins.p + bins.n, fewest.p - bins.high, bins.p - bins.low
-        # Of the rows that may come, a positive widens a gap above 0 by 1 - score at most, a
-        # negative one below 0 by its score. Every norm of a bin is convex, or monotone, in how
-        # many of them come: it is largest with all or none.
+        # Of the rows that may or may not be in a bin, a positive widens a gap above 0 by at most
+        # 1 - score, a negative a gap below 0 by its score. The norm of a bin is convex or monotone
+        # in their number, so it is largest with all of them or none.
         up, down = bins.p_moved * (1.0 - bins.floor), fewest.n_moved * bins.ceiling
         most = [
             self._parts(np.maximum(gap, 0.0), held)
@@ -160,7 +160,7 @@ class CalibrationError(ClassScoreMetric):
         )
 
     def _parts(self, gap: Floats, rows: Floats) -> Floats:
-        """Return what bins add, where `gap` is what they have in sum over their rows."""
+        """Return what each bin adds to the norm, where `gap` is summed over the rows of the bin."""
         if self.norm == "l1":
             return gap
         share = ratio(gap, rows, 0.0)
@@ -174,25 +174,25 @@ class CalibrationError(ClassScoreMetric):
 
 
 class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
-    """Fraction of positives and mean score in each of `n_bins` bins of scores.
+    """Calibration curve (reliability diagram): fractions of positives over mean scores, in bins.
 
     Formula: o_b = P_b / n_b over f_b = mean_(i in b) s_i, with P_b positives among the n_b rows of
     bin b.
 
-    Bins hold scores above their lower edge up to their upper one, the first also 0; bins without
-    rows are left out. A cell of several scores counts with the middle of its edges; `bounds()`
-    holds for any scores that its rows may have, in the bins that are shown. (n, K) scores give a
-    tuple of curves, each class against the rest.
+    A bin contains its upper edge but not its lower one; the first also contains 0. Bins without
+    rows are left out. A cell of several scores is read at its midpoint, and `bounds()` holds, for
+    the bins that are shown, wherever in their cells the scores are. (n, K) scores give a tuple of
+    curves, each class against the rest.
 
     The other parameters are those of `ScoreMetric`.
 
     Args:
         n_bins: How many bins.
-        strategy: ``"uniform"``: of equal width on [0, 1]; ``"quantile"``: of equal mass, as in
-            `CalibrationError`.
+        strategy: ``"uniform"``: bins of equal width on [0, 1]; ``"quantile"``: bins of equal mass,
+            as in `CalibrationError`.
 
     Raises:
-        ValueError: `n_bins` is not positive, or beyond a million.
+        ValueError: `n_bins` is not from 1 to 2**20.
 
     Memory and cost: that of a `ScoreHistogram`; `compute` takes about 50 ns per cell.
 
@@ -214,19 +214,19 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
         return (*super().statistics(), *check_of(self))
 
     def readout(self, scores: ScoreHistogram, *_: object) -> CalibrationPoints | Curves:
-        """Return the curve with every cell in its middle, or one for each class."""
+        """Return the curve with every cell at its midpoint, or one per class."""
         classes = staircases(scores)
         curves = [_points(read(stairs, self.n_bins, self.strategy), stairs) for stairs in classes]
         return one_or_all(curves, self.labels)
 
     def interval(self, scores: ScoreHistogram, *_: object) -> Interval[CalibrationPoints | Curves]:
-        """Return the curve with the least and with the most that each point may have."""
+        """Return the curves of the lower and of the upper bounds of each point."""
         spans = [self.certain(stairs) for stairs in staircases(scores)]
         low, high = zip(*spans, strict=True)
         return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
 
     def certain(self, stairs: Staircase) -> tuple[CalibrationPoints, CalibrationPoints]:
-        """Return the least and the most that each point of one class may have."""
+        """Return the lower and the upper bounds of each point, for one class."""
         known = read(stairs, self.n_bins, self.strategy)
         value = _points(known, stairs)
         if stairs.exact:
@@ -237,7 +237,7 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
             ratio(bins.p, rows + bins.n_moved, 1.0),
             ratio(bins.p + bins.p_moved, rows + bins.p_moved, 0.0),
         )
-        # Rows that may come to a bin can only pull its mean as far as they lie beyond it.
+        # Rows that may be in the bin move its mean only towards themselves.
         low = ratio(bins.low + moved * bins.floor, rows + moved, 0.0)
         high = ratio(bins.high + moved * bins.ceiling, rows + moved, 1.0)
         mean = (
@@ -263,7 +263,7 @@ def _points(bins: ScoreBins, stairs: Staircase) -> CalibrationPoints:
 
 
 def check_of(metric: ScoredMetric[Any]) -> tuple[Statistic, ...]:
-    """Return the statistic that checks probabilities, where they are not made of logits."""
+    """Return the statistic that checks that scores are probabilities; logits need none."""
     if metric.from_logits:
         return ()
     if getattr(metric, "multilabel", False):

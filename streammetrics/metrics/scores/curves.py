@@ -1,4 +1,4 @@
-"""Curves over all thresholds."""
+"""ROC and precision-recall curves over all thresholds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _ROC(NamedTuple):
 
 
 class ROCPoints(Points, _ROC):
-    """Rates (m,) of false and true positives where the score is at least each threshold."""
+    """False and true positive rates (m,) where the score is at least each threshold."""
 
 
 class _PR(NamedTuple):
@@ -41,16 +41,16 @@ class PRPoints(Points, _PR):
 
 
 class ROCCurve(CurveMetric[ROCPoints | Curves]):
-    """Receiver operating characteristic: the rate of true positives over that of false ones.
+    """ROC curve: the true positive rate over the false positive rate, at every threshold.
 
-    Formula: TP / P over FP / N
+    Formula: TP / P over FP / N, with P positives and N negatives.
 
-    The first point is (0, 0) at the threshold ``inf``, then one for every distinct score; past
-    `max_bins` of them one for every cell, at its lower edge. Each point is exact in either case:
-    `exact` says whether none is left out. Rates are ``nan`` where there is no row of their class.
-    (n, K) scores give a tuple of curves, one for each class.
+    The first point is (0, 0) at the threshold ``inf``, followed by one per distinct score. Beyond
+    `max_bins` distinct scores there is one point per cell, at its lower edge. Every point is exact;
+    `exact` says whether there is one for every score. A rate is ``nan`` where its class has no
+    rows. (n, K) scores give a tuple of curves, one per class.
 
-    Parameters are those of `CurveMetric` and `ScoreMetric`.
+    Parameters are those of `CurveMetric`.
 
     Memory and cost: that of a `ScoreHistogram`; the curve takes 24 bytes per point.
 
@@ -66,21 +66,21 @@ class ROCCurve(CurveMetric[ROCPoints | Curves]):
     """
 
     def readout(self, scores: ScoreHistogram) -> ROCPoints | Curves:
-        """Return the curve, or one for each class."""
+        """Return the curve, or one per class."""
         return one_or_all([roc_points(stairs) for stairs in staircases(scores)], self.labels)
 
 
 class PrecisionRecallCurve(CurveMetric[PRPoints | Curves]):
-    """Precision over recall, from the lowest threshold up.
+    """Precision-recall curve: the precision over the recall, from the lowest threshold up.
 
-    Formula: TP / (TP + FP) over TP / P
+    Formula: TP / (TP + FP) over TP / P, with P positives.
 
-    One point for every distinct score, past `max_bins` of them one for every cell at its lower
-    edge; the last is (recall 0, precision 1) without a threshold. Each point is exact in either
-    case: `exact` says whether none is left out. Recall is ``nan`` where there is no positive.
-    (n, K) scores give a tuple of curves, one for each class.
+    There is one point per distinct score, and a last one (recall 0, precision 1) without a
+    threshold. Beyond `max_bins` distinct scores there is one point per cell, at its lower edge.
+    Every point is exact; `exact` says whether there is one for every score. Recall is ``nan``
+    without positives. (n, K) scores give a tuple of curves, one per class.
 
-    Parameters are those of `CurveMetric` and `ScoreMetric`.
+    Parameters are those of `CurveMetric`.
 
     Memory and cost: that of a `ScoreHistogram`; the curve takes 24 bytes per point.
 
@@ -96,12 +96,12 @@ class PrecisionRecallCurve(CurveMetric[PRPoints | Curves]):
     """
 
     def readout(self, scores: ScoreHistogram) -> PRPoints | Curves:
-        """Return the curve, or one for each class."""
+        """Return the curve, or one per class."""
         return one_or_all([pr_points(stairs) for stairs in staircases(scores)], self.labels)
 
 
 def _points(stairs: Staircase) -> tuple[Array, Array, Floats]:
-    """Return true and false positives at ascending thresholds, and these."""
+    """Return the true and false positives at ascending thresholds, and the thresholds."""
     parts = [(steps.tp, steps.fp, steps.low) for steps in stairs.steps()]
     if not parts:
         return np.zeros(0), np.zeros(0), np.zeros(0)
@@ -129,6 +129,6 @@ def pr_points(stairs: Staircase) -> PRPoints:
 
 
 def rows_of(stairs: Staircase) -> dict[str, Any]:
-    """Return what a picture of the curve tells of its rows; weights count only where whole."""
+    """Return what a picture of the curve says about its rows; no numbers for fractional weights."""
     known = {"positives": stairs.positives, "negatives": stairs.negatives}
     return {"exact": stairs.exact, **(known if stairs.counted else {})}

@@ -1,4 +1,4 @@
-"""What deciding at a threshold gives, at all or at some of them, and the best one."""
+"""Decisions at thresholds: the confusion table at each of them, and the best threshold."""
 
 from __future__ import annotations
 
@@ -35,26 +35,27 @@ class _Counts(NamedTuple):
 
 
 class ConfusionPoints(Points, _Counts):
-    """Rows (m,) in each cell of the two-by-two table of every threshold, from the highest down."""
+    """Entries (m,) of the two-by-two confusion table at each threshold."""
 
     __slots__ = ()
 
 
 class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
-    """True and false negatives and positives where the score is at least each threshold.
+    """Confusion table at thresholds: true and false negatives and positives at each of them.
 
-    Formula: TP(t) = Σ w [y = 1, s >= t], with FP, FN and TN alike.
+    Formula: TP(t) = Σ w [y = 1, s >= t], with FP, FN and TN likewise.
 
-    Of all distinct scores, from the highest down; past `max_bins` of them one for every cell, at
-    its lower edge. Each is exact in either case: `exact` says whether none is left out. Of given
-    thresholds `compute()` counts as positive what certainly is, and `bounds()` holds for any
-    scores that the rows of a cell may have. (n, K) scores give a tuple, one for each class.
+    Without `thresholds` there is one table per distinct score, from the highest down; beyond
+    `max_bins` distinct scores one per cell, at its lower edge. Every table is then exact, and
+    `exact` says whether there is one for every score. With given thresholds, `compute()` counts as
+    positive the rows that certainly are, and `bounds()` holds wherever in their cells the scores
+    are. (n, K) scores give a tuple, one per class.
 
     The other parameters are those of `ScoreMetric`.
 
     Args:
-        thresholds: The thresholds, in the order in which they are to be listed; ``None``: all.
-            With `from_logits` they are probabilities.
+        thresholds: The thresholds, in the order of the result; ``None``: all scores. With
+            `from_logits` they are probabilities.
 
     Memory and cost: that of a `ScoreHistogram`; the result takes 40 bytes per threshold.
 
@@ -81,17 +82,17 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
         )
 
     def readout(self, scores: ScoreHistogram) -> ConfusionPoints | Curves:
-        """Return the table, or one for each class."""
+        """Return the table, or one per class."""
         return self.interval(scores).low
 
     def interval(self, scores: ScoreHistogram, *_: object) -> Interval[ConfusionPoints | Curves]:
-        """Return the table of what is certainly positive, and of all that may be."""
+        """Return the table of the rows that certainly are positive, and of those that may be."""
         sides = [self._sides(stairs) for stairs in staircases(scores)]
         low, high = zip(*sides, strict=True)
         return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
 
     def is_exact(self, scores: ScoreHistogram, *_: object) -> bool:
-        """Whether no threshold is left out, and none is within a cell of several scores."""
+        """Whether no threshold is left out and none lies within a cell of several scores."""
         if self.thresholds is None:
             return scores.exact
         places = (self._places(stairs, corners(stairs)) for stairs in staircases(scores))
@@ -108,7 +109,7 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
         return low, high
 
     def _places(self, stairs: Staircase, known: Corners) -> tuple[Any, Any]:
-        """Return from which cells on scores certainly, and from which on they may, reach cuts."""
+        """Return the first cells whose scores certainly, and may, reach each threshold."""
         cuts = stairs.cuts(np.array(self.thresholds, np.float64))
         return np.searchsorted(known.low, cuts), np.searchsorted(known.high, cuts)
 
@@ -126,7 +127,7 @@ class _Best(NamedTuple):
 
 
 class BestPoint(Points, _Best):
-    """The threshold at which a value is best, and that value."""
+    """The best threshold, and the value of the metric there."""
 
     __slots__ = ()
 
@@ -141,26 +142,26 @@ class BestPoint(Points, _Best):
 
 
 class BestThreshold(ScoreMetric[BestPoint | Curves]):
-    """The threshold at which a metric of counts is best, and its value there.
+    """Best threshold: where a metric of the confusion table is best, and its value there.
 
-    Formula: argmax_t m(t), with m the metric of the counts at threshold t.
+    Formula: argmax_t m(t), with m(t) the metric at threshold t.
 
-    Thresholds are the scores seen and, above all of them, infinity; of those that are equally
-    good, the highest. Past `max_bins` distinct scores they are the lower edges of cells: then
-    `bounds()` has between what the best value certainly is, as a threshold within a cell passes
-    at best all its positives and no negative, and between what its threshold. ``nan`` of no rows.
+    The thresholds are the scores seen and ``inf``; of equally good ones the highest is taken.
+    Beyond `max_bins` distinct scores they are the lower edges of cells, and `bounds()` contains the
+    best value and its threshold over all scores: at best, a threshold within a cell passes all
+    positives of the cell and no negatives. ``nan`` without rows.
 
     The other parameters are those of `ScoreMetric`.
 
     Args:
         for_: ``"f1"``, ``"fbeta"``, ``"jaccard"``, ``"accuracy"``, ``"balanced_accuracy"``,
             ``"informedness"`` (Youden's J), ``"g_mean"``, ``"matthews_corrcoef"`` or
-            ``"cohen_kappa"``; or a matrix of what rows of true class i cost that are called j,
-            ``((tn, fp), (fn, tp))``, for the least mean cost.
-        beta: That of ``"fbeta"``.
+            ``"cohen_kappa"``; or a matrix of costs ``((tn, fp), (fn, tp))``, for the smallest mean
+            cost.
+        beta: The beta of ``"fbeta"``.
 
     Raises:
-        ValueError: `for_` is none of these, or what is right costs more than what is wrong.
+        ValueError: `for_` is none of these, or a correct decision costs more than a wrong one.
 
     Memory and cost: that of a `ScoreHistogram`; `compute` takes about 50 ns per cell.
 
@@ -194,17 +195,17 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
         require(self, "for_", bool(fits), words)
 
     def readout(self, scores: ScoreHistogram) -> BestPoint | Curves:
-        """Return the best of the thresholds at edges, or that of each class."""
+        """Return the best of the thresholds at edges, or one per class."""
         return one_or_all([self._best(stairs)[1] for stairs in staircases(scores)], self.labels)
 
     def interval(self, scores: ScoreHistogram, *_: object) -> Interval[BestPoint | Curves]:
-        """Return between what the best value and its threshold certainly are."""
+        """Return bounds of the best value and of its threshold."""
         sides = [self._best(stairs) for stairs in staircases(scores)]
         low, _, high = zip(*sides, strict=True)
         return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
 
     def _best(self, stairs: Staircase) -> tuple[BestPoint, BestPoint, BestPoint]:
-        """Return lower bounds, the best of the edges, and upper bounds."""
+        """Return lower bounds, the best of the thresholds at edges, and upper bounds."""
         known = corners(stairs)
         values = self._values(stairs, known.tp, known.fp)
         if not stairs.rows or np.isnan(values).all():
@@ -216,7 +217,7 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
         value = BestPoint(float(edges[at]), sign * best + 0.0)
         if stairs.exact:
             return value, value, value
-        # Below chance a value may be larger within a cell than in its corner, but not above 0.
+        # Where values are negative, one within a cell may exceed that of its corner, but not 0.
         most = self._values(stairs, known.tp[:-1], known.fp[1:])
         most = np.where(known.single, values[:-1], most)
         if isinstance(self.for_, str):
@@ -233,7 +234,7 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
         )
 
     def _values(self, stairs: Staircase, tp: object, fp: object) -> Floats:
-        """Return the value, larger being better, of thresholds with such counts."""
+        """Return the value at thresholds with these true and false positives; larger is better."""
         tp, fp = np.asarray(tp, np.float64), np.asarray(fp, np.float64)
         fn, tn = stairs.positives - tp, stairs.negatives - fp
         with np.errstate(all="ignore"):
@@ -256,7 +257,7 @@ def _rates(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> tuple[Floats, Floa
 
 def _correlation(tp: Floats, fp: Floats, fn: Floats, tn: Floats, _: float) -> Floats:
     (found, kept), (right, rest) = _rates(tp, fp, fn, tn), (tp / (tp + fp), tn / (tn + fn))
-    both = (found + kept - 1) * (right + rest - 1)  # of one sign, that of the first
+    both = (found + kept - 1) * (right + rest - 1)  # factors have the same sign
     return np.copysign(np.sqrt(np.maximum(both, 0.0)), found + kept - 1)
 
 

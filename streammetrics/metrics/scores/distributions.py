@@ -1,4 +1,4 @@
-"""Predicted distributions over classes against true ones, such as soft labels."""
+"""Predicted distributions over classes compared with true ones, such as soft labels."""
 
 from __future__ import annotations
 
@@ -15,33 +15,39 @@ __all__ = ["CrossEntropy", "KLDivergence"]
 
 
 class DistributionMetric(RowMean):
-    """A metric of two distributions in each row."""
+    """Base of the metrics of a true and a predicted distribution in each row."""
 
     from_logits: bool = False
 
     def update(
         self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Take rows: true and predicted probabilities (n, K), or (n,) of one of two classes.
+        """Add a batch of rows.
+
+        Args:
+            y_true: The true probabilities, (n, K), or (n,) of one of two classes.
+            y_score: The predicted ones, of the same shape.
+            sample_weight: Non-negative weights, (n,).
 
         Raises:
-            InvalidBatchError: What should be probabilities is not, or of other classes.
+            InvalidBatchError: A row is not a distribution, or the numbers of classes differ.
         """
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 
 
 class CrossEntropy(DistributionMetric):
-    """Mean cross entropy of soft labels, of the true p and the predicted q, in nats.
+    """Mean cross-entropy of soft labels, in nats.
 
-    Formula: -mean Σ_k p_k log q_k
+    Formula: -mean Σ_k p_k log q_k, with p the true and q the predicted probabilities.
 
-    Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`, which it is for labels of one
-    class each.
+    Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`. Where each row has a single
+    true class, it equals `LogLoss`.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        from_logits: Whether predictions are logits, of which probabilities are made.
+        from_logits: Whether predictions are logits, converted by the softmax, or by the sigmoid for
+            (n,) predictions.
 
     Reference: ``torch.nn.CrossEntropyLoss`` with probabilities as targets.
 
@@ -58,16 +64,17 @@ class CrossEntropy(DistributionMetric):
 
 
 class KLDivergence(DistributionMetric):
-    """Mean Kullback-Leibler divergence of the true p and the predicted q, in nats.
+    """Mean Kullback-Leibler divergence of the true from the predicted distributions, in nats.
 
-    Formula: mean Σ_k p_k log(p_k / q_k)
+    Formula: mean Σ_k p_k log(p_k / q_k), with p the true and q the predicted probabilities.
 
     Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        from_logits: Whether predictions are logits, of which probabilities are made.
+        from_logits: Whether predictions are logits, converted by the softmax, or by the sigmoid for
+            (n,) predictions.
 
     Reference: ``scipy.stats.entropy(p, q)``; ``torchmetrics.KLDivergence``.
 

@@ -1,4 +1,4 @@
-"""Areas under the start of the ROC curve, where few negatives are taken for positives."""
+"""The area under the start of the ROC curve, where there are few false positives."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ __all__ = ["LogAUC"]
 
 
 class LogAUC(ClassScoreMetric):
-    """Area under the ROC curve over the logarithm of the false positive rate, in a range of it.
+    """Area under the ROC curve on a logarithmic axis of false positive rates, in a range of these.
 
     Formula: ∫ TPR d(ln FPR) / ln (b / a), with a and b the ends of the range.
 
-    Every decade of false positive rates counts alike, as it does where few can be looked at:
-    screening, retrieval, alerts. Between points of the curve the area is that of a straight line
-    over the logarithm; the ends of the range are on straight lines over the rate. In a cell of
-    several scores `bounds()` has all its positives last, and first. ``nan`` without rows of both
-    classes.
+    Every decade of false positive rates has the same weight, which suits tasks where only the top
+    scores are looked at: screening, retrieval, alerts. Points of the curve are joined by straight
+    lines over the logarithm of the rate; at the ends of the range it is interpolated linearly in
+    the rate. In a cell of several scores, the bounds have all its positives last, and first.
+    ``nan`` without rows of both classes.
 
     The other parameters are those of `ClassScoreMetric`.
 
     Args:
-        min_fpr: Where the range begins, 1e-100 or above.
-        max_fpr: Where it ends.
+        min_fpr: The start of the range, at least 1e-100.
+        max_fpr: The end of the range.
 
     Raises:
         ValueError: `min_fpr` is not below `max_fpr`.
@@ -56,7 +56,7 @@ class LogAUC(ClassScoreMetric):
     max_fpr: Annotated[float, Between(0, 1, without=(0,))] = 0.1
 
     def check_parameters(self) -> None:
-        """Check that there is a range."""
+        """Check that the range is not empty."""
         super().check_parameters()
         require(self, "min_fpr", self.min_fpr < self.max_fpr, "below max_fpr")
 
@@ -79,7 +79,7 @@ class LogAUC(ClassScoreMetric):
 
 
 def _areas(steps: Steps, first: float, last: float) -> tuple[Floats, Floats, Floats]:
-    """Return the area of cells over the logarithm of false positives: least, tied and most."""
+    """Return the area of each cell over the log false positives: least, tied and most."""
     n, p = steps.n.astype(np.float64), steps.p.astype(np.float64)
     below, above = steps.tp_above.astype(np.float64), steps.tp.astype(np.float64)
     start, end = steps.fp_above.astype(np.float64), steps.fp.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Both kinds of error against each other: the DET curve, and where the two rates are equal."""
+"""False positive against false negative rates: the DET curve, and where the two are equal."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ class _DET(NamedTuple):
 
 
 class DETPoints(Points, _DET):
-    """Rates (m,) of false positives and negatives where the score is at least each threshold."""
+    """False positive and negative rates (m,) where the score is at least each threshold."""
 
 
 class DETCurve(CurveMetric[DETPoints | Curves]):
-    """Detection error tradeoff: the rate of false negatives over that of false positives.
+    """DET curve (detection error tradeoff): the false negative rate over the false positive rate.
 
-    Formula: FN / P over FP / N
+    Formula: FN / P over FP / N, with P positives and N negatives.
 
-    From the highest threshold that misses no positive to the lowest that has no false positive:
-    one point for every distinct score between, past `max_bins` of them one for every cell, at its
-    lower edge. Each point is exact in either case: `exact` says whether none is left out. Rates
-    are ``nan`` where there is no row of their class. (n, K) scores give a tuple of curves.
+    The curve runs from the highest threshold without false negatives to the lowest without false
+    positives, with one point per distinct score. Beyond `max_bins` distinct scores there is one
+    point per cell, at its lower edge. Every point is exact; `exact` says whether there is one for
+    every score. A rate is ``nan`` where its class has no rows. (n, K) scores give a tuple of
+    curves, one per class.
 
-    Parameters are those of `CurveMetric` and `ScoreMetric`.
+    Parameters are those of `CurveMetric`.
 
     Memory and cost: that of a `ScoreHistogram`; the curve takes 24 bytes per point.
 
@@ -54,7 +55,7 @@ class DETCurve(CurveMetric[DETPoints | Curves]):
     """
 
     def readout(self, scores: ScoreHistogram) -> DETPoints | Curves:
-        """Return the curve, or one for each class."""
+        """Return the curve, or one per class."""
         return one_or_all([_points(stairs) for stairs in staircases(scores)], self.labels)
 
 
@@ -71,13 +72,13 @@ def _points(stairs: Staircase) -> DETPoints:
 
 
 class EqualErrorRate(ClassScoreMetric):
-    """The rate of false positives where it is that of false negatives, on the ROC curve.
+    """Equal error rate: the false positive rate where it equals the false negative rate.
 
-    Formula: FP / N = FN / P
+    Formula: FP / N = FN / P, with P positives and N negatives.
 
-    Between two thresholds the curve is a straight line, on which the point may lie. A cell of
-    several scores there has it, wherever the curve goes in it, between the larger of its least
-    rates and the smaller of its largest. ``nan`` without rows of both classes.
+    Between two thresholds the ROC curve is interpolated linearly. Where the point lies in a cell of
+    several scores, the bounds are the larger of the smallest two rates in the cell and the smaller
+    of the largest two. ``nan`` without rows of both classes.
 
     Parameters are those of `ClassScoreMetric`.
 
@@ -97,7 +98,7 @@ class EqualErrorRate(ClassScoreMetric):
     read = best_guess
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the least, the tied and the largest rate."""
+        """Return the smallest, the interpolated and the largest rate."""
         if not stairs.positives or not stairs.negatives:
             return math.nan, math.nan, math.nan
         return self._found(corners(stairs))
@@ -105,9 +106,9 @@ class EqualErrorRate(ClassScoreMetric):
     def _found(self, known: Corners) -> tuple[float, float, float]:
         fpr = known.fp / np.float64(known.fp[0])
         fnr = (known.tp[0] - known.tp) / np.float64(known.tp[0])
-        # From the lowest threshold up: false positives get less, false negatives more.
+        # From the lowest threshold up, false positives decrease and false negatives increase.
         cell = int(np.flatnonzero(fpr >= fnr)[-1])
-        if cell + 1 == fpr.size:  # a threshold above all scores: no positive at all
+        if cell + 1 == fpr.size:  # a threshold above all scores: nothing is predicted positive
             return (float(fpr[cell]),) * 3
         (most_p, least_p), (least_n, most_n) = fpr[cell : cell + 2], fnr[cell : cell + 2]
         gap, other = most_p - least_n, most_n - least_p

@@ -1,4 +1,4 @@
-"""What is gained by taking the rows with the highest scores first: gains, lift, Gini."""
+"""Taking the rows with the highest scores first: cumulative gains, lift and Gini."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Gains(NamedTuple):
 
 
 class GainPoints(Points, _Gains):
-    """Shares (m,) of all rows, and of the positives, with a score of at least each threshold."""
+    """Shares (m,) of all rows and of the positives with a score of at least each threshold."""
 
 
 class _Lift(NamedTuple):
@@ -39,18 +39,19 @@ class _Lift(NamedTuple):
 
 
 class LiftPoints(Points, _Lift):
-    """Share (m,) of all rows with a score of at least each threshold, and the lift among them."""
+    """Shares (m,) of all rows with a score of at least each threshold, and the lift among them."""
 
 
 class CumulativeGains(ScoreMetric[GainPoints | Curves]):
-    """Share of the positives found among the rows with the highest scores, by how many are taken.
+    """Cumulative gains: the share of positives among the rows with the highest scores.
 
-    Formula: TP / P over (TP + FP) / n
+    Formula: TP / P over (TP + FP) / n, with P positives among n rows.
 
-    Gain TP / P over depth (TP + FP) / n, from the highest threshold down. The first point is
-    (0, 0) at the threshold ``inf``, then one for every distinct score; past `max_bins` of them one
-    for every cell, at its lower edge. Each point is exact in either case: `exact` says whether
-    none is left out. Gains are ``nan`` without a positive. (n, K) scores give a tuple of curves.
+    The result has the gain TP / P at each depth (TP + FP) / n, from the highest threshold down. The
+    first point is (0, 0) at the threshold ``inf``, followed by one per distinct score. Beyond
+    `max_bins` distinct scores there is one point per cell, at its lower edge. Every point is exact;
+    `exact` says whether there is one for every score. Gains are ``nan`` without positives. (n, K)
+    scores give a tuple of curves, one per class.
 
     Parameters are those of `ScoreMetric`.
 
@@ -66,19 +67,19 @@ class CumulativeGains(ScoreMetric[GainPoints | Curves]):
     """
 
     def readout(self, scores: ScoreHistogram) -> GainPoints | Curves:
-        """Return the curve, or one for each class."""
+        """Return the curve, or one per class."""
         return one_or_all([_gains(stairs) for stairs in staircases(scores)], self.labels)
 
 
 class LiftCurve(ScoreMetric[LiftPoints | Curves]):
-    """How many times as many positives as in all rows are among those with the highest scores.
+    """Lift: the rate of positives among the rows with the highest scores, over the overall rate.
 
-    Formula: (TP / P) / ((TP + FP) / n) over (TP + FP) / n
+    Formula: (TP / P) / ((TP + FP) / n) over (TP + FP) / n, with P positives among n rows.
 
-    Lift (TP / P) / ((TP + FP) / n) over depth (TP + FP) / n, from the highest threshold down: one
-    point for every distinct score, past `max_bins` of them one for every cell, at its lower edge.
-    Each point is exact in either case: `exact` says whether none is left out. Lifts are ``nan``
-    without a positive. (n, K) scores give a tuple of curves.
+    The result has the lift at each depth (TP + FP) / n, from the highest threshold down, with one
+    point per distinct score. Beyond `max_bins` distinct scores there is one point per cell, at its
+    lower edge. Every point is exact; `exact` says whether there is one for every score. Lifts are
+    ``nan`` without positives. (n, K) scores give a tuple of curves, one per class.
 
     Parameters are those of `ScoreMetric`.
 
@@ -94,7 +95,7 @@ class LiftCurve(ScoreMetric[LiftPoints | Curves]):
     """
 
     def readout(self, scores: ScoreHistogram) -> LiftPoints | Curves:
-        """Return the curve, or one for each class."""
+        """Return the curve, or one per class."""
         return one_or_all([_lifts(stairs) for stairs in staircases(scores)], self.labels)
 
 
@@ -113,19 +114,19 @@ def _lifts(stairs: Staircase) -> LiftPoints:
 
 
 class TopDecileLift(ClassScoreMetric):
-    """How many times as many positives as in all rows are in the tenth with the highest scores.
+    """Top decile lift: the rate of positives in the top tenth by score, over the overall rate.
 
-    Formula: (TP / P) / share
+    Formula: (TP / P) / share, with TP of P positives in that share of rows.
 
-    Of the rows that make up a share of all, from the highest score down; of rows of one score at
-    its end as many positives as on average. Of a cell of several scores there, at least those that
-    are left where its negatives come first, and at most those that fit where its positives do.
-    ``nan`` without a positive.
+    The rows are taken from the highest score down until they make up `share` of all. Of tied rows
+    at the end, as many positives are taken as there are on average. Where the end lies in a cell of
+    several scores, the bounds have all its negatives first, and all its positives first. ``nan``
+    without positives.
 
     The other parameters are those of `ClassScoreMetric`.
 
     Args:
-        share: Which part of all rows is taken.
+        share: The share of all rows that is taken, in (0, 1].
 
     Raises:
         ValueError: `share` is not in (0, 1].
@@ -150,7 +151,7 @@ class TopDecileLift(ClassScoreMetric):
     read = best_guess
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the lift with the least, the mean and the most positives of the cell it cuts."""
+        """Return the lift with the fewest, the mean and the most positives of the last cell."""
         if not stairs.positives:
             return math.nan, math.nan, math.nan
         return self._found(corners(stairs))
@@ -159,7 +160,7 @@ class TopDecileLift(ClassScoreMetric):
         tp, fp = known.tp.astype(np.float64), known.fp.astype(np.float64)
         called = tp + fp
         end, whole = self.share * called[0], self.share * tp[0]
-        # The cell that the share ends in, and how many rows of it are taken.
+        # The cell in which the share ends, and how many of its rows are taken.
         cell = int(np.flatnonzero(called >= end)[-1])
         p, n = tp[cell] - tp[cell + 1], fp[cell] - fp[cell + 1]
         room = end - called[cell + 1]
@@ -169,11 +170,11 @@ class TopDecileLift(ClassScoreMetric):
 
 
 class Gini(ClassScoreMetric):
-    """Gini coefficient of a ranking by score, also accuracy ratio.
+    """Gini coefficient of a ranking by score, also called accuracy ratio.
 
-    Formula: 2 AUC - 1
+    Formula: 2 AUC - 1, with AUC the area under the ROC curve.
 
-    0 by chance, 1 where every positive has a higher score than every negative, -1 where none has.
+    0 by chance, 1 where all positives score above all negatives, -1 where all score below them.
     ``nan`` without rows of both classes.
 
     Parameters are those of `ClassScoreMetric`.
@@ -195,7 +196,7 @@ class Gini(ClassScoreMetric):
     read = best_guess
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return what the least, the tied and the largest area give."""
+        """Return the value for the smallest, the tied and the largest area."""
         low, value, high = _AREA.certain(stairs)
         return 2 * low - 1, 2 * value - 1, 2 * high - 1
 

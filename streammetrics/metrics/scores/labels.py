@@ -1,4 +1,4 @@
-"""Scores of the labels of a row judged by how they rank them."""
+"""How well the scores of a row rank its labels, where rows have several labels."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["CoverageError", "LabelRankingAveragePrecision", "LabelRankingLoss"]
 
 
 class LabelRankingMetric(Metric[float]):
-    """A mean over rows of how their scores rank their labels.
+    """Base of the metrics that are a mean over rows of how scores rank labels.
 
     Args:
-        labels: The names of the labels, in the order of columns; with them the truth may be sets.
+        labels: The names of the labels, in the order of columns; `y_true` may then be sets of them.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
-        spread: Whether to sum the squares of what rows have too: `confidence` needs them.
+        spread: Whether to sum the squares of the rows' values too, which `confidence` needs.
 
     Memory and cost: exact sums, 200 bytes; about 20 ns per score.
     """
@@ -37,21 +37,21 @@ class LabelRankingMetric(Metric[float]):
     @property
     @abstractmethod
     def _of(self) -> Literal["coverage", "precision", "inversions"]:
-        """What a row has."""
+        """Which value of a row is averaged."""
 
     def check_parameters(self) -> None:
-        """Bring the labels to one kind."""
+        """Convert the labels to one type."""
         self.labels = one_kind(self.labels)
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of what rows have."""
+        """Return the sum of the rows' values."""
         kind = LabelRankingSpread if self.spread else LabelRankingSum
         return (kind(of=self._of, labels=self.labels, nan_policy=self.nan_policy),)
 
     def update(
         self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Take rows: indicators (n, L), or sets of labels, and scores (n, L)."""
+        """Add a batch of rows: indicators (n, L) or sets of labels, and scores (n, L)."""
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 
     def readout(self, sums: LabelRankingSum) -> float:
@@ -61,12 +61,12 @@ class LabelRankingMetric(Metric[float]):
 
 
 class CoverageError(LabelRankingMetric):
-    """How many labels down the ranking one has to go to have all true ones, on average.
+    """Coverage error: how far down the ranking of labels one must go to find all true ones.
 
     Formula: mean_i max_(k in Y_i) rank_ik, with Y_i the true labels of row i.
 
-    Labels of equal scores are all counted; a row without labels counts 0. The best that there can
-    be is the mean number of labels.
+    Labels with equal scores are all counted; a row without labels counts 0. The best possible value
+    is the mean number of true labels per row.
 
     Parameters are those of `LabelRankingMetric`.
 
@@ -83,12 +83,12 @@ class CoverageError(LabelRankingMetric):
 
 
 class LabelRankingAveragePrecision(LabelRankingMetric):
-    """Share of true labels among those ranked at least as high, over true labels, then over rows.
+    """Label ranking average precision: the precision at each true label, averaged.
 
     Formula: mean_i (1 / |Y_i|) Σ_(k in Y_i) (|{j in Y_i: s_j >= s_k}| / rank_ik), with Y_i the true
     labels of row i.
 
-    1 for a row that has none of the labels, or all.
+    A row with no true label, or with all labels, counts as 1.
 
     Parameters are those of `LabelRankingMetric`.
 
@@ -106,11 +106,13 @@ class LabelRankingAveragePrecision(LabelRankingMetric):
 
 
 class LabelRankingLoss(LabelRankingMetric):
-    """Share of pairs of a true and a false label that are in the wrong order, over rows.
+    """Label ranking loss: the share of pairs of a true and a false label in the wrong order.
 
-    Formula: mean_i (wrong_i / (|Y_i| (L - |Y_i|))), with Y_i the true ones of the L labels.
+    Formula: mean_i (wrong_i / (|Y_i| (L - |Y_i|))), with wrong_i the pairs of row i in the wrong
+    order and Y_i the true ones of its L labels.
 
-    Labels of equal scores are in the wrong order; 0 for a row that has none of the labels, or all.
+    Labels with equal scores count as in the wrong order. A row with no true label, or with all
+    labels, counts as 0.
 
     Parameters are those of `LabelRankingMetric`.
 

@@ -1,4 +1,4 @@
-"""Logistic regression of labels on the logits of probabilities, fitted to cells of a histogram."""
+"""Logistic regression of labels on the logits of probabilities, fitted to histogram cells."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from streammetrics.metrics.scores.view import Staircase
 
 
-_FURTHEST = math.log((1 - EPSILON) / EPSILON)  # logits of clipped probabilities
+_FURTHEST = math.log((1 - EPSILON) / EPSILON)  # the largest logit of a clipped probability
 _STEPS = 200
-_CLOSE = 1e-13  # relative: a fit that moves less has converged
+_CLOSE = 1e-13  # relative: a fit has converged when it changes by less
 
 
 class LogitCells(NamedTuple):
-    """Logits of cells, between which theirs lie, and the weight of both classes."""
+    """Cells (m,): the range of their logits, and the weights of positives and of all rows."""
 
     low: Floats
     high: Floats
@@ -32,14 +32,15 @@ class LogitCells(NamedTuple):
 
     @property
     def middle(self) -> Floats:
-        """The logit that stands for each cell."""
+        """The midpoint of each cell."""
         return np.where(self.low == self.high, self.low, (self.low + self.high) / 2)
 
 
 class Fit(NamedTuple):
-    """A coefficient, its standard error, and what one more row of either class in a cell adds.
+    """A fitted coefficient, its standard error, and the influence of single rows.
 
-    What it adds is told of rows of weight one, `moved` times what the row is above its share.
+    One more row of weight 1 in a cell changes the coefficient by `moved` times (y - `share`), where
+    `share` is the fitted probability of the cell.
     """
 
     value: float
@@ -49,7 +50,7 @@ class Fit(NamedTuple):
 
     @classmethod
     def none(cls) -> Fit:
-        """Return what there is of rows of one class, or of two that are parted."""
+        """Return the undefined fit: of a single class, or of classes that a score separates."""
         return cls(math.nan, math.nan, np.zeros(0), np.zeros(0))
 
 
@@ -74,11 +75,11 @@ def _logits(stairs: Staircase, scores: Floats) -> Floats:
 
 
 def fitted(stairs: Staircase, fit: Callable[[Floats, LogitCells], Fit]) -> Fit:
-    """Return a coefficient with every cell in its middle."""
+    """Return a coefficient with every cell at its midpoint."""
     cells = cells_of(stairs)
     positives, rows = cells.positives.sum(), cells.rows.sum()
     if not 0 < positives < rows or positives / rows == 0:
-        return Fit.none()  # beside the one class float64 holds nothing of the other
+        return Fit.none()  # one class weighs so little that float64 loses it beside the other
     found = fit(cells.middle, cells)
     return found._replace(moved=found.moved * stairs.one)
 
@@ -87,7 +88,7 @@ def slope_of(logits: Floats, cells: LogitCells) -> Fit:
     """Return the slope, by Newton's method."""
     ones, zeros = logits[cells.positives > 0], logits[cells.rows > cells.positives]
     if ones.min() >= zeros.max() or zeros.min() >= ones.max():
-        return Fit.none()  # parted: the likelihood has no largest
+        return Fit.none()  # a score separates the classes: the likelihood has no maximum
     centre = (logits * cells.rows).sum() / cells.rows.sum()
     z = logits - centre
     at, b, best = 0.0, 0.0, -math.inf
@@ -95,7 +96,7 @@ def slope_of(logits: Floats, cells: LogitCells) -> Fit:
     for _ in range(_STEPS):
         eta = at + b * z
         likelihood = (cells.positives * eta - cells.rows * np.logaddexp(0.0, eta)).sum()
-        if likelihood < best + _CLOSE * best:  # too far; it is below 0
+        if likelihood < best + _CLOSE * best:  # the step was too long; the likelihood is negative
             step /= 2
             at, b = at - step[0], b - step[1]
             continue
@@ -104,7 +105,7 @@ def slope_of(logits: Floats, cells: LogitCells) -> Fit:
         h00, h01, h11 = weight.sum(), (weight * z).sum(), (weight * z * z).sum()
         determinant = h00 * h11 - h01 * h01
         if not determinant > 0:
-            return Fit.none()  # of weights so far apart float64 does not see two different logits
+            return Fit.none()  # weights differ so much that float64 sees a single logit
         g0, g1 = left.sum(), (left * z).sum()
         step = np.array([h11 * g0 - h01 * g1, h00 * g1 - h01 * g0]) / determinant
         at, b = at + step[0], b + step[1]
@@ -115,8 +116,8 @@ def slope_of(logits: Floats, cells: LogitCells) -> Fit:
 
 
 def intercept_of(logits: Floats, cells: LogitCells) -> Fit:
-    """Return the intercept at slope 1, by Newton's method within what brackets it."""
-    # Where the share of positives is that of a logit beyond all scores, so is the sum.
+    """Return the intercept at slope 1, by Newton's method within a shrinking bracket."""
+    # At the ends of this bracket the expected positives are at most, and at least, those wanted.
     wanted = cells.positives.sum()
     mean = math.log(wanted / (cells.rows.sum() - wanted))
     low, high = mean - logits.max(), mean - logits.min()

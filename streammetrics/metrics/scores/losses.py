@@ -1,4 +1,4 @@
-"""What predicted probabilities lose: means of a loss of each row."""
+"""Losses of predicted probabilities: means of one loss per row."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ __all__ = [
     "RankedProbabilityScore",
 ]
 
-_MOST = 709.0  # whose exponential is still a float64
+_MOST = 709.0  # its exponential is still a float64
 
 
 class LogLoss(ScoredMetric[float]):
-    """Mean negative log-likelihood of the true class.
+    """Log loss (cross-entropy): the mean negative log-likelihood of the true class.
 
     Formula: -Σ w log p / Σ w, with p the probability of the true class.
 
-    Probabilities are clipped to [2**-52, 1 - 2**-52], also where they come as float32, so that no
-    batch is treated unlike another; they are not normalised. Of logits it is log(1 + e^-z) or the
-    log-softmax, up to 9e307. ``nan`` of no rows.
+    Probabilities are clipped to [2**-52, 1 - 2**-52], also those given as float32, so that all
+    batches are treated alike; they are not normalized. Logits z, up to 9e307, are not clipped: the
+    loss is then log(1 + e^-z) or the negative log-softmax. ``nan`` without rows.
 
     The other parameters are those of `ScoredMetric`.
 
     Args:
-        from_logits: Whether scores are logits: log p / (1 - p) for (n,), softmax for (n, K).
-            They are not clipped.
-        spread: Whether to sum the squares of losses too: `confidence` needs them, and large
-            batches take half as long again to twice as long.
+        from_logits: Whether scores are logits: log(p / (1 - p)) for (n,) scores, the inputs of a
+            softmax for (n, K) scores.
+        spread: Whether to sum the squares of losses too, which `confidence` needs; large batches
+            then take half as long again to twice as long.
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 to 10 ns per score.
 
@@ -72,19 +72,19 @@ class LogLoss(ScoredMetric[float]):
 
 
 class BrierScore(ScoredMetric[float]):
-    """Mean squared error of probabilities, summed over classes.
+    """Brier score: the squared error of probabilities, summed over classes, averaged over rows.
 
     Formula: Σ w Σ_k (p_k - [y = k])² / Σ w
 
-    ``nan`` of no rows.
+    ``nan`` without rows.
 
     The other parameters are those of `ScoredMetric`.
 
     Args:
-        scale_by_half: Whether to halve it, which puts it in [0, 1] and for two classes makes it
-            (p - y)**2. ``"auto"``: for (n,) scores and for (n, 2), as scikit-learn does.
-        spread: Whether to sum the squares of losses too: `confidence` needs them, and large
-            batches take half as long again to twice as long.
+        scale_by_half: Whether to halve the score, so that it is in [0, 1], and (p - y)² for two
+            classes. ``"auto"``: halve it for scores (n,) and (n, 2), as scikit-learn does.
+        spread: Whether to sum the squares of losses too, which `confidence` needs; large batches
+            then take half as long again to twice as long.
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 2 to 5 ns per score.
 
@@ -114,7 +114,7 @@ class BrierScore(ScoredMetric[float]):
 
 
 class ProbabilityLoss(ScoredMetric[float]):
-    """A mean of one row's loss of probabilities, whose parameters are all of one age."""
+    """Base of the later losses of probabilities, whose parameters all came in one release."""
 
     higher_is_better: ClassVar[bool | None] = False
 
@@ -128,19 +128,19 @@ class ProbabilityLoss(ScoredMetric[float]):
 
 
 def summed(metric: Any, loss: LossName, **options: Any) -> ProbabilityLossSum:
-    """Return the sum of a loss, for a metric told to keep its spread with that of squares."""
+    """Return the sum of a loss, with the sum of squares if the metric has ``spread=True``."""
     kind = ProbabilityLossSpread if metric.spread else ProbabilityLossSum
     return kind(loss=loss, **options, **schema_options(metric))
 
 
 class FocalLoss(ProbabilityLoss):
-    """Mean focal loss of the probability of the true class.
+    """Focal loss: the log loss with less weight on rows that are predicted well, averaged.
 
-    Formula: -Σ w (1 - p)^gamma log p / Σ w
+    Formula: -Σ w (1 - p)^gamma log p / Σ w, with p the probability of the true class.
 
-    Rows that are predicted well count less, the more so the larger `gamma`; at 0 it is `LogLoss`,
-    with which it shares the clipping of probabilities. What classes weigh (alpha of the paper) is
-    a `sample_weight`; the mean is then over the sum of weights. ``nan`` of no rows.
+    The larger `gamma`, the less rows count that are predicted well; with 0 it is `LogLoss`.
+    Probabilities are clipped as there. The class weights of the paper (alpha) are given as
+    `sample_weight`, and the mean is then over the sum of weights. ``nan`` without rows.
 
     The other parameters are those of `ScoredMetric`.
 
@@ -168,17 +168,17 @@ class FocalLoss(ProbabilityLoss):
 
 
 class RankedProbabilityScore(ProbabilityLoss):
-    """Mean squared distance of cumulative probabilities, of classes that have an order.
+    """Ranked probability score: the squared error of cumulative probabilities of ordered classes.
 
     Formula: mean Σ_(k < K) (p_1 + ... + p_k - [y <= k])²
 
-    A probability counts the more the farther its class is from the true one. Columns are in the
-    order of the classes.
+    Probability counts the more, the farther its class is from the true one. The columns of scores
+    are in the order of the classes.
 
     The other parameters are those of `ScoredMetric`.
 
     Args:
-        normalize: Whether to divide by K - 1, which puts it in [0, 1].
+        normalize: Whether to divide by K - 1, so that the score is in [0, 1].
         spread: As in `LogLoss`.
 
     Raises:
@@ -208,24 +208,24 @@ class RankedProbabilityScore(ProbabilityLoss):
 
 
 def exponential(mean: float) -> float:
-    """Return e to a power that is not negative, infinity where it is beyond float64."""
+    """Return e to a non-negative power, infinity where it is beyond float64."""
     return math.exp(mean) if mean < _MOST else mean * math.inf
 
 
 class Perplexity(ProbabilityLoss):
-    """Exponential of the mean log loss of tokens.
+    """Perplexity: the exponential of the mean log loss of tokens.
 
-    Formula: exp(-Σ w log p / Σ w)
+    Formula: exp(-Σ w log p / Σ w), with p the probability of the true token.
 
-    Tokens are labels (n,) with scores (n, V) of the vocabulary, or (B, T) with (B, V, T).
-    Probabilities are clipped as in `LogLoss`, with which it shares its state in a set. ``nan`` of
-    no rows.
+    Tokens are labels (n,) with scores (n, V) over the vocabulary, or (B, T) with scores (B, V, T).
+    Probabilities are clipped as in `LogLoss`, with which it shares its state in a set. ``nan``
+    without rows.
 
     The other parameters are those of `ScoredMetric`.
 
     Args:
         from_logits: Whether scores are logits, of which the log-softmax is taken.
-        ignore_index: Tokens with this label are left out, such as padding.
+        ignore_index: Tokens with this label, such as padding, are left out.
         spread: As in `LogLoss`.
 
     Memory and cost: as `LogLoss`.
@@ -250,12 +250,12 @@ class Perplexity(ProbabilityLoss):
 
 
 class CalibrationInTheLarge(ProbabilityLoss):
-    """Mean probability less the rate of what was predicted: above 0 is too sure.
+    """Calibration in the large: the mean probability less the observed rate.
 
-    Formula: Σ w p / Σ w - P / n
+    Formula: Σ w p / Σ w - P / n, with P positives among n rows.
 
-    Of (n,) scores Σ w p / Σ w less the share of positives; of (n, K) the mean of the largest
-    probability of each row less the accuracy. ``nan`` of no rows.
+    Above 0 the predictions are overconfident. For (n, K) scores it is the mean of the largest
+    probability of each row less the accuracy. ``nan`` without rows.
 
     The other parameters are those of `ScoredMetric`.
 
@@ -264,8 +264,8 @@ class CalibrationInTheLarge(ProbabilityLoss):
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 3 ns per score.
 
-    Reference: Steyerberg, "Clinical Prediction Models" (2019), 15.3; of (n, K) scores what
-    Guo et al. 2017 call overconfidence.
+    Reference: Steyerberg, "Clinical Prediction Models" (2019), 15.3; for (n, K) scores
+    the overconfidence of Guo et al., "On calibration of modern neural networks", ICML 2017.
 
     Example:
         >>> import streammetrics as sm

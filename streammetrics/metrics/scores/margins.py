@@ -1,4 +1,4 @@
-"""What decision values lose, which are scores on either side of 0."""
+"""Losses of decision values: scores that are positive for one class and negative for the other."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ __all__ = ["HingeLoss"]
 
 
 class HingeLoss(Metric[float]):
-    """Mean hinge loss of decision values, max(0, 1 - margin), or its square.
+    """Mean hinge loss of decision values, or its square.
 
     Formula: Σ w max(0, 1 - m) / Σ w, with m the margin.
 
-    The margin of (n,) values f is f for the positive class and -f for the other. Of (n, K) values
-    it is that of the true class less the largest other (Crammer and Singer). ``nan`` of no rows.
+    The margin of a value f of (n,) is f for the positive class and -f for the other. For (n, K)
+    values it is that of the true class less the largest other (Crammer and Singer). ``nan`` without
+    rows.
 
     Args:
-        squared: Whether losses are squared.
+        squared: Whether the loss of each row is squared.
         spread: As in `LogLoss`.
         pos_label: The positive class of (n,) values.
-        labels: The classes of the columns of (n, K) values, or the two of (n,).
-        nan_policy: ``"omit"`` leaves rows with a missing value out.
-        ignore_index: Rows with this true label are left out.
+        labels: The class of each column of (n, K) values, or the two classes of (n,) values.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+        ignore_index: Rows with this true label are left out, whatever else they hold.
 
     Raises:
         InvalidBatchError: From `update`, where a value is infinite or beyond 2**510.
@@ -62,13 +63,13 @@ class HingeLoss(Metric[float]):
         return (summed(self, "hinge", parameter=2.0 if self.squared else 1.0),)
 
     def check_parameters(self) -> None:
-        """Bring the labels to one kind."""
+        """Convert the labels to one type."""
         self.labels = one_kind(self.labels, self.ignore_index)
 
     def update(
         self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Take rows: labels (n,), and decision values (n,) of the positive class or (n, K)."""
+        """Add a batch of rows: labels (n,), and decision values (n,) or (n, K)."""
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 
     def readout(self, losses: ProbabilityLossSum) -> float:

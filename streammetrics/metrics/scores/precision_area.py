@@ -23,27 +23,27 @@ __all__ = ["PRAUC", "AveragePrecision"]
 
 
 class _Heights(Protocol):
-    """How high the area over recall is in each cell."""
+    """How precision, the height of the curve, runs through each cell."""
 
     def _tied(self, steps: Steps) -> Floats:
-        """Return the height over recall of cells of one score."""
+        """Return the mean precision over a cell of one score."""
 
     def _least(self, steps: Steps, row: float) -> Floats:
-        """Return the least mean height of cells of several, where a row weighs at least `row`."""
+        """Return the smallest mean precision over a cell, where a row weighs at least `row`."""
 
     def _most(self, steps: Steps) -> Floats:
-        """Return the largest mean height that they may have."""
+        """Return the largest mean precision over a cell."""
 
 
 def _precision_area(heights: _Heights, stairs: Staircase) -> tuple[float, float, float]:
-    """Return the area over recall with the least, the best guess and the most of each cell.
+    """Return a lower bound, an estimate and an upper bound of the area over recall.
 
-    It is a sum over cells of bounded terms, divided by the positives.
+    Each is a sum over cells of the positives times a precision, divided by all positives.
     """
     if not stairs.positives:
         return math.nan, math.nan, math.nan
-    certain: ExactSum | None = None  # of tied rows
-    sums: list[ExactSum] = []  # of the three heights
+    certain: ExactSum | None = None  # over cells of one score
+    sums: list[ExactSum] = []  # over other cells: least, estimate, most
     for steps in stairs.steps():
         tied = steps.p * heights._tied(steps)
         if steps.single.all():
@@ -62,17 +62,17 @@ def _precision_area(heights: _Heights, stairs: Staircase) -> tuple[float, float,
 
 
 def _share(total: ExactSum, stairs: Staircase) -> float:
-    """Return what a sum over the positives is of each, but for the rounding of its terms."""
+    """Return a sum over the positives divided by their number, at most 1."""
     return min(float(total.to_float()) / stairs.positives, 1.0)
 
 
 def _halfway(steps: Steps, row: float) -> Floats:
-    """Return the precision halfway through cells whose rows are well mixed."""
+    """Return the precision halfway through cells, as if their rows were well mixed."""
     return _precision(steps.tp_above + (steps.p + row) / 2, steps.fp_above + steps.n / 2)
 
 
 def _precision(tp: Array, fp: Array) -> Floats:
-    """Return tp / (tp + fp), and 1 where nothing is called positive."""
+    """Return tp / (tp + fp), and 1 where nothing is predicted positive."""
     called = tp + fp
     if called.all():
         return np.asarray(tp / called)
@@ -82,15 +82,16 @@ def _precision(tp: Array, fp: Array) -> Floats:
 
 
 class AveragePrecision(ClassScoreMetric):
-    """Area under the precision-recall curve by steps.
+    """Average precision: the area under the precision-recall curve, as a sum of steps.
 
     Formula: Σ_i (R_i - R_(i-1)) P_i, with recall R and precision P at the i-th highest threshold.
 
-    A cell of several scores adds at most what it would with its positives first and tied,
-    p (T + p) / (T + p + F), and at least what it would with its negatives first and its positives
-    one by one: p (f(r) + f(p)) / 2 with f(t) = (T + t) / (T + t + F + n), where no row weighs less
-    than r (1 if all weights are whole numbers, else 0). `compute()` takes its rows as well mixed.
-    ``nan`` without a positive.
+    For a cell of several scores, let p and n be its positives and negatives, and T and F the true
+    and false positives above it. With its positives first and tied, it adds the most to the sum:
+    p (T + p) / (T + p + F). With its negatives first and its positives one by one, it adds at
+    least p (f(r) + f(p)) / 2, where f(t) = (T + t) / (T + t + F + n) and no row weighs less than r
+    (1 if all weights are whole numbers, else 0). `compute()` assumes that its rows are well mixed.
+    ``nan`` without positives.
 
     Parameters are those of `ClassScoreMetric`.
 
@@ -110,30 +111,31 @@ class AveragePrecision(ClassScoreMetric):
     read, certain = best_guess, _precision_area
 
     def _tied(self, steps: Steps) -> Floats:
-        """Every positive has the precision at the threshold of the cell."""
+        """Return the precision at the threshold of the cell, which all its positives have."""
         return _precision(steps.tp, steps.fp)
 
     def _least(self, steps: Steps, row: float) -> Floats:
-        """Precision is concave in the positives passed: the mean of its ends is below its mean."""
+        """Return the mean of the first and the last precision, as precision is concave between."""
         first = _precision(steps.tp_above + row, steps.fp)
         return (first + _precision(steps.tp, steps.fp)) / 2
 
     def _most(self, steps: Steps) -> Floats:
-        """Every positive comes with all others and before the negatives."""
+        """Return the precision of all positives of the cell together, before its negatives."""
         return _precision(steps.tp, steps.fp_above)
 
 
 class PRAUC(ClassScoreMetric):
-    """Area under the precision-recall curve by trapezoids, from (recall 0, precision 1).
+    """Area under the precision-recall curve by the trapezoidal rule, from (recall 0, precision 1).
 
     Formula: Σ_i (R_i - R_(i-1)) (P_i + P_(i-1)) / 2, with recall R and precision P at the i-th
     highest threshold.
 
-    A straight line between points of this curve is too optimistic; `AveragePrecision` is not. A
-    cell of several scores adds at most the area below the concave curve of positives first,
-    p - F ln((T + p + F) / (T + F)), and at least the trapezoid of negatives first,
-    p (T / (T + F + n) + (T + p) / (T + p + F + n)) / 2. `compute()` takes its rows as well mixed.
-    ``nan`` without a positive.
+    Linear interpolation between points of this curve is too optimistic; `AveragePrecision` avoids
+    it. For a cell of several scores, let p and n be its positives and negatives, and T and F the
+    true and false positives above it. It adds at most the area with its positives first,
+    p - F ln((T + p + F) / (T + F)), and at least the trapezoid with its negatives first,
+    p (T / (T + F + n) + (T + p) / (T + p + F + n)) / 2. `compute()` assumes that its rows are well
+    mixed. ``nan`` without positives.
 
     Parameters are those of `ClassScoreMetric`.
 
@@ -153,16 +155,16 @@ class PRAUC(ClassScoreMetric):
     read, certain = best_guess, _precision_area
 
     def _tied(self, steps: Steps) -> Floats:
-        """One line from the point before the cell to the point after it."""
+        """Return the mean precision of the straight line through the cell."""
         before = _precision(steps.tp_above, steps.fp_above)
         return (before + _precision(steps.tp, steps.fp)) / 2
 
     def _least(self, steps: Steps, row: float) -> Floats:  # noqa: ARG002 - holds for any rows
-        """All points lie above the chord of the concave curve of negatives first."""
+        """Return that of the chord of the curve with negatives first, which is concave."""
         return (_precision(steps.tp_above, steps.fp) + _precision(steps.tp, steps.fp)) / 2
 
     def _most(self, steps: Steps) -> Floats:
-        """All points, and so the lines between them, lie below that of positives first."""
+        """Return that of the curve with positives first; all others lie below it."""
         above = np.asarray(steps.tp_above + steps.fp_above, np.float64)
         growth = np.zeros_like(above)
         np.divide(steps.p, above, out=growth, where=above > 0)

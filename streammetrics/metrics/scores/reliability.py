@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say, without bins' gaps: slope, intercept, decomposition."""
+"""Calibration of probabilities by slope and intercept, and the parts of the Brier score."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 
 __all__ = ["BrierDecomposition", "CalibrationIntercept", "CalibrationSlope"]
 
-_SLACK = 1e-9  # relative: far more than a fit is off by
+_SLACK = 1e-9  # relative: far more than the error of a fit
 _PARTS = ("reliability", "resolution", "uncertainty")
 
 
 def _unrounded(metric: ClassScoreMetric, stairs: Staircase) -> tuple[float, float]:
-    """Return what is certain as it is: it has room for what was rounded."""
+    """Return the bounds of `certain` unchanged: they already allow for rounding."""
     low, value, high = metric.certain(stairs)
     return (value, value) if stairs.exact else (low, high)
 
 
 class CalibrationSlope(ClassScoreMetric):
-    """Slope b of the logistic regression of labels on logits of probabilities.
+    """Calibration slope: of the logistic regression of labels on the logits of probabilities.
 
-    Formula: log(P / (1 - P)) = a + b z, with z the logit of a row's probability.
+    Formula: log(P / (1 - P)) = a + b z, with z the logit of a row's probability and b the slope.
 
-    1 is right; below 1 probabilities are too extreme, which overfitting makes of them, above 1 not
-    extreme enough. Probabilities are clipped as in `LogLoss`. A cell of several scores counts with
-    the middle of its edges, and nothing is then certain of the slope: exact up to `max_bins`
-    distinct scores. Undefined where a score parts the classes, or all scores are equal.
+    1 is ideal. Below 1 probabilities are too extreme, as overfitting makes them; above 1 they are
+    not extreme enough. Probabilities are clipped as in `LogLoss`. Exact up to `max_bins` distinct
+    scores; beyond that each cell is read at its midpoint, and `bounds()` is infinite. Undefined
+    where a threshold separates the classes, or all scores are equal.
 
     Parameters are those of `ClassScoreMetric`.
 
@@ -75,7 +75,7 @@ class CalibrationSlope(ClassScoreMetric):
         return (*super().statistics(), *check_of(self))
 
     def read(self, stairs: Staircase) -> float:
-        """Return the slope with every cell in its middle."""
+        """Return the slope with every cell at its midpoint."""
         return self._fit(stairs).value
 
     def _fit(self, stairs: Staircase) -> Fit:
@@ -84,18 +84,18 @@ class CalibrationSlope(ClassScoreMetric):
     _sides = _unrounded
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the slope between all that there is, as nothing is certain of it."""
+        """Return the slope between infinite bounds, as no others are known."""
         return -math.inf, self.read(stairs), math.inf
 
 
 class CalibrationIntercept(ClassScoreMetric):
-    """Intercept a of the logistic regression of labels on logits of probabilities with slope 1.
+    """Calibration intercept: of the logistic regression of labels on logits, with slope 1.
 
-    Formula: log(P / (1 - P)) = a + z, with z the logit of a row's probability.
+    Formula: log(P / (1 - P)) = a + z, with z the logit of a row's probability and a the intercept.
 
-    0 is right; below 0 probabilities are too high, on the whole. Probabilities are clipped as in
-    `LogLoss`. A cell of several scores counts with the middle of its edges; `bounds()` holds for
-    any scores that its rows may have. Undefined where there is only one class.
+    0 is ideal; below 0 probabilities are too high on the whole. They are clipped as in `LogLoss`. A
+    cell of several scores is read at its midpoint, and `bounds()` holds wherever in their cells the
+    scores are. Undefined where there is only one class.
 
     Parameters are those of `ClassScoreMetric`.
 
@@ -120,7 +120,7 @@ class CalibrationIntercept(ClassScoreMetric):
         return (*super().statistics(), *check_of(self))
 
     def read(self, stairs: Staircase) -> float:
-        """Return the intercept with every cell in its middle."""
+        """Return the intercept with every cell at its midpoint."""
         return self._fit(stairs).value
 
     def _fit(self, stairs: Staircase) -> Fit:
@@ -129,7 +129,7 @@ class CalibrationIntercept(ClassScoreMetric):
     _sides = _unrounded
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the intercepts of the highest, the middle and the lowest scores there may be."""
+        """Return the intercepts for the highest, the middle and the lowest scores of each cell."""
         cells, value = cells_of(stairs), self.read(stairs)
         if math.isnan(value):
             return value, value, value
@@ -139,14 +139,15 @@ class CalibrationIntercept(ClassScoreMetric):
 
 
 class BrierDecomposition(ScoreMetric[KeyedValues]):
-    """Reliability, resolution and uncertainty of probabilities, after Murphy.
+    """Brier score decomposition: reliability, resolution and uncertainty (Murphy).
 
     Formula: Σ_b w_b (f_b - o_b)², Σ_b w_b (o_b - o)², o (1 - o)
 
-    With f_b the mean score of bin b, o_b its share of positives, w_b the part of all rows that it
-    holds and o the share of positives of all. The Brier score is the first less the second plus the
-    third, where the scores of a bin are equal. Of (n, K) scores each is the sum over classes, each
-    against the rest. `bounds()` holds for any scores that the rows of a cell of several may have.
+    f_b is the mean score of bin b, o_b its fraction of positives, w_b the share of all rows in it,
+    and o the fraction of positives among all rows. The Brier score is reliability less resolution
+    plus uncertainty, if the scores within each bin are equal. For (n, K) scores each part is the
+    sum over classes, each against the rest. `bounds()` holds wherever in their cells the scores
+    are.
 
     The other parameters are those of `ScoreMetric`.
 
@@ -176,11 +177,11 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
         return (*super().statistics(), *check_of(self))
 
     def readout(self, scores: ScoreHistogram, *_: object) -> KeyedValues:
-        """Return the three parts with every cell in its middle."""
+        """Return the three parts with every cell at its midpoint."""
         return _parts([self._parts_of(stairs) for stairs in staircases(scores)])
 
     def interval(self, scores: ScoreHistogram, *_: object) -> Interval[KeyedValues]:
-        """Return the least and the most that each part may be."""
+        """Return the bounds of each part."""
         spans = [self._certain(stairs) for stairs in staircases(scores)]
         low, high = zip(*spans, strict=True)
         return Interval(_parts(low), _parts(high))
@@ -221,7 +222,7 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
 
 
 def _distances(low: Floats, high: Floats, start: Any, end: Any) -> tuple[Floats, Floats]:
-    """Return the least and the largest squared distance of two numbers from two intervals."""
+    """Return the smallest and the largest squared distance of numbers in two intervals."""
     near = np.maximum(np.maximum(low - end, start - high), 0.0)
     far = np.maximum(np.abs(high - start), np.abs(end - low))
     return near * near, far * far

@@ -1,4 +1,4 @@
-"""The area under the ROC curve, of a class against the rest or of pairs of classes."""
+"""The area under the ROC curve, of each class against the rest or of pairs of classes."""
 
 from __future__ import annotations
 
@@ -30,37 +30,39 @@ __all__ = ["ROCAUC"]
 
 
 class ROCAUC(ClassScoreMetric):
-    """Area under the ROC curve: how often a positive scores above a negative.
+    """Area under the ROC curve: the probability that a positive scores above a negative.
 
-    Formula: P(s_+ > s_-) + P(s_+ = s_-) / 2
+    Formula: P(s_+ > s_-) + P(s_+ = s_-) / 2, with s_+ the score of a positive and s_- that of a
+    negative.
 
-    Σ n (T + p / 2) / (P N) over cells, in integers and rounded once. A cell of several scores
-    counts as a tie; `bounds()` is what it would give with all its positives below all its
-    negatives, and above: ± Σ p n / (2 P N) over such cells. With `max_fpr` the area up to that
-    false positive rate, with `min_tpr` the area above that true positive rate, standardised
-    (McClish 1989) so that chance gives 0.5 and perfection 1. ``nan`` without rows of both classes.
+    Computed in integers and rounded once. A cell of several scores counts as a tie; in `bounds()`
+    all its positives score below, and above, all its negatives. With `max_fpr` the value is the
+    partial area up to that false positive rate, with `min_tpr` the area above that true positive
+    rate, standardized so that chance gives 0.5 and a perfect ranking 1 (McClish 1989). ``nan``
+    without rows of both classes.
 
-    The other parameters are those of `ScoreMetric`.
+    The other parameters are those of `ClassScoreMetric`.
 
     Args:
-        max_fpr: In (0, 1]; ``None``: the whole area.
-        average: ``"macro"``, ``"weighted"`` or ``None`` over the classes of (n, K) scores, each
-            against the rest; or over the pairs of classes.
-        min_tpr: In [0, 1), in place of `max_fpr`; ``None``: the whole area.
-        multi_class: What classes of (n, K) scores are told from: the rest (``"ovr"``), or each of
-            the others alone (``"ovo"``; Hand and Till 2001), which does not depend on how many
-            rows they have: the mean over ordered pairs (j, k) of the area of the score of j among
-            the rows of both. ``"weighted"`` is then by the rows of both.
+        max_fpr: The largest false positive rate, in (0, 1]; ``None``: the whole area.
+        average: ``"macro"``, ``"weighted"``, ``"micro"`` or ``None``, over the classes of (n, K)
+            scores or, with ``multi_class="ovo"``, ``"macro"`` or ``"weighted"`` over pairs of them.
+        min_tpr: The smallest true positive rate, in [0, 1), instead of `max_fpr`; ``None``: the
+            whole area.
+        multi_class: For (n, K) scores, ``"ovr"``: each class against the rest. ``"ovo"``: each
+            class against each other one, the mean over ordered pairs (j, k) of the area of the
+            scores of j among the rows of both (Hand and Till 2001), which does not depend on how
+            many rows classes have; ``"weighted"`` then weighs pairs by their rows.
 
     Raises:
-        ValueError: `max_fpr` is not in (0, 1], or `min_tpr` not in [0, 1), or both are given; or
-            pairs are not averaged.
+        ValueError: `max_fpr` is not in (0, 1], `min_tpr` is not in [0, 1), or both are given; or
+            `average` is not one that ``"ovo"`` allows.
 
-    Memory and cost: that of a `ScoreHistogram`, for (n, K) scores with ``"ovo"`` that of K (K - 1);
+    Memory and cost: that of a `ScoreHistogram`, with ``"ovo"`` that of K (K - 1) of them;
     `compute` takes about 5 ns per cell.
 
-    Reference: ``sklearn.metrics.roc_auc_score``; with `min_tpr` that of both classes, and the
-    signs of scores, exchanged.
+    Reference: ``sklearn.metrics.roc_auc_score``; with `min_tpr` the same function with the classes
+    exchanged and the scores negated.
 
     Example:
         >>> import streammetrics as sm
@@ -75,7 +77,7 @@ class ROCAUC(ClassScoreMetric):
     _younger = (*ClassScoreMetric._younger, ("min_tpr", None), ("multi_class", "ovr"))
 
     def check_parameters(self) -> None:
-        """Check that there is one limit, and that pairs of classes are averaged."""
+        """Check that there is at most one limit, and that values of pairs are averaged."""
         super().check_parameters()
         require(self, "min_tpr", self.min_tpr is None or self.max_fpr is None, "None with max_fpr")
         pairs = self.multi_class == "ovo"
@@ -84,7 +86,7 @@ class ROCAUC(ClassScoreMetric):
         require(self, "multilabel", not (pairs and self.multilabel), "False with 'ovo'")
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the histogram of scores, or that of all pairs of classes."""
+        """Return the score histogram, or that of all pairs of classes."""
         if self.multi_class == "ovr":
             return super().statistics()
         options = {**self._schema_options, "from_logits": self.from_logits}
@@ -116,10 +118,10 @@ class ROCAUC(ClassScoreMetric):
         return low, value, high
 
     def _limited(self, stairs: Staircase) -> tuple[Staircase, Fraction | int]:
-        """Return what the area is read from, and up to which rate of false positives there.
+        """Return the steps that the area is read from, and the largest false positive rate.
 
-        An area above a true positive rate is one up to a rate of false positives with the classes
-        exchanged, from the lowest score up.
+        The area above a true positive rate equals one up to a false positive rate, if the classes
+        are exchanged and the scores negated.
         """
         if self.min_tpr is None:
             return stairs, 1 if self.max_fpr is None else Fraction(self.max_fpr)
@@ -143,13 +145,13 @@ class ROCAUC(ClassScoreMetric):
 
 
 def _product(stairs: Staircase) -> Fraction | int:
-    if stairs.counted:  # Python's integers divide as fractions do, and quicker
+    if stairs.counted:  # Python's integers are as exact as fractions, and faster
         return int(stairs.positives) * int(stairs.negatives)
     return Fraction(stairs.positives) * Fraction(stairs.negatives)
 
 
 def _roc_areas(stairs: Staircase, rate: Fraction | int) -> list[Fraction | int]:
-    """Return twice the area P * N up to a false positive rate: the least, with ties, the most."""
+    """Return 2 P N times the area up to a false positive rate: the least, with ties, the most."""
     end = rate * Fraction(stairs.negatives)
     last = int(end) if stairs.counted else float(end)
     area: Fraction | int = 0
@@ -159,8 +161,8 @@ def _roc_areas(stairs: Staircase, rate: Fraction | int) -> list[Fraction | int]:
         n, twice_tp = steps.n, steps.tp_above + steps.tp
         if rate < 1:
             for cell in np.flatnonzero((steps.fp_above <= last) & (steps.fp > last)).tolist():
-                # The cell that the limit cuts. A straight line if its rows are tied; a curve that
-                # stays at the bottom, or goes along the top, if they are not.
+                # The limit cuts this cell. The curve in it is a straight line if its rows are tied;
+                # if they are not, it may stay at the bottom or run along the top.
                 past = end - Fraction(steps.fp_above[cell].item())
                 across = past * Fraction(steps.p[cell].item())
                 tied = across * past / Fraction(n[cell].item())

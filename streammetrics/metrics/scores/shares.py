@@ -1,4 +1,4 @@
-"""What predicted probabilities gain on always predicting how frequent each class is."""
+"""Losses of probabilities relative to always predicting the frequencies of the classes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["D2Brier", "D2LogLoss", "NormalizedEntropy"]
 
 
 class ShareOfLoss(ScoredMetric[float]):
-    """One less a mean loss over that of the frequencies of classes, predicted for every row.
+    """Base of the metrics 1 - L / L_0, with L_0 the loss of predicting the class frequencies.
 
-    1 is perfect, 0 no better than the frequencies. Undefined of rows of a single class.
+    1 is perfect, 0 no better than the frequencies. Undefined where all rows are of one class.
     """
 
     higher_is_better: ClassVar[bool | None] = True
@@ -30,10 +30,10 @@ class ShareOfLoss(ScoredMetric[float]):
 
     @abstractmethod
     def _null(self, shares: list[Fraction]) -> Fraction | float:
-        """Return the mean loss of the frequencies of classes."""
+        """Return the mean loss of predicting the frequencies of the classes."""
 
     def readout(self, losses: ProbabilityLossSum, classes: ClassWeights) -> float:
-        """Return the share."""
+        """Return the value."""
         shares, rows = classes.shares(), losses.rows.fraction()
         null = self._null(shares) if rows else 0
         if not null:
@@ -42,17 +42,17 @@ class ShareOfLoss(ScoredMetric[float]):
         return self._share(nearest(mean) / null if isinstance(null, float) else mean / null)
 
     def _share(self, relative: Fraction | float) -> float:
-        """Return the value of a loss relative to that of the frequencies."""
+        """Return the value for a loss over that of the frequencies."""
         return 1 - relative if isinstance(relative, float) else nearest(1 - relative)
 
 
 class D2LogLoss(ShareOfLoss):
-    """Share of the log loss of class frequencies that predictions save.
+    """D² log loss: how much lower the log loss is than that of predicting class frequencies.
 
-    Formula: 1 - L(p) / L(f), with f the frequencies of the classes.
+    Formula: 1 - L(p) / L(f), with L the log loss and f the frequencies of the classes.
 
-    1 is perfect, 0 no better than the frequencies of the classes, which is McFadden's R² of the
-    rows. Probabilities are clipped as in `LogLoss`. Undefined of rows of a single class.
+    1 is perfect, 0 no better than the frequencies. It is McFadden's R² on these rows. Probabilities
+    are clipped as in `LogLoss`. Undefined where all rows are of one class.
 
     The other parameters are those of `ScoredMetric`.
 
@@ -82,12 +82,12 @@ class D2LogLoss(ShareOfLoss):
 
 
 class D2Brier(ShareOfLoss):
-    """Share of the Brier score of class frequencies that predictions save, the Brier skill score.
+    """D² Brier score (Brier skill score): how much lower it is than that of class frequencies.
 
-    Formula: 1 - B(p) / B(f), with f the frequencies of the classes.
+    Formula: 1 - B(p) / B(f), with B the Brier score and f the frequencies of the classes.
 
-    1 is perfect, 0 no better than the frequencies of the classes. Correctly rounded. Undefined of
-    rows of a single class.
+    1 is perfect, 0 no better than the frequencies. Correctly rounded. Undefined where all rows are
+    of one class.
 
     Parameters are those of `ScoredMetric`.
 
@@ -115,12 +115,12 @@ class D2Brier(ShareOfLoss):
 
 
 class NormalizedEntropy(ShareOfLoss):
-    """Mean log loss over that of the frequencies of classes.
+    """Normalized entropy: the log loss over that of predicting class frequencies.
 
-    Formula: L(p) / L(f), with f the frequencies of the classes.
+    Formula: L(p) / L(f), with L the log loss and f the frequencies of the classes.
 
-    Below 1 where predictions say more than the frequencies do. Probabilities are clipped as in
-    `LogLoss`. Undefined of rows of a single class.
+    Below 1 where predictions are better than the frequencies. Probabilities are clipped as in
+    `LogLoss`. Undefined where all rows are of one class.
 
     The other parameters are those of `ScoredMetric`.
 

@@ -35,9 +35,9 @@ __all__ = [
 
 
 class KolmogorovSmirnov(ClassScoreMetric):
-    """Largest distance between the classes' distributions of scores.
+    """Kolmogorov-Smirnov statistic: the largest distance between the classes' score distributions.
 
-    Formula: max_t |TP / P - FP / N|
+    Formula: max_t |TP / P - FP / N|, with P positives and N negatives.
 
     ``nan`` without rows of both classes.
 
@@ -65,7 +65,7 @@ class KolmogorovSmirnov(ClassScoreMetric):
         fp: Array,
         margin: float,  # noqa: ARG002
     ) -> tuple[Array, float]:
-        """Return the distance times P * N, which is an integer for counts."""
+        """Return the distance times P N, an integer if rows are counted."""
         gaps = np.abs(tp * stairs.negatives - fp * stairs.positives)
         return gaps, stairs.positives * stairs.negatives
 
@@ -73,17 +73,18 @@ class KolmogorovSmirnov(ClassScoreMetric):
 
 
 class RecallAtPrecision(ClassScoreMetric):
-    """Highest recall of any threshold whose precision is at least `p`; 0 where none has it.
+    """Recall at precision: the highest recall of any threshold with a precision of at least `p`.
 
     Formula: max_t (TP / P) where TP / (TP + FP) >= p
 
-    Precision is compared as the float64 quotient TP / (TP + FP). ``nan`` without a positive.
+    0 where no threshold reaches the precision, which is compared as the float64 quotient
+    TP / (TP + FP). ``nan`` without positives.
 
-    The other parameters are those of `ScoreMetric`.
+    The other parameters are those of `ClassScoreMetric`.
 
     Args:
-        p: The precision asked for, in [0, 1].
-        average: Over the classes of (n, K) scores, as in `ROCAUC`.
+        p: The required precision, in [0, 1].
+        average: How the classes of (n, K) scores are averaged, as in `ClassScoreMetric`.
 
     Raises:
         ValueError: `p` is not in [0, 1].
@@ -109,7 +110,7 @@ class RecallAtPrecision(ClassScoreMetric):
     def _reached(
         self, stairs: Staircase, tp: Array, fp: Array, margin: float
     ) -> tuple[Array, float]:
-        """Return recall where precision suffices, else 0."""
+        """Return the recall where the precision is reached, else 0."""
         enough = _rate(tp, tp + fp) >= min(self.p + margin, 1.0)
         return np.where(enough, tp / np.float64(stairs.positives), 0.0), 1.0
 
@@ -117,18 +118,18 @@ class RecallAtPrecision(ClassScoreMetric):
 
 
 class PrecisionAtRecall(ClassScoreMetric):
-    """Highest precision of any threshold whose recall is at least `r`.
+    """Precision at recall: the highest precision of any threshold with a recall of at least `r`.
 
     Formula: max_t (TP / (TP + FP)) where TP / P >= r
 
     Recall is compared as the float64 quotient TP / P; the threshold above all scores has recall 0
-    and precision 1. ``nan`` without a positive.
+    and precision 1. ``nan`` without positives.
 
-    The other parameters are those of `ScoreMetric`.
+    The other parameters are those of `ClassScoreMetric`.
 
     Args:
-        r: The recall asked for, in [0, 1].
-        average: Over the classes of (n, K) scores, as in `ROCAUC`.
+        r: The required recall, in [0, 1].
+        average: How the classes of (n, K) scores are averaged, as in `ClassScoreMetric`.
 
     Raises:
         ValueError: `r` is not in [0, 1].
@@ -154,7 +155,7 @@ class PrecisionAtRecall(ClassScoreMetric):
     def _reached(
         self, stairs: Staircase, tp: Array, fp: Array, margin: float
     ) -> tuple[Array, float]:
-        """Return precision where recall suffices, else 0."""
+        """Return the precision where the recall is reached, else 0."""
         enough = tp / np.float64(stairs.positives) >= min(self.r + margin, 1.0)
         return np.where(enough, _rate(tp, tp + fp), 0.0), 1.0
 
@@ -162,17 +163,17 @@ class PrecisionAtRecall(ClassScoreMetric):
 
 
 class SensitivityAtSpecificity(ClassScoreMetric):
-    """Highest true positive rate of any threshold whose specificity TN / N is at least `s`.
+    """Sensitivity at specificity: the highest TP / P of any threshold with TN / N at least `s`.
 
     Formula: max_t (TP / P) where TN / N >= s
 
     Specificity is compared as the float64 quotient. ``nan`` without rows of both classes.
 
-    The other parameters are those of `ScoreMetric`.
+    The other parameters are those of `ClassScoreMetric`.
 
     Args:
-        s: The specificity asked for, in [0, 1].
-        average: Over the classes of (n, K) scores, as in `ROCAUC`.
+        s: The required specificity, in [0, 1].
+        average: How the classes of (n, K) scores are averaged, as in `ClassScoreMetric`.
 
     Raises:
         ValueError: `s` is not in [0, 1].
@@ -198,7 +199,7 @@ class SensitivityAtSpecificity(ClassScoreMetric):
     def _reached(
         self, stairs: Staircase, tp: Array, fp: Array, margin: float
     ) -> tuple[Array, float]:
-        """Return the true positive rate where specificity suffices, else 0."""
+        """Return the true positive rate where the specificity is reached, else 0."""
         enough = (stairs.negatives - fp) / np.float64(stairs.negatives) >= min(self.s + margin, 1.0)
         return np.where(enough, tp / np.float64(stairs.positives), 0.0), 1.0
 
@@ -206,17 +207,17 @@ class SensitivityAtSpecificity(ClassScoreMetric):
 
 
 class SpecificityAtSensitivity(ClassScoreMetric):
-    """Highest specificity of any threshold whose true positive rate TP / P is at least `s`.
+    """Specificity at sensitivity: the highest TN / N of any threshold with TP / P at least `s`.
 
     Formula: max_t (TN / N) where TP / P >= s
 
     Sensitivity is compared as the float64 quotient. ``nan`` without rows of both classes.
 
-    The other parameters are those of `ScoreMetric`.
+    The other parameters are those of `ClassScoreMetric`.
 
     Args:
-        s: The sensitivity asked for, in [0, 1].
-        average: Over the classes of (n, K) scores, as in `ROCAUC`.
+        s: The required sensitivity, in [0, 1].
+        average: How the classes of (n, K) scores are averaged, as in `ClassScoreMetric`.
 
     Raises:
         ValueError: `s` is not in [0, 1].
@@ -239,7 +240,7 @@ class SpecificityAtSensitivity(ClassScoreMetric):
     def _reached(
         self, stairs: Staircase, tp: Array, fp: Array, margin: float
     ) -> tuple[Array, float]:
-        """Return the specificity where the true positive rate suffices, else 0."""
+        """Return the specificity where the true positive rate is reached, else 0."""
         enough = tp / np.float64(stairs.positives) >= min(self.s + margin, 1.0)
         kept = (stairs.negatives - fp) / np.float64(stairs.negatives)
         return np.where(enough, kept, 0.0), 1.0
@@ -248,7 +249,7 @@ class SpecificityAtSensitivity(ClassScoreMetric):
 
 
 def _rate(part: Array, whole: Array) -> Floats:
-    """Return the quotients, 1 where nothing is asked of nothing."""
+    """Return the quotients, 1 for 0/0."""
     rates = np.ones(part.size)
     np.divide(part, whole, out=rates, where=whole > 0)
     return rates

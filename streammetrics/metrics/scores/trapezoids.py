@@ -1,4 +1,4 @@
-"""The area under points that are at hand, such as those of a curve."""
+"""The area under given points, such as those of a curve."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ __all__ = ["auc"]
 
 
 def auc(x: object, y: object) -> float:
-    """Return the area under the points (x, y) by trapezoids.
+    """Return the area under the points (x, y) by the trapezoidal rule.
 
-    Areas of rows are those of `ROCAUC` and `PRAUC`, which merge and have bounds; this is of points.
+    For the area under the curve of a stream of rows use `ROCAUC` or `PRAUC`, which merge and have
+    bounds.
 
     Args:
-        x: Ascending or descending numbers (n,), at least two.
-        y: As many.
+        x: Finite numbers (n,), ascending or descending, at least two.
+        y: As many finite numbers.
 
     Raises:
-        ValueError: They are no such numbers.
+        ValueError: The shapes or the values are not as above.
 
     Example:
         >>> import streammetrics as sm

@@ -1,4 +1,4 @@
-"""A histogram of scores as the curves see it: steps from the highest score down."""
+"""A score histogram as curves read it: cumulative counts by descending score."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 
-_COUNTABLE = 1 << 61  # products of two sums of counts up to here may be doubled in int64
+_COUNTABLE = 1 << 61  # twice a product of two sums of counts up to this fits int64
 
 
-@dataclass(eq=False)  # never changed, but a frozen one is three times as slow to make
+@dataclass(eq=False)  # never changed, but a frozen one takes three times as long to make
 class Steps:
-    """Neighbouring cells in ascending order, and how much lies at or above each.
+    """Neighbouring cells in ascending order, and the positives and negatives at or above each.
 
     `p` and `n` (m,) are the positives and negatives in a cell; `tp` and `fp` those with a score
-    of at least its lower edge, so what that edge as a threshold calls positive; `tp_above` and
+    of at least its lower edge, which that edge as a threshold predicts positive; `tp_above` and
     `fp_above` those of higher cells only. In a `single` cell all rows have the score `low`.
     `positives` and `negatives` are the sums from each cell up (m + 1,), or the first of them.
     """
@@ -84,19 +84,19 @@ def _counted_down(sums: Array | int, counts: Array) -> Array:
 
 
 class Staircase:
-    """One class against the rest, or another, by score: the steps of its ROC and PR curves.
+    """One class against the rest, or against another class: the steps of its ROC and PR curves.
 
-    Amounts are integers (int64 arrays, whose products do not overflow) or float64: then they are
-    weights scaled by a power of two, and sums of them are right to about one unit in the last
-    place. `least` is the least that a row can weigh, 0 where that is not known, and `one` is what
-    a weight of 1 is; `logits` says whether scores are kept as such.
+    Amounts are integers (int64 arrays, whose products do not overflow) or float64. In float64 they
+    are weights scaled by a power of two, and their sums are correct to about one unit in the last
+    place. `least` is the smallest weight that a row can have, 0 where that is unknown; `one` is the
+    scaled weight of 1; `logits` says whether scores are kept as logits.
     """
 
     def __init__(self, histogram: DyadicHistogram, whole: bool, logits: bool) -> None:
         self._histogram, self.logits = histogram, logits
         self.least, self.one = 1.0 if whole else 0.0, 1.0
         self._weighed: Steps | None = None
-        self._unit = 0  # of two: what a weight of one is scaled by
+        self._unit = 0  # the power of two in which amounts are given
         negatives, positives = histogram.totals()
         blocks = histogram.cells()
         first = next(blocks, None)
@@ -107,8 +107,7 @@ class Staircase:
             negatives = float(self._weighed.fp[0])
             self.least, self.one = 0.0, positives / total if total else 1.0
         self.positives, self.negatives = positives, negatives
-        # Counting rows that wait takes longer than reading the cells of a few: if there is one
-        # block, it is kept.
+        # Reading the cells again takes longer than keeping them, where there is only one block.
         self._only = self._weighed
         if self._weighed is None and first is not None and next(blocks, None) is None:
             low, high, single, (n, p) = first
@@ -121,12 +120,12 @@ class Staircase:
 
     @property
     def share(self) -> float:
-        """The part of all rows that are positive, 0 of no rows."""
+        """The share of all rows that are positive, 0 without rows."""
         return self.positives / ((self.positives + self.negatives) or 1)
 
     @property
     def rows(self) -> float:
-        """What all rows weigh, whatever the amounts are scaled by."""
+        """The weight of all rows, not scaled."""
         return float(sum(map(float, self._histogram.totals())))
 
     @property
@@ -136,31 +135,31 @@ class Staircase:
 
     @property
     def unit(self) -> int:
-        """The power of two in which amounts are told."""
+        """The power of two in which amounts are given."""
         return self._unit
 
     def unscaled(self, amount: object) -> Floats:
-        """Return amounts as floats of what rows weigh, infinite where that is too large."""
+        """Return amounts as floats that are not scaled, infinite where they are too large."""
         with np.errstate(over="ignore"):
             floats: Floats = np.ldexp(np.asarray(amount, np.float64), self._unit)
         return floats
 
     def cuts(self, thresholds: Floats) -> Floats:
-        """Return thresholds on the scale that the scores are kept on."""
+        """Return thresholds as logits where scores are kept as logits."""
         if not self.logits:
             return thresholds
         return np.array([log_odds(x) if 0 <= x <= 1 else x * math.inf for x in thresholds.tolist()])
 
     def mirrored(self) -> Staircase:
-        """Return the same rows with the classes exchanged, and the scores turned upside down."""
+        """Return the same rows with the classes exchanged and the scores negated."""
         return _Mirror(self)
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Return scores of the steps as probabilities, where they are kept as logits."""
+        """Return scores as probabilities, where they are kept as logits."""
         return sigmoid(scores) if self.logits else scores
 
     def quantiles(self, levels: Sequence[Fraction]) -> tuple[Floats, Floats]:
-        """Return the edges of the cells in which so large a share of all rows is reached."""
+        """Return the edges of the cells in which each share of all rows is reached."""
         edges = cells_at(self._histogram, levels)
         return np.array([low for low, _ in edges]), np.array([high for _, high in edges])
 
@@ -176,14 +175,14 @@ class Staircase:
 
 
 class _Mirror(Staircase):
-    """A staircase from its other end: what it calls negative is called positive."""
+    """A staircase with the classes exchanged, read from its other end."""
 
     def __init__(self, of: Staircase) -> None:
         self.__dict__.update(of.__dict__)
         self._of, self.positives, self.negatives = of, of.negatives, of.positives
 
     def steps(self) -> Iterator[Steps]:
-        """Yield the cells, each block from its end."""
+        """Yield the blocks of cells, each in reverse order."""
         for steps in self._of.steps():
             low, high, single = -steps.high[::-1], -steps.low[::-1], steps.single[::-1]
             below_p, below_n = self.positives - steps._fp, self.negatives - steps._tp
@@ -192,13 +191,11 @@ class _Mirror(Staircase):
 
 
 def _weighed(histogram: DyadicHistogram, *some: bool) -> tuple[Steps, int]:
-    """Return all cells with float64 amounts, scaled so that the heaviest weighs about 2**300.
+    """Return all cells with scaled float64 amounts, and the power of two that undoes the scaling.
 
-    And the power of two that they are to be multiplied by, to be what they were. There are rows of
-    `some` classes.
-
-    Products of three sums are then far from both ends of float64, also where the other class
-    weighs 2**-1200 of it; classes farther apart are refused.
+    The heaviest cell is scaled to about 2**300, so that products of three sums are far from both
+    ends of float64 even where one class weighs 2**-1200 of the other; classes farther apart are
+    refused. `some` says which classes have rows.
     """
     low, high, single, counts = map(np.concatenate, zip(*_transposed(histogram), strict=True))
     exponent = 300 - int(np.frexp(counts.max())[1])
@@ -219,10 +216,10 @@ def _transposed(histogram: DyadicHistogram) -> Iterator[tuple[Array, ...]]:
 
 
 def _sums_above(mass: Floats) -> Floats:
-    """Return for each entry the sum of it and all later ones (m + 1,), the last of them 0.
+    """Return the sum of each entry and all later ones (m + 1,), the last of them 0.
 
-    What of each entry is a multiple of a unit of which the total has less than 2**53 is summed
-    without error; the rest is so small that the error of its sum does not matter.
+    Each entry is split at a unit of which the total is less than 2**53 times: multiples of the unit
+    add up without error, and the rest is so small that the error of its sum does not matter.
     """
     unit = np.ldexp(1.0, np.frexp(mass.sum())[1] - 52)
     coarse = np.floor(mass / unit) * unit
@@ -233,7 +230,7 @@ def _sums_above(mass: Floats) -> Floats:
 
 
 def staircases(scores: ScoreHistogram) -> tuple[Staircase, ...]:
-    """Return what each class is read from, which the metrics of a set share."""
+    """Return the staircase of each class, which the metrics of a set share."""
     return made_once(_staircases, scores)
 
 
@@ -244,10 +241,10 @@ def _staircases(scores: ScoreHistogram) -> tuple[Staircase, ...]:
 
 
 class Corners(NamedTuple):
-    """All cells (m,) in ascending order, and what is called positive from each of them on.
+    """All cells (m,) in ascending order, and the true and false positives at their edges.
 
-    `tp` and `fp` (m + 1,) are what the lower edge of a cell as a threshold passes, and at last
-    nothing: within a cell a threshold passes between that and what the next edge does.
+    `tp` and `fp` (m + 1,) are those with a score of at least the lower edge of each cell, and 0 at
+    the end. A threshold within a cell has counts between those of its edge and of the next one.
     """
 
     low: Floats
