@@ -1,1 +1,1 @@
-"""Labels judged against labels, or a score against a threshold."""
+"""Classification: predicted labels, or scores at a threshold, evaluated against true labels."""

@@ -1,4 +1,4 @@
-"""Quotients of counts per class, and how classes are averaged."""
+"""Ratios of counts per class, and how they are averaged over classes."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 
 class AveragedMetric(ContingencyMetric[float | Floats]):
-    """A quotient of counts per class, and how classes are averaged.
+    """Base of the metrics that are a ratio of counts per class, averaged over classes.
 
     Args:
-        average: ``"binary"``: the value of `pos_label`, and more than two classes raise.
-            ``"micro"``: the counts of all classes are added first. ``"macro"``: the mean of the
-            classes' values; ``"weighted"``: the mean weighted by the rows of each class.
-            ``"samples"``: the mean of the rows' values, each over its labels. ``None``: an array,
-            in the order of `classes`.
-        multilabel: Whether rows have several labels, or none: `update` takes indicators (n, L) of
-            0 and 1, sparse matrices of such, or sets of `labels`; with a threshold scores (n, L)
-            beside the truth. A label is then what a class is above. ``"samples"`` implies it.
+        average: How classes are averaged. ``"binary"``: the value of `pos_label`; more than two
+            classes raise. ``"micro"``: the counts of all classes are added first. ``"macro"``: the
+            mean of the classes' values. ``"weighted"``: the mean weighted by the rows of each
+            class. ``"samples"``: the mean of the rows' values, each over its labels. ``None``: an
+            array, in the order of `classes`.
+        multilabel: Whether a row may have any number of labels. `update` then takes indicator
+            matrices (n, L) of 0 and 1, dense or sparse, or sets of `labels`, and with a threshold
+            scores (n, L). Each label is treated as a class. ``"samples"`` implies it.
     """
 
     average: Literal["binary", "micro", "macro", "weighted", "samples"] | None = "binary"
@@ -46,7 +46,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
     _younger = (*ContingencyMetric._younger, ("multilabel", False))
 
     def check_parameters(self) -> None:
-        """Check what goes with several labels a row, and what does not."""
+        """Check that no parameter contradicts `multilabel`."""
         if self.average == "samples":
             self.multilabel = True
         if not self.multilabel:
@@ -58,7 +58,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         check_multilabel(self)
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the table of labels; of several labels a row, the counts of each or of rows."""
+        """Return the table of labels, or with `multilabel` the counts per label or kind of row."""
         if not self.multilabel:
             return super().statistics()
         kind = RowTables if self.average in {"micro", "samples"} else LabelTables
@@ -66,16 +66,16 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
 
     @property
     def _takes_others(self) -> bool:
-        """They count as wrong where one of the classes is right, or is predicted."""
+        """Whether rows may have labels besides those given; these then count as wrong."""
         return self.labels is not None and self.average != "binary"
 
     def _confusions(self, form: object) -> Confusions | None:
-        """Return the tables of all groups, of metrics of one class or of all together."""
+        """Return the tables of all groups, if one class or the sums over classes are read."""
         one = self.average in {"binary", "micro"} and not self.multilabel
         return super()._confusions(form) if one else None
 
     def _confusion(self, table: Any) -> Confusion:
-        """Return the table as classes in order, or as labels or rows that stand for them."""
+        """Return the counts per class, or with `multilabel` per label or per kind of row."""
         if not self.multilabel:
             return super()._confusion(table)
         counts: Any
@@ -86,7 +86,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         return cast("Confusion", counts)
 
     def averaged(self, table: Confusion, numerator: Floats, denominator: Floats) -> float | Floats:
-        """Return the quotient, averaged over classes as configured."""
+        """Return the ratio of two counts per class, averaged over classes as configured."""
         several: Any = table
         if isinstance(several, Confusions):
             return self._of_groups(several, numerator, denominator)
@@ -115,7 +115,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
     def _of_groups(
         self, tables: Confusions, numerator: Floats, denominator: Floats
     ) -> float | Floats:
-        """Return the quotient of the positive class of each group, or of all; a number: not so."""
+        """Return the ratio of each group as an array; a number where groups are read one by one."""
         if self.average == "micro":
             sums = [
                 np.where(tables.there, each, 0.0).sum(axis=0) for each in (numerator, denominator)
@@ -128,7 +128,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         return self._ratios(numerator[place], np.where(has, denominator[place], 0.0))
 
     def _positive(self, table: Confusion) -> int | None:
-        """Return the place of the positive class, ``None`` where it has not been seen."""
+        """Return the position of the positive class, ``None`` where it has not been seen."""
         if len({*table.labels, self.pos_label}) > 2:
             advice = "average='macro', 'micro', 'weighted' or None takes any number of classes"
             if len(table.labels) <= 2:
@@ -140,7 +140,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         return table.labels.index(self.pos_label) if self.pos_label in table.labels else None
 
     def _nothing(self, table: Confusion) -> float | Floats:
-        """Return nan, for each class that is known where none is averaged."""
+        """Return nan, or with ``average=None`` an array of nan for the known classes."""
         if self.average is not None:
             return math.nan
         return LabelledArray.of(np.full(table.kept, math.nan), table.labels)

@@ -1,4 +1,4 @@
-"""The confusion table as classification reads it, and what its metrics share."""
+"""What the metrics of classification share: parameters, inputs and their confusion table."""
 
 from __future__ import annotations
 
@@ -31,26 +31,25 @@ if TYPE_CHECKING:
 
 
 class ContingencyMetric(Metric[V_co]):
-    """A metric of predicted labels, or of scores cut at a threshold.
+    """Base of the metrics of predicted labels, or of scores at a threshold.
 
     Args:
-        threshold: ``None``: `update` takes ``y_true, y_pred``, both labels (``y_pred`` may be an
-            (n, K) matrix of scores: the first largest wins). A number: it takes
-            ``y_true, y_score``, and a row is positive where ``score >= threshold``.
-        labels: The classes and their order, ``None``: the labels seen on either side, sorted.
-            Another label raises, but where a subset has a meaning, as in scikit-learn: a metric
-            that is averaged over classes (not ``"binary"``) is that of these classes among all
-            rows, and the table, kappa and what else compares both sides that of the rows of which
-            both labels are among them.
+        threshold: ``None``: `update` takes ``y_true, y_pred``, both labels; ``y_pred`` may also be
+            an (n, K) matrix of scores, whose largest (the first of equal ones) gives the label. A
+            number: it takes ``y_true, y_score``, and a row is predicted positive where
+            ``y_score >= threshold``.
+        labels: The classes and their order; ``None``: all labels seen, sorted. Other labels raise,
+            unless a subset has a meaning, as in scikit-learn: averages (but not ``"binary"``) are
+            over these classes only, among all rows, and metrics that compare both sides, such as
+            `ConfusionMatrix` and `CohenKappa`, use the rows whose two labels are both among them.
         pos_label: The positive class.
-        zero_division: What 0/0 gives. ``None``: ``nan`` where it stands alone; in an average 0 for
-            a class that has rows (true or predicted), and without rows the class is left out;
-            each with an `UndefinedMetricWarning` that names the class. A number counts as given;
-            an explicit ``nan`` leaves every such class out of averages.
+        zero_division: The value of 0/0. ``None``: ``nan`` for a single value; in an average a class
+            counts as 0 if it has rows (true or predicted), and is left out if it has none, each
+            with an `UndefinedMetricWarning` that names the class. A number is used as it is; an
+            explicit ``nan`` leaves all such classes out of averages.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
-        from_logits: Whether scores are logits. With a threshold a row is then positive where the
-            sigmoid of its score is at least that (its score at least log t / (1 - t)); the
-            largest of (n, K) scores is the same of both.
+        from_logits: Whether scores are logits. With a threshold t, a row is then predicted positive
+            where the sigmoid of its score is at least t. For (n, K) scores it makes no difference.
         ignore_index: Rows with this true label are left out, whatever else they hold.
 
     Memory and cost: 16 bytes per pair of labels that occurs; with a threshold 32 bytes.
@@ -72,7 +71,7 @@ class ContingencyMetric(Metric[V_co]):
     )
 
     def check_parameters(self) -> None:
-        """Bring the labels to one kind, and check them against the threshold."""
+        """Convert the labels to one type, and check them against the threshold."""
         self.labels = labels = one_kind(self.labels, self.ignore_index)
         two = labels is None or (len(labels) == 2 and self.pos_label in labels)
         if self.threshold is not None and not two:
@@ -86,7 +85,7 @@ class ContingencyMetric(Metric[V_co]):
 
     @property
     def _threshold(self) -> float | None:
-        """The threshold of one score a row."""
+        """The threshold, if it is a single number."""
         single = not isinstance(self.threshold, tuple)
         require(self, "threshold", single, "one number, but with multilabel=True")
         return cast("float | None", self.threshold)
@@ -117,14 +116,26 @@ class ContingencyMetric(Metric[V_co]):
         y_score: ArrayLike = None,
         sample_weight: ArrayLike = None,
     ) -> Self:
-        """Take rows: labels and predicted labels, or with a threshold labels and scores."""
+        """Add a batch of rows: true and predicted labels, or with a threshold labels and scores.
+
+        Args:
+            y_true: The true labels, (n,): integers, booleans or strings.
+            y_pred: The predicted labels, (n,), or scores (n, K); without a threshold.
+            y_score: The scores of the positive class, (n,); with a threshold.
+            sample_weight: Non-negative weights, (n,).
+
+        Raises:
+            InvalidBatchError: A column has a wrong type or shape, a missing value or an unknown
+                label, or both or neither of `y_pred` and `y_score` are given; the state is
+                unchanged.
+        """
         name, second = judged_column(self, y_pred, y_score)
         if len(getattr(y_true, "shape", ())) == 2:
             warn_of_indicators(self, y_true, second)
         return self.feed({"y_true": y_true, name: second, "sample_weight": sample_weight})
 
     def _confusion(self, table: ContingencyTable | ThresholdTable) -> Confusion:
-        """Return the table as classes in order."""
+        """Return the confusion table, its classes in order."""
         if isinstance(table, ContingencyTable):
             return Confusion.of_labels(table.cells(), self.labels)
         cells = table.cells()
@@ -140,7 +151,7 @@ class ContingencyMetric(Metric[V_co]):
         return self._confusion(*self._read()).labels  # type: ignore[arg-type]  # a table, by statistics()
 
     def readout(self, table: ContingencyTable | ThresholdTable) -> V_co:
-        """Read the table; without rows there is nothing to read."""
+        """Return the value, and without rows what `_nothing` gives."""
         return self._judged(table)[0]
 
     def _judged(self, *statistics: Any) -> tuple[V_co, str]:
@@ -156,7 +167,7 @@ class ContingencyMetric(Metric[V_co]):
         return [(value, self._why_nan(value)) for value in values.tolist()]
 
     def _confusions(self, form: object) -> Confusions | None:
-        """Return the tables of all groups that a form holds, where they can be read as one."""
+        """Return the tables of all groups, ``None`` if they cannot be read together."""
         if not isinstance(form, Tables) or getattr(form.of, "others", False):
             return None
         if isinstance(form.of, ContingencyTable):
@@ -168,25 +179,25 @@ class ContingencyMetric(Metric[V_co]):
 
     @abstractmethod
     def read(self, table: Confusion) -> V_co:
-        """Return the value of a table with rows."""
+        """Return the value from a table with at least one row."""
 
     def _nothing(self, table: Confusion) -> V_co:  # noqa: ARG002 - those with an array need it
         """Return the value without rows."""
         return cast("V_co", math.nan)
 
     def ratio(self, numerator: Any, denominator: Any) -> float:
-        """Return a quotient of two sums, or what 0/0 gives."""
+        """Return the ratio of two sums, or the value of 0/0."""
         if isinstance(denominator, np.ndarray):  # of many groups
             return cast("float", self._ratios(numerator, denominator))
         return float(numerator) / float(denominator) if denominator else self._zero_by_zero
 
     @property
     def _zero_by_zero(self) -> float:
-        """What 0/0 gives where it stands alone."""
+        """The value of 0/0 that is not averaged."""
         return math.nan if self.zero_division is None else self.zero_division
 
     def _ratios(self, numerator: Floats, denominator: Floats) -> Floats:
-        """Return the `ratio` of every two elements; the denominator broadcasts."""
+        """Return the `ratio` of each pair of elements; the denominator broadcasts."""
         quotients = np.full(numerator.shape, self._zero_by_zero)
         np.divide(numerator, denominator, out=quotients, where=denominator != 0)
         return quotients

@@ -1,4 +1,4 @@
-"""Rows with several labels, judged as a whole, and the table of each label."""
+"""Metrics of whole rows with several labels, and the confusion table of each label."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ __all__ = ["HammingLoss", "MultilabelConfusionMatrix", "SubsetAccuracy"]
 
 
 class MultilabelMetric(Metric[V_co]):
-    """A metric of rows with several labels, or none.
+    """Base of the metrics of rows that may have any number of labels.
 
     Args:
-        threshold: ``None``: `update` takes ``y_true, y_pred``, both indicators (n, L) of 0 and 1,
-            sparse matrices of such, or sets of `labels`. A number, or one for each label: it takes
-            ``y_true, y_score``, and a row is said to have a label where ``score >= threshold``.
+        threshold: ``None``: `update` takes ``y_true, y_pred``, both indicator matrices (n, L) of 0
+            and 1, dense or sparse, or sets of `labels`. A number, or one per label: it takes
+            ``y_true, y_score``, and a label is predicted where ``y_score >= threshold``.
         labels: The names of the labels, in the order of columns; ``None``: they are numbered.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
-        from_logits: Whether scores are logits, of which a threshold cuts the sigmoid.
+        from_logits: Whether scores are logits; the threshold is then compared with their sigmoid.
     """
 
     threshold: float | tuple[float, ...] | None = None
@@ -56,21 +56,33 @@ class MultilabelMetric(Metric[V_co]):
         y_score: ArrayLike = None,
         sample_weight: ArrayLike = None,
     ) -> Self:
-        """Take rows: labels and predicted labels (n, L), or with a threshold scores (n, L)."""
+        """Add a batch of rows: true and predicted labels, or with a threshold labels and scores.
+
+        Args:
+            y_true: The true labels: indicators (n, L), or n sets.
+            y_pred: The predicted labels in the same form; without a threshold.
+            y_score: The scores of all labels, (n, L); with a threshold.
+            sample_weight: Non-negative weights, (n,).
+
+        Raises:
+            InvalidBatchError: A column has a wrong type or shape, a missing value or an unknown
+                label, or both or neither of `y_pred` and `y_score` are given; the state is
+                unchanged.
+        """
         name, second = judged_column(self, y_pred, y_score)
         return self.feed({"y_true": y_true, name: second, "sample_weight": sample_weight})
 
 
 class RowsMetric(MultilabelMetric[float]):
-    """A mean over rows of what each has by its numbers of right and wrong labels.
+    """Base of the metrics that are a mean over rows, of a value of the row's TP, FP and FN.
 
-    Memory and cost: `RowTables`, 16 bytes per kind of row by those numbers.
+    Memory and cost: 16 bytes for each combination of these counts that occurs.
     """
 
     higher_is_better: ClassVar[bool | None] = True
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return how many rows are of each kind."""
+        """Return the number of rows of each kind."""
         return (RowTables(**multilabel_options(self)),)
 
     def readout(self, table: RowTables) -> float:
@@ -80,18 +92,18 @@ class RowsMetric(MultilabelMetric[float]):
 
     @abstractmethod
     def _of_rows(self, rows: RowCounts) -> Floats:
-        """Return what each kind of row has."""
+        """Return the value of each kind of row."""
 
 
 class SubsetAccuracy(RowsMetric):
-    """Share of rows of which every label is right: the exact match ratio.
+    """Subset accuracy (exact match ratio): the share of rows with every label right.
 
     Formula: Σ w [Y = Z] / Σ w, with Y the true and Z the predicted labels of a row.
 
     The other parameters are those of `MultilabelMetric`.
 
     Args:
-        normalize: ``False`` gives the sum of the rows that are right, not their share.
+        normalize: Whether to return the share of rows that are right, or else their number.
 
     Reference: ``sklearn.metrics.accuracy_score`` of indicators.
 
@@ -109,7 +121,7 @@ class SubsetAccuracy(RowsMetric):
     _younger = (*RowsMetric._younger, ("normalize", True))
 
     def readout(self, table: RowTables) -> float:
-        """Return the share of rows that are right, or how many they are."""
+        """Return the share of rows that are right, or their number."""
         rows = RowCounts.of(table, joined=False)
         if self.normalize or not rows.amount.size:
             return rows.mean(self._of_rows(rows), None)
@@ -121,9 +133,9 @@ class SubsetAccuracy(RowsMetric):
 
 
 class HammingLoss(RowsMetric):
-    """Share of labels that are wrong.
+    """Hamming loss: the share of labels that are wrong.
 
-    Formula: Σ (FP + FN) / (n L)
+    Formula: Σ (FP + FN) / (n L), with n rows of L labels.
 
     Parameters are those of `MultilabelMetric`.
 
@@ -142,16 +154,16 @@ class HammingLoss(RowsMetric):
 
 
 class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
-    """The two-by-two table of each label, (L, 2, 2): ``[[TN, FP], [FN, TP]]``.
+    """Confusion table of each label, (L, 2, 2): ``[[TN, FP], [FN, TP]]``.
 
-    Formula: C_ij = Σ w [y = i, p = j], with i and j 0 or 1, of each label.
+    Formula: C_ij = Σ w [y = i, p = j], with i and j 0 or 1, for each label.
 
-    Counts are integers; with weights that are not whole, or from 2**62 on, they are sums as
-    floats. Without rows they are 0 for `labels` that are given.
+    Counts are integers; sums of fractional weights, or from 2**62 on, are floats. Without rows they
+    are 0 for `labels` that are given.
 
     Parameters are those of `MultilabelMetric`.
 
-    Memory and cost: `LabelTables`, 24 bytes per label.
+    Memory and cost: 24 bytes per label.
 
     Reference: ``sklearn.metrics.multilabel_confusion_matrix``.
 

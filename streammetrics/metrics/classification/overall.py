@@ -1,4 +1,4 @@
-"""Classification as a whole: shares of all rows, means over classes, and agreement."""
+"""Metrics of the whole confusion table: accuracy, means over classes, and agreement."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ __all__ = [
 
 
 class Accuracy(ContingencyMetric[float]):
-    """Share of rows predicted right.
+    """Accuracy: the share of rows that are predicted right.
 
     Formula: Σ_i C_ii / n, with C_ij the rows of class i predicted as j.
 
     The other parameters are those of `ContingencyMetric`.
 
     Args:
-        normalize: ``False`` gives the sum of the rows that are right, not their share.
+        normalize: Whether to return the share of rows that are right, or else their number.
 
     Reference: ``sklearn.metrics.accuracy_score``.
 
@@ -53,7 +53,7 @@ class Accuracy(ContingencyMetric[float]):
 
     @elementwise
     def read(self, table: Confusion) -> float:
-        """Return the share of the diagonal, or its sum."""
+        """Return the share of rows on the diagonal, or their number."""
         if not self.normalize:
             right: float = table.unscaled(table.hits)
             return right
@@ -61,14 +61,14 @@ class Accuracy(ContingencyMetric[float]):
 
 
 class ZeroOneLoss(ContingencyMetric[float]):
-    """Share of rows predicted wrong.
+    """Zero-one loss: the share of rows that are predicted wrong.
 
     Formula: 1 - Σ_i C_ii / n, with C_ij the rows of class i predicted as j.
 
     The other parameters are those of `ContingencyMetric`.
 
     Args:
-        normalize: ``False`` gives the sum of the rows that are wrong, not their share.
+        normalize: Whether to return the share of rows that are wrong, or else their number.
 
     Reference: ``sklearn.metrics.zero_one_loss``.
 
@@ -84,7 +84,7 @@ class ZeroOneLoss(ContingencyMetric[float]):
 
     @elementwise
     def read(self, table: Confusion) -> float:
-        """Return the share off the diagonal, or its sum."""
+        """Return the share of rows off the diagonal, or their number."""
         if not self.normalize:
             wrong: float = table.unscaled(table.misses)
             return wrong
@@ -92,14 +92,14 @@ class ZeroOneLoss(ContingencyMetric[float]):
 
 
 class BalancedAccuracy(ContingencyMetric[float]):
-    """Mean recall of the classes that have rows.
+    """Balanced accuracy: the mean recall of the classes that have rows.
 
     Formula: mean_i (C_ii / t_i), with t_i the rows of class i.
 
     The other parameters are those of `ContingencyMetric`.
 
     Args:
-        adjusted: Rescale so that chance is 0 and a perfect prediction 1.
+        adjusted: Whether to rescale so that chance gives 0 and a perfect prediction 1.
 
     Reference: ``sklearn.metrics.balanced_accuracy_score``.
 
@@ -122,11 +122,12 @@ class BalancedAccuracy(ContingencyMetric[float]):
 
 
 class GMean(ContingencyMetric[float]):
-    """Geometric mean of the recalls of the classes that have rows.
+    """G-mean: the geometric mean of the recalls of the classes that have rows.
 
-    Formula: (Π_k r_k)^(1/K)
+    Formula: (Π_k r_k)^(1/K), with r_k the recall of class k of K.
 
-    Of two classes the root of sensitivity times specificity; 0 where a class is never found.
+    For two classes it is the square root of sensitivity times specificity. 0 where a class is never
+    predicted right.
 
     Parameters are those of `ContingencyMetric`.
 
@@ -139,7 +140,7 @@ class GMean(ContingencyMetric[float]):
     """
 
     def read(self, table: Confusion) -> float:
-        """Return the geometric mean; in logarithms, as a product of many would vanish."""
+        """Return the geometric mean, from logarithms, as the product of many recalls underflows."""
         seen = table.actual > 0
         recalls = table.tp[seen] / table.actual[seen]
         if recalls.size == 2:
@@ -148,19 +149,19 @@ class GMean(ContingencyMetric[float]):
 
 
 class ExpectedCost(ContingencyMetric[float]):
-    """Mean of what rows cost.
+    """Expected cost: the mean cost of rows, by true and predicted class.
 
-    Formula: Σ_(i,j) C_ij cost_ij / n
+    Formula: Σ_(i,j) C_ij cost_ij / n, with C_ij the rows of class i predicted as j.
 
     The other parameters are those of `ContingencyMetric`.
 
     Args:
-        cost: What a row of class i (row) costs that is predicted to be of class j (column), in
-            the order of `labels`; without them the classes are 0 to K - 1, and with a threshold
-            the negative one comes first.
+        cost: The cost of a row of class i (row) that is predicted as class j (column), in the order
+            of `labels`. Without `labels` the classes are 0 to K - 1; with a threshold the negative
+            class comes first.
 
     Raises:
-        ValueError: `cost` is not a square of finite numbers, or not of as many classes.
+        ValueError: `cost` is not a square matrix of finite numbers, or not of as many classes.
 
     Reference: Elkan (2001), "The Foundations of Cost-Sensitive Learning".
 
@@ -175,7 +176,7 @@ class ExpectedCost(ContingencyMetric[float]):
     cost: tuple[tuple[float, ...], ...]
 
     def check_parameters(self) -> None:
-        """Check that there is a cost for every pair of classes, and name those."""
+        """Check that there is a cost for every pair of classes, and set the labels if needed."""
         costs = np.array([len(row) if isinstance(row, tuple) else -1 for row in self.cost])
         square = costs.size > 0 and bool((costs == costs.size).all())
         numbers = square and all(
@@ -195,13 +196,13 @@ class ExpectedCost(ContingencyMetric[float]):
 
 
 class MatthewsCorrcoef(ContingencyMetric[float]):
-    """Correlation of true and predicted class.
+    """Matthews correlation coefficient: the correlation of the true and the predicted class.
 
-    Formula: (c n - Σ_k t_k p_k) / √((n² - Σ_k p_k²) (n² - Σ_k t_k²))
+    Formula: (c n - Σ_k t_k p_k) / √((n² - Σ_k p_k²) (n² - Σ_k t_k²)), with c of n rows predicted
+    right, t_k rows of class k and p_k predictions of it.
 
-    With c rows predicted right, t the rows and p the predictions of each class. Computed from
-    integers and rounded once, so that it holds for billions of rows of one class. Undefined,
-    `zero_division`, where all rows are of one class or predicted so.
+    Computed from integers and rounded once, so it is accurate for billions of rows. Undefined, and
+    then `zero_division`, where all rows are of one class or predicted as one.
 
     Parameters are those of `ContingencyMetric`.
 
@@ -221,7 +222,7 @@ class MatthewsCorrcoef(ContingencyMetric[float]):
         spread = (n * n - _dot(predicted, predicted)) * (n * n - _dot(actual, actual))
         if spread == 0:
             return self._zero_by_zero
-        size = math.sqrt(covariance**2 / spread)  # integers round once
+        size = math.sqrt(covariance**2 / spread)  # a quotient of integers is rounded once
         return size if covariance > 0 else 0.0 - size
 
 
@@ -230,16 +231,18 @@ def _dot(one: Iterable[int], other: Iterable[int]) -> int:
 
 
 class CohenKappa(ContingencyMetric[float]):
-    """Agreement beyond chance.
+    """Cohen's kappa: agreement of true and predicted classes beyond chance.
 
-    Formula: 1 - Σ w C / Σ w E, with E_ij = t_i p_j / n what chance alone gives.
+    Formula: 1 - Σ w C / Σ w E, with C_ij the rows of class i predicted as j, E_ij = t_i p_j / n
+    those expected by chance, and w_ij the cost of the disagreement.
 
-    The other parameters are those of `ContingencyMetric`. Undefined,
-    `zero_division`, where chance already agrees.
+    Undefined, and then `zero_division`, where chance alone agrees completely.
+
+    The other parameters are those of `ContingencyMetric`.
 
     Args:
-        weights: What disagreement of classes i and j costs: 1 (``None``), their distance
-            (``"linear"``) or its square (``"quadratic"``) in the order of `classes`.
+        weights: The cost of a disagreement between classes i and j: 1 (``None``), |i - j|
+            (``"linear"``) or its square (``"quadratic"``), by their positions in `classes`.
 
     Reference: ``sklearn.metrics.cohen_kappa_score``.
 
@@ -253,7 +256,7 @@ class CohenKappa(ContingencyMetric[float]):
 
     @property
     def _takes_others(self) -> bool:
-        """Rows with another label are left out."""
+        """Whether there may be other labels; their rows are left out."""
         return self.labels is not None
 
     def read(self, table: Confusion) -> float:
@@ -266,7 +269,7 @@ class CohenKappa(ContingencyMetric[float]):
             return 1 - seen * n / chance if chance else self._zero_by_zero
         gaps = np.abs(table.rows - table.columns).tolist()
         if self.weights == "linear":
-            # Σ |i - j| t p is, over each gap between neighbours, the mass on its two sides.
+            # Σ |i - j| t p adds up, for each gap between neighbouring classes, the pairs across it.
             below, under = list(accumulate(actual)), list(accumulate(predicted))
             seen = _dot(gaps, cells)
             chance = n * (sum(below) + sum(under)) - 2 * _dot(below, under)

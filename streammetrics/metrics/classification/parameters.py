@@ -1,4 +1,4 @@
-"""What parameters of labels come to: the column beside the truth, statistics of several labels."""
+"""Parameters of classification: which column is read beside the truth, and several labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def judged_column(metric: Any, y_pred: Any, y_score: Any) -> tuple[str, Any]:
-    """Return what stands beside the truth, predictions or with a threshold scores, and its name."""
+    """Return the name and the values of the predictions, or with a threshold of the scores."""
     if y_pred is not None and y_score is not None:
         raise InvalidBatchError("pass y_pred or y_score, not both")
     if metric.threshold is None and y_score is not None:
@@ -29,7 +29,7 @@ def judged_column(metric: Any, y_pred: Any, y_score: Any) -> tuple[str, Any]:
 
 
 def check_multilabel(metric: Any) -> None:
-    """Bring the labels to one kind, and check that there is a threshold for each or for all."""
+    """Convert the labels to one type, and check that there is one threshold or one per label."""
     metric.labels = one_kind(metric.labels)
     cuts = metric.threshold
     several = cuts if isinstance(cuts, tuple) else (cuts,)
@@ -44,7 +44,7 @@ def check_multilabel(metric: Any) -> None:
 
 
 def multilabel_options(metric: Any) -> dict[str, Any]:
-    """Return the parameters of a statistic of rows with several labels."""
+    """Return the parameters of the statistics of rows with several labels."""
     cuts = metric.threshold
     if metric.from_logits and cuts is not None:
         several = isinstance(cuts, tuple)
@@ -53,10 +53,10 @@ def multilabel_options(metric: Any) -> dict[str, Any]:
 
 
 def warn_of_indicators(metric: Any, true: Any, pred: Any) -> None:
-    """Warn of what is read as classes at positions, and may be labels of which rows have some.
+    """Warn where both columns are (n, L) of 0 and 1, which may be meant as several labels per row.
 
-    Both are (n, L) of 0 and 1: arrays, sparse matrices or frames, and scikit-learn takes them for
-    the other. Tensors (B, T) are positions in all that is written for them.
+    They are read as n L rows of one class each, as tensors (B, T) usually are meant. scikit-learn
+    reads arrays, sparse matrices and frames of this shape as indicators of labels.
     """
     given = metric.labels is not None or metric.ignore_index is not None
     several = metric.threshold is not None or getattr(metric, "multilabel", False)
@@ -74,7 +74,7 @@ def warn_of_indicators(metric: Any, true: Any, pred: Any) -> None:
 
 
 def _matrix(values: Any) -> Array | None:
-    """Return an array, a sparse matrix or a frame as an array; `None` of anything else."""
+    """Return an array, a sparse matrix or a frame as an array, ``None`` for anything else."""
     if isinstance(values, np.ndarray):
         return values
     if hasattr(values, "toarray"):

@@ -1,4 +1,4 @@
-"""Classification by class, seen from the predictions, and rates of both classes in one number."""
+"""Rates per class: shares of the predictions, and combinations of two rates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class FalseDiscoveryRate(AveragedMetric):
-    """Share of the rows predicted to be of a class that are not.
+    """False discovery rate: the share of the rows predicted as a class that are of another.
 
     Formula: FP / (FP + TP)
 
@@ -53,7 +53,7 @@ class FalseDiscoveryRate(AveragedMetric):
 
 
 class FalseOmissionRate(AveragedMetric):
-    """Share of the rows not predicted to be of a class that are.
+    """False omission rate: the share of the rows not predicted as a class that are of it.
 
     Formula: FN / (FN + TN)
 
@@ -76,13 +76,13 @@ class FalseOmissionRate(AveragedMetric):
 
 
 class Prevalence(AveragedMetric):
-    """Share of all rows that are of a class.
+    """Prevalence: the share of all rows that are of a class.
 
     Formula: (TP + FN) / n
 
     Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
-    Reference: the mean of the indicators of the class.
+    Reference: the mean of ``y_true == label``.
 
     Example:
         >>> import streammetrics as sm
@@ -99,11 +99,12 @@ class Prevalence(AveragedMetric):
 
 
 class PositiveLikelihoodRatio(AveragedMetric):
-    """How much a positive prediction raises the odds of the class.
+    """Positive likelihood ratio: the factor by which a positive prediction raises the odds.
 
     Formula: (TP / (TP + FN)) / (FP / (FP + TN))
 
-    0/0, see `zero_division`, where the class or the rest has no rows, or without false positives.
+    0/0, see `zero_division`, where the class or the rest has no rows, or there are no false
+    positives.
 
     Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
@@ -121,11 +122,12 @@ class PositiveLikelihoodRatio(AveragedMetric):
 
 
 class NegativeLikelihoodRatio(AveragedMetric):
-    """How much a negative prediction raises the odds of the class.
+    """Negative likelihood ratio: the factor by which a negative prediction changes the odds.
 
     Formula: (FN / (FN + TP)) / (TN / (TN + FP))
 
-    0/0, see `zero_division`, where the class or the rest has no rows, or without true negatives.
+    0/0, see `zero_division`, where the class or the rest has no rows, or there are no true
+    negatives.
 
     Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
@@ -145,15 +147,16 @@ class NegativeLikelihoodRatio(AveragedMetric):
 
 
 class DiagnosticOddsRatio(AveragedMetric):
-    """Odds of a positive prediction in the class over those in the rest.
+    """Diagnostic odds ratio: the odds of a positive prediction in the class over those outside.
 
     Formula: TP TN / (FP FN)
 
-    0/0, see `zero_division`, without false positives or without false negatives.
+    0/0, see `zero_division`, where there are no false positives or no false negatives.
 
     Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
-    Reference: Glas et al. (2003); the quotient of both likelihood ratios.
+    Reference: Glas et al., "The diagnostic odds ratio", J. Clin. Epidemiol. 56 (2003); the ratio of
+    both likelihood ratios.
 
     Example:
         >>> import streammetrics as sm
@@ -162,7 +165,7 @@ class DiagnosticOddsRatio(AveragedMetric):
     """
 
     def read(self, table: Confusion) -> float | Floats:
-        """Return TP TN / (FP FN), of rates, as products of sums of weights may be too large."""
+        """Return TP TN / (FP FN), from rates, as products of weights may overflow."""
         return _quotient(
             self,
             table,
@@ -174,7 +177,7 @@ class DiagnosticOddsRatio(AveragedMetric):
 
 
 class Informedness(AveragedMetric):
-    """Youden's J: what a prediction tells of the class beyond chance.
+    """Informedness (Youden's J): sensitivity plus specificity less 1.
 
     Formula: TP / (TP + FN) + TN / (TN + FP) - 1
 
@@ -182,8 +185,8 @@ class Informedness(AveragedMetric):
 
     Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
-    Reference: Powers (2011); ``sklearn.metrics.balanced_accuracy_score(adjusted=True)`` of two
-    classes.
+    Reference: Youden, "Index for rating diagnostic tests", Cancer 3 (1950);
+    ``sklearn.metrics.balanced_accuracy_score(adjusted=True)`` for two classes.
 
     Example:
         >>> import streammetrics as sm
@@ -199,11 +202,11 @@ class Informedness(AveragedMetric):
 
 
 class Markedness(AveragedMetric):
-    """What the class tells of a prediction beyond chance.
+    """Markedness: the positive plus the negative predictive value less 1.
 
     Formula: TP / (TP + FP) + TN / (TN + FN) - 1
 
-    0/0, see `zero_division`, where the class is predicted of all rows or of none.
+    0/0, see `zero_division`, where the class is predicted for all rows or for none.
 
     Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
@@ -224,9 +227,9 @@ class Markedness(AveragedMetric):
 
 
 def _quotient(metric: AveragedMetric, table: Confusion, parts: Parts) -> float | Floats:
-    """Return the quotient of two parts, none of them a sum over classes, averaged.
+    """Return the ratio of two parts, averaged; with ``"micro"`` counts are added up before.
 
-    Parts that are ``nan`` for want of rows make it 0/0.
+    A part that is ``nan``, as a class has no rows, makes the ratio 0/0.
     """
     counts = [side[: table.kept] for side in (table.tp, table.fp, table.fn, table.tn)]
     if metric.average == "micro":
@@ -239,7 +242,7 @@ def _quotient(metric: AveragedMetric, table: Confusion, parts: Parts) -> float |
 
 
 def _over(part: Floats, rest: Floats) -> Floats:
-    """Return the share that a part is of itself and the rest, ``nan`` of nothing."""
+    """Return part / (part + rest), ``nan`` for 0/0."""
     whole = part + rest
     shares = np.full(part.shape, np.nan)
     np.divide(part, whole, out=shares, where=whole > 0)

@@ -1,4 +1,4 @@
-"""Classification by class: quotients of true and false positives and negatives, averaged."""
+"""Ratios of true and false positives and negatives per class: precision, recall, F1 and others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Precision(AveragedMetric):
-    """Share of the rows predicted to be of a class that are.
+    """Precision: the share of the rows predicted as a class that are of it.
 
     Formula: TP / (TP + FP)
 
@@ -49,7 +49,7 @@ class Precision(AveragedMetric):
 
 
 class Recall(AveragedMetric):
-    """True positive rate: share of the rows of a class predicted so.
+    """Recall (true positive rate): the share of the rows of a class that are predicted as it.
 
     Formula: TP / (TP + FN)
 
@@ -70,7 +70,7 @@ class Recall(AveragedMetric):
 
 
 class Specificity(AveragedMetric):
-    """True negative rate: share of the other rows predicted so.
+    """Specificity (true negative rate): the share of rows outside a class not predicted as it.
 
     Formula: TN / (TN + FP)
 
@@ -91,7 +91,7 @@ class Specificity(AveragedMetric):
 
 
 class FalsePositiveRate(AveragedMetric):
-    """Share of the other rows predicted to be of a class.
+    """False positive rate: the share of rows outside a class that are predicted as it.
 
     Formula: FP / (FP + TN)
 
@@ -114,7 +114,7 @@ class FalsePositiveRate(AveragedMetric):
 
 
 class FalseNegativeRate(AveragedMetric):
-    """Miss rate: share of the rows of a class predicted otherwise.
+    """False negative rate (miss rate): the share of rows of a class predicted as another.
 
     Formula: FN / (FN + TP)
 
@@ -137,7 +137,7 @@ class FalseNegativeRate(AveragedMetric):
 
 
 class NegativePredictiveValue(AveragedMetric):
-    """Share of the rows not predicted to be of a class that are not.
+    """Negative predictive value: the share of rows not predicted as a class that are not of it.
 
     Formula: TN / (TN + FN)
 
@@ -158,14 +158,14 @@ class NegativePredictiveValue(AveragedMetric):
 
 
 class FBeta(AveragedMetric):
-    """Weighted harmonic mean of precision and recall.
+    """F-beta score: the weighted harmonic mean of precision and recall.
 
     Formula: (1 + β²) TP / ((1 + β²) TP + β² FN + FP)
 
     The other parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Args:
-        beta: How many times recall counts as much as precision; of ``inf`` it is recall alone.
+        beta: How many times as much recall counts as precision; ``inf`` gives recall alone.
 
     Raises:
         ValueError: `beta` is negative.
@@ -183,7 +183,7 @@ class FBeta(AveragedMetric):
     @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return the weighted harmonic mean."""
-        if self.beta > 1:  # as below, over the square of beta, which can overflow
+        if self.beta > 1:  # as below, divided by the square of beta, which may overflow
             share = 1 / self.beta / self.beta
             return self.averaged(
                 table, (1 + share) * table.tp, table.actual + share * table.predicted
@@ -195,7 +195,7 @@ class FBeta(AveragedMetric):
 
 
 class F1(AveragedMetric):
-    """Harmonic mean of precision and recall.
+    """F1 score: the harmonic mean of precision and recall.
 
     Formula: 2 TP / (2 TP + FN + FP)
 
@@ -219,7 +219,7 @@ class F1(AveragedMetric):
 
 
 class Jaccard(AveragedMetric):
-    """Intersection over union of the rows of a class and those predicted so.
+    """Jaccard index: the intersection over union of the rows of a class and those predicted as it.
 
     Formula: TP / (TP + FP + FN)
 

@@ -1,4 +1,4 @@
-"""The table of labels itself, and reports of several numbers a class."""
+"""The confusion matrix, and a report of several numbers per class."""
 
 from __future__ import annotations
 
@@ -23,24 +23,23 @@ if TYPE_CHECKING:
 
 __all__ = ["ClassificationReport", "ConfusionMatrix"]
 
-# Entries of a report, beside those of classes.
+# The entries of a report besides those of the classes.
 _ENTRIES = {"accuracy", "micro avg", "macro avg", "weighted avg", "samples avg"}
 
 
 class ConfusionMatrix(ContingencyMetric[LabelledArray]):
-    """Rows of each class (row) by predicted class (column).
+    """Confusion matrix: the rows of each class (row) by predicted class (column).
 
-    Formula: C_ij = Σ w [y = i, p = j]
+    Formula: C_ij = Σ w [y = i, p = j], with y the true and p the predicted class of a row.
 
-    Counts are integers; with weights that are not whole, or from 2**62 on, they are sums as
-    floats. Without rows they are 0. Of `labels` that are a subset, it is that of the rows of which
-    both labels are among them.
+    Counts are integers; sums of fractional weights, or from 2**62 on, are floats. Without rows they
+    are 0. If `labels` are a subset, only rows whose two labels are both among them count.
 
     The other parameters are those of `ContingencyMetric`.
 
     Args:
         normalize: ``"true"`` divides by the rows of the true class, ``"pred"`` by those of the
-            predicted one, ``"all"`` by all rows; a class without rows gives `zero_division`.
+            predicted class, ``"all"`` by all rows; 0/0 gives `zero_division`. ``None``: counts.
 
     Memory and cost: 16 bytes per pair of labels that occurs; the result is (K, K).
 
@@ -60,7 +59,7 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
 
     @property
     def _takes_others(self) -> bool:
-        """Rows with another label are left out."""
+        """Whether there may be other labels; their rows are left out."""
         return self.labels is not None
 
     def read(self, table: Confusion) -> LabelledArray:
@@ -82,7 +81,7 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
         return _labelled(self._ratios(matrix, by), table)
 
     def _nothing(self, table: Confusion) -> LabelledArray:
-        """Return zeros, or nan where they would be divided by nothing."""
+        """Return zeros, or nan where the matrix is normalized."""
         shape = (table.kept, table.kept)
         zeros = np.zeros(shape, np.int64)
         return _labelled(zeros if self.normalize is None else np.full(shape, math.nan), table)
@@ -94,19 +93,19 @@ def _labelled(matrix: Array, table: Confusion) -> LabelledArray:
 
 
 class ClassificationReport(ContingencyMetric[Report]):
-    """Precision, recall, F1 and support of every class, with accuracy and averages.
+    """Classification report: precision, recall, F1 and support of every class, and averages.
 
     Formula: P = TP / (TP + FP), R = TP / (TP + FN), F1 = 2 P R / (P + R)
 
-    A dictionary: one entry per class under ``str(label)``, then ``"accuracy"``, ``"macro avg"``
-    and ``"weighted avg"``. What a class without predictions or rows gets, `zero_division` says.
-    Where `labels` are a subset, or rows have several, ``"micro avg"`` stands for the accuracy, and
-    of several ``"samples avg"`` comes last: the mean over rows.
+    The result is a dictionary with one entry per class under ``str(label)``, then ``"accuracy"``,
+    ``"macro avg"`` and ``"weighted avg"``. 0/0 gives `zero_division`. If `labels` are a subset, or
+    with `multilabel`, ``"micro avg"`` takes the place of ``"accuracy"``; with `multilabel` a last
+    entry ``"samples avg"`` is the mean over rows.
 
     The other parameters are those of `ContingencyMetric`.
 
     Args:
-        multilabel: Whether rows have several labels, or none, see `AveragedMetric`.
+        multilabel: Whether a row may have any number of labels, as in `AveragedMetric`.
 
     Reference: ``sklearn.metrics.classification_report(output_dict=True)``.
 
@@ -127,7 +126,7 @@ class ClassificationReport(ContingencyMetric[Report]):
     _younger = (*ContingencyMetric._younger, ("multilabel", False))
 
     def check_parameters(self) -> None:
-        """Check what goes with several labels a row, and what does not."""
+        """Check that no parameter contradicts `multilabel`."""
         if not self.multilabel:
             super().check_parameters()
             return
@@ -135,7 +134,7 @@ class ClassificationReport(ContingencyMetric[Report]):
         check_multilabel(self)
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the table of labels; of several labels a row, the counts of each and of rows."""
+        """Return the table of labels, or with `multilabel` the counts per label and per row."""
         if not self.multilabel:
             return super().statistics()
         options = multilabel_options(self)
@@ -143,17 +142,17 @@ class ClassificationReport(ContingencyMetric[Report]):
 
     @property
     def _takes_others(self) -> bool:
-        """They count as wrong where one of the classes is right, or is predicted."""
+        """Whether rows may have labels besides those given; these then count as wrong."""
         return self.labels is not None
 
     def _confusion(self, table: Any, rows: object = None) -> Confusion:  # noqa: ARG002 - as it is read
-        """Return the table as classes in order, or as labels that stand for them."""
+        """Return the counts per class, or with `multilabel` per label."""
         if isinstance(table, LabelTables):
             return cast("Confusion", LabelCounts.of(table, self.labels))
         return super()._confusion(table)
 
     def readout(self, table: object, rows: object = None) -> Report:
-        """Read the table, and of several labels a row the rows."""
+        """Return the report, with `multilabel` from the counts per label and per row."""
         return self._judged(table, *([] if rows is None else [rows]))[0]
 
     def _judged(self, *statistics: Any) -> tuple[Report, str]:
@@ -172,7 +171,7 @@ class ClassificationReport(ContingencyMetric[Report]):
         return report, doubt
 
     def _columns(self, table: Confusion) -> dict[str, Floats]:
-        """Return precision, recall and F1 of each class, or row."""
+        """Return precision, recall and F1 of each class, or kind of row."""
         tp, actual, predicted = (
             side[: table.kept] for side in (table.tp, table.actual, table.predicted)
         )
@@ -225,7 +224,7 @@ class ClassificationReport(ContingencyMetric[Report]):
         return report
 
     def _micro(self, table: Confusion) -> dict[str, float]:
-        """Return precision, recall and F1 of the sums of all classes."""
+        """Return precision, recall and F1 of the sums over classes."""
         tp, actual, predicted = (
             side[: table.kept].sum() for side in (table.tp, table.actual, table.predicted)
         )

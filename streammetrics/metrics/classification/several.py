@@ -1,4 +1,4 @@
-"""Rows of several labels as the metrics of classification see them: by label, by kind of row."""
+"""The counts of rows with several labels that classification reads: per label, per kind of row."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class LabelCounts:
-    """Counts of each label (L,), as `Confusion` has them of each class; rounded once."""
+    """The counts of each label (L,), with the names that `Confusion` has for those of classes."""
 
     def __init__(self, labels: list[Any], amount: Amount, rows: Amount) -> None:
         self.labels, self.size, self.kept = labels, len(labels), len(labels)
-        self.exponent = _exponent(rows)  # of two: every float here is to be scaled by it
+        self.exponent = _exponent(rows)  # all floats here are divided by this power of two
         sums, total = amount.exact(), rows.exact()
         true, said, both = sums[0], sums[1], sums[2]
         every = total[np.zeros(self.size, np.intp)]
@@ -31,11 +31,11 @@ class LabelCounts:
         self.actual, self.predicted, self.tn, self.fp, self.fn, self.tp = floats
         self.total = float(total[0].to_float(-self.exponent))
         self.seen = (self.actual > 0) | (self.predicted > 0)
-        self.doubt = ""  # what a reading of it has to warn of
+        self.doubt = ""  # the text of a warning about the value read
 
     @classmethod
     def of(cls, table: LabelTables, labels: tuple[object, ...] | None) -> LabelCounts:
-        """Return the counts, of labels that without names are numbered."""
+        """Return the counts; labels without names are numbered."""
         width = table.amount.counts.shape[1]
         return cls(list(labels or range(width)), _wide(table.amount, labels), table.rows)
 
@@ -59,22 +59,22 @@ class LabelCounts:
         return np.stack(list(cells), axis=-1).reshape(-1, 2, 2)
 
     def unscaled(self, amount: Any) -> Any:
-        """Return a float of this table as it is, infinite where it is too large."""
+        """Return floats of this table without the scaling, infinite where they are too large."""
         with np.errstate(over="ignore"):
             return np.ldexp(amount, self.exponent) if self.exponent else amount
 
 
 def _wide(amount: Amount, labels: tuple[object, ...] | None) -> Amount:
-    """Return amounts of as many labels as there are, also without rows."""
+    """Return the amounts of all labels, zeros where there are no rows."""
     if amount.counts.shape[1] or not labels:
         return amount
     return Amount.zero((amount.counts.shape[0], len(labels)))
 
 
 class RowCounts:
-    """Counts of labels (m,) in each kind of row; `amount` is how many rows are of it.
+    """The counts of labels (m,) in each kind of row, and `amount`, the number of rows of the kind.
 
-    With `joined` they are of all rows of a kind together, so that sums are those of all labels.
+    With `joined` the counts are of all rows of a kind together, so that their sums are the totals.
     """
 
     def __init__(self, kinds: RowKinds, amount: Floats, *, joined: bool) -> None:
@@ -93,11 +93,11 @@ class RowCounts:
         """Return the counts."""
         kinds = table.kinds()
         exact, over = kinds.amount.exact(), _exponent(kinds.amount)
-        room = over + 2 * kinds.width.bit_length() if over else 0  # a row has so many labels
+        room = over + 2 * kinds.width.bit_length() if over else 0  # a row has as many labels
         return cls(kinds, np.asarray(exact.to_float(-room)), joined=joined)
 
     def mean(self, values: Floats, zero_division: float | None) -> float:
-        """Return the mean over rows of what each has, ``nan`` being 0/0, by the rule for that."""
+        """Return the mean over rows of the values of their kinds, of which ``nan`` is 0/0."""
         empty, amount = np.isnan(values), self.amount
         if empty.any() and zero_division is None:
             count = float(amount[empty].sum())
@@ -109,11 +109,11 @@ class RowCounts:
             values = np.where(empty, 0.0, values)
         elif empty.any():
             values, amount = values[~empty], amount[~empty]
-        whole = math.fsum(amount)  # 0 of no rows, and of weights that no float64 holds
+        whole = math.fsum(amount)  # 0 without rows, or where weights underflow
         return math.fsum(values * amount) / whole if whole else math.nan
 
 
 def _exponent(amount: Amount) -> int:
-    """Return by which power of two sums of weights are too large to be added up as floats."""
+    """Return the power of two by which sums must be divided to be added up as floats."""
     total, unit = amount.exact().sum().integers()
     return max(0, int(total).bit_length() + unit - ROOM)

@@ -1,4 +1,4 @@
-"""Tables of labels of many groups, read as if they were one."""
+"""The confusion tables of many groups, read at once as if they were one."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 def elementwise(read: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a `read` that only adds, multiplies and divides what it takes from a table.
 
-    Such a one reads `Confusions` as it reads a `Confusion`.
+    Such a method reads `Confusions` just as it reads a `Confusion`.
     """
     read.elementwise = True  # type: ignore[attr-defined]  # read where tables are
     return read
 
 
 class Confusions(Margins):
-    """What `Confusion` has of each class, of each of many groups: arrays are (classes, groups).
+    """What `Confusion` has per class, for many groups: arrays are (classes, groups).
 
-    Rows are counted, fewer than 2**53 of a group, so that floats hold all sums.
+    Rows are not weighted, and each group has fewer than 2**53, so that floats hold all sums.
     """
 
     def __init__(self, labels: list[Any], counts: Ints, *, known: bool) -> None:
-        """Take counts (groups, true, predicted); `known`: all labels are those of each group."""
+        """Take counts (groups, true, predicted); `known`: every group has all of the labels."""
         self.labels, self._counts, self._known = labels, counts.astype(np.float64), known
 
     @classmethod
     def of_amounts(cls, labels: list[Any], amount: Amount, *, flip: bool) -> Self | None:
-        """Return tables of two classes (groups, 4), in reverse with `flip`."""
+        """Return the tables of two classes (groups, 4), with `flip` in reverse order."""
         if amount.weights is not None or not _fit(amount.counts):
             return None
         counts = amount.counts.reshape(-1, 2, 2)
@@ -99,7 +99,7 @@ class Confusions(Margins):
         return self.total - self.hits
 
     def unscaled(self, amount: object) -> Any:
-        """Return floats of these tables as they are."""
+        """Return the amount, as nothing is scaled here."""
         return amount
 
     @cached_property
@@ -109,7 +109,7 @@ class Confusions(Margins):
         return there | self._known
 
     def has(self, label: object) -> Bools | None:
-        """Return which groups have a class; ``None`` where one has two others."""
+        """Return which groups have a class; ``None`` where a group has two other classes."""
         mine = np.array([own == label for own in self.labels], np.bool_)
         if (self.there[~mine].sum(axis=0) > 1).any():
             return None

@@ -1,4 +1,4 @@
-"""Whether the true class is among those that score highest."""
+"""Whether the true class is among those with the highest scores."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ __all__ = ["TopKAccuracy"]
 
 
 class TopKAccuracy(Metric[float]):
-    """Share of rows whose true class is among the k highest scores.
+    """Top-k accuracy: the share of rows whose true class is among the k highest scores.
 
-    Formula: Σ w [rank_y <= k] / Σ w, with rank_y that of the true class.
+    Formula: Σ w [rank_y <= k] / Σ w, with rank_y the rank of the true class.
 
-    Among equal scores the class of the later column comes first, whatever the order of rows. Of
-    one score a row, the probability of the positive of two classes and for ``k=1`` only, that class
-    comes first where it is above a half.
+    Among equal scores the class of the later column ranks first. Scores (n,) are probabilities of
+    the positive of two classes, which ranks first where its score is above 0.5; they are allowed
+    for ``k=1`` only.
 
     Args:
-        k: How many classes may be named.
+        k: How many of the highest scores count, at least 1.
         labels: The class of each column of scores; ``None``: the integers 0 to K - 1.
-        pos_label: The class of one score a row.
+        pos_label: The positive class of (n,) scores.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
-        from_logits: Whether scores are logits; their order within a row is the same, and of one a
-            row those above 0 are of the positive class.
+        from_logits: Whether scores are logits: scores (n,) are then compared with 0 instead of 0.5.
+            For (n, K) scores it makes no difference.
         ignore_index: Rows with this true label are left out, whatever else they hold.
-        normalize: ``False`` gives the sum of the rows that are right, not their share.
+        normalize: Whether to return the share of rows that are right, or else their number.
 
     Raises:
         ValueError: `k` is not positive.
@@ -65,7 +65,7 @@ class TopKAccuracy(Metric[float]):
     )  # fmt: skip
 
     def check_parameters(self) -> None:
-        """Bring the labels to one kind."""
+        """Convert the labels to one type."""
         self.labels = one_kind(self.labels, self.ignore_index)
 
     def statistics(self) -> tuple[TopKHits]:
@@ -83,11 +83,11 @@ class TopKAccuracy(Metric[float]):
     def update(
         self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Take rows: labels, and (n, K) scores, or one score a row."""
+        """Add a batch of rows: labels (n,), and scores (n, K) or (n,)."""
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 
     def readout(self, counts: TopKHits) -> float:
-        """Return hits over rows, or hits."""
+        """Return the share of hits, or their number."""
         total = counts.total.fraction()
         if not self.normalize:
             return nearest(counts.hits.fraction())

@@ -1,4 +1,4 @@
-"""A table of labels as the metrics of classification see it."""
+"""The confusion table that the metrics of classification read."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 ROOM = 1020  # sums below 2**1020 can be doubled twice
 _SMALLEST = float(np.finfo(np.float64).smallest_normal)
-WHOLE = 1 << 53  # integers with a sum below are float64 as well, and so are all their sums
+WHOLE = 1 << 53  # integers with a sum below this are exact in float64, and so are all partial sums
 
 
 class Margins:
-    """What follows for each class from its rows, its predictions and what of both is right."""
+    """False positives, false negatives and true negatives of each class, from its margins."""
 
     actual: Any
     predicted: Any
@@ -53,9 +53,9 @@ class Margins:
 
 
 class Integers(NamedTuple):
-    """Each class's rows, predictions and true positives, and the cells, in one unit.
+    """Each class's rows, predictions and true positives, and all cells, in one unit.
 
-    They are Python's integers, as products of them do not overflow.
+    They are Python's integers, whose products do not overflow.
     """
 
     actual: list[int]
@@ -65,10 +65,10 @@ class Integers(NamedTuple):
 
 
 class Confusion(Margins):
-    """Counts of each class, in the order of `labels`; sums are exact and rounded once.
+    """The counts of each class, in the order of `labels`; sums are exact and rounded once.
 
-    With `others` there is one class more behind those, of all other labels: `kept` are those with
-    a name.
+    With `others` one more class follows, of all other labels; `kept` is the number of classes
+    without it.
     """
 
     total: float
@@ -84,8 +84,8 @@ class Confusion(Margins):
     ) -> None:
         self.labels, self.kept, self.size = labels, len(labels), len(labels) + others
         self.rows, self.columns = rows, columns
-        self.exponent = 0  # of two: every float here is to be scaled by it, which no ratio needs
-        self.doubt = ""  # what a reading of it has to warn of
+        self.exponent = 0  # all floats here are divided by this power of two, which ratios ignore
+        self.doubt = ""  # the text of a warning about the value read
         self._few: Integers | None = None  # the counts, if they are few
         total: float = 0
         if not isinstance(amount, ExactSum):
@@ -113,7 +113,7 @@ class Confusion(Margins):
         elif names[0] == names[1]:
             return cls(names[0], cells.rows, cells.columns, cells.amount)
         else:
-            # Without pairs a side has no labels, so their kind is the other side's.
+            # A side without labels has no type of its own.
             labelled = [side for side in sides if len(side)]
             every = np.unique(np.concatenate(labelled)).tolist()
         places: list[Array] = [cells.rows, cells.columns]
@@ -125,12 +125,12 @@ class Confusion(Margins):
         return cls(every, places[0], places[1], cells.amount, others=others)
 
     def holding(self, amount: Amounts) -> Confusion:
-        """Return a table of the same cells with other amounts."""
+        """Return a table with the same cells and other amounts."""
         others = self.size > self.kept
         return Confusion(self.labels, self.rows, self.columns, amount, others=others)
 
     def within(self) -> Confusion:
-        """Return the table of the rows of which both labels have a name."""
+        """Return the table of the rows whose two labels are both among `labels`."""
         if self.size == self.kept:
             return self
         inside = np.flatnonzero((self.rows < self.kept) & (self.columns < self.kept))
@@ -138,7 +138,7 @@ class Confusion(Margins):
         return Confusion(self.labels, self.rows[inside], self.columns[inside], amount)
 
     def _exact(self, side: Array, chosen: Bools | None = None) -> ExactSum:
-        """Return for each class the sum of the cells, or of the chosen ones, it has on a side."""
+        """Return the sum over each class's cells on one side, all or the chosen ones."""
         amount = self._amount
         if not isinstance(amount, ExactSum):
             amount = ExactSum.counts(amount)
@@ -160,7 +160,7 @@ class Confusion(Margins):
         return self._amount.astype(np.float64)
 
     def unscaled(self, amount: Any) -> Any:
-        """Return a float of this table as it is, infinite where it is too large."""
+        """Return floats of this table without the scaling, infinite where they are too large."""
         if not self.exponent:
             return amount
         with np.errstate(over="ignore"):
@@ -169,7 +169,7 @@ class Confusion(Margins):
 
     @property
     def counts(self) -> Ints | None:
-        """The same as integers, ``None`` where they are not whole or reach 2**62."""
+        """The amounts as integers, ``None`` where they are not whole or reach 2**62."""
         if isinstance(self._amount, ExactSum):
             counts = Amount.of_exact(self._amount).plain()
             return None if isinstance(counts, ExactSum) else counts
@@ -197,26 +197,26 @@ class Confusion(Margins):
 
     @cached_property
     def tp(self) -> Floats:
-        """True positives: rows of the class that were predicted so."""
+        """True positives: rows of the class that are predicted as it."""
         return self._sums(self.rows, self._hit)
 
     @cached_property
     def fp(self) -> Floats:
-        """False positives: rows predicted to be of the class that are not."""
+        """False positives: rows predicted as the class that are of another."""
         if isinstance(self._amount, ExactSum):
             return self._sums(self.columns, ~self._hit)
         return super().fp
 
     @cached_property
     def fn(self) -> Floats:
-        """False negatives: rows of the class that were predicted otherwise."""
+        """False negatives: rows of the class that are predicted as another."""
         if isinstance(self._amount, ExactSum):
             return self._sums(self.rows, ~self._hit)
         return super().fn
 
     @cached_property
     def tn(self) -> Floats:
-        """True negatives: rows not of the class that were not predicted so."""
+        """True negatives: rows of other classes that are not predicted as the class."""
         if not isinstance(self._amount, ExactSum):
             return super().tn
         everything = self._amount.regroup(np.zeros(len(self.rows), np.intp), 1)
@@ -237,13 +237,13 @@ class Confusion(Margins):
 
     @cached_property
     def seen(self) -> Bools:
-        """Whether a class has rows, as the true or as the predicted one."""
+        """Whether a class has rows, true or predicted."""
         seen: Bools = np.zeros(self.size, np.bool_)
         seen[self.rows] = seen[self.columns] = True
         return seen
 
     def integers(self) -> Integers:
-        """Return the counts, or the weights of classes as integers."""
+        """Return the counts, or the weights as integers of a common unit."""
         amount = self._amount
         if self._few:
             return self._few
@@ -258,13 +258,13 @@ class Confusion(Margins):
             amount,
         ]
         found = [one.integers() for one in exact]
-        unit = min(exponent for _, exponent in found)  # that of nothing may be above the others
+        unit = min(exponent for _, exponent in found)  # that of an empty sum may be larger
         sums = [[value << (exponent - unit) for value in values] for values, exponent in found]
         return Integers(*sums)
 
 
 def _added(rows: list[int], columns: list[int], cells: list[int], size: int) -> Integers:
-    """Return the counts of classes of which there are few."""
+    """Return the counts, by a loop that is faster for few classes."""
     actual, predicted, tp = [0] * size, [0] * size, [0] * size
     for row, column, count in zip(rows, columns, cells, strict=True):
         actual[row] += count
@@ -275,7 +275,7 @@ def _added(rows: list[int], columns: list[int], cells: list[int], size: int) -> 
 
 
 def _exponent(amount: ExactSum) -> int:
-    """Return by which power of two sums of weights are too large to be added up as floats."""
+    """Return the power of two by which sums must be divided to be added up as floats."""
     total, unit = amount.sum().integers()
     over: int = max(0, total.bit_length() + unit - ROOM)
     if over and np.asarray(amount.to_float(-over)).min() < _SMALLEST:
