@@ -1,8 +1,8 @@
-"""Cells of many histograms merged by direct address: quicker than a sort where they are near."""
+"""Cells merged in a table over the range of their ids: quicker than a sort if it is short."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,17 +11,17 @@ from streammetrics.core.histograms.cells import Cells, columns_of, fitting_level
 from streammetrics.core.histograms.keys import cell_ids
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from streammetrics.core.histograms.cells import CountType
     from streammetrics.core.types import Ints
 
 
-def addressed(chain: Cells, max_cells: int, dtype: type[np.integer[Any]]) -> Cells | None:
-    """Cells in no order, some of them the same, at the lowest level that fits ``max_cells``.
+def addressed(chain: Cells, max_cells: int, dtype: CountType) -> Cells | None:
+    """Return the union of cells at the lowest level that fits `max_cells`.
 
-    They are marked in a table over the range of their ids, at a level where it is short, and
-    counted in a shorter one at the level that those marks ask for. ``None`` where no such table
-    tells that level, as they fit already at the one that it is of.
+    `chain` holds them in no order, some more than once. They are first marked in a table over the
+    range of their ids, at a level at which it is short: if more are marked than fit, the marks tell
+    the level to go up to, at which the cells are counted in a shorter table. ``None`` if the marks
+    of every table fit, so that a level below it may be the lowest.
     """
     ends = np.array([chain.ids.min(), chain.ids.max()])
     least = chain.level or 1
@@ -43,7 +43,7 @@ def addressed(chain: Cells, max_cells: int, dtype: type[np.integer[Any]]) -> Cel
 
 
 def _ids_at(chain: Cells, level: int) -> Ints:
-    """The ids of cells at a level, in an array of its own."""
+    """Return the ids of cells at a level, in a new array."""
     if not chain.level:
         return cell_ids(chain.scores, level)
     return chain.ids.astype(np.int64) >> (level - chain.level)
@@ -52,12 +52,12 @@ def _ids_at(chain: Cells, level: int) -> Ints:
 def _counted(
     chain: Cells,
     level: int,
-    places: NDArray[np.int64],
+    places: Ints,
     low: int,
     above: int,
-    dtype: type[np.integer[Any]],
+    dtype: CountType,
 ) -> Cells:
-    """Cells of a level so far above that of `places`, which begin at the id ``low``."""
+    """Return the cells at `level`, so far `above` that of `places`, of which 0 is the id `low`."""
     if above:
         places += low
         places >>= above
@@ -65,7 +65,7 @@ def _counted(
         places -= low
     size = int(places.max()) + 1
     scores = np.empty(size)
-    scores[places] = chain.scores  # one of those of each cell
+    scores[places] = chain.scores  # any one of those of a cell
     scores[places[scores.take(places) != chain.scores]] = np.nan
     counts = np.zeros((size, chain.classes), dtype)
     mass = np.asarray(chain.mass, dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,13 +14,12 @@ from streammetrics.core.histograms.keys import cell_edges, cell_ids
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.histograms.keys import ScoredRows
+    from streammetrics.core.types import Array, Ints, Places
 
 
 def run_blocks(rows: ScoredRows, classes: int) -> Iterator[CellBlock]:
-    """Cells of rows of weight one, one for each score, in ascending blocks."""
+    """Yield the cells of sorted rows of weight one, a cell for each score, in ascending blocks."""
     for part in _parts(rows, 0):
         scores = low = part.scores
         starts = None
@@ -31,7 +30,7 @@ def run_blocks(rows: ScoredRows, classes: int) -> Iterator[CellBlock]:
 
 
 def _parts(rows: ScoredRows, level: int) -> Iterator[ScoredRows]:
-    """Ascending parts of sorted rows that cut through no cell: temporaries stay in the cache."""
+    """Yield parts of sorted rows that fit the cache, none of which ends within a cell."""
     start, size = 0, rows.scores.size
     while start < size:
         stop = start + tuning.CELLS_READ
@@ -45,7 +44,7 @@ def _parts(rows: ScoredRows, level: int) -> Iterator[ScoredRows]:
 
 
 def counted(rows: ScoredRows, level: int, classes: int) -> Cells:
-    """Cells of rows in the order of their cells, without weights in that of their scores."""
+    """Return the cells of rows that are sorted by score or, if weighted, at least by cell."""
     if rows.weight is not None:
         return _counted(rows, level, classes)
     parts = [_counted(part, level, classes) for part in _parts(rows, level)]
@@ -59,7 +58,7 @@ def _counted(rows: ScoredRows, level: int, classes: int) -> Cells:
     scores = rows.scores
     ids = narrow_ids(cell_ids(scores, level), level) if level else scores
     starts, first, single = runs_of(ids, scores, ascending=rows.weight is None)
-    mass: NDArray[Any] | ExactSum
+    mass: Array | ExactSum
     if rows.weight is None:
         mass = narrow_counts(_by_class(rows, starts, classes).T)
     else:
@@ -71,8 +70,8 @@ def _counted(rows: ScoredRows, level: int, classes: int) -> Cells:
     return Cells(level, first, single, mass, classes)
 
 
-def _by_class(rows: ScoredRows, starts: NDArray[np.intp] | None, classes: int) -> NDArray[np.int64]:
-    """How many rows of each class are in the runs that begin at `starts`, or in runs of one."""
+def _by_class(rows: ScoredRows, starts: Places | None, classes: int) -> Ints:
+    """Return the rows of each class in the runs that begin at `starts`; ``None``: in each row."""
     size = rows.scores.size
     counts = np.empty((classes, size if starts is None else starts.size), np.int64)
     counts[0] = 1 if starts is None else _lengths(starts, size)
@@ -87,7 +86,7 @@ def _by_class(rows: ScoredRows, starts: NDArray[np.intp] | None, classes: int) -
     return counts
 
 
-def _lengths(starts: NDArray[np.intp], size: int) -> NDArray[np.intp]:
+def _lengths(starts: Places, size: int) -> Places:
     lengths = np.empty_like(starts)
     np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
     lengths[-1:] = size - starts[-1:]

@@ -1,6 +1,6 @@
 """How the rows of a histogram are held: the three forms there are, and how one becomes another.
 
-Nothing here is ever changed: rows are taken by making another form of them.
+Forms are immutable: taking rows makes another form.
 
 ==========  ===================================================================================
 `Run`       unweighted rows in one sorted run, at most the budget of cells: cells of millions of
@@ -37,12 +37,12 @@ class Limits(NamedTuple):
 
     @property
     def first(self) -> int:
-        """Rows that wait before there are cells: twice the budget shows the level in one sort."""
+        """How many rows wait before there are cells: twice the budget, to find the level."""
         return max(tuning.PASS_ROWS, 2 * self.max_cells)
 
     @property
     def batch(self) -> int:
-        """Rows that are counted at a time."""
+        """How many rows are counted at a time."""
         return max(tuning.PASS_ROWS, min(16 * self.max_cells, tuning.COUNTED_ROWS), self.max_cells)
 
 
@@ -90,7 +90,7 @@ Form: TypeAlias = Run | Sorting | Placing
 
 
 def taking(form: Form, rows: ScoredRows, limits: Limits) -> Form:
-    """Take rows whose arrays are the caller's: count them, or keep copies."""
+    """Return the form with more rows; arrays are the caller's, so rows that wait are copied."""
     size = rows.scores.size
     if isinstance(form, Run):
         form = Sorting(Cells.empty(limits.classes), (form.rows,))
@@ -105,7 +105,7 @@ def taking(form: Form, rows: ScoredRows, limits: Limits) -> Form:
 
 
 def together(forms: Sequence[Form], limits: Limits) -> Sorting | Placing:
-    """The rows of all forms."""
+    """Return a form of the rows of all."""
     cells, waiting = [], []
     for form in forms:
         if isinstance(form, Run):
@@ -125,7 +125,7 @@ def together(forms: Sequence[Form], limits: Limits) -> Sorting | Placing:
 
 
 def settled(form: Form, limits: Limits, *, counted_whole: bool) -> Form:
-    """Leave no row uncounted, or only those of one run, unless it is to be `counted_whole`."""
+    """Return a form with every row counted, or one `Run` unless all is to be `counted_whole`."""
     if isinstance(form, Run):
         form = Sorting(Cells.empty(limits.classes), (form.rows,))
     waiting, form = form.waiting, form._replace(waiting=())
@@ -144,7 +144,7 @@ def settled(form: Form, limits: Limits, *, counted_whole: bool) -> Form:
 
 
 def _room(form: Sorting | Placing, limits: Limits) -> int:
-    """Rows that may wait without having looked for their cells."""
+    """Return how many rows may wait before their cells are looked for."""
     if not form.cells.ids.size:
         return limits.first
     if form.cells.level and not (isinstance(form, Sorting) and form.scattered):
@@ -155,8 +155,8 @@ def _room(form: Sorting | Placing, limits: Limits) -> int:
 def _counted(
     form: Sorting | Placing, waiting: Sequence[ScoredRows], limits: Limits
 ) -> Sorting | Placing:
-    """Find the cells of rows, or make them."""
-    first = limits.batch if form.cells.level else limits.first  # later rows mostly have cells
+    """Return the form with rows put in the cells that there are, or in new ones."""
+    first = limits.batch if form.cells.level else limits.first  # past level 0 most have a cell
     total = size_of(waiting)
     first = total if total <= first + tuning.PASS_ROWS else first
     for chunks in parts(waiting, first, limits.batch):
@@ -176,12 +176,12 @@ def _counted(
 
 
 def _placed(form: Placing, chunks: Sequence[ScoredRows], limits: Limits) -> Sorting | Placing:
-    """Find the cells of rows."""
+    """Return the form with the places of rows found, unless too many have none."""
     tally, unplaced = placed(form.cells, form.lookup, chunks, form.tally)
     form = form._replace(tally=tally)
     if unplaced.scores.size:
         form = form._replace(unplaced=appended(form.unplaced, unplaced))
-    # To count weights costs a copy of all digits of the cells, and one of counts is cheap.
+    # Counting weights copies the digits of all cells, which costs more than a copy of counts.
     passes = 2 if chunks[0].weight is not None else 1
     if tally.size > max(8 * tuning.PASS_ROWS, passes * form.cells.ids.size):
         form = _without_tally(form)
@@ -191,7 +191,7 @@ def _placed(form: Placing, chunks: Sequence[ScoredRows], limits: Limits) -> Sort
 
 
 def _without_tally(form: Placing) -> Placing:
-    """Count the rows whose cells were found."""
+    """Return the form with the rows counted whose cells were found."""
     tally, cells = form.tally, tallied(form.cells, form.tally)
     lookup, strays = form.lookup, sum(mixed.size for mixed in tally.mixed)
     if 16 * strays > min(tally.size, cells.ids.size):
@@ -200,7 +200,7 @@ def _without_tally(form: Placing) -> Placing:
 
 
 def _inserted(form: Sorting | Placing, chunks: Sequence[ScoredRows], limits: Limits) -> Sorting:
-    """Count rows by sorting them, and with them those that had no cell."""
+    """Return the form with rows counted by a sort, and with them those that had no cell."""
     rows, cells = list(chunks), form.cells
     if isinstance(form, Placing):
         rows += form.unplaced
@@ -213,8 +213,8 @@ def _inserted(form: Sorting | Placing, chunks: Sequence[ScoredRows], limits: Lim
 
 
 def _cells_of(chunks: Sequence[ScoredRows], level: int, limits: Limits) -> Cells:
-    # A part never needs a higher level than the whole, so that cells which the budget cannot hold
-    # are not even made.
+    # Some of the rows never need a higher level than all of them, so this level is safe, and
+    # cells that the budget cannot hold are not even made.
     if chunks[0].weight is None:
         rows = sorted_rows(chunks)
         level = level or fitting_level(rows.scores, 0, limits.max_cells)

@@ -14,7 +14,7 @@ little more than 64 bits, so cells are cut from its half: ``cell = (W >> 1) >> (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Array, Floats, Ints, Places
 
     Codes = NDArray[np.uint8]
 
@@ -46,10 +46,10 @@ _LOWEST, _HIGHEST = -(2047 << 51), 2099 << 51  # half keys of -inf and inf
 
 
 def write_cell_ids(scores: Floats, level: int, out: Ints, spare: Ints) -> None:
-    """Write the cell ids at a level >= 1 of a block of scores to ``out``.
+    """Write the cell ids at a level >= 1 of a block of scores to `out`.
 
-    All three arrays have the same length; ``spare`` is scratch. There is no selection by mask:
-    W is the sum of three clipped pieces, which keeps every operation a vector operation.
+    All three arrays have the same length; `spare` is scratch. Instead of a choice by masks, W is
+    the sum of three clipped pieces, so that every operation is a vector operation.
     """
     piece = spare.view(np.float64)
     np.minimum(scores, 0.5, out=out.view(np.float64))
@@ -74,7 +74,7 @@ def write_cell_ids(scores: Floats, level: int, out: Ints, spare: Ints) -> None:
 
 
 def cell_ids(scores: Floats, level: int) -> Ints:
-    """Cell ids at a level >= 1 of scores (n,), in the order of the scores."""
+    """Return the cell ids at a level >= 1 of scores (n,), in the same order."""
     ids = np.empty(scores.size, np.int64)
     spare = np.empty(min(tuning.KEY_ROWS, scores.size), np.int64)
     for start in range(0, scores.size, tuning.KEY_ROWS):
@@ -84,19 +84,19 @@ def cell_ids(scores: Floats, level: int) -> Ints:
 
 
 def cell_id_range(level: int) -> tuple[int, int]:
-    """Lowest and highest cell id at a level >= 1: the cells of -inf and inf."""
+    """Return the lowest and the highest cell id at a level >= 1: the cells of -inf and inf."""
     return _LOWEST >> (level - 1), _HIGHEST >> (level - 1)
 
 
 def cell_edges(ids: NDArray[np.integer], level: int) -> tuple[Floats, Floats]:
-    """Lowest and highest double of each cell at a level >= 1; both belong to the cell."""
+    """Return the lowest and the highest double in each cell at a level >= 1."""
     low = ids.astype(np.int64) << (level - 1)
     high = low + ((1 << (level - 1)) - 1)
     return _first_score(np.maximum(low, _LOWEST)), _last_score(np.minimum(high, _HIGHEST))
 
 
 def _first_score(half: Ints) -> Floats:
-    """Lowest double s with W(s) >= 2 * half."""
+    """Return the lowest double s with W(s) >= 2 * half."""
     mirrored = _double(2 * _HALF - 2 * np.clip(half, _HALF >> 1, _HALF_KEY_OF_ONE))
     near_one = 1.0 - np.floor(mirrored * _STEP) / _STEP
     below = _double(2 * np.minimum(half, _HALF >> 1))
@@ -105,7 +105,7 @@ def _first_score(half: Ints) -> Floats:
 
 
 def _last_score(half: Ints) -> Floats:
-    """Highest double s with W(s) <= 2 * half + 1."""
+    """Return the highest double s with W(s) <= 2 * half + 1."""
     mirrored = _double(2 * _HALF - 1 - 2 * np.clip(half, _HALF >> 1, _HALF_KEY_OF_ONE - 1))
     near_one = 1.0 - np.ceil(mirrored * _STEP) / _STEP
     below = _double(2 * np.minimum(half, _HALF >> 1) + 1)
@@ -122,22 +122,26 @@ def _signed(bits: Ints) -> None:
 
 
 def _double(signed: Ints) -> Floats:
-    """Doubles of signed bits: the inverse of ``_signed``."""
+    """Return the doubles of signed bits: the inverse of `_signed`."""
     return np.where(signed < 0, _SIGN - signed, signed).view(np.float64)
 
 
 class ScoredRows(NamedTuple):
-    """Rows of one batch: scores (n,), class codes (n,) or None, weights or None for 1.
+    """Rows of one batch.
 
-    Weights are (n,), or (n, 2) of which those of a row are added up.
+    Attributes:
+        scores: Scores (n,).
+        codes: The class of each row (n,); ``None`` if there is only one.
+        weight: Weights (n,), or (n, 2) where a row weighs the sum of its two; ``None`` for 1 each.
+
     """
 
     scores: Floats
     codes: Codes | None
     weight: Floats | None
 
-    def part(self, index: slice | NDArray[Any]) -> ScoredRows:
-        """Rows picked by a slice, by positions or by a mask."""
+    def part(self, index: slice | Array) -> ScoredRows:
+        """Return the rows picked by a slice, by positions or by a mask."""
         return ScoredRows(
             self.scores[index],
             None if self.codes is None else self.codes[index],
@@ -145,7 +149,7 @@ class ScoredRows(NamedTuple):
         )
 
     def copy(self) -> ScoredRows:
-        """Rows with arrays of their own."""
+        """Return the rows with arrays of their own."""
         return ScoredRows(
             self.scores.copy(),
             None if self.codes is None else self.codes.copy(),
@@ -159,14 +163,14 @@ class ScoredRows(NamedTuple):
 
 
 def blocks(chunks: Sequence[ScoredRows]) -> Iterator[ScoredRows]:
-    """All rows in views small enough for the cache."""
+    """Yield all rows in views small enough for the cache."""
     for rows in chunks:
         for start in range(0, rows.scores.size, tuning.KEY_ROWS):
             yield rows.part(slice(start, start + tuning.KEY_ROWS))
 
 
 def concatenated(chunks: Sequence[ScoredRows]) -> ScoredRows:
-    """All chunks as one; they have the same columns."""
+    """Return all chunks as one; they have the same columns."""
     if len(chunks) == 1:
         return chunks[0]
     scores, codes, weights = zip(*chunks, strict=True)
@@ -178,12 +182,11 @@ def concatenated(chunks: Sequence[ScoredRows]) -> ScoredRows:
 
 
 def sorted_rows(chunks: Sequence[ScoredRows]) -> ScoredRows:
-    """All rows of the chunks, of no weights, by ascending score in new arrays; -0.0 becomes 0.0.
+    """Return the rows of unweighted chunks by ascending score, in new arrays; -0.0 becomes 0.0.
 
-    Scores and codes in {0, 1} are sorted as one packed integer,
-    ``signed bits << 1 | code``: a vectorised sort instead of a sort of positions, which is five
-    times slower. Packing needs 63-bit keys: scores in (-2, 2) have them, other scores once the
-    exponents that do not occur next to 0 are left out.
+    A score and its code in {0, 1} are packed into one integer, ``signed bits << 1 | code``, for a
+    vectorised sort: five times as fast as a sort of positions. The signed bits must fit 63 bits.
+    Those of scores in (-2, 2) do; others may once the gap of unused keys around 0 is closed.
     """
     if chunks[0].codes is None:
         scores = np.concatenate([rows.scores for rows in chunks])
@@ -221,14 +224,14 @@ def sorted_rows(chunks: Sequence[ScoredRows]) -> ScoredRows:
 
 
 def rows_by_cell(chunks: Sequence[ScoredRows], level: int) -> ScoredRows:
-    """All rows of the chunks by ascending cell of a level, in new arrays; -0.0 becomes 0.0."""
+    """Return all rows by ascending cell of a level, in new arrays; -0.0 becomes 0.0."""
     rows = concatenated(chunks)
     rows = rows.part(_order(rows.scores, level))
     return rows._replace(scores=rows.scores + 0.0)
 
 
-def _order(scores: Floats, level: int) -> NDArray[np.intp]:
-    """Positions of scores by ascending cell, sorted in one packed integer with the ids of these."""
+def _order(scores: Floats, level: int) -> Places:
+    """Return the positions that sort scores by cell, each packed in one integer with its id."""
     bits = (scores.size - 1).bit_length()
     if not level or scores.size <= FEW:
         return np.argsort(scores)
@@ -245,11 +248,11 @@ def _order(scores: Floats, level: int) -> NDArray[np.intp]:
 
 
 def _unused_keys(chunks: Sequence[ScoredRows]) -> int | None:
-    """How many keys next to 0 to leave out so that 63 bits suffice; None where nothing helps."""
+    """Return how many keys to skip on either side of 0 to fit 63 bits; ``None`` if none will do."""
     top = max(max(float(rows.scores.max()), -float(rows.scores.min())) for rows in chunks)
     if top < 2.0:
         return 0
-    # Less one, the bits of 0 wrap around to the largest integer and so drop out of the minimum.
+    # 0 has the bits 0: less one, they wrap around to the largest integer, which is no minimum.
     low = min(int((np.abs(rows.scores).view(np.uint64) - 1).min()) for rows in chunks)
     high = int(np.float64(top).view(np.int64))
     return low - 1 if high - low < (1 << 62) - 1 else None

@@ -18,17 +18,20 @@ from streammetrics.core.histograms.keys import cell_ids
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.histograms.keys import ScoredRows
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
 
 class LongCells(NamedTuple):
-    """One cell for each score ``head + tail``, ascending, and what each class weighs in it.
+    """A cell for each score ``head + tail``, ascending, as `LongNumbers` splits them.
 
-    ``heads`` and ``tails`` (n,) are those of `LongNumbers`; no tail is 0, as other scores have
-    their cells among those of all floats. ``mass`` is of shape (n, classes).
+    No tail is 0: a score that float64 holds has its cell in `Cells`.
+
+    Attributes:
+        heads: The float64 nearest to each score (n,).
+        tails: What it lacks (n,).
+        mass: What each class weighs in each cell (n, classes).
+
     """
 
     heads: Floats
@@ -37,12 +40,12 @@ class LongCells(NamedTuple):
 
     @classmethod
     def empty(cls, classes: int) -> LongCells:
-        """Cells of no rows."""
+        """Return the cells of no rows."""
         return cls(np.empty(0), np.empty(0), ExactSum.zero((0, classes)))
 
     @classmethod
     def of(cls, rows: ScoredRows, tails: Floats, classes: int) -> LongCells:
-        """Cells of rows whose scores are the heads."""
+        """Return the cells of rows whose scores are the heads."""
         size = tails.size
         entry = np.arange(size) * classes
         if rows.codes is not None:
@@ -53,7 +56,7 @@ class LongCells(NamedTuple):
 
     @classmethod
     def union(cls, every: Sequence[LongCells]) -> LongCells:
-        """Cells of the rows of all."""
+        """Return the cells of the rows of all."""
         if len(every) == 1:
             return every[0]
         heads, tails, masses = zip(*every, strict=True)
@@ -80,7 +83,7 @@ class LongCells(NamedTuple):
         return self.heads.nbytes + self.tails.nbytes + self.mass.nbytes
 
     def widened(self, max_cells: int) -> Cells:
-        """At most so many wider cells of the heads, which do not say what score they hold."""
+        """Return at most `max_cells` wider cells of the heads, none of which tells its score."""
         ids = cell_ids(self.heads, 1)
         level = fitting_level(ids, 1, max_cells)
         ids = narrow_ids(ids >> (level - 1), level)
@@ -90,7 +93,7 @@ class LongCells(NamedTuple):
         return Cells(level, ids, np.full(ids.size, np.nan), mass, mass.shape[1])
 
     def beside(self, cells: Cells) -> tuple[Cells, Floats]:
-        """These cells among those of level 0 of other scores; the tails of all."""
+        """Return these cells and those of other scores at level 0 as one; and the tails of all."""
         heads = np.concatenate([cells.scores, self.heads])
         tails = np.concatenate([np.zeros(cells.scores.size), self.tails])
         order = np.lexsort((tails, heads))
@@ -99,7 +102,7 @@ class LongCells(NamedTuple):
 
 
 def grown(every: tuple[LongCells, ...], more: LongCells) -> tuple[LongCells, ...]:
-    """Return cells in parts of falling size, with more of them: each is united a few times."""
+    """Return parts of falling sizes with one more: so each cell is copied only a few times."""
     while every and every[-1].size <= more.size:
         more = LongCells.union([every[-1], more])
         every = every[:-1]
@@ -107,21 +110,21 @@ def grown(every: tuple[LongCells, ...], more: LongCells) -> tuple[LongCells, ...
 
 
 def split(cells: Cells, tails: Floats) -> tuple[Cells, LongCells]:
-    """Cells and long cells from which `LongCells.beside` makes both arguments."""
+    """Return cells without and with tails: what `LongCells.beside` makes one of."""
     mass, long, scores = exact_mass(cells.mass), tails != 0, cells.scores
     plain = cells._replace(ids=scores[~long], scores=scores[~long], mass=mass[~long])
     return plain.normal(), LongCells(scores[long], tails[long], mass[long])
 
 
-def are_tails(heads: Floats, tails: Floats) -> NDArray[np.bool_]:
-    """Whether each is what float64 leaves of an integer of 64 bits."""
+def are_tails(heads: Floats, tails: Floats) -> Bools:
+    """Whether each tail is 0, or what the head lacks to be an integer of 64 bits."""
     with np.errstate(invalid="ignore", over="ignore"):
         whole = (np.abs(tails) <= 1024) & (np.rint(tails) == tails)
         nearest = (heads + tails == heads) & (np.abs(heads) <= 2.0**64)
     low, high = -(2.0**63), 2.0**64
     inside = (heads > low) | ((heads == low) & (tails >= 0))
     inside &= (heads < high) | ((heads == high) & (tails < 0))
-    found: NDArray[np.bool_] = (tails == 0) | (whole & nearest & inside)
+    found: Bools = (tails == 0) | (whole & nearest & inside)
     return found
 
 

@@ -1,9 +1,9 @@
-"""Direct-address counting: rows into existing cells, without a sort."""
+"""Rows counted in cells that there are already: found in a table, without a sort."""
 
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.exact.sums import ExactSum
-    from streammetrics.core.types import Floats
+    from streammetrics.core.histograms.cells import CountType
+    from streammetrics.core.types import Array, Floats, Ints, Places
 
 NOWHERE = np.iinfo(np.int32).max
 _PAGE_BITS = (6, 8, 10, 12)
@@ -30,17 +31,20 @@ _NONE = np.empty(0, np.intp)
 
 
 class CellIndex:
-    """Positions of cells by id: one table over their range, or a page table and pages.
+    """Positions of cells by id: one table over the range of ids, or a table of pages.
 
-    Ids may be spread over a wide range but crowd together, so the tables are small and a look-up
-    is one or two gathers, whatever the number of cells. An entry is ``classes * position`` for a
-    cell of several scores, its complement for a single-score cell, whose rows need a closer look.
-    It stays right for the same cells with more rows, which may only need fewer such looks.
+    A wide range is cut into pages, of which only those with cells are kept: ids crowd together, so
+    that the tables are small. A look-up is one or two gathers, however many cells there are.
+
+    An entry is ``classes * position`` for a cell of several scores. It is the complement of this
+    (``~``) for a cell of one score, whose rows need a closer look: theirs may be another. The
+    index stays valid while the cells take more rows; a cell that turns out to hold several scores
+    is only looked at more closely than it needs.
     """
 
     def __init__(self, cells: Cells, bits: int) -> None:
         self._bits = bits
-        # The table begins and ends with an empty page, or entry, to which other ids are clipped.
+        # The table begins and ends with an empty page, or entry, to which ids out of range clip.
         self._base = (int(cells.ids[0]) >> bits) - 1
         pages = cells.ids >> bits
         size = int(pages[-1]) - self._base + 2
@@ -59,7 +63,7 @@ class CellIndex:
 
     @classmethod
     def of(cls, cells: Cells) -> CellIndex | None:
-        """Index of cells of a level >= 1, or None where they are too scattered for one."""
+        """Return the index of cells of a level >= 1; ``None`` if they are too scattered for one."""
         size = cells.ids.size
         span = int(cells.ids[-1]) - int(cells.ids[0])
         room = 4 * size + tuning.KEY_ROWS
@@ -78,13 +82,13 @@ class CellIndex:
         """Bytes of the tables."""
         return self._entries.nbytes + (self._pages.nbytes if self._bits else 0)
 
-    def find(self, ids: NDArray[np.int64], spare: NDArray[np.int64], out: NDArray[Any]) -> None:
-        """Write the entries of ids (m,) to ``out`` (m,) int32; ids and spare are scratch."""
+    def find(self, ids: Ints, spare: Ints, out: Array) -> None:
+        """Write the entries of ids (m,) to `out` (m,) int32; `ids` and `spare` are overwritten."""
         self._locate(ids, spare)
         np.take(self._entries, ids, out=out, mode="clip")
 
     def refreshed(self, cells: Cells, tally: Tally) -> CellIndex:
-        """Index of cells in which the tally found several scores."""
+        """Return an index that knows in which cells the tally found several scores."""
         twin = copy.copy(self)
         twin._entries = self._entries.copy()
         for mixed in tally.mixed:
@@ -94,8 +98,8 @@ class CellIndex:
             twin._entries[places] = np.maximum(entries, ~entries)
         return twin
 
-    def _locate(self, ids: NDArray[np.int64], spare: NDArray[np.int64]) -> None:
-        """Turn ids into places in the table of entries; outside it means in its ends."""
+    def _locate(self, ids: Ints, spare: Ints) -> None:
+        """Overwrite ids with places in the table; those out of range clip to its empty ends."""
         if not self._bits:
             ids -= self._base
             return
@@ -106,11 +110,14 @@ class CellIndex:
 
 
 class Tally(NamedTuple):
-    """Rows that were found to belong to existing cells, not yet counted there.
+    """Rows whose cells were found, but that are not counted there yet.
 
-    ``places`` are chunks of ``classes * position + code``, 4 bytes a row, and ``weights`` what
-    these rows weigh, None for 1 each. A row without a cell is past the last, or has no weight at
-    any. ``mixed`` are positions of single-score cells in which another score was found.
+    Attributes:
+        places: Chunks of ``classes * position + code``, 4 bytes a row. A row that has no cell is
+            past the last one; with weights it is in the first, and weighs 0.
+        weights: What the rows of each chunk weigh; ``None`` for 1 each.
+        mixed: Positions of cells of one score in which another was found.
+
     """
 
     places: tuple[NDArray[np.int32], ...] = ()
@@ -119,7 +126,7 @@ class Tally(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Rows that wait."""
+        """How many rows wait."""
         return sum(chunk.size for chunk in self.places)
 
     @property
@@ -132,13 +139,13 @@ class Tally(NamedTuple):
 def placed(
     cells: Cells, index: CellIndex, chunks: Sequence[ScoredRows], tally: Tally
 ) -> tuple[Tally, ScoredRows]:
-    """Tally with the rows that have a cell, and copies of those that have none.
+    """Return the tally with the rows that have a cell, and copies of those that have none.
 
     Either all chunks have weights or none has.
     """
     scratch = np.empty((2, tuning.KEY_ROWS), np.int64)
     places = np.empty(sum(rows.scores.size for rows in chunks), np.int32)
-    unplaced, strangers, mixed, size = [chunks[0].part(_NONE)], [_NONE], [np.empty(0, np.int32)], 0
+    unplaced, absences, mixed, size = [chunks[0].part(_NONE)], [_NONE], [np.empty(0, np.int32)], 0
     beyond = cells.ids.size * cells.classes
     for rows in blocks(chunks):
         ids, spare = scratch[:, : rows.scores.size]
@@ -152,7 +159,7 @@ def placed(
             absent = unsure[entries == NOWHERE]
             if absent.size:
                 unplaced.append(rows.part(absent))
-                strangers.append(absent + (size - place.size))
+                absences.append(absent + (size - place.size))
                 known = entries != NOWHERE
                 np.minimum(entries, beyond, out=entries)
                 place[unsure] = entries
@@ -166,7 +173,7 @@ def placed(
             place += rows.codes
     strays, weight = np.concatenate(mixed), None
     if unplaced[0].weight is not None:
-        weight, absent = np.concatenate([rows.weight for rows in chunks]), np.concatenate(strangers)
+        weight, absent = np.concatenate([rows.weight for rows in chunks]), np.concatenate(absences)
         weight[absent], places[absent] = 0.0, 0
     return (
         Tally(
@@ -179,7 +186,7 @@ def placed(
 
 
 def tallied(cells: Cells, tally: Tally) -> Cells:
-    """Cells with the rows of a tally counted in."""
+    """Return the cells with the rows of a tally counted in."""
     if not tally.places:
         return cells
     scores = cells.scores
@@ -193,8 +200,8 @@ def tallied(cells: Cells, tally: Tally) -> Cells:
     return cells._replace(scores=scores, mass=mass)
 
 
-def _counted(cells: Cells, tally: Tally, dtype: type[np.integer[Any]]) -> NDArray[Any]:
-    """Integer mass with rows of weight 1 added."""
+def _counted(cells: Cells, tally: Tally, dtype: CountType) -> Array:
+    """Return integer mass with rows of weight 1 added."""
     size = cells.ids.size * cells.classes
     counts = np.zeros(size + cells.classes, dtype)
     counts[:size] = np.asarray(cells.mass).ravel()
@@ -206,14 +213,14 @@ def _counted(cells: Cells, tally: Tally, dtype: type[np.integer[Any]]) -> NDArra
 
 
 def _weighed(cells: Cells, tally: Tally) -> ExactSum:
-    """Exact mass with rows added."""
+    """Return exact mass with rows added."""
     size = cells.ids.size * cells.classes
     sums = exact_mass(cells.mass).reshaped((size,)).plus_at(_blocks(tally, size))
     return sums.reshaped((cells.ids.size, cells.classes))
 
 
-def _blocks(tally: Tally, size: int) -> Iterator[tuple[NDArray[np.intp], Floats | None]]:
-    """Places below ``size`` and weights of the rows."""
+def _blocks(tally: Tally, size: int) -> Iterator[tuple[Places, Floats | None]]:
+    """Yield the places and weights of rows; of those of weight 1 the places below `size`."""
     for places, weight in zip(tally.places, tally.weights, strict=True):
         for start in range(0, places.size, tuning.KEY_ROWS):
             index = places[start : start + tuning.KEY_ROWS].astype(np.intp)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,11 +23,12 @@ from streammetrics.core.histograms.lookup import NOWHERE, CellIndex
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from streammetrics.core.histograms.cells import CountType
+    from streammetrics.core.types import Array, Places
 
 
 def merged(cells: Cells, others: Sequence[Cells], max_cells: int) -> Cells:
-    """The rows of all at the lowest level that needs at most ``max_cells`` cells."""
+    """Return the rows of all at the lowest level at which they need at most `max_cells` cells."""
     start = 0
     while start < len(others):
         rest = others[start : start + tuning.INDEXED_HISTOGRAMS]
@@ -35,7 +36,7 @@ def merged(cells: Cells, others: Sequence[Cells], max_cells: int) -> Cells:
         worthwhile = len(plain) > _together(cells, rest)
         dtype = count_dtype(cells.mass, *(c.mass for c in plain)) if worthwhile else None
         index = CellIndex.of(cells) if dtype else None
-        if index is None:
+        if dtype is None or index is None:
             some = rest[: _together(cells, rest)]
             cells = united([cells, *some], max_cells)
             start += len(some)
@@ -50,14 +51,14 @@ def merged(cells: Cells, others: Sequence[Cells], max_cells: int) -> Cells:
 
 
 def _together(cells: Cells, others: Sequence[Cells]) -> int:
-    """How many others are sorted with some cells: as many as are short, and a few at least."""
+    """Return how many others are sorted with the cells: some, or more that fit the cache."""
     sizes = accumulate((other.ids.size for other in others), initial=cells.ids.size)
     short = sum(size <= tuning.KEY_ROWS for size in sizes) - 1
     return max(short, tuning.UNITED_HISTOGRAMS)
 
 
 def united(every: Sequence[Cells], max_cells: int) -> Cells:
-    """The rows of all, sorted together."""
+    """Return the rows of all, sorted together."""
     some = [cells for cells in every if cells.ids.size]
     if len(some) < 2 and (not some or some[0].ids.size <= max_cells):
         return some[0] if some else every[0]
@@ -71,7 +72,7 @@ def united(every: Sequence[Cells], max_cells: int) -> Cells:
         if found is not None:
             return found
     if n > max_cells:
-        # Found from the ids alone, so that more cells than the budget are never made.
+        # The ids alone tell the level, so that more cells than the budget are never made.
         ids = np.concatenate([cells.ids_at(level) for cells in some])
         ids.sort()
         level = fitting_level(ids, level, max_cells)
@@ -79,7 +80,7 @@ def united(every: Sequence[Cells], max_cells: int) -> Cells:
     same = [cells.raised(level) for cells in some]
     if dtype:
         return _joined(same, dtype)
-    # First which cells there are, then the mass of each to its own.
+    # First find which cells there are, then add the mass of each to its own.
     bare = [cells._replace(mass=np.empty((cells.ids.size, 0), np.int64)) for cells in same]
     union = _joined(bare, np.int64)
     parts = [(np.searchsorted(union.ids, c.ids), exact_mass(c.mass)) for c in same]
@@ -87,7 +88,7 @@ def united(every: Sequence[Cells], max_cells: int) -> Cells:
 
 
 def _chained(every: Sequence[Cells], level: int) -> Cells:
-    """All cells one after the other, in no order, at a level that none is above."""
+    """Return all cells one after the other, in no order, raised to a level."""
     same = every
     if any(cells.level != level for cells in every):
         same = [cells.raised(level) for cells in every]
@@ -100,8 +101,8 @@ def _chained(every: Sequence[Cells], level: int) -> Cells:
     )
 
 
-def _joined(every: Sequence[Cells], dtype: type[np.integer[Any]]) -> Cells:
-    """The union of cells of one level with their mass in integers of a type that holds the sums."""
+def _joined(every: Sequence[Cells], dtype: CountType) -> Cells:
+    """Return the union of cells of one level, with their mass in integers that hold the sums."""
     _, ids, scores, masses, classes = zip(
         *(_sorted(part, dtype) for part in _aligned(every)), strict=True
     )
@@ -111,7 +112,7 @@ def _joined(every: Sequence[Cells], dtype: type[np.integer[Any]]) -> Cells:
 
 
 def _aligned(every: Sequence[Cells]) -> Iterator[list[Cells]]:
-    """Parts of all cells that begin and end at the same ids, and are worth a sort in the cache."""
+    """Yield parts of all cells that begin and end at the same ids, to be sorted in the cache."""
     largest = max((cells.ids for cells in every), key=len)
     edges = largest[tuning.KEY_ROWS :: tuning.KEY_ROWS]
     cuts = [[0, *np.searchsorted(cells.ids, edges).tolist(), None] for cells in every]
@@ -122,10 +123,10 @@ def _aligned(every: Sequence[Cells]) -> Iterator[list[Cells]]:
         ]
 
 
-def _sorted(every: Sequence[Cells], dtype: type[np.integer[Any]]) -> Cells:
+def _sorted(every: Sequence[Cells], dtype: CountType) -> Cells:
     level, classes = every[0].level, every[0].classes
     ids = np.concatenate([cells.ids for cells in every])
-    order = ids.argsort(kind="stable")  # which finds the ascending runs and merges them
+    order = ids.argsort(kind="stable")  # finds the ascending runs and merges them
     scores = ids = ids[order]
     if level:
         scores = np.concatenate([cells.scores for cells in every])[order]
@@ -134,8 +135,8 @@ def _sorted(every: Sequence[Cells], dtype: type[np.integer[Any]]) -> Cells:
     return Cells(level, first, single, _added(table, order, starts), classes)
 
 
-def _added(table: NDArray[Any], order: NDArray[np.intp], starts: NDArray[np.intp]) -> NDArray[Any]:
-    """Sums of the runs of a table in an order."""
+def _added(table: Array, order: Places, starts: Places) -> Array:
+    """Return the sums of the runs of a table whose rows are taken in an order."""
     if 8 * (order.size - starts.size) < order.size:  # most runs are of one cell
         counts = table.take(order[starts], axis=0)
         others = np.delete(np.arange(order.size), starts)
@@ -154,7 +155,10 @@ def _added(table: NDArray[Any], order: NDArray[np.intp], starts: NDArray[np.intp
 
 
 def _plain(cells: Cells, others: Sequence[Cells]) -> list[Cells]:
-    """The first of the others, as far as their counts can be added to wider cells."""
+    """Return the others up to the first whose mass cannot be added to the cells as it is.
+
+    Those before are counts, at no higher level.
+    """
     if not cells.level:
         return []
     return list(
@@ -166,18 +170,21 @@ def _plain(cells: Cells, others: Sequence[Cells]) -> list[Cells]:
 
 
 class _Lookups:
-    """Cells with the counts of others added that have a cell there; the others are `unplaced`.
+    """Cells with the counts of others added; those that have no cell here are `unplaced`.
 
-    It stops, after some that were `taken`, once the unplaced ones are worth an index of their own.
+    It stops once the unplaced ones are so many that a new index is worth making: `taken` says how
+    many of the others were added by then.
     """
 
-    def __init__(self, cells: Cells, index: CellIndex, others: Sequence[Cells], dtype: Any) -> None:
+    def __init__(
+        self, cells: Cells, index: CellIndex, others: Sequence[Cells], dtype: CountType
+    ) -> None:
         self.unplaced: list[Cells] = []
         self._level, self._index, self._scores = cells.level, index, cells.scores.copy()
         size, classes = cells.ids.size, cells.classes
-        # One more cell takes what has none.
+        # One more cell takes the counts of those that have none.
         counts = np.zeros((size + 1, classes), dtype)
-        counts[:size] = cells.mass
+        counts[:size] = np.asarray(cells.mass)
         self._columns = list(columns_of(counts, dtype))
         waiting = 0
         for self.taken, other in enumerate(others, 1):
@@ -187,7 +194,7 @@ class _Lookups:
                 break
         self.cells = cells._replace(scores=self._scores, mass=counts[:size])
 
-    def _add(self, other: Cells, dtype: Any) -> int:
+    def _add(self, other: Cells, dtype: CountType) -> int:
         """Add the counts of some cells; return how many have no cell here."""
         unplaced = 0
         ids = other.ids_at(self._level).astype(np.int64)

@@ -1,9 +1,9 @@
-"""Counts of pairs of numbers in cells of both coordinates: counted, widened, united, read."""
+"""How often pairs of numbers occur, in cells of both coordinates."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,32 +13,35 @@ from streammetrics.core.unions import Union
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Array, Bools, Floats, Ints, Places
 
-    Places = NDArray[np.int32]
+    Ranks = NDArray[np.int32]  # places on an axis
 
 ROW = 32  # a pair is its row << ROW | its column
 COLUMN = (1 << ROW) - 1
 
 
 class Axis(NamedTuple):
-    """Occupied cells of one coordinate: ids (n,) ascending, values (n,), nan where several.
+    """Occupied cells of one coordinate.
 
-    At level 0 the values are the ids.
+    Attributes:
+        ids: Ids (n,), ascending; at level 0 they are the values.
+        values: The value of each cell (n,), nan if it holds several.
+
     """
 
-    ids: NDArray[Any]
+    ids: Array
     values: Floats
 
-    def at_level(self, before: int, level: int) -> tuple[Axis, Places]:
-        """Cells of a higher level, and the place among them of each cell of the level before."""
+    def at_level(self, before: int, level: int) -> tuple[Axis, Ranks]:
+        """Return the cells at a higher level, and the place among them of each cell before."""
         ids = self.ids >> (level - before) if before else cell_ids(self.values, level)
         starts, places = _runs(ids)
         single = np.diff(starts, append=ids.size) == 1
         return Axis(ids[starts], np.where(single, self.values[starts], np.nan)), places
 
     def union(self, other: Axis) -> tuple[Axis, Ints, Ints]:
-        """Cells of either, and the place among them of each cell of this and of the other."""
+        """Return the cells of either, and the places of this and of the other among them."""
         ids, *places = Union.of(self.ids, other.ids)
         mine, theirs = (np.arange(ids.size) if at is None else at for at in places)
         if self.ids is self.values:
@@ -51,7 +54,7 @@ class Axis(NamedTuple):
         return Axis(ids, values), mine, theirs
 
     def used(self, places: Ints) -> tuple[Axis, Ints]:
-        """Cells of level 0 that occur among places, and the places among them."""
+        """Return the cells of level 0 that occur among `places`, and the places among these."""
         seen = np.zeros(self.ids.size, np.bool_)
         seen[places] = True
         values = self.values[seen]
@@ -60,16 +63,22 @@ class Axis(NamedTuple):
 
 
 class Marginal(NamedTuple):
-    """Rows in each cell of one coordinate (n,), and which cells hold several values."""
+    """Rows in each cell of one coordinate (n,), and whether a cell holds several values (n,)."""
 
     counts: Ints
-    mixed: NDArray[np.bool_]
+    mixed: Bools
 
 
 class PairCells:
-    """Occupied pairs of cells at one level: ascending codes (m,) of places on both axes, counts.
+    """Occupied pairs of cells at one level: immutable.
 
-    Never changed after it is made.
+    Attributes:
+        level: The level of both axes, 0 if all values are told apart.
+        x: Cells of the first coordinate.
+        y: Cells of the second coordinate.
+        codes: A pair's place on `x` and on `y` in one integer (m,), ascending.
+        counts: How many rows each pair has (m,).
+
     """
 
     def __init__(self, level: int, x: Axis, y: Axis, codes: Ints, counts: Ints) -> None:
@@ -78,17 +87,17 @@ class PairCells:
 
     @classmethod
     def empty(cls) -> PairCells:
-        """Cells of no rows."""
+        """Return the cells of no rows."""
         nothing, none = np.empty(0), np.empty(0, np.int64)
         axis = Axis(nothing, nothing)
         return cls(0, axis, axis, none, none)
 
     @classmethod
     def of(cls, x: Floats, y: Floats) -> PairCells:
-        """Cells of rows at level 0."""
+        """Return the cells of rows at level 0."""
         order, x_values, rows = _sorted(x)
         y_values, columns = ranked(y)
-        # By x already, so that without ties in x there is nothing left to sort.
+        # In the order of x, so that codes are sorted already if x has no ties.
         codes, counts = _tallied(_coded(rows, columns[order]), None)
         return cls(0, Axis(x_values, x_values), Axis(y_values, y_values), codes, counts)
 
@@ -104,25 +113,25 @@ class PairCells:
 
     @cached_property
     def size(self) -> int:
-        """Rows in all cells."""
+        """How many rows there are."""
         return int(self.counts.sum())
 
     def marginals(self) -> tuple[Marginal, Marginal]:
-        """Rows in each cell of the first and of the second coordinate."""
+        """Return the rows in each cell of the first and of the second coordinate."""
         places = ((self.x, self.rows), (self.y, self.columns))
         x, y = (Marginal(self._summed(at, axis), np.isnan(axis.values)) for axis, at in places)
         return x, y
 
-    def _summed(self, places: NDArray[Any], axis: Axis) -> Ints:
+    def _summed(self, places: Array, axis: Axis) -> Ints:
         if self.size == axis.ids.size:
             return np.ones(axis.ids.size, np.int64)
         if self.size == self.codes.size:
             return np.bincount(places, minlength=axis.ids.size)
-        # Float64 sums of counts are exact, as at most 2**52 rows are held.
+        # Sums of counts are exact in float64: at most 2**52 rows are held.
         return np.bincount(places, self.counts, axis.ids.size).astype(np.int64)
 
     def at_level(self, level: int) -> PairCells:
-        """The same rows in the wider cells of a level at least as high."""
+        """Return the same rows in the wider cells of a level at least as high."""
         if level == self.level:
             return self
         x, rows = self.x.at_level(self.level, level)
@@ -131,7 +140,7 @@ class PairCells:
         return PairCells(level, x, y, *_tallied(codes, self.counts))
 
     def _occupied(self, level: int) -> int:
-        """How many cells there are at a level at least as high."""
+        """Return how many pairs of cells are occupied at a level at least as high."""
         rows = self.x.at_level(self.level, level)[1][self.rows]
         columns = self.y.at_level(self.level, level)[1][self.columns]
         codes = _coded(rows, columns)
@@ -139,7 +148,7 @@ class PairCells:
         return 1 + int(np.count_nonzero(codes[1:] != codes[:-1]))
 
     def union(self, other: PairCells) -> PairCells:
-        """Rows of both, at the higher of their levels."""
+        """Return the rows of both, at the higher of their levels."""
         level = max(self.level, other.level)
         a, b = self.at_level(level), other.at_level(level)
         if not a.codes.size or not b.codes.size:
@@ -154,7 +163,7 @@ class PairCells:
         return PairCells(level, x, y, *_tallied(np.concatenate(codes), counts))
 
     def without(self, other: PairCells) -> PairCells | None:
-        """Rows that are left without others, all at level 0; None where these are not here."""
+        """Return the rows left without others, all at level 0; ``None`` if some are not here."""
         both = self.union(other)
         if both.codes.size != self.codes.size:
             return None
@@ -167,10 +176,10 @@ class PairCells:
         return PairCells(0, x, y, _coded(rows, columns), counts[kept])
 
     def fitted(self, max_pairs: int) -> PairCells:
-        """The same rows at the lowest level from this one on with at most `max_pairs` cells."""
+        """Return the same rows at the lowest level, from this one on, that fits `max_pairs`."""
         if self.codes.size <= max_pairs:
             return self
-        # Mostly a few rows too many: one level more is enough.
+        # Mostly there are a few rows too many, and one level more is enough: it is tried first.
         low, high, level = self.level, MAX_LEVEL, self.level + 1
         while high - low > 1:
             if self._occupied(level) <= max_pairs:
@@ -187,25 +196,25 @@ class PairCells:
         return sum(axes.values()) + self.codes.nbytes + self.counts.nbytes
 
 
-def ranked(values: NDArray[Any]) -> tuple[NDArray[Any], Places]:
-    """Distinct values, ascending, and the place among them of each value."""
+def ranked(values: Array) -> tuple[Array, Ranks]:
+    """Return the distinct values, ascending, and the place among them of each value."""
     order, distinct, ranks = _sorted(values)
     places = np.empty_like(ranks)
     places[order] = ranks
     return distinct, places
 
 
-def _sorted(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any], Places]:
-    """Order that sorts the values, distinct values, and in that order the place among them."""
+def _sorted(values: Array) -> tuple[Places, Array, Ranks]:
+    """Return the order that sorts values, the distinct ones, and in that order their places."""
     order = np.argsort(values)
     ascending = values[order]
-    ascending += 0  # makes -0.0 what it equals
+    ascending += 0  # turns -0.0 into 0.0
     starts, ranks = _runs(ascending)
     return order, ascending if starts.size == values.size else ascending[starts], ranks
 
 
-def _runs(ascending: NDArray[Any]) -> tuple[NDArray[np.intp], Places]:
-    """Starts of the runs of equal values, and for each value the number of its run."""
+def _runs(ascending: Array) -> tuple[Places, Ranks]:
+    """Return where runs of equal values start, and the number of each value's run."""
     new = np.ones(ascending.size, np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
     ranks = np.cumsum(new, dtype=np.int32)
@@ -213,7 +222,7 @@ def _runs(ascending: NDArray[Any]) -> tuple[NDArray[np.intp], Places]:
     return np.flatnonzero(new), ranks
 
 
-def _coded(rows: NDArray[Any], columns: NDArray[Any]) -> Ints:
+def _coded(rows: Array, columns: Array) -> Ints:
     codes = rows.astype(np.int64)
     codes <<= ROW
     codes |= columns
@@ -221,7 +230,7 @@ def _coded(rows: NDArray[Any], columns: NDArray[Any]) -> Ints:
 
 
 def _tallied(codes: Ints, counts: Ints | None) -> tuple[Ints, Ints]:
-    """Distinct codes, ascending, and what each counts; 1 for each entry where ``None``."""
+    """Return the distinct codes, ascending, and their counts; ``None`` counts each code once."""
     if counts is None or counts.max(initial=1) == 1:
         if (codes[1:] > codes[:-1]).all():
             return codes, np.ones(codes.size, np.int64)

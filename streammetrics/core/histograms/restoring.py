@@ -1,8 +1,8 @@
-"""Cells of a dyadic histogram from the arrays of a state, once these are known to be one."""
+"""Cells of a dyadic histogram read from the arrays of a state, which may come from anyone."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,19 +20,14 @@ from streammetrics.core.histograms.long import LongCells, are_tails, split
 from streammetrics.core.state.arrays import take_array
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Arrays, Bools, Floats, Ints
 
 
-def read_cells(
-    max_cells: int, classes: int, arrays: Mapping[str, NDArray[Any]]
-) -> tuple[Cells, LongCells | None]:
-    """Cells of the arrays of a state, after checking everything that can be.
+def read_cells(max_cells: int, classes: int, arrays: Arrays) -> tuple[Cells, LongCells | None]:
+    """Return the cells of the arrays of a state, those of scores with tails apart.
 
-    The second, of scores with tails, is None where the state has never seen such.
+    The latter are ``None`` if no score ever had a tail. Raises `StateFormatError` unless the
+    arrays are such as a histogram writes, in every point that they can show.
     """
     mass_names = {name for name in arrays if name.startswith("mass.")} or {"counts"}
     tailed = "tails" in arrays
@@ -71,7 +66,7 @@ def read_cells(
     return (cells, LongCells.empty(classes)) if level else split(cells, tails)
 
 
-def _read_tails(arrays: Mapping[str, NDArray[Any]], level: int, scores: Floats) -> Floats:
+def _read_tails(arrays: Arrays, level: int, scores: Floats) -> Floats:
     tails = take_array(arrays, "tails", "float64")
     if level:
         if tails.size:
@@ -84,10 +79,11 @@ def _read_tails(arrays: Mapping[str, NDArray[Any]], level: int, scores: Floats) 
     return tails
 
 
-def _below(mixed: NDArray[np.int64], level: int, *, tailed: bool) -> float:
-    """The most cells that cells of several scores can be at the level below.
+def _below(mixed: Ints, level: int, *, tailed: bool) -> float:
+    """Return how many cells the `mixed` ones, of several scores, can be at the level below.
 
-    At level 1 two doubles share a cell, and with tails all integers that are nearest to either.
+    They are two each. Below level 1 they are as many as they can hold scores: two doubles or,
+    with tails, all the integers that are nearest to either.
     """
     if not tailed:
         return 2.0 * mixed.size
@@ -102,8 +98,8 @@ def _below(mixed: NDArray[np.int64], level: int, *, tailed: bool) -> float:
     return float(np.where(long, np.spacing(np.where(long, size, 1.0)) + 1, 1.0).sum())
 
 
-def check_ids(ids: NDArray[np.int64], scores: Floats, mixed: NDArray[np.bool_], level: int) -> None:
-    """Raise where cells of a level are none, or not those of their scores."""
+def check_ids(ids: Ints, scores: Floats, mixed: Bools, level: int) -> None:
+    """Raise if ids are out of the range of a level, or not those of their scores."""
     low, high = cell_id_range(level)
     if ids.size and not (low <= ids.min() and ids.max() <= high):
         raise StateFormatError("a cell of a histogram is beyond every score")
@@ -114,10 +110,8 @@ def check_ids(ids: NDArray[np.int64], scores: Floats, mixed: NDArray[np.bool_], 
         raise StateFormatError("a cell of a single double is said to hold several scores")
 
 
-def _read_mass(
-    arrays: Mapping[str, NDArray[Any]], shape: tuple[int, int]
-) -> NDArray[Any] | ExactSum:
-    """Weights (n, classes), after checking that they are in our form and not negative."""
+def _read_mass(arrays: Arrays, shape: tuple[int, int]) -> Array | ExactSum:
+    """Return the weights (n, classes); raises unless they are canonical and none is negative."""
     if "counts" in arrays:
         return _read_counts(take_array(arrays, "counts", "int64", 2), shape)
     parts = {name[5:]: array for name, array in arrays.items() if name.startswith("mass.")}
@@ -132,14 +126,14 @@ def _read_mass(
     return mass
 
 
-def _read_counts(counts: NDArray[np.int64], shape: tuple[int, int]) -> NDArray[Any]:
+def _read_counts(counts: Ints, shape: tuple[int, int]) -> Array:
     if counts.shape != shape:
         raise StateFormatError(f"the counts of a histogram are {counts.shape}, not {shape}")
     if counts.min(initial=0) < 0:
         raise StateFormatError("a weight of a histogram is negative")
     if not (counts[:, 0] | counts[:, -1]).all():  # of one class or two
         raise StateFormatError("a cell of a histogram weighs nothing")
-    # A sum that int64 cannot hold shows in float64, to more digits than it takes.
+    # A sum that overflows int64 is found in float64, which is exact enough to tell.
     fits = counts.sum(dtype=np.float64) < 2 * INTEGER_LIMIT
     narrow = narrow_counts(counts) if fits else None
     if narrow is None or isinstance(narrow, ExactSum):

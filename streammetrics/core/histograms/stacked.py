@@ -1,8 +1,8 @@
-"""Cells of many histograms to and from the arrays of their states, all of them at once."""
+"""Cells of many histograms written to and read from the arrays of their states, all at once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Array, Bools, Floats, Ints, Places
 
 _NO_IDS = np.empty(0, np.int64)
-_MOST = 1 << 31  # rows that int32 does not count
+_MOST = 1 << 31  # so many rows are more than int32 counts
 
 
 def each_written(every: Sequence[Cells]) -> dict[str, Stack] | None:
-    """The arrays of each, as `Cells.arrays`; None where some do not hold counts."""
+    """Return the arrays of each, as `Cells.arrays`; ``None`` if some do not hold counts."""
     masses = [cells.mass for cells in every if not isinstance(cells.mass, ExactSum)]
     if len(masses) < len(every):
         return None
@@ -37,9 +37,10 @@ def each_written(every: Sequence[Cells]) -> dict[str, Stack] | None:
 
 
 def plain_cells(max_cells: int, classes: int, stacks: Mapping[str, Stack]) -> list[Cells] | None:
-    """Cells of each of many states, where they hold counts of scores without tails.
+    """Return the cells of each of many states, if all hold counts of scores without tails.
 
-    None where they may hold anything else, or are not right: `read_cells` tells of each.
+    ``None`` if one holds anything else, or may be no state of ours: `read_cells` looks at it by
+    itself then, and says what is wrong.
     """
     if set(stacks) != {"level", "cells", "scores", "counts"}:
         return None
@@ -83,21 +84,21 @@ def _fit(stacks: Mapping[str, Stack], classes: int) -> bool:
     return bool((shapes["counts"][:, 0] == sizes).all() and (shapes["cells"][:, 0] == ids).all())
 
 
-def _ascend(state: NDArray[np.intp], scores: Floats, ids: Ints) -> bool:
+def _ascend(state: Places, scores: Floats, ids: Ints) -> bool:
     """Whether the cells of each state are in order: by their scores, or by their ids."""
     above = (scores[1:] > scores[:-1]) | (ids[1:] > ids[:-1])
     return bool((above | (state[1:] != state[:-1])).all())
 
 
-def _fill(state: NDArray[np.intp], level: Ints, mixed: NDArray[np.bool_], max_cells: int) -> bool:
-    """Whether each state is at the lowest level that its cells may be at."""
+def _fill(state: Places, level: Ints, mixed: Bools, max_cells: int) -> bool:
+    """Whether no state could be at the level below: its cells would not fit there."""
     several = np.bincount(state[mixed], minlength=len(level))
-    below = several + np.bincount(state)  # cells of several scores are two at most
+    below = several + np.bincount(state)  # a cell of several scores would be two
     return not several[level == 0].any() and bool((below[level > 0] > max_cells).all())
 
 
-def _are_counts(mass: NDArray[Any], sizes: Ints) -> bool:
-    """Whether cells hold rows each, and each state no more of them than int32 holds."""
+def _are_counts(mass: Array, sizes: Ints) -> bool:
+    """Whether every cell holds rows, and no state more than int32 counts."""
     if not 0 <= mass.min(initial=0) <= mass.max(initial=0) < _MOST:
         return False
     occupied, totals = np.zeros(len(mass), np.bool_), np.zeros(len(sizes), np.int64)
@@ -111,7 +112,7 @@ def _are_counts(mass: NDArray[Any], sizes: Ints) -> bool:
 def _parted(
     level: Ints, sizes: Ints, ids: Ints, scores: Floats, mass: NDArray[np.int32]
 ) -> list[Cells]:
-    """The cells of each state, in arrays of their own: one may go while others stay."""
+    """Return the cells of each state in arrays of their own, so that each is freed by itself."""
     found, start, classes = [], 0, mass.shape[1]
     for one, size in zip(level.tolist(), sizes.tolist(), strict=True):
         part = slice(start, start := start + size)

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-MANY = 64  # chunks that merged histograms may wait in
+MANY = 64  # chunks of rows that may wait in a merged histogram
 
 
 def size_of(chunks: Sequence[ScoredRows]) -> int:
-    """Rows of all chunks."""
+    """Return how many rows there are in all chunks."""
     return sum([rows.scores.size for rows in chunks])
 
 
 def appended(chunks: tuple[ScoredRows, ...], last: ScoredRows) -> tuple[ScoredRows, ...]:
-    """Chunks and one more, joined with small ones before it that have weights as it does."""
+    """Return the chunks and one more, joined with small ones before it that are as weighted."""
     first = len(chunks)
     while first and (chunks[first - 1].weight is None) == (last.weight is None):
         first -= 1
@@ -34,9 +34,9 @@ def _size(rows: ScoredRows) -> int:
 
 
 def gathered(chunks: Sequence[ScoredRows]) -> tuple[ScoredRows, ...]:
-    """The same chunks while they are few, else two at most: rows of weight 1, and the others.
+    """Return the same chunks while they are few, else two at most: rows of weight 1, and others.
 
-    Merges add chunk to chunk, and a state merged with itself doubles them.
+    Merging adds up the chunks of all: a state merged with itself over and over would double them.
     """
     if len(chunks) <= MANY:
         return tuple(chunks)
@@ -46,7 +46,10 @@ def gathered(chunks: Sequence[ScoredRows]) -> tuple[ScoredRows, ...]:
 
 
 def parts(chunks: Sequence[ScoredRows], first: int, size: int) -> Iterator[list[ScoredRows]]:
-    """All rows in parts that bound the scratch memory, those of weight 1 first."""
+    """Yield all rows, those of weight 1 first, in parts of `first` rows and then of `size`.
+
+    The parts bound the memory that counting them takes.
+    """
     for weighted in (False, True):
         part: list[ScoredRows] = []
         room = first
