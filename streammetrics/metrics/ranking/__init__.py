@@ -1,1 +1,1 @@
-"""Results of queries judged against relevance."""
+"""Ranking: the results of queries evaluated against relevance judgments."""

@@ -1,4 +1,4 @@
-"""What all ranking metrics share: their input, their parameters and the mean over queries."""
+"""What all ranking metrics share: inputs, parameters and the mean over queries."""
 
 from __future__ import annotations
 
@@ -32,15 +32,18 @@ _PRESETS: dict[str, dict[str, Any]] = {
 
 
 def ranking_preset(name: Literal["trec_eval", "sklearn"]) -> dict[str, Any]:
-    """Return the parameters under which ranking metrics give another tool's values.
+    """Return the parameters with which ranking metrics reproduce another tool.
 
-    ``"trec_eval"`` is trec_eval without ``-c``; with ``-c``, ``unretrieved`` is ``"zero"``. It
-    breaks ties by descending document id, as text, and reads scores as 32-bit floats, so round
-    them (``scores.astype("float32")``) where ties matter. ``"sklearn"`` is ``ndcg_score`` and
-    ``dcg_score``.
+    ``"trec_eval"`` is trec_eval without ``-c``; for ``-c`` set ``unretrieved="zero"`` too. It
+    breaks ties by descending document id, as text, and reads scores as 32-bit floats: where ties
+    matter, round scores first (``scores.astype("float32")``). ``"sklearn"`` reproduces
+    ``ndcg_score`` and ``dcg_score``.
+
+    Args:
+        name: The tool.
 
     Raises:
-        ValueError: The name is neither.
+        ValueError: There is no preset of this name.
 
     Example:
         >>> import streammetrics as sm
@@ -55,29 +58,28 @@ def ranking_preset(name: Literal["trec_eval", "sklearn"]) -> dict[str, Any]:
 
 
 class RankingMetric(Metric[float]):
-    """The mean over queries of a value of each query's ranking, weighted if queries have weights.
+    """Base of the ranking metrics: the mean over queries of a value of each query's ranking.
 
-    Rows come in any order and batches. A row is a judgment, a result or both: with documents,
-    judgments and results may come apart and are joined by (query, document); a null is a value
-    left out. A result without a judgment is not relevant; a judged document that is not retrieved
-    counts in recall and in the ideal ranking. Rows without a document are each one of its own.
+    Rows come in any order and in any batches. A row is a judgment, a result or both. With document
+    ids, judgments and results may come separately and are joined by (query, document); a null
+    means that the value is not given. A result without a judgment counts as not relevant; a judged
+    document that is not retrieved counts in recall and in the ideal ranking. Each row without a
+    document id is a document of its own.
 
-    A query without any judgment is left out, and counted in `n_unjudged`, and so is one of weight
-    0. The weight of a query may be said by any of its rows; where none does it is 1.
+    A query without any judgment is left out and counted in `n_unjudged`; a query of weight 0 is
+    left out. The weight of a query may be given in any of its rows, and is 1 if in none.
 
     Args:
-        ties: Results with equal scores, ``"average"``: the expectation over their orders;
-            ``"doc"``: by descending document, integers by value and strings by code point
-            (trec_eval's).
-        relevant_at: The least relevance that is relevant, above 0 (0 and below never is). Metrics
-            of graded gains use all positive relevances, and this only to tell which queries have
-            something relevant.
-        no_relevant: A judged query without a relevant document counts as ``"zero"`` or is left
-            out, ``"skip"``.
-        unretrieved: The same for a judged query without results (``"zero"`` is trec_eval's
-            ``-c``).
-        nan_policy: ``"raise"``, or ``"omit"``, which leaves rows out whose relevance or score is
-            nan.
+        ties: How results with equal scores are ordered. ``"average"``: the expectation over all
+            orders; ``"doc"``: by descending document id, integers by value and strings by code
+            point, as in trec_eval.
+        relevant_at: The smallest relevance that counts as relevant, above 0. Metrics with graded
+            gains use all positive relevances, and this only to find the queries with relevant
+            documents.
+        no_relevant: Whether a judged query without relevant documents counts as ``"zero"`` or is
+            left out (``"skip"``).
+        unretrieved: The same for a judged query without results; ``"zero"`` is trec_eval's ``-c``.
+        nan_policy: ``"raise"``, or ``"omit"``: rows whose relevance or score is nan are left out.
     """
 
     higher_is_better: ClassVar[bool | None] = True
@@ -90,11 +92,11 @@ class RankingMetric(Metric[float]):
 
     @property
     def _depth(self) -> int | None:
-        """How many results of each query count; ``None`` for all."""
+        """How many results of each query count, ``None`` for all."""
         return None
 
     def statistics(self) -> tuple[RankingBuffer]:
-        """Return a buffer of what the depth needs."""
+        """Return a buffer that keeps what the depth needs."""
         return (self._buffer(k=self._depth),)
 
     def _buffer(self, **needs: Any) -> RankingBuffer:
@@ -102,10 +104,10 @@ class RankingMetric(Metric[float]):
 
     @abstractmethod
     def read(self, ranking: Ranking) -> Floats:
-        """Return the value of every query, 0 where it has nothing relevant or no results."""
+        """Return the value of every query, 0 without relevant documents or results."""
 
     def readout(self, buffer: RankingBuffer) -> float:
-        """Return the mean over the queries that count; the sum is exact, so no order shows."""
+        """Return the mean over the queries that count, from an exact sum, so in any order."""
         counted, values = self._counted(buffer)
         if not len(values):
             return math.nan
@@ -117,14 +119,16 @@ class RankingMetric(Metric[float]):
         return float(ExactSum.of(values, weights).fraction() / ExactSum.of(weights).fraction())
 
     def _weights(self, buffer: RankingBuffer, counted: Bools) -> Floats | None:
-        """Return the weights of the queries that count, ``None`` where none was said."""
+        """Return the weights of the queries that count, ``None`` where none was given."""
         weights = buffer.table.weights
         return None if weights is None else np.where(np.isnan(weights), 1.0, weights)[counted]
 
     def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
-        """Return which queries count, and the values of those."""
+        """Return which queries count, and their values."""
         counted, values = [np.zeros(0, np.bool_)], [np.zeros(0)]
-        for table in buffer.table.blocks(_BLOCK):  # scratch memory is several times the rows
+        for table in buffer.table.blocks(
+            _BLOCK
+        ):  # temporary arrays take several times the memory of the rows
             averaged = self.ties == "average"
             ranking = Ranking(table, averaged=averaged, relevant_at=self.relevant_at, k=self._depth)
             counts = table.judged if table.weights is None else table.judged & (table.weights != 0)
@@ -148,13 +152,13 @@ class RankingMetric(Metric[float]):
 
     @property
     def n_queries(self) -> int:
-        """How many queries `compute` is the mean of."""
+        """How many queries `compute` averages."""
         (buffer,) = self._read()
         return int(np.count_nonzero(self._counted(buffer)[0]))  # type: ignore[arg-type]
 
     @property
     def n_unjudged(self) -> int:
-        """How many queries have results but no judgment, and are left out."""
+        """How many queries have results but no judgments, and are left out."""
         (buffer,) = self._read()
         return int(np.count_nonzero(~buffer.table.judged))  # type: ignore[attr-defined]
 
@@ -167,27 +171,27 @@ class RankingMetric(Metric[float]):
         *,
         query_weight: ArrayLike = None,
     ) -> Self:
-        """Take rows: a query each, and a relevance, a score or both; a document to join them by.
+        """Add a batch of rows: judgments, results or both.
 
         Args:
-            query: The query of each row.
-            relevance: How relevant the document is, null where it was not judged.
-            score: What it is ranked by, null where it was not retrieved.
-            doc: The document.
-            query_weight: The weight of the query, the same in all of its rows that say one.
+            query: The query id of each row, (n,): integers or strings.
+            relevance: How relevant the document is, (n,); null where it was not judged.
+            score: The score that it is ranked by, (n,); null where it was not retrieved.
+            doc: The document id, (n,): integers or strings.
+            query_weight: The weight of the query, (n,), the same in all its rows that give one.
 
         Raises:
-            InvalidBatchError: A score is nan or a relevance not finite, a row has neither, ids are
-                not integers or strings of one kind, a document that ``ties="doc"`` needs is
-                missing, a document has two relevances or two scores in one query, or a query two
-                weights. The first such query and document are named, and nothing has changed.
+            InvalidBatchError: A score is nan or a relevance is not finite, a row has neither, ids
+                are not all integers or all strings, a document id is missing with ``ties="doc"``, a
+                document has two relevances or two scores in one query, or a query has two weights.
+                The message names the first such query and document; the state is unchanged.
         """
         rows = {"query": query, "relevance": relevance, "score": score, "doc": doc}
         return self.feed({**rows, "query_weight": query_weight})
 
 
 class AtK(RankingMetric):
-    """A metric of the first k results."""
+    """Base of the metrics of the first k results."""
 
     k: Annotated[int, AtLeast(1)]
 
@@ -198,7 +202,7 @@ class AtK(RankingMetric):
 
 
 class UpToK(RankingMetric):
-    """A metric of the first k results, or of all."""
+    """Base of the metrics of the first k results, or of all."""
 
     k: Annotated[int, AtLeast(1)] | None = None
 

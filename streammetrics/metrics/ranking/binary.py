@@ -1,4 +1,4 @@
-"""Rankings of documents that are relevant or not: read from a buffer of results and judgments."""
+"""Metrics of binary relevance over whole rankings: MAP, MRR, R-precision and others."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ __all__ = [
 
 
 class RPrecision(RankingMetric):
-    """Precision among the first R results, where R documents are relevant to the query.
+    """R-precision: the precision of the first R results, for a query with R relevant documents.
 
-    Formula: mean_q (h / R), with h relevant documents among the first R.
+    Formula: mean_q (h / R), with h relevant documents among the first R results.
 
     Parameters are those of `RankingMetric`.
 
@@ -51,26 +51,26 @@ class RPrecision(RankingMetric):
     """
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return hits among the first R, / R."""
+        """Return the hits among the first R results over R."""
         return ratio(ranking.hits(ranking.n_relevant), ranking.n_relevant)
 
 
 class MRR(UpToK):
-    """Mean over queries of 1 / rank of the first relevant result, 0 where there is none.
+    """Mean reciprocal rank (MRR) of the first relevant result, 0 for queries without one.
 
-    Formula: mean_q (1 / rank_q)
+    Formula: mean_q (1 / rank_q), with rank_q the rank of the first relevant result.
 
-    With ties in expectation, a group of n results after b others whose r relevant ones are the
-    first gives sum_j 1 / (b + j) * C(n - j, r - 1) / C(n, r).
+    With ``ties="average"``, where the first relevant results are r in a group of n tied ones, after
+    b others, the expectation is Σ_j C(n - j, r - 1) / ((b + j) C(n, r)).
 
     The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count, ``None`` for all.
 
-    Memory and cost: without `k`, only the results that score at least as high as the best relevant
-    one (all of a query that has none yet), and its relevant documents by name; with `k` as
-    `PrecisionAtK`, and the same statistic.
+    Memory and cost: without `k`, a query's results that score at least as high as its best relevant
+    one (all while it has none), and its relevant documents; with `k` as `PrecisionAtK`, with which
+    it shares its state in a set.
 
     Reference: trec_eval ``recip_rank``.
 
@@ -91,7 +91,7 @@ class MRR(UpToK):
         """Return the expected reciprocal rank."""
         groups = ranking.groups
         groups = groups.at((groups.relevant > 0) & (groups.found == 0) & (groups.within > 0))
-        last = groups.size - groups.relevant + 1  # the first relevant one is not behind it
+        last = groups.size - groups.relevant + 1  # the first relevant one is not after it
         group, place, rank = groups.places(np.minimum(last, groups.within))
         left, relevant = groups.size[group] - place, groups.relevant[group]
         missed = np.where(place > 0, (left + 1 - relevant) / (left + 1), 1.0)
@@ -100,24 +100,25 @@ class MRR(UpToK):
 
 
 class MAP(UpToK):
-    """Mean over queries of the average precision: precision at each relevant result, over R.
+    """Mean average precision (MAP): the precision at each relevant result, averaged.
 
-    Formula: mean_q (1 / R) Σ_i (rel_i h_i / i), with h_i relevant documents among the first i.
+    Formula: mean_q (1 / R) Σ_i (rel_i h_i / i), with h_i relevant documents among the first i, and
+    rel_i 1 where the i-th is relevant, else 0.
 
-    With ties in expectation, a relevant result at place i of a group of n, r of them relevant,
-    after b results with f relevant, adds (f + 1 + (i - 1)(r - 1)/(n - 1)) / (b + i); each of the
-    n places holds one with probability r / n (McSherry and Najork 2008).
+    With ``ties="average"``, consider a group of n tied results, r of them relevant, after b results
+    of which f are relevant: its i-th place holds a relevant result with probability r / n, which
+    then adds (f + 1 + (i - 1)(r - 1)/(n - 1)) / (b + i) (McSherry and Najork 2008).
 
     The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count, ``None`` for all.
-        denominator: What the sum is divided by: ``"relevant"``, all relevant documents, retrieved
-            or not (trec_eval, ranx); ``"min"``, no more than `k` of them; ``"hits"``, those among
-            the first k (torchmetrics).
+        denominator: What the sum is divided by. ``"relevant"``: the number of relevant documents,
+            retrieved or not (trec_eval, ranx); ``"min"``: that number, but at most `k`;
+            ``"hits"``: the number of those among the first k (torchmetrics).
 
-    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, and the same
-    statistic.
+    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, with which it shares
+    its state in a set.
 
     Reference: trec_eval ``map`` and ``map_cut_k``.
 
@@ -156,10 +157,10 @@ def _precisions(ranking: Ranking, groups: TieGroups) -> Floats:
 
 
 def _over_hits(ranking: Ranking, groups: TieGroups) -> Floats:
-    """Return the expectation of the sum of precisions over the hits, both within the depth.
+    """Return the expected ratio of the sum of precisions and the hits, both within the depth.
 
-    Only the group that the k-th result is in leaves the hits open: they are then hypergeometric,
-    and given h of them among its first m places, these are as a whole group of m with h relevant.
+    The hits are random only in the group of the k-th result, where they are hypergeometric: given
+    h of them among its first m places, these are like a whole group of m with h relevant.
     """
     whole = groups.within == groups.size
     full, cut = groups.at(whole), groups.at(~whole)
@@ -172,7 +173,7 @@ def _over_hits(ranking: Ranking, groups: TieGroups) -> Floats:
     row, more = spread(np.minimum(m, r) - least + 1)
     h = least[row] + more
     chance = hypergeometric(h, m[row], r[row], n[row])
-    chance /= np.bincount(row, weights=chance)[row]  # rounding aside they sum to 1 already
+    chance /= np.bincount(row, weights=chance)[row]  # they sum to 1 but for rounding
     group, place, rank = cut.places()
     harmonic = np.bincount(group, weights=1.0 / rank)[row]
     weighted = np.bincount(group, weights=place / rank)[row]
@@ -185,21 +186,23 @@ def _over_hits(ranking: Ranking, groups: TieGroups) -> Floats:
 
 
 class RankBiasedPrecision(RankingMetric):
-    """Expected utility of a reader who goes on with probability p.
+    """Rank-biased precision: the utility for a reader who reads on with probability p.
 
-    Formula: mean_q (1 - p) Σ_i rel_i p^(i-1)
+    Formula: mean_q (1 - p) Σ_i rel_i p^(i-1), with rel_i 1 where the i-th result is relevant, else
+    0.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
-        p: The reader's patience, in (0, 1).
+        p: The probability that the reader goes on to the next result, in (0, 1).
 
     Raises:
-        ValueError: `p` is not inside (0, 1).
+        ValueError: `p` is not in (0, 1).
 
     Memory and cost: all rows are kept.
 
-    Reference: Moffat and Zobel (2008), ACM TOIS 27(1).
+    Reference: Moffat and Zobel, "Rank-biased precision for measurement of retrieval effectiveness",
+    ACM TOIS 27 (2008).
 
     Example:
         >>> import streammetrics as sm
@@ -211,7 +214,7 @@ class RankBiasedPrecision(RankingMetric):
     p: Annotated[float, Between(0, 1, without=(0, 1))]
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return (1 - p) sum p^(rank - 1) over relevant results."""
+        """Return (1 - p) times the sum of p^(rank - 1) over relevant results."""
         groups = ranking.groups
         groups = groups.at(groups.relevant > 0)
         group, _, rank = groups.places()
@@ -221,19 +224,20 @@ class RankBiasedPrecision(RankingMetric):
 
 
 class BPref(RankingMetric):
-    """How rarely judged nonrelevant results are above relevant ones; unjudged ones do not matter.
+    """Bpref: how rarely documents judged not relevant are ranked above relevant ones.
 
     Formula: mean_q Σ_d (1 - min(above_d, R) / min(N, R)) / R, with d the retrieved ones of the
-    R relevant documents.
+    R relevant documents, and above_d those of the N documents judged not relevant that rank above.
 
-    Above a document d are above_d of the N documents judged not relevant. A document
-    of negative relevance is one that was not judged, as in TREC files.
+    Documents without a judgment do not matter; nor do those of negative relevance, which in TREC
+    files means not judged.
 
     Parameters are those of `RankingMetric`.
 
     Memory and cost: all rows are kept.
 
-    Reference: trec_eval ``bpref``; Buckley and Voorhees (SIGIR 2004).
+    Reference: trec_eval ``bpref``; Buckley and Voorhees, "Retrieval evaluation with incomplete
+    information", SIGIR 2004.
 
     Example:
         >>> import streammetrics as sm
@@ -253,7 +257,7 @@ class BPref(RankingMetric):
         n += ranking.by_query(nonrelevant_alone(table, judged_not), None)
         r = ranking.n_relevant.astype(np.float64)
         most = r[groups.query]
-        fewer = np.clip(most - above, 0, wrong + 1)  # of the places among them, those below R
+        fewer = np.clip(most - above, 0, wrong + 1)  # of their places, those below R
         total = fewer * above + fewer * (fewer - 1) / 2 + (wrong + 1 - fewer) * most
         lost = ratio(total / (wrong + 1), np.minimum(n, r)[groups.query])
         return ratio(ranking.by_query(groups.query, groups.relevant * (1.0 - lost)), r)

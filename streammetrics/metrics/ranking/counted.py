@@ -1,4 +1,4 @@
-"""Rankings counted: how many results and relevant documents there are, and what follows of them."""
+"""Counts of queries, results and relevant documents, and metrics of such counts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["RankingCount", "RecallAtFixedPrecision", "SetAP"]
 
-_OWN = ("k", "precision")  # parameters that others lack or have of their own
+_OWN = ("k", "precision")  # parameters that other metrics lack, or declare themselves
 
 
 class SetAP(RankingMetric):
-    """Average precision of a set without an order: `SetPrecision` times `SetRecall` of a query.
+    """Average precision of an unordered set: `SetPrecision` times `SetRecall` of each query.
 
-    Formula: mean_q (h h / (n R)), with h relevant ones among the n results.
+    Formula: mean_q (h h / (n R)), with h of R relevant documents among the n results.
 
     Parameters are those of `RankingMetric`.
 
@@ -40,21 +40,21 @@ class SetAP(RankingMetric):
     """
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return the square of the relevant results over both numbers."""
+        """Return the squared hits over results times relevant documents."""
         hits = ranking.hits()
         return ratio(hits, ranking.retrieved) * ratio(hits, ranking.n_relevant)
 
 
 class RankingCount(RankingMetric):
-    """How many queries, results or relevant documents there are, the sum over queries.
+    """Number of queries, results or relevant documents, summed over queries.
 
-    Formula: Σ_q n_q, with n_q what is counted of a query.
+    Formula: Σ_q n_q, with n_q the count of a query.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
-        of: ``"queries"``, ``"results"``, ``"relevant"`` documents, retrieved or not, or ``"hits"``,
-            which are both.
+        of: What is counted: ``"queries"``, ``"results"``, ``"relevant"`` documents, retrieved or
+            not, or ``"hits"``, the relevant results.
 
     Memory and cost: all rows are kept.
 
@@ -82,27 +82,27 @@ class RankingCount(RankingMetric):
         return counted.astype(np.float64)
 
     def readout(self, buffer: RankingBuffer) -> float:
-        """Return the sum over the queries that count, whatever they weigh."""
+        """Return the sum over the queries that count, without their weights."""
         _, values = self._counted(buffer)
         return float(ExactSum.of(values).fraction()) if len(values) else 0.0
 
 
 class RecallAtFixedPrecision(AtK):
-    """The best mean recall over queries at any cut-off up to k of at least so much mean precision.
+    """Recall at fixed precision: the highest recall of any cut-off up to k that is precise enough.
 
     Formula: max_(P_i >= p) R_i, with P_i and R_i the means over queries of precision and recall
-    at i, and p the `precision`.
+    at cut-off i, and p the `precision`.
 
-    One cut-off is that of all queries; 0 where none has the precision.
+    The cut-off is the same for all queries. 0 where no cut-off has the precision.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
-        precision: The least mean precision, from 0 to 1.
-        k: The last cut-off.
+        precision: The required mean precision, from 0 to 1.
+        k: The largest cut-off.
 
-    Memory and cost: as `PrecisionAtK`, and the same statistic; at `compute` a pass for each
-    cut-off up to the longest ranking.
+    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set; `compute` takes a
+    pass per cut-off up to the longest ranking.
 
     Reference: ``torchmetrics.retrieval.RetrievalRecallAtFixedPrecision``.
 
@@ -122,9 +122,9 @@ class RecallAtFixedPrecision(AtK):
         return ratio(ranking.hits(), ranking.n_relevant)
 
     def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
-        """Return which queries count, and their recall at the last cut-off that is precise."""
+        """Return which queries count, and their recall at the last cut-off precise enough."""
         options = {name: value for name, value in self.config.items() if name not in _OWN}
-        # Behind the last result of the longest ranking nothing is found, and precision falls.
+        # After the last result of the longest ranking recall stays and precision falls.
         longest = int(np.bincount(buffer.table.results.query).max(initial=0))
         for k in range(min(self.k, longest), 0, -1):  # recall never falls
             if PrecisionAtK(k=k, **options).readout(buffer) >= self.precision:

@@ -1,4 +1,4 @@
-"""Rankings of documents that are relevant or not, by the first k results alone."""
+"""Metrics of binary relevance among the first k results."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ __all__ = ["FBetaAtK", "HitRateAtK", "PrecisionAtK", "RecallAtK"]
 
 
 class PrecisionAtK(AtK):
-    """Share of the first k results that are relevant, also where fewer are retrieved.
+    """Precision at k: the share of the first k results that are relevant.
 
-    Formula: mean_q (h / k), with h relevant documents among the first k.
+    Formula: mean_q (h / k), with h relevant documents among the first k results.
+
+    The denominator is k also for queries with fewer than k results.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count.
 
-    Memory and cost: the results that score as high as a query's k-th, its relevant documents by
-    name, and the counts of its grades.
+    Memory and cost: for each query, the results that score at least as high as its k-th, its
+    relevant documents, and the counts of its grades of relevance.
 
     Reference: trec_eval ``P_k``.
 
@@ -46,9 +48,10 @@ class PrecisionAtK(AtK):
 
 
 class RecallAtK(AtK):
-    """Share of the relevant documents that are among the first k results.
+    """Recall at k: the share of relevant documents that are among the first k results.
 
-    Formula: mean_q (h / R), with h of R relevant documents among the first k.
+    Formula: mean_q (h / R), with h of R relevant documents among the first k
+    results.
 
     R counts every document judged relevant, retrieved or not.
 
@@ -57,7 +60,7 @@ class RecallAtK(AtK):
     Args:
         k: How many results count.
 
-    Memory and cost: as `PrecisionAtK`, and the same statistic.
+    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set.
 
     Reference: trec_eval ``recall_k``.
 
@@ -74,19 +77,19 @@ class RecallAtK(AtK):
 
 
 class HitRateAtK(AtK):
-    """Share of queries with a relevant document among the first k results (success).
+    """Hit rate at k (success): the share of queries with a relevant document among the first k.
 
     Formula: mean_q [h > 0], with h relevant documents among the first k.
 
-    With ties in expectation it is 1 - C(n - r, m) / C(n, m), where the first k take m of a group
-    of n tied results, r of them relevant.
+    With ``ties="average"`` it is 1 - C(n - r, m) / C(n, m) for a query whose first k results end
+    with m of a group of n tied ones, r of them relevant, and hold no other relevant one.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count.
 
-    Memory and cost: as `PrecisionAtK`, and the same statistic.
+    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set.
 
     Reference: trec_eval ``success_k``.
 
@@ -98,13 +101,13 @@ class HitRateAtK(AtK):
     """
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return 1 - the probability that no result is relevant."""
+        """Return 1 less the probability that no result is relevant."""
         groups = ranking.groups
         groups = groups.at((groups.relevant > 0) & (groups.within > 0))
         miss = np.ones(ranking.n_queries)
         whole = groups.within == groups.size
         miss[groups.query[whole]] = 0.0
-        partial = groups.at(~whole)  # one of a query at most: the one that the k-th is in
+        partial = groups.at(~whole)  # at most one group per query: that of the k-th result
         if len(partial.query):
             group, place, _ = partial.places()
             left = partial.size[group] - place
@@ -115,20 +118,21 @@ class HitRateAtK(AtK):
 
 
 class FBetaAtK(AtK):
-    """Weighted harmonic mean of precision and recall at k.
+    """F-beta at k: the weighted harmonic mean of precision and recall at k.
 
-    Formula: mean_q ((1 + β²) h / (β² R + k)), with h of R relevant documents among the first k.
+    Formula: mean_q ((1 + β²) h / (β² R + k)), with h of R relevant documents among the first k
+    results.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count.
-        beta: How many times as much recall weighs as precision; not negative.
+        beta: How many times as much recall counts as precision, 0 or more.
 
     Raises:
         ValueError: `beta` is negative or not finite.
 
-    Memory and cost: as `PrecisionAtK`, and the same statistic.
+    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set.
 
     Reference: van Rijsbergen, Information Retrieval (1979), ch. 7.
 

@@ -1,4 +1,4 @@
-"""Rankings of documents with graded relevance: discounted gains and expected reciprocal rank."""
+"""Metrics of graded relevance: discounted cumulative gain and expected reciprocal rank."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ Gain = Literal["linear", "exponential"]
 
 
 class DCG(UpToK):
-    """Discounted cumulative gain, in the mean over queries.
+    """Discounted cumulative gain (DCG).
 
     Formula: mean_q Σ_i (g_i / log_2(i + 1)), with g_i the gain of the result at rank i.
 
-    The other parameters are those of `RankingMetric`. With ties in
-    expectation each result of a tie gains the mean of its group (McSherry and Najork 2008).
+    With ``ties="average"`` each of the tied results has the mean gain of its group (McSherry and
+    Najork 2008).
+
+    The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count, ``None`` for all.
         gain: ``"linear"``: the relevance (trec_eval, scikit-learn); ``"exponential"``:
-            2^relevance - 1 (Burges et al.), which is infinite above 1023. Negative relevance
-            gains nothing.
+            2^relevance - 1 (Burges et al.), which is infinite for a relevance above 1023. Negative
+            relevance has the gain 0.
 
-    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, and the same
-    statistic.
+    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, with which it shares
+    its state in a set.
 
     Reference: ``sklearn.metrics.dcg_score``.
 
@@ -57,21 +59,20 @@ class DCG(UpToK):
 
 
 class NDCG(UpToK):
-    """Discounted cumulative gain over that of the ideal ranking of all judged documents.
+    """Normalized discounted cumulative gain (NDCG): the DCG over that of the ideal ranking.
 
-    Formula: mean_q (DCG / IDCG), with IDCG that of the ideal ranking.
+    Formula: mean_q (DCG / IDCG), with IDCG the DCG of the best order of all judged documents.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count, here and in the ideal ranking, ``None`` for all.
         gain: ``"linear"``: the relevance (trec_eval, scikit-learn); ``"exponential"``:
-            2^relevance - 1 (Burges et al.), of any relevance: gains beyond float64 are taken as
-            shares of a power of two near the largest of their query. Negative relevance gains
-            nothing.
+            2^relevance - 1 (Burges et al.), for any relevance: gains beyond float64 are scaled by a
+            power of two near the largest of the query. Negative relevance has the gain 0.
 
-    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, and the same
-    statistic.
+    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, with which it shares
+    its state in a set.
 
     Reference: trec_eval ``ndcg_cut_k`` and ``ndcg``; ``sklearn.metrics.ndcg_score``.
 
@@ -89,13 +90,13 @@ class NDCG(UpToK):
         values = _normalised(ranking, _gains(ranking, self.gain))
         if self.gain == "exponential" and ranking.table.levels.max(initial=0.0) > _LARGE:
             powers = np.ceil(ranking.highest / _LARGE) * _LARGE
-            for power in np.unique(powers[powers > _LARGE]):  # one or two, of any usual grades
+            for power in np.unique(powers[powers > _LARGE]):  # one or two for the usual grades
                 of_it = powers == power
                 values[of_it] = _normalised(ranking, _gains(ranking, self.gain, power))[of_it]
         return values
 
 
-_LARGE = 512.0  # relevance of which not even the gains of 2**511 documents add up beyond float64
+_LARGE = 512.0  # up to this relevance even the gains of 2**511 documents add up within float64
 
 
 def _normalised(ranking: Ranking, gains: Floats) -> Floats:
@@ -104,7 +105,7 @@ def _normalised(ranking: Ranking, gains: Floats) -> Floats:
 
 
 def _gains(ranking: Ranking, gain: Gain, power: float = 0.0) -> Floats:
-    """Return the gain of each level, over two to a power."""
+    """Return the gain of each level of relevance, divided by a power of two."""
     positive = np.maximum(ranking.table.levels, 0.0)
     if gain == "linear":
         return positive
@@ -114,28 +115,29 @@ def _gains(ranking: Ranking, gain: Gain, power: float = 0.0) -> Floats:
 
 
 class ExpectedReciprocalRank(UpToK):
-    """Expected reciprocal of the rank at which a reader stops.
+    """Expected reciprocal rank (ERR): of the result at which a reader stops.
 
-    Formula: mean_q Σ_i (1 / i) R_i Π_(j < i) (1 - R_j)
+    Formula: mean_q Σ_i (1 / i) R_i Π_(j < i) (1 - R_j), with R_i the probability that the i-th
+    result satisfies the reader.
 
-    The reader is satisfied by a document of relevance g with R = (2^g - 1) / 2^max_grade, and by
-    one of negative relevance never.
+    It is R = (2^g - 1) / 2^max_grade for a document of relevance g, and 0 for negative relevance.
+    With ``ties="average"`` a group of n tied results takes up to n² operations, or n k with `k`.
 
-    The other parameters are those of `RankingMetric`. With ties in
-    expectation, a group of n tied results costs up to n^2 (n k with `k`) operations.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count, ``None`` for all.
-        max_grade: The highest relevance there is; ``None`` takes the highest that was judged in
-            any query, so that values of one query then depend on the others.
+        max_grade: The highest possible relevance. ``None``: the highest judged in any query; the
+            value of a query then depends on other queries.
 
     Raises:
         InvalidBatchError: From `update`, where a relevance is above `max_grade`.
 
-    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, and the same
-    statistic where `max_grade` is ``None``.
+    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, with which it shares
+    its state in a set if `max_grade` is ``None``.
 
-    Reference: Chapelle et al. (CIKM 2009); gdeval's ``err`` has max_grade=4.
+    Reference: Chapelle et al., "Expected reciprocal rank for graded relevance", CIKM 2009; gdeval's
+    ``err`` has ``max_grade=4``.
 
     Example:
         >>> import streammetrics as sm
@@ -147,7 +149,7 @@ class ExpectedReciprocalRank(UpToK):
     max_grade: Annotated[float, Positive] | None = None
 
     def statistics(self) -> tuple[RankingBuffer]:
-        """Return a buffer that holds no relevance above `max_grade`."""
+        """Return a buffer that refuses a relevance above `max_grade`."""
         return (self._buffer(k=self._depth, highest=self.max_grade),)
 
     def read(self, ranking: Ranking) -> Floats:
@@ -172,11 +174,12 @@ class ExpectedReciprocalRank(UpToK):
 
 
 def _stops_in_groups(groups: TieGroups, stop: Floats) -> Floats:
-    """Return for each group the expected 1 / rank of a stop inside, for a reader who got there.
+    """Return the expected 1 / rank of a stop within each group, for a reader who reaches it.
 
-    The chance to be still reading after i places is s_i, the mean over all i of its n documents of
-    the product of 1 - R. Documents are added one by one to these means, in groups of similar size:
-    s_i of t documents is (1 - i/t) s_i + i/t (1 - R_t) s_{i-1} of t - 1 documents.
+    The probability to read on after i places is s_i: the mean, over all choices of i of the n
+    documents, of the product of their 1 - R. Documents are added to these means one by one, for
+    groups of similar size together: with t documents, s_i becomes
+    (1 - i/t) s_i + i/t (1 - R_t) s_{i-1}, where the right side is of t - 1 documents.
     """
     values = np.zeros(len(groups.query))
     exponent = np.frexp(groups.size.astype(np.float64))[1]

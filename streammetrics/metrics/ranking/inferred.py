@@ -1,4 +1,4 @@
-"""Average precision where only a sample of a pool of documents was judged."""
+"""Inferred average precision, where only a sample of a pool of documents was judged."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 __all__ = ["InfAP"]
 
-_EPSILON = 1e-5  # trec_eval's, for precisions above which nothing is judged
-_AT_ONCE = 1 << 20  # terms of ties at a time
+_EPSILON = 1e-5  # trec_eval's smoothing, where nothing above a result is judged
+_AT_ONCE = 1 << 20  # terms of tied results that are computed at a time
 
 
 class InfAP(RankingMetric):
-    """Average precision inferred from a sample of judgments of a pool of documents.
+    """Inferred average precision (infAP), from judgments of a sample of the pool.
 
     Formula: mean_q (1 / R) Σ_i (1 + (P_i) (r_i + ε) / (r_i + n_i + 2 ε)) / i, with i the ranks of
     relevant results.
 
-    A negative relevance (-1 in TREC files) says of a document that it is in the pool and was not
-    judged; without any row a document is not in the pool. Above a relevant result at rank i are
-    P_i results of the pool, of which r_i are judged relevant and n_i not; ε is 1e-5.
+    P_i results above rank i are in the pool, of which r_i are judged relevant and n_i not relevant;
+    ε is 1e-5. A negative relevance (-1 in TREC files) means that a document is in the pool but was
+    not judged; a document without a judgment row is not in the pool. With ``ties="average"`` a
+    group of n tied results takes up to n² operations.
 
-    Parameters are those of `RankingMetric`. With ties in
-    expectation, a group of n tied results costs up to n² operations.
+    Parameters are those of `RankingMetric`.
 
     Memory and cost: all rows are kept.
 
@@ -48,7 +48,7 @@ class InfAP(RankingMetric):
     """
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return the expected sum of precisions at relevant results over all that are relevant."""
+        """Return the expected sum of precisions at relevant results over the relevant documents."""
         results = ranking.table.results
         level = np.append(ranking.table.levels, np.nan)[results.grade]
         pooled, wrong = level < 0, (level >= 0) & ~ranking.is_relevant[results.grade]
@@ -65,7 +65,7 @@ class InfAP(RankingMetric):
 
 
 class _Ties(NamedTuple):
-    """Tie groups with a relevant result; of each how many are pooled or wrong, in it and above."""
+    """Tie groups with a relevant result: how many in them and above are pooled or not relevant."""
 
     groups: TieGroups
     pooled: Ints
@@ -74,8 +74,8 @@ class _Ties(NamedTuple):
     wrong_above: Ints
 
     def precisions(self, group: Ints, place: Ints) -> Floats:
-        """Return the expected precision at a relevant result in places of groups."""
-        judged = self.groups.relevant + self.wrong - 1  # of the group, besides the result
+        """Return the expected precision at a relevant result in each place of each group."""
+        judged = self.groups.relevant + self.wrong - 1  # of the group, besides the result itself
         rest = self.groups.size - 1 - judged
         least = np.maximum(place - rest[group], 0)
         terms = np.minimum(place, judged[group]) - least + 1
@@ -87,14 +87,14 @@ class _Ties(NamedTuple):
         return values
 
     def _expected(self, group: Ints, place: Ints, least: Ints, terms: Ints) -> Floats:
-        """Return the mean over how many judged results of the group are above each place."""
+        """Return the mean over the number of judged results of the group above each place."""
         groups, others = self.groups, self.groups.size - 1
         judged = groups.relevant + self.wrong - 1
         row, more = spread(terms)
         above = least[row] + more
         of = group[row]
         chance = hypergeometric(above, place[row], judged[of], others[of])
-        chance /= np.bincount(row, weights=chance)[row]  # rounding aside they sum to 1 already
+        chance /= np.bincount(row, weights=chance)[row]  # they sum to 1 but for rounding
         relevant = groups.found[of] + ratio(above * (groups.relevant[of] - 1), judged[of])
         known = groups.found[of] + self.wrong_above[of] + above
         pooled = self.pooled_above[of] + ratio(

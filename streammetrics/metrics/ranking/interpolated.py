@@ -1,4 +1,4 @@
-"""Precision of rankings by the recall that is reached, interpolated as trec_eval does."""
+"""Interpolated precision at given recalls, as in trec_eval."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _ELEVEN = tuple(place / 10 for place in range(11))
 
 
 class InterpolatedPrecision(RankingMetric):
-    """The best precision of a query at any place from which on so much recall is reached.
+    """Interpolated precision: the highest precision at any rank with at least a given recall.
 
-    Formula: mean_q max_(r_i >= r) P_i, with P_i and r_i the precision and the recall at place i.
+    Formula: mean_q max_(r_i >= r) P_i, with P_i and r_i the precision and the recall at rank i.
 
-    That is where a share `recall` of its R relevant documents has been found, at least
-    ⌊recall R + 0.9⌋ of them. Results that tie are taken together, with ``ties="doc"`` in order.
+    As in trec_eval, the recall is reached with ⌊recall R + 0.9⌋ of the R relevant documents. Tied
+    results are taken together; with ``ties="doc"`` they have an order.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
-        recall: The share of relevant documents, from 0 to 1.
+        recall: The required recall, from 0 to 1.
 
     Memory and cost: all rows are kept.
 
@@ -50,7 +50,7 @@ class InterpolatedPrecision(RankingMetric):
 
 
 class ElevenPointAP(RankingMetric):
-    """Mean of `InterpolatedPrecision` at recall 0, 0.1, ..., 1.
+    """Eleven-point average precision: the mean of `InterpolatedPrecision` at recall 0, 0.1, ..., 1.
 
     Formula: (1 / 11) Σ_(r = 0, 0.1, ..., 1) P(r), with P(r) the interpolated precision at recall r.
 
@@ -68,7 +68,7 @@ class ElevenPointAP(RankingMetric):
     """
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return the mean of eleven."""
+        """Return the mean of the eleven precisions."""
         found: Floats = np.mean([_interpolated(ranking, recall) for recall in _ELEVEN], axis=0)
         return found
 

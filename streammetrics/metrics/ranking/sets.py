@@ -1,4 +1,4 @@
-"""Rankings as sets of results: which of those judged are among them, in whatever order."""
+"""Metrics of results as unordered sets, and of which judged documents are among the first k."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ __all__ = [
 
 
 class SetPrecision(RankingMetric):
-    """Share of all results of a query that are relevant, whatever their order.
+    """Precision of all results of a query, in any order.
 
-    Formula: mean_q (h / n), with h relevant ones of n results.
+    Formula: mean_q (h / n), with h of n results relevant.
 
     Parameters are those of `RankingMetric`.
 
@@ -46,12 +46,12 @@ class SetPrecision(RankingMetric):
     """
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return relevant results over results."""
+        """Return the hits over the results."""
         return ratio(ranking.hits(), ranking.retrieved)
 
 
 class SetRecall(RankingMetric):
-    """Share of the relevant documents of a query that are among its results, whatever their order.
+    """Recall of all results of a query, in any order.
 
     Formula: mean_q (h / R), with h of R relevant documents among all results.
 
@@ -68,12 +68,12 @@ class SetRecall(RankingMetric):
     """
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return relevant results over relevant documents."""
+        """Return the hits over the relevant documents."""
         return ratio(ranking.hits(), ranking.n_relevant)
 
 
 class SetF(RankingMetric):
-    """Weighted harmonic mean of `SetPrecision` and `SetRecall` of a query.
+    """F-beta of all results of a query: of its `SetPrecision` P and `SetRecall` R.
 
     Formula: mean_q ((1 + β²) P R / (β² P + R))
 
@@ -95,14 +95,14 @@ class SetF(RankingMetric):
     beta: Annotated[float, Positive] = 1.0
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return the mean of both."""
+        """Return the weighted harmonic mean."""
         recall, precision = beta_weights(self.beta)
         whole = recall * ranking.n_relevant + precision * ranking.retrieved
         return ratio((recall + precision) * ranking.hits(), whole)
 
 
 class HitsAtK(AtK):
-    """Number of relevant documents among the first k results, in the mean over queries.
+    """Hits at k: the number of relevant documents among the first k results.
 
     Formula: mean_q h, with h relevant documents among the first k.
 
@@ -111,7 +111,7 @@ class HitsAtK(AtK):
     Args:
         k: How many results count.
 
-    Memory and cost: as `PrecisionAtK`, and the same statistic.
+    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set.
 
     Reference: ranx ``hits``; trec_eval ``num_rel_ret`` of the first k.
 
@@ -127,16 +127,16 @@ class HitsAtK(AtK):
 
 
 class JudgedAtK(AtK):
-    """Share of the first k results that have a judgment, of as many as were retrieved.
+    """Judged at k: the share of the first k results that have a judgment.
 
-    Formula: mean_q (j / min(k, n)), with j judged ones among the first k of n results.
+    Formula: mean_q (j / min(k, n)), with j judged among the first k of n results.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count.
 
-    Memory and cost: as `PrecisionAtK`, and the same statistic.
+    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set.
 
     Reference: ir_measures ``Judged``.
 
@@ -147,13 +147,13 @@ class JudgedAtK(AtK):
     """
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return judged results over results."""
+        """Return the judged results over the results."""
         judged = _expected(ranking, ranking.table.results.grade >= 0)
         return ratio(judged, np.minimum(ranking.retrieved, self.k))
 
 
 class FallOutAtK(AtK):
-    """Share of the documents judged not relevant that are among the first k results.
+    """Fall-out at k: the share of documents judged not relevant that are among the first k.
 
     Formula: mean_q (h / N), with h of the N documents judged not relevant among the first k.
 
@@ -175,11 +175,11 @@ class FallOutAtK(AtK):
     higher_is_better = False
 
     def statistics(self) -> tuple[RankingBuffer]:
-        """Return a buffer of all rows, as documents that are not relevant are counted."""
+        """Return a buffer that keeps all rows, as documents that are not relevant are counted."""
         return (self._buffer(),)
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return results that are not relevant over all documents that are not."""
+        """Return the results judged not relevant over all documents judged so."""
         marked, (query, grade, times) = _not_relevant(ranking), ranking.given
         others = ranking.by_query(query, times * ~ranking.is_relevant[grade])
         others += ranking.by_query(nonrelevant_alone(ranking.table), None)
@@ -187,18 +187,18 @@ class FallOutAtK(AtK):
 
 
 class GroupedROCAUC(RankingMetric):
-    """ROC AUC of the judged results of each query, in the mean over queries (grouped AUC).
+    """Grouped AUC: the ROC AUC of the judged results of each query, in the mean over queries.
 
-    Formula: mean_q ((C + T / 2) / (P N)), with C pairs in the right order and T tied ones.
+    Formula: mean_q ((C + T / 2) / (P N)), with C pairs of one of P relevant and one of N other
+    results in the right order, and T tied pairs.
 
-    The share of pairs of a relevant and another judged result that are in the right order; ties
-    count half. Queries without both are left out.
+    Queries without both kinds of results are left out.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
-        unjudged: Whether results without a judgment do not count, ``"skip"``, or count as not
-            relevant, ``"wrong"``.
+        unjudged: Whether results without a judgment are left out (``"skip"``) or count as not
+            relevant (``"wrong"``).
 
     Memory and cost: all rows are kept.
 
@@ -218,14 +218,14 @@ class GroupedROCAUC(RankingMetric):
     _younger = (("unjudged", "skip"),)
 
     def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
-        """Return which queries have results of both kinds, and the values of those."""
+        """Return which queries have results of both kinds, and their values."""
         counts, values = super()._counted(buffer)
         both = ~np.isnan(values)
         counts[np.flatnonzero(counts)[~both]] = False
         return counts, values[both]
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return the share of pairs, ``nan`` where there are none."""
+        """Return the share of pairs in the right order, ``nan`` without pairs."""
         groups = ranking.groups
         wrong = _not_relevant(ranking)
         if self.unjudged == "wrong":
@@ -241,7 +241,7 @@ class GroupedROCAUC(RankingMetric):
 
 
 def _not_relevant(ranking: Ranking) -> Bools:
-    """Return which results are judged not to be relevant."""
+    """Return which results are judged not relevant."""
     grade = ranking.table.results.grade
     others: Bools = (grade >= 0) & ~ranking.is_relevant[grade]
     return others

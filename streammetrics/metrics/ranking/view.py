@@ -1,8 +1,8 @@
 """Rankings as arrays over all queries at once: tie groups, ranks and ideal rankings.
 
-A *group* is a run of results of one query whose scores tie; under ``ties="doc"`` every result is
-a group of its own. A value in expectation over the orders of tied results is a sum over groups, or
-over the *places* of a group: its ranks within the depth. No loop here runs over queries.
+A *group* is a run of results of one query with equal scores; with ``ties="doc"`` every result is a
+group of its own. An expectation over the orders of tied results is a sum over groups, or over the
+*places* of a group: its ranks within the depth. No loop here runs over queries.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from streammetrics.statistics.rankings.table import RankingTable
 
 
-_LONG = 1 << 16  # places of one grade that are summed one by one
+_LONG = 1 << 16  # places of one grade up to which they are summed one by one
 
 
 @dataclass(frozen=True)
 class TieGroups:
-    """Tie groups in rank order; all arrays are of one length."""
+    """Tie groups in rank order; all arrays have the same length."""
 
     query: Array
     first: Ints  # the group's first row
@@ -41,13 +41,13 @@ class TieGroups:
         return TieGroups(*(column[rows] for column in (*columns, self.found)))
 
     def places(self, counts: Ints | None = None) -> tuple[Ints, Ints, Ints]:
-        """Return, for the first `counts` places of each group, group, place from 0, and rank."""
+        """Return the group, place (from 0) and rank of the first `counts` places of each group."""
         group, place = spread(self.within if counts is None else counts)
         return group, place, self.before[group] + place + 1
 
 
 class Ranking:
-    """A table of ranking rows, read to a depth and with one meaning of relevant."""
+    """A table of ranking rows, read to a depth, with a threshold of relevance."""
 
     def __init__(
         self, table: RankingTable, *, averaged: bool, relevant_at: float, k: int | None
@@ -56,11 +56,13 @@ class Ranking:
         self.averaged = averaged
         self.n_queries = len(table.queries)
         self.k = k
-        self.is_relevant = np.append(table.levels >= relevant_at, False)  # of a grade; -1 is last
+        self.is_relevant = np.append(
+            table.levels >= relevant_at, False
+        )  # by grade; -1 is the last element
 
     @cached_property
     def retrieved(self) -> Ints:
-        """How many results of each query are held: 0 only where there were none."""
+        """How many results of each query are kept: 0 only where there were none."""
         return np.bincount(self.table.results.query, minlength=self.n_queries)
 
     @cached_property
@@ -79,12 +81,12 @@ class Ranking:
         return TieGroups(query, first, size, before, within, relevant, found)
 
     def by_query(self, query: Array, values: Array | None) -> Floats:
-        """Return the sum of values for each query, in their order; ``None`` counts."""
+        """Return the sum of values for each query, in their order; for ``None`` their number."""
         sums = np.bincount(query, weights=values, minlength=self.n_queries)
         return sums.astype(np.float64, copy=False)
 
     def hits(self, depth: Ints | None = None) -> Floats:
-        """Return the expected number of relevant results within the depth, or one a query."""
+        """Return the expected number of relevant results of each query, within a depth."""
         groups = self.groups
         within = groups.within
         if depth is not None:
@@ -93,7 +95,7 @@ class Ranking:
 
     @cached_property
     def given(self) -> tuple[Ints, Places, Ints]:
-        """Query, grade and number of the judgments held, by query and descending grade."""
+        """Query, grade and number of the judgments kept, by query and descending grade."""
         judgments, grades, width = self.table.judgments, self.table.grades, len(self.table.levels)
         query = np.concatenate([judgments.query, grades.query]).astype(np.int64)
         grade = np.concatenate([judgments.grade, grades.grade])
@@ -110,14 +112,14 @@ class Ranking:
 
     @property
     def highest(self) -> Floats:
-        """The highest relevance that was judged in each query, ``-inf`` where none was."""
+        """The highest relevance judged in each query, ``-inf`` without judgments."""
         query, grade, _ = self.given
         first, highest = run_starts(query), np.full(self.n_queries, -np.inf)
         highest[query[first]] = self.table.levels[grade[first]]
         return highest
 
     def discounted(self, gain: Floats) -> Floats:
-        """Return the expected discounted gain of each query, with the gain of each level."""
+        """Return the expected discounted gain of each query, from the gain of each level."""
         groups = self.groups
         gains = added(np.append(gain, 0.0)[self.table.results.grade], groups.first)
         mean = gains / groups.size if self.averaged else gains
@@ -137,7 +139,9 @@ class Ranking:
         row, place = spread(np.minimum(times, _LONG))
         rank = before[row] + place + 1
         ideal = self.by_query(query[row], gain[grade[row]] * discounts(rank))
-        long = np.flatnonzero(times > _LONG)  # a state of few bytes may count billions
+        long = np.flatnonzero(
+            times > _LONG
+        )  # a state of few bytes may stand for billions of documents
         if long.size:
             first, last = (before + _LONG + 1)[long], (before + times)[long]
             ideal += self.by_query(query[long], gain[grade[long]] * summed_discounts(first, last))
@@ -145,7 +149,7 @@ class Ranking:
 
 
 def added(values: Array, first: Ints) -> Array:
-    """Return the sum of each group's rows."""
+    """Return the sum over the rows of each group."""
     if len(first) == len(values):
         return values
     sums: Array = np.add.reduceat(values, first)
@@ -153,22 +157,22 @@ def added(values: Array, first: Ints) -> Array:
 
 
 def spread(counts: Ints) -> tuple[Ints, Ints]:
-    """Return for `counts` places of each row: the row, and the place from 0."""
+    """Return the row and the place (from 0) of `counts` places of each row."""
     row = np.repeat(np.arange(len(counts)), counts)
     return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def running_sum(values: Ints, query: Array) -> Ints:
-    """Return the sum of the values above, within the query."""
+    """Return the sum of the values above each one, within its query."""
     above = np.cumsum(values) - values
     starts = run_starts(query)
     return above - np.repeat(above[starts], np.diff(starts, append=len(query)))
 
 
 def running_product(factors: Floats, place: Ints) -> Floats:
-    """Return the products of the factors up to each place, where place 0 begins anew.
+    """Return the products of the factors up to each place, starting anew at each place 0.
 
-    Each pass doubles the reach, so the error is that of about log2(n) roundings.
+    Each pass doubles the number of factors, so the error is that of about log2(n) roundings.
     """
     products, step = factors.copy(), 1
     farthest = int(place.max(initial=0))
@@ -191,7 +195,7 @@ def ratio(numerator: Array, denominator: Any) -> Floats:
 def discounts(rank: Ints) -> Floats:
     """Return 1 / log2(rank + 1)."""
     last = int(rank.max(initial=0))
-    if last > _LONG + 8 * rank.size:  # a few below rows that are only counted
+    if last > _LONG + 8 * rank.size:  # a few terms above rows that are only counted
         far: Floats = 1.0 / np.log2(rank + 1.0)
         return far
     table: Floats = 1.0 / np.log2(np.arange(2.0, last + 2.0))
@@ -201,8 +205,9 @@ def discounts(rank: Ints) -> Floats:
 def summed_discounts(first: Ints, last: Ints) -> Floats:
     """Return the sums of the discounts of ranks from `first` to `last`, both beyond 2**16.
 
-    By Euler and Maclaurin: with u = ln(rank + 1) the integral is that of exp(u) / u, which panels
-    of sixteen points hold to the last bit or two, and terms past the slope are below 1e-17.
+    By the Euler-Maclaurin formula: with u = ln(rank + 1) the integral is that of exp(u) / u, which
+    Gauss quadrature with sixteen points gives to the last bit or two; the terms beyond the first
+    derivative are below 1e-17.
     """
     low, high = np.log(first + 1.0), np.log(last + 1.0)
     points, weights = np.polynomial.legendre.leggauss(16)
@@ -216,7 +221,7 @@ def summed_discounts(first: Ints, last: Ints) -> Floats:
 
 
 def hypergeometric(h: Ints, m: Ints, r: Ints, n: Ints) -> Floats:
-    """Return the probability of h relevant ones among m drawn from n with r relevant."""
+    """Return the probability of h relevant among m results drawn from n with r relevant."""
     logs = np.log(np.arange(1.0, int(n.max()) + 1.0))
     table = np.concatenate([[0.0], np.cumsum(logs)])
 

@@ -1,1 +1,1 @@
-"""What was recommended, as a whole: how much of the catalogue, how novel, how diverse."""
+"""Recommendation: coverage of the catalogue, novelty, diversity and popularity."""

@@ -1,4 +1,4 @@
-"""Lists of recommended items: a row is an item that was shown in a list."""
+"""Metrics of lists of recommended items: a row is an item shown in a list."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class CatalogueMetric(Metric[float]):
-    """What a catalogue's metrics share: which of its `n_items` items were shown, and how often."""
+    """Base of the metrics of which of a catalogue's items were shown, and how often."""
 
     n_items: int | None
     nan_policy: NanPolicy
@@ -42,7 +42,7 @@ class CatalogueMetric(Metric[float]):
         return (LabelPairs(row="query", column="item", nan_policy=self.nan_policy),)
 
     def update(self, query: ArrayLike, item: ArrayLike) -> Self:
-        """Take rows: the list that an item was shown in, and the item, each (n,) ids."""
+        """Add a batch of rows: the id of a list and that of an item shown in it, each (n,)."""
         return self.feed({"query": query, "item": item})
 
     def _judged(self, *statistics: Any) -> tuple[float, str]:
@@ -50,7 +50,7 @@ class CatalogueMetric(Metric[float]):
         return value, self._exceeded(value, statistics[0]) or self._why_nan(value)
 
     def _exceeded(self, value: float, table: LabelPairs) -> str:
-        """Return why a value is nan where more items were shown than there are, else nothing."""
+        """Return the warning for more items shown than the catalogue has, else an empty string."""
         if self.n_items is None or not math.isnan(value):
             return ""
         shown = Overlap.of(table).pred_sizes.size
@@ -59,13 +59,14 @@ class CatalogueMetric(Metric[float]):
 
 
 class CatalogueCoverage(CatalogueMetric):
-    """Share of the items of a catalogue that were recommended to anyone.
+    """Catalogue coverage: the share of items that were recommended at all.
 
-    Formula: |recommended items| / N
+    Formula: |recommended items| / N, with N items in the catalogue.
 
     Args:
-        n_items: How many items there are to recommend; where more were, the value is ``nan``.
-        nan_policy: ``"omit"`` leaves rows with a missing id out.
+        n_items: The number N of items in the catalogue. If more were recommended, the value is
+            ``nan``.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing id are left out.
 
     Memory and cost: 16 bytes per pair of a list and an item, as `ExposureGini`, with which it
     shares its state.
@@ -90,14 +91,15 @@ class CatalogueCoverage(CatalogueMetric):
 
 
 class ExposureGini(CatalogueMetric):
-    """Gini coefficient of how often items were recommended: 0 all alike, towards 1 only one.
+    """Gini coefficient of how often items were recommended: 0 if equally often, near 1 if one only.
 
-    Formula: Σ_i (2 i - N - 1) c_i / (N Σ_i c_i), with c_i the N counts in ascending order.
+    Formula: Σ_i (2 i - N - 1) c_i / (N Σ_i c_i), with c_i the counts of the N items, in
+    ascending order.
 
     Args:
-        n_items: How many items there are to recommend, those that never were included; ``None``:
-            those that were.
-        nan_policy: ``"omit"`` leaves rows with a missing id out.
+        n_items: The number N of items in the catalogue, including those never recommended;
+            ``None``: only those that were recommended count.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing id are left out.
 
     Memory and cost: 16 bytes per pair of a list and an item.
 
@@ -128,14 +130,15 @@ class ExposureGini(CatalogueMetric):
 
 
 class IntraListDiversity(Metric[float]):
-    """Share of the pairs of items of a list that are of different categories, in the mean of lists.
+    """Intra-list diversity: the share of pairs of items in a list from different categories.
 
-    Formula: mean_q (1 - Σ_c m_c (m_c - 1) / (m (m - 1))), with m_c of m items of category c.
+    Formula: mean_q (1 - Σ_c m_c (m_c - 1) / (m (m - 1))), with m_c of the m items of a list in
+    category c.
 
-    Lists of a single item are left out.
+    The mean is over lists q; those of a single item are left out.
 
     Args:
-        nan_policy: ``"omit"`` leaves rows with a missing id out.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing id are left out.
 
     Memory and cost: 16 bytes per pair of a list and a category in it.
 
@@ -158,7 +161,7 @@ class IntraListDiversity(Metric[float]):
         return (LabelPairs(row="query", column="category", nan_policy=self.nan_policy),)
 
     def update(self, query: ArrayLike, category: ArrayLike) -> Self:
-        """Take rows: the list that an item was shown in, and its category, each (n,) ids."""
+        """Add a batch of rows: the id of a list and the category of an item in it, each (n,)."""
         return self.feed({"query": query, "category": category})
 
     def readout(self, table: LabelPairs) -> float:
@@ -177,10 +180,14 @@ class IntraListDiversity(Metric[float]):
 
 
 class ListMean(RowMean):
-    """A mean over shown items of something of their popularity."""
+    """Base of the metrics that are a mean over shown items, of a function of their popularity."""
 
     def update(self, popularity: ArrayLike, *, sample_weight: ArrayLike = None) -> Self:
-        """Take rows: the popularity of each shown item (n,), the share of users who know it.
+        """Add a batch of rows.
+
+        Args:
+            popularity: The share of users who know each shown item, (n,).
+            sample_weight: Non-negative weights, (n,).
 
         Raises:
             InvalidBatchError: A popularity is not above 0 and at most 1.
@@ -189,9 +196,9 @@ class ListMean(RowMean):
 
 
 class Novelty(ListMean):
-    """Mean self-information of the shown items, of the share of users who know them.
+    """Novelty: the mean self-information of the shown items, in bits.
 
-    Formula: -mean log_2 s, with s the share of users who know a shown item.
+    Formula: -mean log_2 s, with s the share of users who know the item.
 
     Parameters are those of `RowMean`.
 
@@ -207,19 +214,23 @@ class Novelty(ListMean):
     higher_is_better = True
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of informations."""
+        """Return the sum of self-information."""
         return (Popularity(surprise=True, nan_policy=self.nan_policy),)
 
 
 class PopularityBias(ListMean):
-    """Mean popularity of the shown items over that of the catalogue; above 1 favours the popular.
+    """Popularity bias: the mean popularity of shown items over that of the catalogue.
 
-    Formula: mean u / c, with u the popularity of a shown item and c that of the catalogue.
+    Formula: mean u / c, with u the popularity of a shown item and c the mean popularity of the
+    catalogue.
+
+    Above 1 popular items are favoured.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        of_catalogue: The mean popularity of all items, 1 for the mean popularity as it is.
+        of_catalogue: The mean popularity c of all items; 1 gives the mean popularity of shown
+            items itself.
 
     Reference: Yin et al., "Challenging the long tail recommendation", VLDB 2012 (average
     recommendation popularity); Abdollahpouri et al. (2019).
@@ -233,7 +244,7 @@ class PopularityBias(ListMean):
     of_catalogue: Annotated[float, AtLeast(0)] = 1.0
 
     def check_parameters(self) -> None:
-        """Check that items are known to somebody."""
+        """Check that the catalogue's popularity is above 0."""
         require(self, "of_catalogue", 0 < self.of_catalogue <= 1, "a share above 0")
 
     def statistics(self) -> tuple[Statistic, ...]:

@@ -1,1 +1,1 @@
-"""Numbers judged against numbers."""
+"""Regression: predicted numbers evaluated against targets."""

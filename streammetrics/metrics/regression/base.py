@@ -1,4 +1,4 @@
-"""What metrics of regression share: rows, exact readouts, and outputs averaged to a value."""
+"""What metrics of regression share: inputs, exact means and ratios, and averages over outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Value: TypeAlias = float | Floats
 
 
 def are_weights(values: Any) -> bool:
-    """Whether these are finite numbers, none of them negative, and not all 0."""
+    """Whether these are finite numbers, none negative and not all 0."""
     numbers = all(type(x) in {int, float} and 0 <= x < math.inf for x in values)
     return numbers and any(values)
 
@@ -36,7 +36,7 @@ Weights = Annotated[tuple[float, ...], Satisfies(are_weights, "weights of the ou
 
 
 def check_outputs(n: int, multioutput: str | tuple[float, ...]) -> None:
-    """Raise `InvalidBatchError` where there is not one weight for each of n outputs."""
+    """Raise `InvalidBatchError` where `multioutput` is weights, but not n of them."""
     if n and isinstance(multioutput, tuple) and n != len(multioutput):
         raise InvalidBatchError(
             f"multioutput={multioutput!r} has {len(multioutput)} weights for {n} outputs"
@@ -44,7 +44,7 @@ def check_outputs(n: int, multioutput: str | tuple[float, ...]) -> None:
 
 
 def averaged(values: Sequence[Number], multioutput: str | tuple[float, ...]) -> Value:
-    """Return the outputs' values as they are or their mean; nan without rows."""
+    """Return the values of the outputs, or their mean; ``nan`` without rows."""
     check_outputs(len(values), multioutput)
     if isinstance(multioutput, tuple):
         pairs = list(zip(values, map(Fraction, multioutput), strict=bool(values)))
@@ -69,23 +69,25 @@ def averaged(values: Sequence[Number], multioutput: str | tuple[float, ...]) -> 
 
 
 def ratio(above: Fraction, below: Fraction) -> Fraction | None:
-    """Return the quotient, undefined over 0."""
+    """Return the quotient, ``None`` (undefined) for a denominator of 0."""
     return above / below if below else None
 
 
 class RegressionMetric(Metric[Value]):
-    """A metric of targets and predictions, (n,) or (n, d) for d outputs; numbers are finite.
+    """Base of the metrics of targets and predictions, (n,) or (n, d) for d outputs.
 
-    Integers beyond 2**53 are taken whole: an error is the exact difference, rounded once.
+    Numbers are finite. Integers beyond 2**53 stay exact: an error is the exact difference, rounded
+    once.
 
     Args:
-        multioutput: How the d outputs become one value: ``"uniform_average"`` is their mean and
-            ``"raw_values"`` an array (d,); a sequence of d numbers are their weights in a mean.
-            Where the metric is a ratio of variances,
-            ``"variance_weighted"`` weighs each output by the variance of its target.
-        spread: Of a metric made of means: whether to sum the squares of what is averaged too, which
-            `confidence` needs; large batches then take half as long again to twice as long.
-        nan_policy: ``"omit"`` leaves rows with a missing value out; `n_omitted` counts them.
+        multioutput: How the values of the d outputs are combined: ``"uniform_average"``: their
+            mean; ``"raw_values"``: an array (d,); a sequence of d numbers: the mean with these
+            weights. For ratios of variances also ``"variance_weighted"``: the mean weighted by the
+            variances of the targets.
+        spread: For metrics that are means: whether to sum the squares of what is averaged too,
+            which `confidence` needs; large batches then take half as long again to twice as long.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out; `n_omitted`
+            counts them.
     """
 
     nan_policy: NanPolicy = "raise"
@@ -94,7 +96,7 @@ class RegressionMetric(Metric[Value]):
     def update(
         self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Take rows.
+        """Add a batch of rows.
 
         Args:
             y_true: Targets, (n,) or (n, d).
@@ -102,12 +104,13 @@ class RegressionMetric(Metric[Value]):
             sample_weight: Non-negative weights, (n,).
 
         Raises:
-            InvalidBatchError: A column is not what it should be; nothing has changed.
+            InvalidBatchError: A column has a wrong type or shape, or a missing or infinite value;
+                the state is unchanged.
         """
         return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
 
 
 def summed(metric: Any, loss: LossName, parameter: float = 0.0) -> LossSum:
-    """Return the sum of a loss, for a metric told to keep their spread with that of squares."""
+    """Return the sum of a loss, with the sum of squares if the metric has ``spread=True``."""
     kind = LossSpread if metric.spread else LossSum
     return kind(loss=loss, parameter=parameter, nan_policy=metric.nan_policy)

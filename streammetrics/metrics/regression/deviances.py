@@ -26,24 +26,25 @@ __all__ = ["D2Tweedie", "GammaDeviance", "PoissonDeviance", "TweedieDeviance"]
 
 
 class TweedieDeviance(MeanLoss):
-    """Mean deviance of a Tweedie distribution: the larger the power, the less far targets count.
+    """Mean Tweedie deviance; the larger the power, the less large targets dominate.
 
     Formula: 2 mean (max(y, 0)^(2-q) / ((1 - q) (2 - q)) - y p^(1-q) / (1 - q) + p^(2-q) / (2 - q)),
     with q the power.
 
-    q = 0 is `MSE`, 1 `PoissonDeviance`, 2 `GammaDeviance`, 3 that of the inverse Gaussian.
+    The distribution is the normal for q = 0 (`MSE`), Poisson for 1 (`PoissonDeviance`), gamma for 2
+    (`GammaDeviance`) and inverse Gaussian for 3.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        power: 0 or less, or 1 or more.
+        power: The power q of the variance, at most 0 or at least 1.
 
     Raises:
-        InvalidBatchError: From `update`, where a prediction is not above 0 (unless the power is 0),
-            a target is below 0 (a power from 1) or is 0 (a power from 2).
+        InvalidBatchError: From `update`, where a prediction is not above 0 (unless `power` is 0), a
+            target is negative (for a `power` of 1 or more) or 0 (for 2 or more).
 
-    Memory and cost: one exact sum per output; about 60 ns per row. The bits of powers are
-    those of the platform.
+    Memory and cost: one exact sum per output; about 60 ns per row. The last bits of
+    powers depend on the platform.
 
     Reference: ``sklearn.metrics.mean_tweedie_deviance``.
 
@@ -63,14 +64,14 @@ class TweedieDeviance(MeanLoss):
 
 
 class PoissonDeviance(MeanLoss):
-    """Mean deviance of a Poisson distribution.
+    """Mean Poisson deviance.
 
     Formula: 2 Σ w (y log(y / p) - y + p) / Σ w
 
     Parameters are those of `RegressionMetric`.
 
     Raises:
-        InvalidBatchError: From `update`, where a target is below 0 or a prediction not above 0.
+        InvalidBatchError: From `update`, where a target is negative or a prediction is not above 0.
 
     Memory and cost: as `TweedieDeviance`, half the time.
 
@@ -88,14 +89,14 @@ class PoissonDeviance(MeanLoss):
 
 
 class GammaDeviance(MeanLoss):
-    """Mean deviance of a gamma distribution.
+    """Mean gamma deviance.
 
     Formula: 2 Σ w (log(p / y) + y / p - 1) / Σ w
 
     Parameters are those of `RegressionMetric`.
 
     Raises:
-        InvalidBatchError: From `update`, where a target or prediction is not above 0.
+        InvalidBatchError: From `update`, where a target or a prediction is not above 0.
 
     Memory and cost: as `TweedieDeviance`, half the time.
 
@@ -113,18 +114,18 @@ class GammaDeviance(MeanLoss):
 
 
 class D2Tweedie(RegressionMetric):
-    """Share of the Tweedie deviance of the targets' mean that predictions save.
+    """D² Tweedie: how much lower the deviance is than that of predicting the targets' mean.
 
-    Formula: 1 - D(p) / D(ȳ)
+    Formula: 1 - D(p) / D(ȳ), with D the mean deviance and ȳ the mean target.
 
-    1 is perfect, 0 no better than the mean; power 0 is `R2`. The deviance of the mean is a
-    difference of sums, so of targets that hardly vary it has as many digits fewer. Undefined where
-    the target is constant.
+    1 is perfect, 0 no better than the mean; with power 0 it is `R2`. The deviance of the mean is a
+    difference of sums, so it loses digits where targets hardly vary. Undefined where the target is
+    constant.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        power: 0 or less, or 1 or more, as in `TweedieDeviance`.
+        power: The power of the variance, as in `TweedieDeviance`.
 
     Raises:
         InvalidBatchError: From `update`, as `TweedieDeviance`.
@@ -147,7 +148,7 @@ class D2Tweedie(RegressionMetric):
     power: Annotated[float, Outside(0, 1)] = 0.0
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sums of deviances, of what the mean's is made of, and the targets' moments."""
+        """Return the sum of deviances, the targets' moments, and terms of the mean's deviance."""
         moments = Moments(of="target", nan_policy=self.nan_policy)
         if self.power == 0:
             return LossSum(loss="squared", nan_policy=self.nan_policy), moments
@@ -158,7 +159,7 @@ class D2Tweedie(RegressionMetric):
         return losses, moments, own
 
     def readout(self, losses: LossSum, moments: Moments, *of_targets: LossSum) -> Value:
-        """Return the share."""
+        """Return the value."""
         spread = moments.centred("y", "y")
         if self.power == 0:
             total = moments.total
@@ -173,7 +174,7 @@ class D2Tweedie(RegressionMetric):
         return averaged(shares, self.multioutput)
 
     def _null(self, own: float, mean: float) -> float:
-        """Return the mean deviance of the mean; `own` is the mean of the terms without it."""
+        """Return the deviance of the mean; `own` is the mean of the terms of the targets alone."""
         q = self.power
         with np.errstate(all="ignore"):
             if q == 1:

@@ -1,4 +1,4 @@
-"""Regression: means of one row's loss."""
+"""Regression: means of one loss per row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class MeanLoss(RegressionMetric):
-    """A mean of one row's loss."""
+    """Base of the metrics that are the mean of one loss per row."""
 
     spread: bool = True
 
@@ -69,8 +69,8 @@ class MSE(MeanLoss):
 
     Formula: Σ w (y - p)² / Σ w
 
-    A square is rounded as float64; where it would overflow it is summed exactly, and the mean is
-    infinite only if it is itself too large.
+    Squares are rounded to float64. One that would overflow is added exactly, so the mean is
+    infinite only if it is itself too large for float64.
 
     Parameters are those of `RegressionMetric`.
 
@@ -90,7 +90,7 @@ class MSE(MeanLoss):
 
 
 class RootMeanLoss(RegressionMetric):
-    """The square root of a mean loss, correctly rounded for each output."""
+    """Base of the metrics that are the root of a mean loss, correctly rounded per output."""
 
     spread: bool = True
 
@@ -104,9 +104,11 @@ class RootMeanLoss(RegressionMetric):
 
 
 class RMSE(RootMeanLoss):
-    """Root mean squared error, of each output.
+    """Root mean squared error.
 
     Formula: √(Σ w (y - p)² / Σ w)
+
+    The root is taken for each output, before outputs are averaged.
 
     Parameters are those of `RegressionMetric`.
 
@@ -126,17 +128,17 @@ class RMSE(RootMeanLoss):
 
 
 class MeanError(RegressionMetric):
-    """Mean error or bias: positive where predictions are too high.
+    """Mean error (bias): positive where predictions are too high.
 
     Formula: Σ w (p - y) / Σ w
 
-    Exact: taken from the sums of predictions and of targets, so nothing cancels.
+    Computed from the exact sums of predictions and of targets, and rounded once.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        spread: Whether the squares are summed as well that `confidence` needs; without them a
-            large batch takes less time.
+        spread: Whether to sum the squares of errors too, which `confidence` needs; large batches
+            then take longer.
 
     Memory and cost: two exact sums per output; about 5 ns per row.
 
@@ -168,14 +170,14 @@ class MeanError(RegressionMetric):
 
 
 class PinballLoss(MeanLoss):
-    """Pinball or quantile loss.
+    """Mean pinball loss (quantile loss).
 
     Formula: Σ w max(alpha (y - p), (alpha - 1) (y - p)) / Σ w
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        alpha: The quantile that predictions are of, from 0 to 1.
+        alpha: The level of the quantile that is predicted, from 0 to 1.
 
     Memory and cost: one exact sum per output; about 5 ns per row.
 
@@ -195,14 +197,14 @@ class PinballLoss(MeanLoss):
 
 
 class HuberLoss(MeanLoss):
-    """Huber loss: half a square up to δ, straight beyond.
+    """Mean Huber loss: half the squared error up to δ, linear beyond.
 
     Formula: mean (e² / 2 if |e| <= δ, else δ (|e| - δ / 2)), with e = y - p.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        delta: Where the loss turns from a square to a line, above 0.
+        delta: The absolute error from which the loss is linear, above 0.
 
     Memory and cost: one exact sum per output; about 6 ns per row.
 
@@ -223,16 +225,16 @@ class HuberLoss(MeanLoss):
 
 
 class LogCoshError(MeanLoss):
-    """Mean log-cosh error: a square near 0, straight far out.
+    """Mean log-cosh error: quadratic for small errors, linear for large ones.
 
     Formula: Σ w log(cosh(y - p)) / Σ w
 
     Parameters are those of `RegressionMetric`.
 
-    Memory and cost: one exact sum per output; about 30 ns per row. The bits of logarithms are
-    those of the platform.
+    Memory and cost: one exact sum per output; about 30 ns per row. The last bits of
+    logarithms depend on the platform.
 
-    Reference: ``torchmetrics.LogCoshError``; digits are kept for errors near 0 as well.
+    Reference: ``torchmetrics.LogCoshError``, but accurate for errors near 0 as well.
 
     Example:
         >>> import streammetrics as sm

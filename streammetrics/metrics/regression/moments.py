@@ -30,12 +30,12 @@ Outputs = Literal["uniform_average", "raw_values", "variance_weighted"] | Weight
 
 
 def _sampled(metric: VarianceRatio | PairMoments) -> tuple[MomentSample, ...]:
-    """Return the sample of rows that `confidence` needs, if a metric is to keep one."""
+    """Return the sample of rows that `confidence` needs, if the metric has ``spread=True``."""
     return (MomentSample(nan_policy=metric.nan_policy),) if metric.spread else ()
 
 
 class PairMoments(RegressionMetric):
-    """A ratio of the moments of both columns."""
+    """Base of the metrics that are a ratio of moments of targets and predictions."""
 
     spread: bool = False
 
@@ -43,7 +43,7 @@ class PairMoments(RegressionMetric):
 
 
 class VarianceRatio(RegressionMetric):
-    """A ratio to the variance of the target; undefined for an output where that is 0."""
+    """Base of the ratios to the variance of the target, undefined for outputs where it is 0."""
 
     spread: bool = False
     multioutput: Outputs = "uniform_average"  # type: ignore[assignment]  # one more than elsewhere
@@ -60,7 +60,7 @@ class VarianceRatio(RegressionMetric):
 def _shares(
     left: Sequence[Fraction], spread: Sequence[Fraction], *, force_finite: bool
 ) -> list[Fraction | None]:
-    """Return one less the ratios of what is left to the spread: 1 is perfect."""
+    """Return 1 - unexplained / variance for each output: 1 is perfect."""
     shares: list[Fraction | None] = []
     for error, variance in zip(left, spread, strict=True):
         if variance:
@@ -72,22 +72,22 @@ def _shares(
 
 
 class R2(VarianceRatio):
-    """Coefficient of determination.
+    """R², the coefficient of determination.
 
-    Formula: 1 - Σ w (y - p)² / Σ w (y - ȳ)²
+    Formula: 1 - Σ w (y - p)² / Σ w (y - ȳ)², with ȳ the mean target.
 
-    The squares around the mean come from exact integers, so targets far from 0 lose no digits.
-    Undefined where the target is constant; a single row, or a total weight of at most 1, is so
-    whatever `force_finite` says.
+    The squares around the mean are computed from exact integers, so targets far from 0 lose no
+    digits. Undefined where the target is constant. For a single row, or a total weight of at most
+    1, it is undefined whatever `force_finite` says.
 
     With ``multioutput="variance_weighted"`` outputs with a constant target are left out.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        force_finite: An output with a constant target gives 1 for perfect predictions and else 0,
-            which is scikit-learn's default.
-        spread: Keep a sample of 4,096 rows too, some 200 KB, which `confidence` needs.
+        force_finite: Whether an output with a constant target gives 1 for perfect predictions and
+            else 0, as is scikit-learn's default.
+        spread: Whether to keep a sample of 4,096 rows too, about 200 KB, which `confidence` needs.
 
     Memory and cost: three exact sums per output, one of them that of `MSE`; about 10 ns per row.
 
@@ -109,7 +109,7 @@ class R2(VarianceRatio):
         return squares, Moments(of="target", nan_policy=self.nan_policy), *_sampled(self)
 
     def readout(self, squares: LossSum, moments: Moments, *_: MomentSample) -> Value:
-        """Return the share."""
+        """Return the value."""
         spread = moments.centred("y", "y")
         if not any(spread) and squares.total <= 1:
             return averaged([None] * squares.width, self.multioutput)
@@ -118,7 +118,7 @@ class R2(VarianceRatio):
 
 
 class ExplainedVariance(VarianceRatio):
-    """Explained variance: as `R2`, but a constant bias costs nothing.
+    """Explained variance: as `R2`, but a constant bias does not lower it.
 
     Formula: 1 - Var(y - p) / Var(y)
 
@@ -127,9 +127,9 @@ class ExplainedVariance(VarianceRatio):
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        force_finite: An output with a constant target gives 1 where the error is constant and
-            else 0, which is scikit-learn's default.
-        spread: As of `R2`.
+        force_finite: Whether an output with a constant target gives 1 where the error is constant
+            and else 0, as is scikit-learn's default.
+        spread: As in `R2`.
 
     Memory and cost: five exact sums per output; about 12 ns per row.
 
@@ -150,16 +150,16 @@ class ExplainedVariance(VarianceRatio):
         return Moments(of="pair", nan_policy=self.nan_policy), *_sampled(self)
 
     def readout(self, moments: Moments, *_: MomentSample) -> Value:
-        """Return the share."""
+        """Return the value."""
         yy, pp, yp = _centred(moments)
         left = [y + p - 2 * both for y, p, both in zip(yy, pp, yp, strict=True)]
         return self._averaged(_shares(left, yy, force_finite=self.force_finite), yy)
 
 
 class RelativeSquaredError(VarianceRatio):
-    """Relative squared error: what `R2` leaves to 1.
+    """Relative squared error: 1 - `R2`.
 
-    Formula: Σ w (y - p)² / Σ w (y - ȳ)²
+    Formula: Σ w (y - p)² / Σ w (y - ȳ)², with ȳ the mean target.
 
     Undefined where the target is constant.
 
@@ -168,7 +168,7 @@ class RelativeSquaredError(VarianceRatio):
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        spread: As of `R2`.
+        spread: As in `R2`.
 
     Memory and cost: as `R2`, with which it shares its state in a set.
 
@@ -195,16 +195,16 @@ class RelativeSquaredError(VarianceRatio):
 
 
 class PearsonCorrelation(PairMoments):
-    """Pearson's correlation, correctly rounded.
+    """Pearson correlation of targets and predictions, correctly rounded.
 
     Formula: Cov(y, p) / √(Var(y) Var(p))
 
-    Undefined where either is constant.
+    Undefined where either column is constant.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        spread: As of `R2`.
+        spread: As in `R2`.
 
     Memory and cost: five exact sums per output; about 12 ns per row.
 
@@ -234,16 +234,16 @@ class PearsonCorrelation(PairMoments):
 
 
 class ConcordanceCorrelation(PairMoments):
-    """Lin's concordance correlation.
+    """Concordance correlation coefficient (Lin).
 
     Formula: 2 Cov(y, p) / (Var(y) + Var(p) + (ȳ - p̄)²)
 
-    Variances are those of the rows themselves (divided by n). Undefined where both are constant.
+    Variances are divided by n. Undefined where both columns are constant.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        spread: As of `R2`.
+        spread: As in `R2`.
 
     Memory and cost: five exact sums per output; about 12 ns per row.
 

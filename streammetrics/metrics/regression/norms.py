@@ -1,4 +1,4 @@
-"""Regression: errors by the size of the target, distances, and the angle between vectors."""
+"""Regression: errors relative to the size of the target, distances, and cosine similarity."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ __all__ = ["NRMSE", "CosineSimilarity", "MinkowskiDistance"]
 
 
 class NRMSE(RegressionMetric):
-    """Root mean squared error over the size of the target.
+    """Normalized root mean squared error: the RMSE over the size of the target.
 
     Formula: √(Σ w (y - p)² / Σ w) / size
 
-    Undefined where that size is 0.
+    Undefined where the size is 0.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        normalization: What it is divided by: the ``"range"`` of the target, its ``"mean"``, its
-            standard deviation ``"std"`` (divided by n), or its length ``"l2"``, √(Σ w y²).
+        normalization: The size: the ``"range"`` of the target, its ``"mean"``, its standard
+            deviation ``"std"`` (divided by n), or its norm ``"l2"``, √(Σ w y²).
 
     Memory and cost: three exact sums per output; about 10 ns per row.
 
@@ -53,7 +53,7 @@ class NRMSE(RegressionMetric):
     normalization: Literal["range", "mean", "std", "l2"] = "mean"
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of squared errors, and what the size is read of."""
+        """Return the sum of squared errors, and the statistic that the size is read from."""
         squares = LossSum(loss="squared", nan_policy=self.nan_policy)
         if self.normalization == "range":
             return squares, Extremes(of="targets", nan_policy=self.nan_policy)
@@ -70,7 +70,7 @@ class NRMSE(RegressionMetric):
         return averaged(values, self.multioutput)
 
     def _squared_sizes(self, targets: Any) -> list[Fraction]:
-        """Return the squares of the sizes, with the sign of the size."""
+        """Return the squares of the sizes, each with the sign of the size."""
         if self.normalization == "range":
             ends = zip(targets.low.tolist(), targets.high.tolist(), strict=True)
             return [(Fraction(high) - Fraction(low)) ** 2 for low, high in ends]
@@ -83,11 +83,12 @@ class NRMSE(RegressionMetric):
 
 
 class MinkowskiDistance(RegressionMetric):
-    """Distance of all targets from all predictions, of an order.
+    """Minkowski distance between targets and predictions.
 
     Formula: (Σ w |y - p|^order)^(1 / order)
 
-    It grows with the rows: order 1 is their number times `MAE`, order 2 the Euclidean distance.
+    It grows with the number of rows n: with order 1 it is n times `MAE`, with order 2 the Euclidean
+    distance.
 
     The other parameters are those of `RegressionMetric`.
 
@@ -95,10 +96,10 @@ class MinkowskiDistance(RegressionMetric):
         order: The exponent, 1 or more.
 
     Raises:
-        InvalidBatchError: From `update`, where a power is beyond float64.
+        InvalidBatchError: From `update`, where |y - p|^order is beyond float64.
 
-    Memory and cost: one exact sum per output; about 30 ns per row. The bits of powers are those
-    of the platform.
+    Memory and cost: one exact sum per output; about 30 ns per row. The last bits of
+    powers depend on the platform.
 
     Reference: ``scipy.spatial.distance.minkowski``; ``torchmetrics.MinkowskiDistance``.
 
@@ -123,15 +124,15 @@ class MinkowskiDistance(RegressionMetric):
 
 
 class CosineSimilarity(RowMean):
-    """Mean cosine of the angle between target and prediction.
+    """Cosine similarity of targets and predictions, in the mean over rows.
 
     Formula: mean (y · p / (‖y‖ ‖p‖))
 
-    It is 0 where one of them is 0.
+    A row where a vector is 0 has the similarity 0.
 
     Parameters are those of `RowMean`.
 
-    Reference: ``sklearn.metrics.pairwise.paired_cosine_distances``, which is 1 less it;
+    Reference: 1 - ``sklearn.metrics.pairwise.paired_cosine_distances``;
     ``torchmetrics.CosineSimilarity(reduction="mean")``.
 
     Example:
@@ -152,5 +153,5 @@ class CosineSimilarity(RowMean):
     def update(
         self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Take rows: targets and predictions (n, d)."""
+        """Add a batch of rows: targets and predictions, vectors (n, d)."""
         return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})

@@ -1,4 +1,4 @@
-"""Regression: how large absolute errors get, at most and at a quantile."""
+"""Regression: the largest absolute error, its median and other quantiles."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class MaxError(RegressionMetric):
         return (Extremes(of="errors", nan_policy=self.nan_policy),)
 
     def readout(self, errors: Extremes) -> Value:
-        """Return the larger of both in magnitude."""
+        """Return the extreme that is larger in magnitude."""
         return averaged(np.maximum(errors.high, 0.0 - errors.low).tolist(), self.multioutput)
 
 
 class ErrorQuantile(RegressionMetric):
-    """A quantile of the absolute error, certain to lie in `bounds`."""
+    """Base of the quantiles of the absolute error, which `bounds` certainly contains."""
 
     higher_is_better = False
 
@@ -70,11 +70,11 @@ class ErrorQuantile(RegressionMetric):
         """Return the quantile of each output."""
 
     def readout(self, errors: ValueHistogram) -> Value:
-        """Return the quantile, or the middle of the interval it lies in."""
+        """Return the quantile, or the midpoint of the interval that contains it."""
         return averaged([e.value for e in self._estimates(errors)], self.multioutput)
 
     def interval(self, errors: ValueHistogram) -> Interval[Value]:
-        """Return what the quantile certainly lies in."""
+        """Return the interval that certainly contains the quantile."""
         estimates = self._estimates(errors)
         return Interval(
             averaged([e.low for e in estimates], self.multioutput),
@@ -82,22 +82,23 @@ class ErrorQuantile(RegressionMetric):
         )
 
     def is_exact(self, errors: ValueHistogram) -> bool:
-        """Whether the cells that the quantile lies in hold a single value."""
+        """Whether each cell that the quantile is read from holds a single value."""
         return all(not e.low < e.high for e in self._estimates(errors))
 
 
 class MedianAbsoluteError(ErrorQuantile):
-    """Median of the absolute error: the mean of the two middle ones where there are two.
+    """Median absolute error: the mean of the two middle errors for an even number of rows.
 
     Formula: median |y - p|
 
-    With weights, the error at which half the total weight is passed, or the mean of its two
-    neighbours where half is met exactly; the scale of the weights does not matter.
+    With weights it is the smallest error at or below which at least half the weight lies, or, where
+    that is exactly half, the mean of this error and the next. The scale of the weights does not
+    matter. Exact up to `max_bins` distinct errors; beyond that `bounds()` contains it.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        max_bins: Distinct errors, for each output, up to which the value is exact.
+        max_bins: How many distinct errors are kept apart for each output.
 
     Memory and cost: 16 bytes per distinct error, up to `max_bins`; about 10 ns per row.
 
@@ -114,18 +115,19 @@ class MedianAbsoluteError(ErrorQuantile):
 
 
 class AbsoluteErrorQuantile(ErrorQuantile):
-    """Quantile of the absolute error: what a share `q` of the errors stays below.
+    """Quantile of the absolute error.
 
     Formula: quantile_q |y - p|
+
+    Exact up to `max_bins` distinct errors; beyond that `bounds()` gives an interval that certainly
+    contains the quantile.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        q: The level, from 0 to 1, read as the decimal it prints as.
-        method: ``"linear"`` interpolates between order statistics; a weight is that many equal
-            rows, and a total weight below 1 leaves it undefined. ``"averaged_inverted_cdf"`` does
-            not depend on the scale of the weights.
-        max_bins: Distinct errors, for each output, up to which the value is exact.
+        q: The level, from 0 to 1, taken as the decimal number it prints as.
+        method: ``"linear"`` or ``"averaged_inverted_cdf"``, as in `Quantile`.
+        max_bins: How many distinct errors are kept apart for each output.
 
     Memory and cost: 16 bytes per distinct error, up to `max_bins`; about 10 ns per row.
 

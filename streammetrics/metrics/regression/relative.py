@@ -1,4 +1,4 @@
-"""Regression: means of errors relative to the target, and of errors of logarithms."""
+"""Regression: errors relative to the target, and errors of logarithms."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["MAPE", "MSLE", "RMSLE", "SMAPE", "WAPE"]
 
 
 class MAPE(MeanLoss):
-    """Mean absolute percentage error, as a share.
+    """Mean absolute percentage error, as a fraction: 0.1 is 10%.
 
     Formula: Σ w (|y - p| / max(|y|, ε)) / Σ w, with ε = 2⁻⁵².
 
     Parameters are those of `RegressionMetric`.
 
     Raises:
-        InvalidBatchError: From `update`, where a row's error is beyond float64.
+        InvalidBatchError: From `update`, where the relative error of a row is beyond float64.
 
     Memory and cost: one exact sum per output; about 6 ns per row.
 
@@ -45,14 +45,14 @@ class SMAPE(MeanLoss):
 
     Formula: Σ w (2 |y - p| / (|y| + |p|)) / Σ w
 
-    A row where both are 0 has no error.
+    A row where both are 0 has the error 0.
 
     Parameters are those of `RegressionMetric`.
 
     Memory and cost: one exact sum per output; about 6 ns per row.
 
     Reference: Makridakis and Hibon, "The M3-Competition", Int. J. Forecasting 16 (2000), where
-    it is given in percent.
+    it is a percentage.
 
     Example:
         >>> import streammetrics as sm
@@ -75,8 +75,8 @@ class WAPE(RegressionMetric):
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        spread: Whether the squares are summed as well that `confidence` needs; without them a
-            large batch takes less time.
+        spread: Whether to sum squares and products too, which `confidence` needs; large batches
+            then take longer.
 
     Memory and cost: two exact sums per output, one of them that of `MAE`; about 6 ns per row.
 
@@ -96,7 +96,7 @@ class WAPE(RegressionMetric):
     _younger = (("spread", False),)
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sums of absolute errors and of targets, and for its spread of both."""
+        """Return the sums of absolute errors and of targets, and if needed their second moments."""
         sums = summed(self, "absolute"), summed(self, "magnitude")
         return (*sums, summed(self, "absolute_and_magnitude")) if self.spread else sums
 
@@ -114,10 +114,10 @@ class MSLE(MeanLoss):
     Parameters are those of `RegressionMetric`.
 
     Raises:
-        InvalidBatchError: From `update`, where a target or prediction is -1 or less.
+        InvalidBatchError: From `update`, where a target or a prediction is -1 or less.
 
-    Memory and cost: one exact sum per output; about 15 ns per row. The bits of logarithms are
-    those of the platform.
+    Memory and cost: one exact sum per output; about 15 ns per row. The last bits of
+    logarithms depend on the platform.
 
     Reference: ``sklearn.metrics.mean_squared_log_error``.
 
@@ -133,14 +133,16 @@ class MSLE(MeanLoss):
 
 
 class RMSLE(RootMeanLoss):
-    """Root mean squared logarithmic error, of each output.
+    """Root mean squared logarithmic error.
 
     Formula: √(Σ w (log(1 + y) - log(1 + p))² / Σ w)
+
+    The root is taken for each output, before outputs are averaged.
 
     Parameters are those of `RegressionMetric`.
 
     Raises:
-        InvalidBatchError: From `update`, where a target or prediction is -1 or less.
+        InvalidBatchError: From `update`, where a target or a prediction is -1 or less.
 
     Memory and cost: as `MSLE`, with which it shares its state in a set.
 

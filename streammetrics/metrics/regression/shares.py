@@ -1,4 +1,4 @@
-"""Regression: what predictions save of the loss of the best constant, and R² by what it cost."""
+"""Regression: losses relative to that of the best constant prediction, and adjusted R²."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ __all__ = ["AdjustedR2", "D2AbsoluteError", "D2Pinball", "RelativeAbsoluteError"
 
 
 class TargetShare(RegressionMetric):
-    """A ratio of the loss of predictions to that of a constant, which takes the targets by size.
+    """Base of the losses relative to that of a constant, which needs a histogram of the targets.
 
     Args:
-        max_bins: Distinct targets, for each output, up to which the value is exact.
+        max_bins: How many distinct targets are kept apart for each output. Up to these the value is
+            exact; beyond that `bounds()` contains it.
     """
 
     max_bins: Bins = 1 << 20
@@ -38,14 +39,14 @@ class TargetShare(RegressionMetric):
 
     @abstractmethod
     def _shares(self, *statistics: object) -> list[EnclosedValue]:
-        """Return the value of each output and what it certainly lies between."""
+        """Return the value of each output and its bounds."""
 
     def readout(self, *statistics: object) -> Value:
-        """Return the share, or one within what is certain."""
+        """Return the value, or an estimate within its bounds."""
         return averaged([each.value for each in self._shares(*statistics)], self.multioutput)
 
     def interval(self, *statistics: object) -> Interval[Value]:
-        """Return what the share certainly lies in."""
+        """Return the interval that certainly contains the value."""
         found = self._shares(*statistics)
         low = averaged([each.low for each in found], self.multioutput)
         return Interval(low, averaged([each.high for each in found], self.multioutput))
@@ -56,18 +57,19 @@ class TargetShare(RegressionMetric):
 
 
 class D2Pinball(TargetShare):
-    """Share of the pinball loss of the targets' quantile that predictions save.
+    """D² pinball: how much lower the pinball loss is than that of the targets' quantile.
 
-    Formula: 1 - L(p) / L(q), with q the quantile alpha of the targets.
+    Formula: 1 - L(p) / L(q), with L the pinball loss and q the alpha quantile of the targets.
 
-    That quantile is the best constant: 1 is perfect, 0 no better than it. Undefined where the
-    target is constant.
+    This quantile is the best constant prediction: 1 is perfect, 0 no better than it. Undefined
+    where the target is constant.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        alpha: The quantile that predictions are of, from 0 to 1.
-        max_bins: Distinct targets, for each output, up to which the value is exact.
+        alpha: The level of the quantile that is predicted, from 0 to 1.
+        max_bins: How many distinct targets are kept apart for each output; up to these the value
+            is exact.
 
     Memory and cost: 16 bytes per distinct target, up to `max_bins`; about 15 ns per row.
 
@@ -87,7 +89,7 @@ class D2Pinball(TargetShare):
     alpha: Share = 0.5
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of losses, and the targets by size."""
+        """Return the sum of losses, and the histogram of targets."""
         loss = LossSum(loss="pinball", parameter=self.alpha, nan_policy=self.nan_policy)
         return loss, self._targets()
 
@@ -97,7 +99,7 @@ class D2Pinball(TargetShare):
 
 
 class D2AbsoluteError(TargetShare):
-    """Share of the absolute error of the targets' median that predictions save.
+    """D² absolute error: how much lower the absolute error is than that of the targets' median.
 
     Formula: 1 - Σ w |y - p| / Σ w |y - m|, with m the median of y.
 
@@ -106,7 +108,8 @@ class D2AbsoluteError(TargetShare):
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        max_bins: Distinct targets, for each output, up to which the value is exact.
+        max_bins: How many distinct targets are kept apart for each output; up to these the value
+            is exact.
 
     Memory and cost: 16 bytes per distinct target, up to `max_bins`; about 15 ns per row.
 
@@ -124,7 +127,7 @@ class D2AbsoluteError(TargetShare):
     higher_is_better = True
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of absolute errors, and the targets by size."""
+        """Return the sum of absolute errors, and the histogram of targets."""
         return LossSum(loss="absolute", nan_policy=self.nan_policy), self._targets()
 
     def _shares(self, *statistics: object) -> list[EnclosedValue]:
@@ -134,7 +137,7 @@ class D2AbsoluteError(TargetShare):
 def _saved(
     statistics: Sequence[Any], level: float, slopes: tuple[Fraction, Fraction]
 ) -> list[EnclosedValue]:
-    """Return one less the ratios of losses to those of the best constant, a quantile."""
+    """Return 1 less the ratios of losses to those of the best constant, a quantile."""
     losses, targets = statistics
     found = []
     for loss, histogram in zip(losses.exact("loss"), targets.histograms, strict=True):
@@ -153,16 +156,17 @@ def _over(loss: Fraction, null: Fraction | float) -> Fraction:
 
 
 class RelativeAbsoluteError(TargetShare):
-    """Absolute error over that of the mean of the targets.
+    """Relative absolute error: the absolute error over that of predicting the targets' mean.
 
-    Formula: Σ w |y - p| / Σ w |y - ȳ|
+    Formula: Σ w |y - p| / Σ w |y - ȳ|, with ȳ the mean target.
 
     Undefined where the target is constant.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        max_bins: Distinct targets, for each output, up to which the value is exact.
+        max_bins: How many distinct targets are kept apart for each output; up to these the value
+            is exact.
 
     Memory and cost: 16 bytes per distinct target, up to `max_bins`; about 20 ns per row.
 
@@ -180,7 +184,7 @@ class RelativeAbsoluteError(TargetShare):
     higher_is_better = False
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sums of absolute errors and of targets, and the targets by size."""
+        """Return the sums of absolute errors and of targets, and the histogram of targets."""
         of_targets = Moments(of="target", order="first", nan_policy=self.nan_policy)
         return LossSum(loss="absolute", nan_policy=self.nan_policy), of_targets, self._targets()
 
@@ -198,17 +202,17 @@ class RelativeAbsoluteError(TargetShare):
 
 
 class AdjustedR2(RegressionMetric):
-    """R² that pays for every feature of the model.
+    """Adjusted R², which takes the number of features of the model into account.
 
-    Formula: 1 - (1 - R²) (n - 1) / (n - p - 1)
+    Formula: 1 - (1 - R²) (n - 1) / (n - p - 1), with p features and n the number of rows, or their
+    total weight.
 
-    n is the number of rows, or their total weight. Undefined where the target is constant, or n is
-    at most p + 1.
+    Undefined where the target is constant, or n is at most p + 1.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        n_features: The number p of features, without the intercept.
+        n_features: The number p of features, not counting the intercept.
 
     Memory and cost: as `R2`, with which it shares its state in a set.
 
@@ -231,7 +235,7 @@ class AdjustedR2(RegressionMetric):
         return squares, Moments(of="target", nan_policy=self.nan_policy)
 
     def readout(self, squares: LossSum, moments: Moments) -> Value:
-        """Return the share."""
+        """Return the value."""
         n, left = squares.total, squares.total - self.n_features - 1
         pairs = zip(squares.exact("loss"), moments.centred("y", "y"), strict=True)
         shares = [
