@@ -141,7 +141,7 @@ def drawn(name, metric):
     except (TypeError, ValueError, KeyError):
         return ""
     out = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+    with mpl.rc_context({"svg.hashsalt": name}):
         sheet.figure.savefig(out, format="svg", metadata={"Date": None}, facecolor="white")
     return out.getvalue()
 

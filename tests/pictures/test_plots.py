@@ -35,8 +35,7 @@ def texts(ax):
 
 def svg(ax):
     out = io.BytesIO()
-    with mpl.rc_context({"svg.fonttype": "none"}):
-        ax.figure.savefig(out, format="svg")
+    ax.figure.savefig(out, format="svg")
     return out.getvalue().decode()
 
 
@@ -292,6 +291,13 @@ def test_million_cells_draw_at_once_and_small():
     above = np.abs(np.interp(curve.fpr, x, y) - curve.tpr)
     beside = np.abs(np.interp(curve.tpr, y, x) - curve.fpr)
     assert np.minimum(above, beside).max() < 0.002  # a pixel
+
+
+def test_letters_are_text_in_own_figures_and_as_set_in_others():
+    curve = sm.ROCCurve().update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    assert "n = 4, 2 positive</text>" in svg(curve.plot())
+    assert "<text" not in svg(curve.plot(plt.figure().subplots()))
+    assert mpl.rcParams["svg.fonttype"] == "path"
 
 
 def test_names_are_text_in_svg():

@@ -34,8 +34,8 @@ _ALL = 330_000  # characters of all of them and their tables, so that a page has
 SLICED = 4  # metrics whose slices, or whose course over time, are drawn
 _KINDS: dict[type, tuple[str | None, ...]] = {ROCPoints: ("roc",), PRPoints: ("pr", "thresholds")}
 _STYLE = {
-    "svg.fonttype": "none", "svg.hashsalt": "streammetrics", "text.color": _INK,
-    "axes.labelcolor": _INK, "axes.edgecolor": _INK, "xtick.color": _INK, "ytick.color": _INK,
+    "svg.hashsalt": "streammetrics", "text.color": _INK, "axes.labelcolor": _INK,
+    "axes.edgecolor": _INK, "xtick.color": _INK, "ytick.color": _INK,
     "axes.facecolor": "none", "figure.facecolor": "none", "grid.color": _LINE,
     "font.family": "sans-serif", "font.size": 10.0,
 }  # fmt: skip

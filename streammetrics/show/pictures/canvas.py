@@ -32,7 +32,8 @@ class Sheet:
 
     def opened(self, size: tuple[float, float]) -> Any:
         """Return the axes of the figure."""
-        self.figure = library("figure").Figure(figsize=size, layout="constrained")
+        library("figure")  # or the error that names the extra
+        self.figure = _figure()(figsize=size, layout="constrained")
         return self.figure.subplots()
 
 
@@ -54,7 +55,7 @@ def library(name: str = "pyplot") -> Any:
 def axes(ax: Any, size: tuple[float, float] = SIZE) -> Any:
     """Return the axes that were given, or those of a new figure, without a box around them."""
     if ax is None:
-        ax = library().subplots(figsize=size, layout="constrained")[1]
+        ax = library().subplots(figsize=size, layout="constrained", FigureClass=_figure())[1]
         _apart(ax)
     elif isinstance(ax, str):
         raise TypeError(f"plot({ax!r}): expected Matplotlib's axes first; say metric={ax!r}")
@@ -63,6 +64,11 @@ def axes(ax: Any, size: tuple[float, float] = SIZE) -> Any:
         _apart(ax)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def _figure() -> Any:
+    """Return the class of figures that are opened here; its module needs Matplotlib."""
+    return importlib.import_module("streammetrics.show.pictures.figure").TextFigure
 
 
 def _apart(ax: Any) -> None:
