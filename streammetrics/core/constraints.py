@@ -117,15 +117,18 @@ class Satisfies(Constraint):
 
 @dataclass(frozen=True)
 class OrNan(Constraint):
-    """Any number, also nan, which no other annotation allows."""
+    """A number no larger than `most` either way, or nan, which no other annotation allows."""
 
-    def allows(self, value: object) -> bool:  # noqa: ARG002 - any
-        """Whether it is a number, which its type says."""
-        return True
+    most: float = math.inf
+
+    def allows(self, value: Any) -> bool:
+        """Whether it is not beyond `most`; that it is a number, its type says."""
+        return not abs(value) > self.most  # which nan is not
 
     def words(self, kind: str) -> str:
         """Return that nan is one."""
-        return f"{kind}, nan"
+        span = "" if self.most == math.inf else f" from {-self.most:g} to {self.most:g}"
+        return f"{kind}{span}, nan"
 
 
 Positive = Above(0)

@@ -46,9 +46,12 @@ class Option(NamedTuple):
         return (
             self._is_of_kind(value)
             # Comparisons with nan are all false, so that a constraint may pass it.
-            and (value == value or OrNan() in self.constraints)  # noqa: PLR0124 - the test for nan
+            and (value == value or self._knows_nan())  # noqa: PLR0124 - the test for nan
             and all(constraint.allows(value) for constraint in self.constraints)
         )
+
+    def _knows_nan(self) -> bool:
+        return any(isinstance(constraint, OrNan) for constraint in self.constraints)
 
     def _is_of_kind(self, value: object) -> bool:
         if self.kind is Any:

@@ -220,3 +220,24 @@ def test_a_weighted_mean_of_classes_without_weight_is_scikit_learns(
     silent = metric(average="weighted", multilabel=True).update(none, called)
     with pytest.warns(sm.UndefinedMetricWarning, match="is nan"):
         assert math.isnan(silent.compute())
+
+
+@pytest.mark.parametrize("made", [sm.F1, sm.Precision, sm.Recall, sm.Jaccard, sm.Specificity])
+@pytest.mark.parametrize("zero_division", [1e100, -1e100])
+def test_the_largest_zero_division_has_finite_averages(made, zero_division):
+    labels = {"y_true": np.tile([0, 1, 2, 3], 5), "y_pred": np.tile([0, 1, 2, 2, 1], 4)}
+    sets = {"y_true": np.eye(4, dtype=int)[[0, 1, 3, 3]], "y_pred": np.zeros((4, 4), int)}
+    sets["y_true"][2:] = 0
+    weight = np.full(4, 1e300)
+    given = {"zero_division": zero_division, "multilabel": True}
+    report = sm.ClassificationReport(**given).update(**sets, sample_weight=weight).compute()
+    values = [sum(report["samples avg"].values())]
+    for average in ("macro", "weighted", "samples"):
+        metric = made(average=average, **given)
+        values.append(metric.update(**sets, sample_weight=weight).compute())
+    for average in ("macro", "weighted"):
+        metric = made(average=average, zero_division=zero_division)
+        values.append(metric.update(**labels, sample_weight=np.full(20, 1e300)).compute())
+    assert np.isfinite(values).all()
+    with pytest.raises(ValueError, match=r"expected a number from -1e\+100 to 1e\+100, nan or"):
+        made(zero_division=2 * zero_division)

@@ -22,7 +22,7 @@ class Example(Configured):
     size: Annotated[float, Above(0)] = 1
     power: Annotated[float, Outside(0, 1)] = 0.0
     even: Annotated[int, Satisfies(lambda value: value % 2 == 0, "an even integer")] = 2
-    filler: Annotated[float, OrNan()] | None = None
+    filler: Annotated[float, OrNan(1e9)] | None = None
     mode: Literal["a", "b"] | bool = "a"
     anything: Any = None
     shared: ClassVar[int] = 3
@@ -42,7 +42,9 @@ class Example(Configured):
         ({"power": 0.5}, "expected a finite number that is not between 0 and 1"),
         ({"power": -math.inf}, "expected a finite number that is not between 0 and 1"),
         ({"even": 3}, "Example(even=3): expected an even integer"),
-        ({"filler": "x"}, "Example(filler='x'): expected a number, nan or None"),
+        ({"filler": "x"}, "Example(filler='x'): expected a number from -1e+09 to 1e+09, nan or"),
+        ({"filler": -2e9}, "Example(filler=-2000000000.0): expected a number from -1e+09 to"),
+        ({"filler": math.inf}, "Example(filler=inf): expected a number from -1e+09 to 1e+09, nan"),
         ({"mode": "c"}, "Example(mode='c'): expected 'a' or 'b' or a boolean"),
         ({"anything": {}}, "Example(anything={}): expected"),
         ({"kk": 1}, "Example has no parameter 'kk'"),

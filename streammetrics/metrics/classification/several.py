@@ -10,6 +10,7 @@ import numpy as np
 
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
+from streammetrics.metrics.averages import light
 from streammetrics.metrics.classification.view import ROOM
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class RowCounts:
             values = np.where(empty, 0.0, values)
         elif empty.any():
             values, amount = values[~empty], amount[~empty]
+        amount = light(amount)
         whole = math.fsum(amount)  # 0 without rows, or where weights underflow
         return math.fsum(values * amount) / whole if whole else math.nan
 
