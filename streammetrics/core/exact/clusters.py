@@ -1,4 +1,4 @@
-"""Exact sums of points by cluster, and of their squares, from folds that both share."""
+"""Exact sums of points by cluster, and of all their squares, from the same folds."""
 
 from __future__ import annotations
 
@@ -12,23 +12,21 @@ from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.exact.totals import Totals
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, Ints, Places
 
 
-_DOT = 1 << 13  # elements of a dot product for which BLAS does not start threads
+_DOT = 1 << 13  # elements of a dot product: so few that BLAS starts no threads
 _FOLDS = 6  # more than ordinary data needs
 _LOW, _HIGH = 2.0**-300, 2.0**400  # largest magnitudes whose folds have normal squares
 
 
-def cluster_sums(points: Floats, codes: NDArray[np.intp], size: int) -> tuple[ExactSum, ExactSum]:
+def cluster_sums(points: Floats, codes: Places, size: int) -> tuple[ExactSum, ExactSum]:
     """Return the sums of `points` (n, d) in each of `size` clusters, and of all squares.
 
-    Points are brought in the order of clusters and split in folds (see `core.folds`) of so few
-    bits that sums of folds and of their products are exact in float64. The same folds serve the
-    squares, by dot products, and the clusters, in pairs. Points that need more folds than
-    ordinary ones, for their wide range of exponents, take a slower way.
+    Points are put in the order of clusters and split into folds (see `core.exact.folds`) of so few
+    bits that sums of folds, and of their products, are exact in float64. Dot products of the folds
+    give the squares; two folds at a time are added up by cluster. Points whose exponents range so
+    widely that they need more than `_FOLDS` of them take a slower way.
     """
     largest = max(float(points.max()), -float(points.min()))
     if largest == 0.0:
@@ -39,7 +37,7 @@ def cluster_sums(points: Floats, codes: NDArray[np.intp], size: int) -> tuple[Ex
     return work.sums(), work.squares()
 
 
-def _slowly(points: Floats, codes: NDArray[np.intp], size: int) -> tuple[ExactSum, ExactSum]:
+def _slowly(points: Floats, codes: Places, size: int) -> tuple[ExactSum, ExactSum]:
     width, flat = points.shape[1], points.ravel()
     index = (codes[:, None] * width + np.arange(width)).ravel()
     sums = ExactSum.grouped(index, size * width, flat)
@@ -47,28 +45,28 @@ def _slowly(points: Floats, codes: NDArray[np.intp], size: int) -> tuple[ExactSu
 
 
 class _Work:
-    """One call's blocks and what they add up to: integers by the exponent of their unit."""
+    """The blocks of one call and what they add up to: integers, by the exponent of their unit."""
 
-    def __init__(self, points: Floats, codes: NDArray[np.intp], size: int, top: int) -> None:
+    def __init__(self, points: Floats, codes: Places, size: int, top: int) -> None:
         self._points, self._size = points, size
         n, width = points.shape
         narrow = np.uint16 if size <= 1 << 16 else np.intp  # radix sort takes 16 bits
         self._order = np.argsort(codes.astype(narrow), kind="stable")
         self._codes = codes[self._order]
         self._rows = min(max(tuning.WIDE_ROWS, tuning.CLUSTER_ELEMENTS // width), n)
-        # One bit fewer than products need, so that two folds together can be added as well.
+        # One bit fewer than products allow, so that sums of two folds together are exact, too.
         bits = (52 - (self._rows * width - 1).bit_length()) // 2
-        # A fold leaves half a unit at most, so the next one's top is one below.
+        # A fold leaves at most half of its unit, so the top of the next one is below that unit.
         self._units = [top - bits - fold * (bits + 1) for fold in range(_FOLDS)]
-        self._groups: dict[int, NDArray[np.int64]] = {}
+        self._groups: dict[int, Ints] = {}
         self._products: dict[int, int] = {}
 
     def run(self) -> bool:
-        """Go through the blocks; return whether the folds sufficed."""
+        """Go through the blocks; return whether `_FOLDS` folds were enough."""
         n, width = self._points.shape
         shape = (self._rows, width)
         rest_buffer, pair_buffer = np.empty(shape), np.empty(shape)
-        # Zeros after the last row of a block make its dot products whole.
+        # Zeros behind the last row fill up the last dot product of a block.
         flat = np.zeros((_FOLDS, -(-self._rows * width // _DOT) * _DOT))
         for start in range(0, n, self._rows):
             rows = self._order[start : start + self._rows]
@@ -97,7 +95,7 @@ class _Work:
                 whole = int(math.ldexp(dot, -unit)) << (i != j)
                 self._products[unit] = self._products.get(unit, 0) + whole
 
-    def _group(self, folds: list[Floats], pair: Floats, codes: NDArray[np.intp]) -> None:
+    def _group(self, folds: list[Floats], pair: Floats, codes: Places) -> None:
         starts = np.flatnonzero(np.diff(codes, prepend=-1))
         for place in range(0, len(folds), 2):
             both = folds[place]
@@ -129,5 +127,5 @@ class _Work:
 
 
 def _left(rest: Floats) -> bool:
-    # What is left is +0.0, all bits zero, or not: one pass, and no underflow.
+    # A difference of equals is +0.0, whose bits are all zero: one pass, and nothing underflows.
     return bool(np.bitwise_or.reduce(rest.reshape(-1).view(np.int64)))

@@ -1,7 +1,7 @@
-"""Arrays of big integers: the fixed-point digits under :class:`ExactSum`.
+"""Arrays of big integers: the fixed-point digits of an `ExactSum`.
 
 A table of ``m`` integers in units of ``2**exponent`` is an int64 array ``(m, D)`` of base-2**32
-digits, lowest first, the highest one signed. *Canonical* means that equal values have equal arrays:
+digits, lowest first, the highest one signed. Equal values have equal arrays if they are canonical:
 
 - digits ``0 .. D-2`` are in ``[0, 2**32)`` and the highest is in ``[-2**31, 2**31)``;
 - ``D`` is as small as the largest integer allows, and 0 when all are zero;
@@ -17,44 +17,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streammetrics.core import tuning
+from streammetrics.core.types import Ints
 
 Floats: TypeAlias = NDArray[np.float64]
-Digits: TypeAlias = NDArray[np.int64]
+Digits: TypeAlias = Ints
 
 MASK = np.int64(0xFFFFFFFF)
 _LOW_BITS = np.dtype("<u4")
-# The lowest and the highest bit that sums of weight * x * y of doubles can have, with room
-# for 2**160 rows; a state beyond them was not written by us.
+# The lowest and the highest bit of sums of weight * x * y of doubles, with room for 2**160 rows.
+# No state that we write goes beyond them.
 LOWEST, HIGHEST = -3232, 3232
 
 
 def canonical(digits: Digits, exponent: int) -> tuple[Digits, int]:
-    """Canonical form of any int64 digits ``(m, W)``, each of magnitude at most ``2**62``."""
+    """Return the canonical form of int64 digits ``(m, W)``, none above ``2**62`` in magnitude."""
     return canonical_columns(list(digits.T), len(digits), exponent)
 
 
 def canonical_columns(columns: Sequence[Digits], rows: int, exponent: int) -> tuple[Digits, int]:
-    """Canonical form of digits in columns ``(m,)``, the lowest first."""
+    """Return the canonical form of digits in columns ``(m,)``, the lowest first."""
     lowest, widest, start = len(columns), 0, 0
     form = np.zeros((rows, 0), np.int64)
     while start < rows and columns:
         work = _carried(columns, start)
         low, high = _used(work)
-        if low < lowest or high > widest:  # wider than those before, which mostly are the first
+        if low < lowest or high > widest:  # wider than the blocks before it: begin again
             lowest, widest, start = min(low, lowest), max(high, widest), 0
             form = np.empty((rows, widest - lowest), np.int64)
             continue
         work = work[lowest:widest]
-        if 0 < widest <= len(columns):  # the columns above, which repeat its sign, are left out
+        if 0 < widest <= len(columns):  # columns above only repeat the sign: it goes to this one
             work[-1] -= (work[-1] >> 31) << 32
-        for place, column in enumerate(work):  # three times as fast as all of them transposed
+        for place, column in enumerate(work):  # three times as fast as to transpose all
             form[start : start + tuning.DIGIT_ROWS, place] = column
         start += tuning.DIGIT_ROWS
     return frozen(form), exponent + 32 * lowest if widest else 0
 
 
 def _carried(columns: Sequence[Digits], start: int) -> Digits:
-    """Digits of a few rows, by column, in ``[0, 2**32)`` but for one more, the sign's."""
+    """Return the digits of some rows by column, in ``[0, 2**32)``, and one more, of the sign."""
     work = np.zeros((len(columns) + 1, min(tuning.DIGIT_ROWS, columns[0].size - start)), np.int64)
     for place, column in enumerate(columns):
         work[place] += column[start : start + tuning.DIGIT_ROWS]
@@ -64,7 +65,10 @@ def _carried(columns: Sequence[Digits], start: int) -> Digits:
 
 
 def _used(work: Digits) -> tuple[int, int]:
-    """The columns that carried digits need, from and to, the highest signed; ``(W, 0)`` for 0."""
+    """Return the first column in use and the one past the last; ``(W, 0)`` if all are 0.
+
+    The digits are carried, and the last column in use is to be signed.
+    """
     top = len(work)
     signed = work[-1]
     while top > 1 and not (signed + (work[top - 2] >> 31)).any():
@@ -77,7 +81,7 @@ def _used(work: Digits) -> tuple[int, int]:
 
 
 def are_in_range(digits: Digits) -> bool:
-    """Whether all digits ``(m, D)`` are such as canonical ones are."""
+    """Whether all digits ``(m, D)`` are in the range of canonical ones."""
     if not digits.size:
         return True
     lower, highest = digits[:, :-1], digits[:, -1]
@@ -86,7 +90,7 @@ def are_in_range(digits: Digits) -> bool:
 
 
 def are_shortest(digits: Digits) -> bool:
-    """Whether digits in range need all their columns, the lowest and the highest."""
+    """Whether digits in range need both their lowest and their highest column."""
     width = digits.shape[1]
     if not width:
         return True
@@ -96,14 +100,14 @@ def are_shortest(digits: Digits) -> bool:
 
 
 def is_canonical(row: Sequence[int]) -> bool:
-    """Whether the digits of one integer are in range, and such that all are needed."""
+    """Whether the digits of one integer are canonical."""
     if not row:
         return True
     *lower, highest = row
     if not (row[0] and -(2**31) <= highest < 2**31):
         return False
     if lower and highest == -(lower[-1] >> 31):
-        return False  # it only repeats the sign of the one below
+        return False  # the highest only repeats the sign of the one below
     return not lower or (min(lower) >= 0 and max(lower) < 2**32)
 
 
@@ -118,7 +122,7 @@ def each_shortest(stack: Digits) -> bool:
 
 
 def small_integers(stack: Digits) -> list[list[int]]:
-    """The integers of each of the tables ``(n, m, D)`` of canonical digits."""
+    """Return the integers of each of the tables ``(n, m, D)`` of canonical digits."""
     n, size, width = stack.shape
     if width <= 2:
         table = np.zeros((n, size), np.int64)
@@ -133,13 +137,13 @@ def small_integers(stack: Digits) -> list[list[int]]:
 
 
 def frozen(digits: Digits) -> Digits:
-    """Make an array that nobody else holds read-only."""
+    """Return an array that nobody else holds, made read-only."""
     digits.flags.writeable = False
     return digits
 
 
 def from_integer(value: int, exponent: int) -> tuple[Digits, int]:
-    """Canonical digits ``(1, D)`` of ``value * 2**exponent``."""
+    """Return the canonical digits ``(1, D)`` and the exponent of ``value * 2**exponent``."""
     if value == 0:
         return frozen(np.zeros((1, 0), np.int64)), 0
     value, exponent = value << exponent % 32, exponent - exponent % 32
@@ -156,7 +160,7 @@ def from_integer(value: int, exponent: int) -> tuple[Digits, int]:
 def each_from_integer(
     values: Sequence[int], exponents: Sequence[int]
 ) -> tuple[Digits, list[int], list[int]]:
-    """The same of many: digits one after the other, how many each has, and their exponents."""
+    """Return the same of many: digits end to end, how many each has, and their exponents."""
     parts, widths, lowest = [], [], []
     for value, exponent in zip(values, exponents, strict=True):
         if not value:
@@ -178,10 +182,10 @@ def each_from_integer(
 
 
 def from_integers(values: Sequence[int], exponent: int) -> tuple[Digits, int]:
-    """Canonical digits ``(m, D)`` of ``value * 2**exponent`` of each value."""
+    """Return the canonical digits ``(m, D)`` and the exponent of each ``value * 2**exponent``."""
     if len(values) == 1:
         return from_integer(values[0], exponent)
-    bits = functools.reduce(operator.or_, values, 0)  # which are in use by any
+    bits = functools.reduce(operator.or_, values, 0)  # the bits that any of them has
     if not bits:
         return frozen(np.zeros((len(values), 0), np.int64)), 0
     exponent, shift = exponent - exponent % 32, exponent % 32
@@ -197,6 +201,6 @@ def from_integers(values: Sequence[int], exponent: int) -> tuple[Digits, int]:
 
 
 def to_integer(row: Digits) -> int:
-    """The Python integer of one row of canonical digits."""
+    """Return the Python integer of one row of canonical digits."""
     low = row.astype(_LOW_BITS).tobytes()  # two's complement: the cast keeps the low 32 bits
     return int.from_bytes(low, "little", signed=True)

@@ -1,10 +1,10 @@
-"""Exact sums of few rows in Python's integers: folds have more to set up than to add.
+"""Exact sums of few rows in Python's integers: setting up folds would take longer than adding.
 
-``math.fsum`` gives the float64 nearest to the sum of floats, and what is left of them once that is
-taken out, until there is nothing: a few floats, whose sum is exactly the sum. Products have no such
-help. Those of columns are dot products of folds (see `core.exact.folds`) that are brought to whole
-numbers; those with weights are of Python's integers, as a float64 is one of at most 53 bits times a
-power of two.
+Sums: ``math.fsum`` gives the float64 nearest to the exact sum. Taken out of the values and called
+again, it gives the float64 nearest to what is left, until nothing is: a few floats that add up to
+the exact sum. Products have no such help: those of columns are dot products of folds (see
+`core.exact.folds`) scaled to whole numbers; those with weights are products of Python's integers,
+as a float64 is an integer of at most 53 bits times a power of two.
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array, Floats
+    from streammetrics.core.types import Array, Floats, Places
 
-MANY = 1 << 15  # rows of few groups from which blocks in the cache are quicker
-_HEAVIEST = 2.0**30
-_SHORTEST = 16  # bits of a fold
-_MOST_FOLDS = 5  # of a column: with more of them integers are quicker
-_STEPS = [np.array(2.0 ** (bits + 1)) for bits in range(27)]  # cheaper to multiply by than floats
+MANY = 1 << 15  # rows from which blocks in the cache are quicker, also for few groups
+_HEAVIEST = 2.0**30  # weights from here on leave too few bits to a fold
+_SHORTEST = 16  # bits of a fold: with fewer there would be too many of them
+_MOST_FOLDS = 5  # of a column: if it needs more, integers are quicker
+_STEPS = [np.array(2.0 ** (bits + 1)) for bits in range(27)]  # quicker than floats
 
 
 def few_sum(values: Array, least: float = 0.0) -> tuple[int, int]:
-    """The sum of values (n,), an integer and the exponent of its unit; raises unless finite.
+    """Return the sum of values (n,), an integer and the exponent of its unit.
 
-    None of them but 0 is smaller than `least`: they are multiples of its last bit, and so is what
-    is left of their sum, of which a part no larger is the whole. Not to look for more saves a pass.
+    Raises `InvalidBatchError` unless all are finite. No value but 0 may be below `least` in
+    magnitude: all are multiples of the last bit of `least` then, and so is what is left of their
+    sum. If the next part is no larger than `least`, it is all that is left, and no further pass
+    has to show that.
 
     >>> few_sum(np.array([1e16, 1.25, -1e16]))
     (5, -2)
@@ -54,19 +56,19 @@ def few_sum(values: Array, least: float = 0.0) -> tuple[int, int]:
                 break
             floats.append(-part)
             part = math.fsum(floats)
-    except (OverflowError, ValueError):  # of partial sums beyond float64, of infinities and nan
+    except (OverflowError, ValueError):  # partial sums beyond float64; infinities and nan
         return DigitColumn.of(values).total()
     return total, 1 - unit.bit_length()
 
 
 def few_groups(
-    index: NDArray[np.intp], size: int, values: Array, weight: Array | None
+    index: Places, size: int, values: Array, weight: Array | None
 ) -> tuple[list[int], int] | None:
-    """The sums of few groups, integers and the exponent of their unit.
+    """Return the sums of few groups, integers and the exponent of their unit.
 
-    Values are split in folds (see `core.exact.folds`) so short that float64 adds them up exactly,
-    times weights that are whole. ``None`` where weights are not, or exponents are out of the
-    ordinary.
+    Values are split into folds (see `core.exact.folds`) so short that float64 adds them up
+    exactly, also times weights, which must be whole. ``None`` if these are not, or if exponents
+    are out of the ordinary.
     """
     values = np.asarray(values, np.float64)
     low, high = extent(values)
@@ -105,9 +107,10 @@ def few_groups(
 def few_moments(
     columns: Sequence[Array],
 ) -> tuple[list[tuple[int, int]], dict[tuple[int, int], tuple[int, int]]] | None:
-    """The sums of columns (n,), and of products of each pair: integers and exponents of units.
+    """Return the sums of columns (n,), and of the products of each pair ``(i, j)``, ``i <= j``.
 
-    ``None`` where exponents are out of the ordinary, or too far from each other.
+    Each is an integer and the exponent of its unit. ``None`` if exponents are out of the ordinary,
+    or too far from each other.
     """
     rows = columns[0].size
     bits = (53 - (rows - 1).bit_length()) // 2
@@ -134,10 +137,10 @@ def few_moments(
 
 
 def _whole_folds(column: Floats, bits: int, table: Floats) -> tuple[int, int] | None:
-    """Write whole numbers of a column, and return how many, and the exponent of the last's unit.
+    """Write the folds of a column as whole numbers, none larger than ``2**bits``.
 
-    Those of the first fold are times ``2**(bits + 1)`` for each that follows, and none is larger
-    than ``2**bits``.
+    Returns how many there are, and the exponent of the unit of the last. The unit of each is
+    ``2**(bits + 1)`` times that of the next.
     """
     low, high = extent(column)
     e = math.frexp(max(-low, high))[1]
@@ -155,7 +158,7 @@ def _whole_folds(column: Floats, bits: int, table: Floats) -> tuple[int, int] | 
 
 
 def _joined(digits: Sequence[int], bits: int) -> int:
-    """The integer of digits in base ``2**bits``, the highest first."""
+    """Return the integer of digits in base ``2**bits``, the highest first."""
     total = 0
     for digit in digits:
         total = (total << bits) + digit
@@ -163,7 +166,7 @@ def _joined(digits: Sequence[int], bits: int) -> int:
 
 
 class DigitColumn(NamedTuple):
-    """The value of each row, ``integers * 2**(exponents - unit)``."""
+    """A column of exact values: that of each row is ``integer * 2**(exponent - unit)``."""
 
     integers: list[int]
     exponents: NDArray[np.int32]
@@ -171,7 +174,7 @@ class DigitColumn(NamedTuple):
 
     @classmethod
     def of(cls, values: Array) -> DigitColumn:
-        """The same values (n,) as float64; raises where one is not finite."""
+        """Return the values (n,), each of them a float64; raises unless all are finite."""
         values = np.asarray(values, np.float64)
         low, high = extent(values)
         if not (math.isfinite(low) and math.isfinite(high)):
@@ -180,7 +183,7 @@ class DigitColumn(NamedTuple):
         return cls((fractions * 2.0**53).astype(np.int64).tolist(), exponents, 53)
 
     def times(self, other: DigitColumn) -> DigitColumn:
-        """The products of each row's values."""
+        """Return the products of each row's values."""
         return DigitColumn(
             list(map(mul, self.integers, other.integers)),
             self.exponents + other.exponents,
@@ -188,7 +191,7 @@ class DigitColumn(NamedTuple):
         )
 
     def total(self) -> tuple[int, int]:
-        """The sum, an integer and the exponent of its unit."""
+        """Return the sum, an integer and the exponent of its unit."""
         low = int(extent(self.exponents)[0])
         shifts = (self.exponents - low).tolist()
         return sum(map(lshift, self.integers, shifts)), low - self.unit

@@ -1,4 +1,4 @@
-"""Exact integers, and tables of their digits, to the nearest float64."""
+"""The nearest float64 of exact integers, and of tables of their digits."""
 
 import math
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.exact.digits import MASK, Digits, Floats
 
-_SHORT = 3  # digits that need only a few operations to be rounded
+_SHORT = 3  # digits that a few operations in float64 round
 
 
 def nearest(value: int, exponent: int) -> float:
-    """Nearest float64 of ``value * 2**exponent``: Python's division of integers rounds once."""
+    """Return the float64 nearest to ``value * 2**exponent``: dividing integers rounds once."""
     try:
         return (value << max(exponent, 0)) / (1 << max(-exponent, 0))
     except OverflowError:
@@ -20,16 +20,16 @@ def nearest(value: int, exponent: int) -> float:
 
 
 def all_nearest(values: Sequence[int], exponent: int) -> list[float]:
-    """Nearest float64 of ``value * 2**exponent`` of each value."""
+    """Return the float64 nearest to ``value * 2**exponent`` of each value."""
     above, below = 1 << max(exponent, 0), 1 << max(-exponent, 0)
     try:
         return [value * above / below for value in values]
-    except OverflowError:  # of one
+    except OverflowError:  # one of them is too large
         return [nearest(value, exponent) for value in values]
 
 
 def rounded(digits: Digits, exponent: int) -> Floats:
-    """Nearest float64 of every row, ties to even, infinite only where the value overflows."""
+    """Return the float64 nearest to every row, ties to even; infinite only if it overflows."""
     rows, width = digits.shape
     result = np.zeros(rows)
     normal = exponent >= -1074 and exponent + 32 * max(width, _SHORT) <= 1023
@@ -40,7 +40,7 @@ def rounded(digits: Digits, exponent: int) -> Floats:
             out[:] = _rounded(block, exponent)
             continue
         out[:] = _rounded_short(block[:, :_SHORT], 0.0) * math.ldexp(1.0, exponent)
-        for low in range(1, width - _SHORT + 1):  # the highest digits of those that have more
+        for low in range(1, width - _SHORT + 1):  # of rows with more digits the highest ones
             more = np.flatnonzero(block[:, low + _SHORT - 1])
             longer = block[more]
             below = np.where(longer[:, :low].any(axis=1), 0.5, 0.0)
@@ -50,9 +50,10 @@ def rounded(digits: Digits, exponent: int) -> Floats:
 
 
 def _rounded_short(digits: Digits, below: float | Floats) -> Floats:
-    """Nearest float64 of integers of one to three digits, and of a part below one.
+    """Return the float64 nearest to integers of one to three digits, plus a part below 1.
 
-    Any such part will do for another where the highest of three digits is not 0.
+    If the highest of three digits is not 0, there are more than 64 bits: only whether the part is
+    0 matters then, not how large it is.
     """
     high: Floats
     *lower, high = np.array(digits.T, np.float64, order="C")
@@ -60,7 +61,7 @@ def _rounded_short(digits: Digits, below: float | Floats) -> Floats:
         shifted = high * 2.0**32
         high = shifted + lower[-1]
     if len(lower) == 2:
-        # What that sum lacks has at most 12 bits: with the lowest digit it is a double as well.
+        # What that sum lacks has at most 12 bits: with the lowest digit it is still one double.
         lacking = (shifted - high) + lower[-1]
         high = high * 2.0**32 + (lacking * 2.0**32 + (lower[0] + below))
     return high
@@ -69,7 +70,7 @@ def _rounded_short(digits: Digits, below: float | Floats) -> Floats:
 def _rounded(digits: Digits, exponent: int) -> Floats:
     rows, width = digits.shape
     negative = digits[:, -1] < 0
-    # Two zero columns below make three digits under every leading one; one above takes 2**31.
+    # Two zero columns below: every leading digit has two under it. One above: for a carry.
     size = np.zeros((rows, width + 3), np.int64)
     size[:, 2:-1] = np.where(negative[:, None], -digits, digits)
     for column in range(2, width + 2):
@@ -84,8 +85,8 @@ def _rounded(digits: Digits, exponent: int) -> Floats:
     sticky = (third & ((np.uint64(1) << bits) - np.uint64(1))) != 0
     lowest_set = np.argmax(size != 0, axis=1)
     sticky |= lowest_set < lead - 2
-    # The value is (word + sticky) * 2**unit with the leading bit at 63: keep 53 bits of it, or
-    # fewer where the result is subnormal.
+    # The value is word * 2**unit, and sticky says whether there is more below. The leading bit of
+    # word is bit 63: 53 bits are kept, fewer if the result is subnormal.
     unit = exponent + 32 * (lead - 2) + used - 64
     drop = np.maximum(11, -1074 - unit)
     word = np.where(drop > 64, np.uint64(0), word)

@@ -1,4 +1,4 @@
-"""Blocks of float64 split into *folds*, whose sums and dot products have no rounding error.
+"""Blocks of float64 split into folds, whose sums and dot products have no rounding error.
 
 With ``|x| <= 2**e`` and ``sigma = 1.5 * 2**(e - bits + 52)``, the float64 operations ::
 
@@ -10,8 +10,9 @@ are such that ``q + r == x`` exactly, ``q`` is a multiple of ``2**(e - bits)`` o
 of at most ``2**L`` rows, sums of folds of ``53 - L`` bits, and dot products of folds of
 ``(53 - L) // 2`` bits, stay within ``2**53`` units: exact in whatever order, with or without FMA.
 
-Exponents where a unit or a product of two would leave the normal range are first brought to the
-middle of it, band by band (:func:`_bands`); ordinary data never gets there.
+Values whose exponents are so far from 0 that a unit, or a product of two, would not be a normal
+number are first scaled to the middle of the range, band by band (`_bands`). Ordinary data never
+gets there.
 
 References: Rump, Ogita, Oishi, "Accurate floating-point summation", SIAM J. Sci. Comput. 31 (2008);
 Demmel, Nguyen, "Parallel reproducible summation", IEEE Trans. Comput. 64 (2015); Dekker, "A
@@ -24,22 +25,22 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streammetrics.core.columns.batch import extent
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.digits import Floats
 from streammetrics.core.exact.workspace import Workspace
+from streammetrics.core.types import Ints, Places
 
 _PIECE = 2**13  # elements of a dot product: OpenBLAS starts threads from 10 000
 
-# Folds are taken where units and products of two units are normal numbers.
+# Exponents between which units, and products of two units, are normal numbers.
 LOW, HIGH = -440, 480
-SHORT = 8  # bits of a weight that folds are simply multiplied by
-_BAND = 480  # whole digits
+SHORT = 8  # bits of weights so short that folds are just multiplied by them
+_BAND = 480  # exponents in a band: a multiple of DIGIT
 DIGIT = 32  # bits
-_SAMPLE = 64  # of elements, to see whether it is worth to pick those that are left
-_LONGEST = 42  # bits of an integer for an element, so that 2**19 can be added up
+_SAMPLE = 64  # elements looked at, to tell whether to pick out those that are not 0
+_LONGEST = 42  # bits of an element as an integer, so that 2**19 of them add up in int64
 
 
 class Fold(NamedTuple):
@@ -51,7 +52,7 @@ class Fold(NamedTuple):
 
 
 def _magnitudes(x: Floats, scratch: Floats) -> tuple[float, float]:
-    """Largest and smallest ``|x|``; raises where one is not finite."""
+    """Return the largest and the smallest ``|x|``; raises unless all are finite."""
     np.abs(x, out=scratch)
     largest = float(scratch.max())
     if not math.isfinite(largest):
@@ -60,7 +61,7 @@ def _magnitudes(x: Floats, scratch: Floats) -> tuple[float, float]:
 
 
 def dot(a: Floats, b: Floats) -> float:
-    """Dot product of contiguous columns, in pieces for which BLAS does not wake its threads."""
+    """Return the dot product of contiguous columns, in pieces too short for threads of BLAS."""
     if len(a) <= _PIECE:
         return float(np.dot(a, b))
     pieces = (slice(k, k + _PIECE) for k in range(0, len(a), _PIECE))
@@ -68,21 +69,21 @@ def dot(a: Floats, b: Floats) -> float:
 
 
 def _exponent(x: float) -> int:
-    """The smallest ``e`` with ``x < 2**e``."""
+    """Return the smallest ``e`` with ``x < 2**e``."""
     return math.frexp(x)[1]
 
 
 def _bands(x: Floats) -> Iterator[tuple[Floats, int]]:
-    """Parts with exponents near 0 and shifts, ``x == sum(part * 2**shift)``."""
+    """Yield parts with exponents near 0, and their shifts: ``x == sum(part * 2**shift)``."""
     band = (np.frexp(x)[1] + _BAND // 2) // _BAND
     for number in np.unique(band[x != 0.0]).tolist():
         yield np.ldexp(np.where(band == number, x, 0.0), -_BAND * number), _BAND * number
 
 
 def extremes(x: Floats, scratch: Floats | None = None) -> tuple[float, float]:
-    """Smallest ``|x|`` but 0, and the largest; both 0 where all elements are.
+    """Return the smallest ``|x|`` but 0, and the largest; both are 0 if all elements are.
 
-    Raises where one is not finite.
+    Raises unless all are finite.
     """
     low, high = extent(x)
     if low > 0.0 and high < math.inf:
@@ -98,7 +99,7 @@ def extremes(x: Floats, scratch: Floats | None = None) -> tuple[float, float]:
     if not math.isfinite(high):
         raise InvalidBatchError("values to be summed must be finite")
     if low == 0.0 < high:
-        # As integers, floats keep their order, and 0 less 1 is the largest of all.
+        # The bits of floats from 0 up are in their order; 0 less 1 wraps around to the largest.
         out = None if scratch is None else scratch.view(np.uint64)
         shifted = np.subtract(x.view(np.uint64), 1, out=out)
         low = float((np.minimum.reduce(shifted) + np.uint64(1)).view(np.float64))
@@ -106,30 +107,31 @@ def extremes(x: Floats, scratch: Floats | None = None) -> tuple[float, float]:
 
 
 def exponents(x: Floats, scratch: Floats) -> tuple[int, int]:
-    """Exponents ``e`` and ``lowest``: ``|x| < 2**e``, and every element a multiple of 2**lowest.
+    """Return ``e`` and ``lowest``: ``|x| < 2**e``, and all are multiples of ``2**lowest``.
 
-    Both are 0 where all elements are; raises where one is not finite.
+    Both are 0 if all elements are. Raises unless all are finite.
     """
     return exponents_of(*extremes(x, scratch))
 
 
 def exponents_of(low: float, high: float) -> tuple[int, int]:
-    """The same of the extremes."""
+    """Return the same, of `extremes`."""
     return (_exponent(high), _exponent(low) - 53) if high else (0, 0)
 
 
 def any_left(rest: Floats) -> bool:
-    """Whether anything is left; a look at a few elements mostly tells."""
+    """Whether an element is not 0; a look at three of them mostly tells."""
     return bool(rest[0] or rest[rest.size // 2] or rest[-1] or rest.any())
 
 
 def sums(
     x: Floats, work: Workspace, limits: tuple[int, int] | None = None
 ) -> Iterator[tuple[int, int]]:
-    """Integers and exponents, whose sum ``integer * 2**exponent`` is that of a column.
+    """Yield integers and exponents: ``integer * 2**exponent`` add up to the sum of a column.
 
-    Above sigma, floats and the integers with the same bits grow alike. Summed as integers, folds
-    may be longer by the 9 or 10 bits that floats lack. The `limits` are its `exponents`.
+    A fold plus sigma and the integer of the same bits grow in step, so folds are added up as
+    int64: they may be 9 or 10 bits longer than folds that are added up in float64. `limits` are
+    the column's `exponents`, if they are known.
     """
     rest, scratch = x, work.take(x.shape)
     e, lowest = exponents(x, scratch) if limits is None else limits
@@ -159,16 +161,16 @@ def sums(
 
 
 def _bits_of(x: float) -> int:
-    """The bits of a float64 as an integer."""
+    """Return the bits of a float64 as an integer."""
     return int.from_bytes(struct.pack("<d", x), "little")
 
 
 def folds(
     x: Floats, bits: int, work: Workspace, take: Callable[[tuple[int, ...]], Floats]
 ) -> Iterator[Fold]:
-    """Folds of a block, whose sum is the block, in arrays that ``take`` gives.
+    """Yield folds that add up to a block, in arrays that `take` gives.
 
-    The last one may be ``x`` itself, or a scratch array that lives as long as the iteration.
+    The last one may be `x` itself, or a scratch array that lives as long as the iteration.
     """
     rest = x
     remainder = work.take(x.shape)
@@ -176,7 +178,7 @@ def folds(
     if largest == 0.0:
         return
     e = _exponent(largest)
-    # Every element is a multiple of 2**lowest; with zeros among them it isn't worth finding out.
+    # Every element is a multiple of 2**lowest; if there are zeros, it is not worth a pass to know.
     lowest = _exponent(smallest) - 53 if smallest > 0.0 else -2000
     while LOW <= e <= HIGH:
         unit = e - bits
@@ -190,8 +192,8 @@ def folds(
         np.subtract(rest, fold, out=remainder)
         yield Fold(fold, unit, 0)
         rest, e = remainder, unit - 1
-        if lowest < e - bits:  # the next fold is not sure to be the last: see what is left
-            if lowest > -_BAND:  # squares cannot underflow, and one pass is enough
+        if lowest < e - bits:  # the next fold may not be the last: see what is left
+            if lowest > -_BAND:  # squares cannot underflow: their sum takes one pass
                 flat = rest.ravel()
                 left = 2.0 * math.sqrt(dot(flat, flat))
             else:
@@ -204,14 +206,13 @@ def folds(
             yield inner._replace(shift=shift)
 
 
-def spread(
-    x: Floats, work: Workspace
-) -> Iterator[tuple[NDArray[np.intp] | None, NDArray[np.int64], int, int]]:
-    """Integers that elements are made of: which of them, theirs, their place, and their bits.
+def spread(x: Floats, work: Workspace) -> Iterator[tuple[Places | None, Ints, int, int]]:
+    """Yield integers that elements are made of: an element is the sum of its integers.
 
-    An element is the sum of its ``integer * 2**(DIGIT * place)``. Places are the same for all, so
-    that they can be added where elements are few and far between. The first integers may be longer
-    than a digit, which mostly leaves one more, or, of a few elements, two.
+    Each time: which elements, ``None`` for all; an integer of each, in units of
+    ``2**(DIGIT * place)``; the place; and the most bits that these integers have. Places are
+    common to all elements, so that integers can be added wherever the elements belong. The first
+    integers are longer than a digit, so that mostly one more does, and two for a few elements.
     """
     scratch = work.take(x.shape)
     e, lowest = exponents(x, scratch)
@@ -241,7 +242,7 @@ def spread(
 
 
 def _two_product(x: Floats, w: Floats, work: Workspace) -> tuple[Floats, Floats]:
-    """The rounded products and their errors: ``p + error == x * w`` exactly (Dekker)."""
+    """Return rounded products and their errors: ``p + error == x * w`` exactly (Dekker)."""
     p, error, xh, xl, wh, wl = (work.take(x.shape) for _ in range(6))
     for value, high, low in ((x, xh, xl), (w, wh, wl)):
         np.multiply(value, 134217729.0, out=high)
@@ -261,9 +262,12 @@ def _two_product(x: Floats, w: Floats, work: Workspace) -> tuple[Floats, Floats]
 
 
 def short_weight(w: Floats, work: Workspace) -> int | None:
-    """The exponent ``u`` where all weights are multiples of ``2**u`` up to ``2**(u + SHORT)``."""
+    """Return the ``u`` for which all weights are multiples of ``2**u`` up to ``2**(u + SHORT)``.
+
+    ``None`` if there is none.
+    """
     largest = max(float(w.max()), -float(w.min()))
-    if not 2.0**-40 <= largest <= 2.0**40:  # folds at the limits times it are normal numbers too
+    if not 2.0**-40 <= largest <= 2.0**40:  # so that folds at the limits times a weight are normal
         return None
     e = _exponent(largest)
     sigma = math.ldexp(1.5, e - SHORT + 52)
@@ -276,7 +280,7 @@ def short_weight(w: Floats, work: Workspace) -> int | None:
 
 
 def terms(x: Floats, w: Floats | None, work: Workspace) -> Iterator[tuple[Floats, int]]:
-    """Arrays and shifts whose sum is ``x * w``."""
+    """Yield arrays and shifts: ``array * 2**shift`` add up to ``x * w``."""
     if w is None:
         yield x, 0
         return

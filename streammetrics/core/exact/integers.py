@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Ints
 
 
-_BITS = 21  # of three parts of an int64: sums of a million products of parts fit in 64 bits
+_BITS = 21  # of each of three parts of an int64: a million products of parts add up in 64 bits
 
 
 def exact_dot(a: Ints, b: Ints) -> int:
@@ -32,6 +32,6 @@ def exact_dot(a: Ints, b: Ints) -> int:
 
 
 def _parts(values: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the parts of the values from the lowest; the highest has the sign."""
+    """Return three parts of the values, the lowest first; the highest has the sign."""
     low = (1 << _BITS) - 1
     return values & low, (values >> _BITS) & low, values >> 2 * _BITS

@@ -1,17 +1,16 @@
 """Exact products of columns: matrices of the dot products of folds, many at a time.
 
-The folds of a block are the rows of one matrix, so all their dot products are one product of
-matrices for each piece of rows short enough to leave every one of them exact.
+The folds of a block are the rows of one matrix. One product of matrices gives all their dot
+products for a piece of the block, so short that each of them is exact.
 """
 
 import math
 import threading
 from collections.abc import Mapping, Sequence
 from operator import lshift
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streammetrics.core import tuning
 from streammetrics.core.exact.digits import Floats
@@ -25,15 +24,19 @@ from streammetrics.core.exact.folds import (
 )
 from streammetrics.core.exact.totals import Totals
 from streammetrics.core.exact.workspace import Workspace, aligned
+from streammetrics.core.types import Array, Ints
 
-STACKED_BLOCK = 2**15  # rows of a block whose folds are kept, several to a column
-PIECE = 2**13  # rows of one product of matrices at most: more bits are left for the folds
-_GEMM_WORK = 2**19  # multiplications of one call, few enough not to wake the threads of BLAS
-_MAX_ADDITIONS = 512  # of integers up to 2**53 that cannot overflow int64
+STACKED_BLOCK = 2**15  # rows of a block, several folds of each of whose columns are kept
+PIECE = 2**13  # rows of one product of matrices at most: fewer rows leave folds more bits
+_GEMM_WORK = 2**19  # multiplications of one call: so few that BLAS starts no threads
+_MAX_ADDITIONS = 512  # integers up to 2**53 that int64 can add up
 
 
 class FoldStack:
-    """Folds of several columns as the rows of one matrix, which the thread keeps if it is long."""
+    """Folds of several columns as the rows of one matrix, which the thread keeps for reuse.
+
+    Short ones are not kept.
+    """
 
     _local = threading.local()
 
@@ -55,7 +58,7 @@ class FoldStack:
             self._local.table = self._table
 
     def _free(self, rows: int, count: int) -> Floats:
-        """So many rows as long, not in use yet; rows given before may move."""
+        """Return `count` unused rows of the matrix, which may move: get rows in use again."""
         end = len(self.levels) + count
         if end > len(self._table):
             more = max(end - len(self._table), len(self._table))
@@ -65,7 +68,7 @@ class FoldStack:
         return self._table[len(self.levels) : end, :rows]
 
     def push(self, x: Floats, w: Floats | None, bits: int, work: Workspace) -> int:
-        """Append the folds of ``x * w`` and return the number of rows."""
+        """Append the folds of ``x * w``, or of `x`; return how many rows are in use."""
         for term, shift in terms(x, w, work):
             self._push_term(term, shift, bits, work)
         return len(self.levels)
@@ -73,7 +76,8 @@ class FoldStack:
     def _push_term(self, x: Floats, shift: int, bits: int, work: Workspace) -> None:
         """Append the folds of a column.
 
-        What is left of it stays in the second row, whose level is known in the end.
+        The second row holds what is left until the end, and is then the last fold: its level is
+        set last.
         """
         e, lowest = exponents(x, self._free(x.size, 1)[0])
         if e == lowest:  # nothing but zeros
@@ -104,21 +108,24 @@ class FoldStack:
             self.levels[first + 1] = (e - bits, shift)
 
     def push_row(self, values: Floats, unit: int, shift: int) -> int:
-        """Append a fold and return the number of rows."""
+        """Append a fold; return how many rows are in use."""
         row = self._free(values.size, 1)[0]
         np.copyto(row, values)
         self.levels.append((unit, shift))
         return len(self.levels)
 
     def push_scaled(self, start: int, stop: int, w: Floats, unit: int) -> int:
-        """Append those rows, times whole numbers of a unit."""
+        """Append rows `start` to `stop` times `w`, whole multiples of ``2**unit``.
+
+        Returns how many rows are in use.
+        """
         scaled = self._free(w.size, stop - start)
         np.multiply(self._table[start:stop, : w.size], w, out=scaled)
         self.levels += [(u + unit, shift) for u, shift in self.levels[start:stop]]
         return len(self.levels)
 
-    def products(self, split: int, start: int, rows: int) -> NDArray[Any]:
-        """Dot products of the rows before ``split`` with those from ``start``, by piece."""
+    def products(self, split: int, start: int, rows: int) -> Array:
+        """Return the dot products of rows before `split` with those from `start`, by piece."""
         left, right = self._table[:split, :rows], self._table[start : len(self.levels), :rows]
         step = PIECE
         while step * len(left) * len(right) > _GEMM_WORK and step > PIECE // 8:
@@ -133,25 +140,25 @@ class FoldStack:
 
 
 class StackLayout(NamedTuple):
-    """Which rows of a stack are what."""
+    """What each row of a stack is."""
 
-    levels: tuple[tuple[int, int], ...]
+    levels: tuple[tuple[int, int], ...]  # (unit, shift) of each row
     left: tuple[int, ...]  # left factor i is the rows from left[i] to left[i + 1]
-    right: tuple[int, ...]  # likewise; after them the last row, of the weights or of ones
+    right: tuple[int, ...]  # likewise; then comes the last row, of weights or ones
 
 
 class Products:
-    """Matrices of dot products of folds, added up for each layout before they are read."""
+    """Dot products of folds, added up as matrices of int64 as long as the layout is the same."""
 
     def __init__(
         self, first: Sequence[Totals], second: Mapping[tuple[int, int], Totals], right_from: int
     ) -> None:
         self._first, self._second, self._right_from = first, second, right_from
-        self._sums: dict[StackLayout, tuple[Floats, NDArray[np.int64]]] = {}
+        self._sums: dict[StackLayout, tuple[Floats, Ints]] = {}
         self._additions = 0
 
     def add(self, layout: StackLayout, dots: Floats) -> None:
-        """Add the dot products of the left and the right rows, the last one among them."""
+        """Add the dot products of the left rows with the right ones and the last row."""
         if layout not in self._sums:
             units = np.array([unit for unit, _ in layout.levels])
             scale = -(units[: layout.left[-1], None] + units[layout.right[0] :])
@@ -164,7 +171,7 @@ class Products:
             self.flush()
 
     def flush(self) -> None:
-        """Move everything to the totals."""
+        """Move all that was added to the totals."""
         for (levels, left, right), (_, matrix) in self._sums.items():
             powers = [unit + shift for unit, shift in levels]
             base = min(powers)

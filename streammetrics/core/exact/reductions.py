@@ -1,16 +1,14 @@
 """Exact sums over the rows of columns: plain, by group, and of products.
 
-Each function walks the rows in blocks, splits a block into folds and adds the sums of the folds,
-which have no rounding error, to :class:`~streammetrics.core.exact.digits.Totals`.
+Each function goes through the rows in blocks, splits a block into folds and adds the sums of the
+folds, which have no rounding error, to `streammetrics.core.exact.totals.Totals`.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streammetrics.core import tuning
 from streammetrics.core.exact.digits import Floats
@@ -29,19 +27,18 @@ from streammetrics.core.exact.folds import (
 from streammetrics.core.exact.products import PIECE, STACKED_BLOCK, FoldStack, Products, StackLayout
 from streammetrics.core.exact.totals import Totals
 from streammetrics.core.exact.workspace import BLOCK, Workspace
+from streammetrics.core.types import Array, Places
 
-LARGEST = 2.0**1023  # what a square is at most
+LARGEST = 2.0**1023  # what squares are cut to
 _SMALLEST = 5e-324
-_TAME = 2.0**500  # squares of what is below, and above its inverse, are far from both ends
+_TAME = 2.0**500  # squares of numbers between its inverse and this neither over- nor underflow
 
 _ONES = np.ones(BLOCK)
 _ONES.flags.writeable = False
 
 
-def tables(
-    columns: Sequence[NDArray[Any]], weight: NDArray[Any] | None = None
-) -> list[NDArray[Any]]:
-    """Columns of rows ``(n, *shape)`` as ``(n,)`` or ``(n, d)``, once they fit together."""
+def tables(columns: Sequence[Array], weight: Array | None = None) -> list[Array]:
+    """Return columns ``(n, *shape)`` as ``(n,)`` or ``(n, d)``; raises if shapes differ."""
     shape = columns[0].shape
     if any(column.shape != shape for column in columns):
         raise ValueError(f"columns differ in shape: {[column.shape for column in columns]}")
@@ -55,7 +52,7 @@ def tables(
 def _blocks(
     shape: tuple[int, ...], elements: int
 ) -> Iterator[tuple[slice, tuple[int, ...], Workspace]]:
-    """Slices of the rows with about so many elements each, their shapes, and scratch for them."""
+    """Yield slices of rows with about so many elements each, their shape, and scratch space."""
     width = math.prod(shape[1:])
     step = max(tuning.WIDE_ROWS, elements // max(1, width))
     with Workspace(min(step, shape[0]) * width) as work:
@@ -66,9 +63,9 @@ def _blocks(
 
 
 def _load_weight(
-    weight: NDArray[Any] | None, rows: slice, shape: tuple[int, ...], work: Workspace
+    weight: Array | None, rows: slice, shape: tuple[int, ...], work: Workspace
 ) -> Floats | None:
-    """Those rows of the weight, repeated along the columns of the block."""
+    """Return the weights of some rows, repeated along the columns of a block of a shape."""
     if weight is None:
         return None
     block = work.load(weight, rows)
@@ -80,24 +77,24 @@ def _load_weight(
 
 
 def _bits(rows: int, factors: int) -> int:
-    """Bits of a fold for which sums of products of so many factors stay below 2**53 units."""
+    """Return the bits of a fold with which sums of products of factors stay below 2**53 units."""
     return min(50, (53 - (rows - 1).bit_length()) // factors)
 
 
-def _column_sums(values: Floats) -> Any:
+def _column_sums(values: Floats) -> Floats:
     # A product with ones takes half the time of a sum.
     return _ONES[: len(values)] @ values
 
 
 def _weighted_folds(x: Floats, w: Floats | None, bits: int, work: Workspace) -> Iterator[Fold]:
-    """Folds of ``x * w``, each of which overwrites the one before."""
+    """Yield folds of ``x * w``, each in the same array as the one before."""
     values = work.take(x.shape)
     for term, shift in terms(x, w, work):
         for fold in folds(term, bits, work, lambda _: values):
             yield fold._replace(shift=fold.shift + shift)
 
 
-def add_sums(totals: Totals, values: NDArray[Any], weight: NDArray[Any] | None) -> None:
+def add_sums(totals: Totals, values: Array, weight: Array | None) -> None:
     """Add the sums over axis 0 of ``values`` ``(n,)`` or ``(n, d)``, times weights ``(n,)``."""
     if values.ndim == 1 and weight is not None:
         add_moments([], {(0, 1): totals}, [values, weight], None)
@@ -115,12 +112,12 @@ def add_sums(totals: Totals, values: NDArray[Any], weight: NDArray[Any] | None) 
 def add_powers(
     totals: Mapping[int, Totals],
     terms: Callable[..., Floats],
-    columns: Sequence[NDArray[Any]],
+    columns: Sequence[Array],
 ) -> tuple[float, float]:
-    """Add the sums of powers of terms, by their exponents: 1, 2, 4, ... are `squares` of another.
+    """Add the sums of powers of terms to `totals` by exponent; return the terms' `extremes`.
 
-    Terms are new arrays, or views, taken of a block of rows at a time. Returns their extremes,
-    which those of the squares follow from.
+    Exponents are 1, 2, 4, ...: each power but the first is the `squares` of the one before.
+    `terms` makes a new array, or a view, of each block of rows.
     """
     lowest, highest, end = math.inf, 0.0, max(totals)
     for rows, shape, work in _blocks((len(columns[0]),), BLOCK):
@@ -142,10 +139,10 @@ def add_powers(
 def squares(
     values: Floats, low: float, high: float, out: Floats | None = None
 ) -> tuple[Floats, float, float]:
-    """Squares as float64, none of them beyond `LARGEST`, and their extremes, of the numbers'.
+    """Return the squares as float64, cut to `LARGEST`, and their extremes.
 
-    A square that underflows is the float nearest to it, which may be 0: the lower of the extremes
-    is then what all floats are multiples of.
+    `low` and `high` are the `extremes` of the values. A square that underflows is rounded, maybe
+    to 0: the lower extreme is then the smallest float, of which all are multiples.
     """
     if low > 1 / _TAME and high < _TAME:
         return np.multiply(values, values, out=out), low * low, high * high
@@ -156,12 +153,10 @@ def squares(
     return found, min(low * low or _SMALLEST, high), high
 
 
-def add_groups(
-    totals: Totals, index: NDArray[np.intp], values: NDArray[Any], weight: NDArray[Any] | None
-) -> None:
-    """Add each of ``values`` ``(n,)`` to the entry that ``index`` ``(n,)`` names.
+def add_groups(totals: Totals, index: Places, values: Array, weight: Array | None) -> None:
+    """Add each of `values` ``(n,)`` to the entry that `index` ``(n,)`` names.
 
-    A row of ``(n, k)`` values without weights is their sum, which need not be a float64.
+    Values ``(n, k)``, without weights, stand for the exact sum of each row.
     """
     (size,) = totals.shape
     if index.size and not 0 <= index.min() <= index.max() < size:
@@ -178,10 +173,10 @@ def add_groups(
 def add_moments(
     first: Sequence[Totals],
     second: Mapping[tuple[int, int], Totals],
-    columns: Sequence[NDArray[Any]],
-    weight: NDArray[Any] | None,
+    columns: Sequence[Array],
+    weight: Array | None,
 ) -> None:
-    """Add sums of columns ``(n,)`` to ``first``, if any, and of products to ``second``."""
+    """Add the sums of columns ``(n,)`` to `first`, if any, and those of products to `second`."""
     left_columns = max(i for i, _ in second) + 1
     right_from = min(j for _, j in second)
     products = Products(first, second, right_from)
@@ -215,8 +210,8 @@ def add_moments(
                 left = [0, *(stack.push(x, w, bits, work) for x in blocks[:left_columns])]
                 right = [left[-1]]
                 right += [stack.push(x, None, bits, work) for x in blocks[right_from:]]
-            # The row of ones also keeps NumPy from taking the product for a symmetric one, which
-            # BLAS computes several times more slowly.
+            # Without the row of ones, NumPy could see that the product is symmetric and have BLAS
+            # compute it by a routine that is several times slower.
             if w is not None and short is not None:
                 stack.push_row(w, short, 0)
             else:
@@ -231,8 +226,8 @@ def add_weighted(
 ) -> None:
     """Add sums of columns ``(n,)`` times weights to `once`, and times their squares to `twice`.
 
-    The last of each is for the weights, or their squares, alone. Folds of these are made once for
-    all columns.
+    The last of each gets the sum of the weights, or of their squares, alone. Weights are split
+    into folds once for all columns.
     """
     last = len(once)
     sides = {(i, last): totals for i, totals in enumerate(once)}
@@ -254,10 +249,10 @@ def add_weighted(
 def add_wide_moments(
     first: Sequence[Totals],
     second: Mapping[tuple[int, int], Totals],
-    columns: Sequence[NDArray[Any]],
-    weight: NDArray[Any] | None,
+    columns: Sequence[Array],
+    weight: Array | None,
 ) -> None:
-    """The same for columns ``(n, d)``, whose sums have shape ``(d,)``."""
+    """Add the same as `add_moments`, of columns ``(n, d)``: sums are of shape ``(d,)``."""
     for rows, shape, work in _blocks(columns[0].shape, STACKED_BLOCK):
         bits = _bits(shape[0], 2)
         w = _load_weight(weight, rows, shape, work)

@@ -29,7 +29,7 @@ _ARRAYS = frozenset({"digits", "exponent"})
 def read_digits(shape: tuple[int, ...], arrays: Arrays) -> tuple[Digits, int]:
     """Return the digits ``(m, D)`` and the exponent of numbers of a shape.
 
-    `StateFormatError` unless they are canonical.
+    Raises `StateFormatError` unless they are canonical.
     """
     digits, exponent = _digits_of(arrays)
     if digits.ndim != 2 or len(digits) != math.prod(shape) or exponent.shape != ():

@@ -1,4 +1,4 @@
-"""Fractions to the nearest float, and their roots."""
+"""The nearest float of a fraction, and of its square root."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from fractions import Fraction
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Floats
 
-    Value = float | NDArray[np.float64]
+    Value = float | Floats
     Number = Fraction | float | None
 
-_BEYOND = (1 << 1024) - (1 << 970)  # the smallest number that is rounded to infinity
+_BEYOND = (1 << 1024) - (1 << 970)  # the smallest integer that rounds to infinity
 
 
 def nearest(value: Number) -> float:
-    """Return the nearest float of an exact value; ``None``, which is undefined, gives nan."""
+    """Return the nearest float of an exact value; nan for ``None``, which stands for undefined."""
     if value is None:
         return math.nan
     try:
@@ -33,7 +32,7 @@ def nearest(value: Number) -> float:
 def are_finite(values: Sequence[int], unit: int, weight: int, parts: int) -> bool:
     """Whether ``values * 2**unit / (weight / parts)`` are finite, as means of finite floats are."""
     longest = max(map(int.bit_length, values), default=0)
-    if longest + unit + parts.bit_length() < 1023 + weight.bit_length():  # by far
+    if longest + unit + parts.bit_length() < 1023 + weight.bit_length():  # clearly so
         return True
     limit = (_BEYOND * weight) << max(-unit, 0)
     return all((abs(value) * parts) << max(unit, 0) < limit for value in values)
@@ -47,5 +46,5 @@ def root(value: Fraction) -> float:
     quotient, left = divmod(numerator << shift, denominator)
     whole = math.isqrt(quotient)
     inexact = left != 0 or whole * whole != quotient
-    # An odd last bit stands for whatever is left, so that rounding to nearest sees it.
+    # If anything is left, the last bit is made odd, so that rounding never takes it for a tie.
     return floats.nearest(2 * whole + inexact, -(shift // 2 + 1))

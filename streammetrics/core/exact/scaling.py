@@ -1,4 +1,4 @@
-"""Exact sums times a float64: what they were if every row had weighed so many times as much."""
+"""Exact sums times a float64: what they would be if every row weighed that many times as much."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _BITS = 53  # of a float64
-_PIECE = 16  # bits of the factor at a time: a digit times so many leaves room for sums
+_PIECE = 16  # bits of the factor at a time: a digit times a piece leaves room to add up
 _LOW = (1 << _PIECE) - 1
 
 
 def times(sums: ExactSum, factor: float) -> ExactSum:
     """Return each sum times a finite `factor`, exactly.
 
-    Raises `InvalidBatchError` where states do not hold numbers that large, or that small.
+    Raises `InvalidBatchError` if a product is too large, or too small, for a state to hold.
 
     >>> import numpy as np
     >>> times(ExactSum.of(np.array([[0.1, 3.0]])), 0.1).to_float()
@@ -34,7 +34,7 @@ def times(sums: ExactSum, factor: float) -> ExactSum:
         value, below = sums.integers()
         product = ExactSum.single(value * integer, below + unit)
     else:
-        # Digits are at multiples of 32 bits: what the unit has more goes into the integer.
+        # Digits start at multiples of 32 bits: the rest of the exponent goes into the integer.
         position, shift = divmod(unit, 32)
         digits = _product(sums.digits, integer << shift)
         product = ExactSum(sums.shape, *canonical(digits, sums.exponent + 32 * position))
@@ -45,7 +45,7 @@ def times(sums: ExactSum, factor: float) -> ExactSum:
 
 
 def _product(digits: Digits, integer: int) -> Digits:
-    """Return digits ``(m, D)`` times an integer, as digits that have yet to be carried."""
+    """Return digits ``(m, D)`` times an integer, not carried yet."""
     rows, width = digits.shape
     table = np.zeros((rows, width + integer.bit_length() // 32 + 2), np.int64)
     sign = -1 if integer < 0 else 1

@@ -1,4 +1,4 @@
-"""Totals: exact integers that floats are added to one by one, made canonical at the end."""
+"""Totals: running sums as exact integers, made canonical once at the end."""
 
 from __future__ import annotations
 
@@ -11,42 +11,39 @@ from streammetrics.core import tuning
 from streammetrics.core.exact.digits import MASK, Digits, canonical_columns
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array, Places
 
 _MAX_REACHED = 1 << 61
 
 
 class Totals:
-    """A running table of exact integers, fed with float64 that are multiples of a known unit."""
+    """A running table of exact integers, to which multiples of known units are added."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self._parts: dict[int, Any] = {}  # unit -> int, or int64 (m,)
         self._columns: dict[int, Digits] = {}  # digit position -> int64 (m,)
         self._additions = 0
-        self._reached = 0  # what a digit may have grown to by rows added one by one
+        self._reached = 0  # no digit is larger in magnitude
 
     @classmethod
     def of_digits(cls, shape: tuple[int, ...], digits: Digits, exponent: int) -> Totals:
-        """Canonical digits as they are: to be copied before anything is added to them."""
+        """Return totals that share canonical digits: copy them before anything is added."""
         totals = cls(shape)
         totals._columns = dict(enumerate(digits.T, exponent // 32))
         totals._reached = 1 << 32
         return totals
 
     def copy(self, shape: tuple[int, ...]) -> Totals:
-        """The same digits, to go on with in a shape of that size."""
+        """Return totals of the same digits, in another shape of that size, to add to."""
         twin = Totals(shape)
         twin._columns = {position: column.copy() for position, column in self._columns.items()}
         twin._reached = self._reached
         return twin
 
-    def add(self, values: Any, unit: int, shift: int) -> None:
-        """Add ``values * 2**shift``: multiples of ``2**unit``, at most ``2**54`` of them."""
+    def add(self, values: Array, unit: int, shift: int) -> None:
+        """Add ``values * 2**shift`` to several sums; values are at most 2**54 times ``2**unit``."""
         at = unit + shift
-        if self.shape == ():
-            self.add_integer(int(math.ldexp(values, -unit)), at)
-            return
         whole = np.multiply(values, 2.0**-unit).astype(np.int64).ravel()
         if at in self._parts:
             self._parts[at] += whole
@@ -60,18 +57,18 @@ class Totals:
         """Add ``value * 2**unit`` to a single sum."""
         self._parts[unit] = self._parts.get(unit, 0) + value
 
-    def add_at(self, index: NDArray[np.intp], digits: object, position: int, bits: int) -> None:
-        """Add integers of at most so many bits, ``digits * 2**(32 * position)``, to entries."""
+    def add_at(self, index: Places, digits: object, position: int, bits: int) -> None:
+        """Add ``digits * 2**(32 * position)``, integers of at most so many bits, to entries."""
         self._add_at(index, {position: digits}, index.size << bits)
 
-    def add_totals(self, index: NDArray[np.intp], other: Totals, most: int) -> None:
-        """Add the digits of other totals to the entries of an index, to one at most so many."""
+    def add_totals(self, index: Places, other: Totals, most: int) -> None:
+        """Add entry ``i`` of other totals to entry ``index[i]``; none gets more than `most`."""
         if other._reached * most > _MAX_REACHED:
             other = other.copy(other.shape)
             other._carry()
         self._add_at(index, other._columns, other._reached * most)
 
-    def _add_at(self, index: NDArray[np.intp], columns: dict[int, Any], reached: int) -> None:
+    def _add_at(self, index: Places, columns: dict[int, Any], reached: int) -> None:
         self._reached += reached
         if self._reached > _MAX_REACHED:
             self._carry()
@@ -82,7 +79,7 @@ class Totals:
             np.add.at(self._columns[position], index, digits)
 
     def _carry(self) -> None:
-        """Bring all digits below 2**32, with the sign in one more column where it is needed."""
+        """Bring all digits to ``[0, 2**32)``, with the sign in one more column if it needs one."""
         low, high = min(self._columns, default=0), max(self._columns, default=-1)
         for position in range(low, high + 1):
             column = self._columns.get(position)
@@ -96,7 +93,7 @@ class Totals:
         self._reached = 1 << 32
 
     def _flush(self) -> None:
-        """Move the parts to the digit columns; each gets less than 2**34 in magnitude a time."""
+        """Move the parts to the columns of digits, which grow by less than 2**34 for each part."""
         for unit, part in self._parts.items():
             position, left = divmod(unit, 32)
             low, high = (part & MASK) << left, (part >> 32) << left
@@ -111,12 +108,12 @@ class Totals:
         self._additions = 0
 
     def integer(self) -> tuple[int, int]:
-        """A single sum, an integer and the exponent of its unit."""
+        """Return a single sum, an integer and the exponent of its unit."""
         base = min(self._parts, default=0)
         return sum(v << (u - base) for u, v in self._parts.items()), base
 
     def flushed(self) -> Totals:
-        """The same, all of it in digits, and from then on never changed."""
+        """Return these totals with all of them in digits; nothing may be added from then on."""
         self._flush()
         return self
 
@@ -126,7 +123,7 @@ class Totals:
         return sum(column.nbytes for column in self._columns.values())
 
     def result(self) -> tuple[Digits, int]:
-        """Canonical digits and exponent of several."""
+        """Return the canonical digits and the exponent of several sums."""
         self._flush()
         low, high = min(self._columns, default=0), max(self._columns, default=0)
         rows = math.prod(self.shape)

@@ -1,27 +1,26 @@
-"""Scratch buffers of one call, aligned and kept by the thread."""
+"""Scratch buffers of a call, aligned to cache lines, which the thread keeps for the next."""
 
 import math
 import threading
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streammetrics.core import tuning
 from streammetrics.core.exact.digits import Floats
+from streammetrics.core.types import Array
 
-BLOCK = 2**15  # elements of a block: a few buffers of 256 KiB stay in the cache
+BLOCK = 2**15  # elements of a block: a few buffers of them, 256 KiB each, stay in the cache
 
 
 def aligned(shape: tuple[int, ...]) -> Floats:
-    """An uninitialised array at the start of a cache line: passes over it take a third less."""
+    """Return an empty array that starts a cache line: passes over it take a third less time."""
     raw = np.empty(math.prod(shape) + 7)
     start = -raw.__array_interface__["data"][0] % 64 // 8
     return raw[start : start + math.prod(shape)].reshape(shape)
 
 
 class Workspace:
-    """Scratch buffers of one call, lent by the thread and given back to it."""
+    """Scratch buffers of one call, borrowed from the thread and given back to it."""
 
     _local = threading.local()
 
@@ -41,19 +40,19 @@ class Workspace:
             self._local.free = self._free[: tuning.KEPT_BUFFERS]
 
     def take(self, shape: tuple[int, ...]) -> Floats:
-        """An uninitialised array, valid until the next reset."""
+        """Return an empty array, valid until the next reset."""
         buffer = self._free.pop() if self._free else aligned((self._elements,))
         self._taken.append(buffer)
         return buffer[: math.prod(shape)].reshape(shape)
 
     def reset(self) -> None:
         """Take back every buffer."""
-        # An exception between these lines may lose buffers, but none is ever free twice.
+        # An exception between these lines may lose buffers, but never lends one twice.
         taken, self._taken = self._taken, []
         self._free += taken
 
-    def load(self, column: NDArray[Any], rows: slice) -> Floats:
-        """Those rows as contiguous float64, without a copy where they are."""
+    def load(self, column: Array, rows: slice) -> Floats:
+        """Return some rows as contiguous float64; they are copied only if they are not."""
         block = column[rows]
         if block.dtype == np.float64 and block.dtype.isnative and block.flags.c_contiguous:
             return block
