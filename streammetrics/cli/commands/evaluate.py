@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.cli import inputs
 from streammetrics.cli import options as typed
 from streammetrics.cli.errors import CommandError
-from streammetrics.cli.evaluating import Asked, measured, opened, reported
+from streammetrics.cli.evaluating import measured, reported
+from streammetrics.cli.opening import Asked, opened
 from streammetrics.cli.outcome import Outcome, say
 from streammetrics.cli.outputs import Output, check_outputs, check_places, is_like, write
 from streammetrics.cli.running import finish, outputs_of
