@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.conversion import concatenate
-from streammetrics.live.index import hashes_of
+from streammetrics.live.hashes import hashes_of
 from streammetrics.live.table import (
     CONFLICT,
     CORRECTED,

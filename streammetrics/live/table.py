@@ -8,7 +8,8 @@ import numpy as np
 
 from streammetrics.core.columns.conversion import Column
 from streammetrics.live.cells import Cells
-from streammetrics.live.index import Index, Keys, hashes_of
+from streammetrics.live.hashes import Keys, hashes_of
+from streammetrics.live.index import Index
 from streammetrics.live.present import Present
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.types import Ints
-    from streammetrics.live.index import Hashes
+    from streammetrics.live.hashes import Hashes
 
     Rows = Ints
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from streammetrics.core.columns.conversion import Column
+from streammetrics.live.hashes import Keys, hashes_of
 from streammetrics.live.ids import keys_of
-from streammetrics.live.index import Index, Keys, hashes_of
+from streammetrics.live.index import Index
 from streammetrics.live.table import Predictions, Table
 
 KINDS = {
