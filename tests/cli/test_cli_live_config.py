@@ -56,6 +56,18 @@ MISTAKES = [
     ("workers = 1", "workers = true", "server.workers", "true is not a whole number"),
     ('"127.0.0.1"', '"0.0.0.0"', "server.host", "open to other machines, and there is no"),
     ("port =", "prt =", "server.prt", "did you mean 'port'"),
+    (
+        "# auc_is_low = ",
+        "low = 'Bellow(1)' #",
+        "alerts.low",
+        "no rule 'Bellow'; did you mean 'Below'",
+    ),
+    (
+        "# auc_is_low = ",
+        """low = 'Below("auc", 0.8, windw="1h")' #""",
+        "alerts.low",
+        "Below has no parameter 'windw'; did you mean 'window'",
+    ),
 ]
 
 

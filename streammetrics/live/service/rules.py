@@ -43,8 +43,11 @@ def rule_of(text: str, name: str, folder: str) -> Rule:
     cls = RULES.get(title)
     if cls is None:
         raise SpecError(f"no rule {title!r}{near(title, sorted(RULES))}")
+    known = inspect.signature(cls.__init__)
+    names = [each for each in known.parameters if each != "self"]
+    for unknown in (each for each in named if each not in names):
+        raise SpecError(f"{title} has no parameter {unknown!r}{near(unknown, names)}")
     try:
-        known = inspect.signature(cls.__init__)
         bound: Any = known.bind(None, *values, **{"name": name, **named})
         if isinstance(bound.arguments.get("reference"), str):
             bound.arguments["reference"] = os.path.join(folder, bound.arguments["reference"])
