@@ -1,1 +1,1 @@
-"""How far two columns of numbers agree."""
+"""Rank correlation of two columns of numbers."""

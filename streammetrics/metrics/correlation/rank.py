@@ -1,4 +1,4 @@
-"""Rank correlation: how far two columns of numbers agree on the order of the rows."""
+"""Rank correlation: how well two columns of numbers agree on the order of rows."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 __all__ = ["KendallTau", "SpearmanRho"]
 
 _UNDEFINED = (math.nan, math.nan, math.nan)
-_FEW = 1 << 29  # rows whose squared number is an int64 with room to add up
+_FEW = 1 << 29  # the square of this many rows is an int64 with room for sums
 
 
 class RankCorrelation(Metric[float]):
-    """A rank correlation, exact up to `max_pairs` distinct pairs.
+    """Base of the rank correlations, exact up to `max_pairs` distinct pairs.
 
     Args:
-        max_pairs: How many distinct pairs (y_true, y_pred) are told apart. Past that, neighbours
-            share a cell: memory stays bounded, and `bounds()` holds for any order and any ties
-            that rows within a cell may have.
+        max_pairs: How many distinct pairs (y_true, y_pred) are kept apart. Beyond that,
+            neighbouring pairs share a cell: memory stays bounded, and `bounds()` holds for any
+            order and any ties of the rows within a cell.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
     """
 
@@ -47,7 +47,17 @@ class RankCorrelation(Metric[float]):
     def update(
         self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Take rows: two numbers (n,), which may be infinite. Weights raise: there are none."""
+        """Add a batch of rows.
+
+        Args:
+            y_true: Numbers, (n,), which may be infinite.
+            y_pred: Numbers, (n,), which may be infinite.
+            sample_weight: Must be ``None``, as rank correlations have no weights.
+
+        Raises:
+            InvalidBatchError: Weights are given, a column has a wrong type or length, or a value is
+                nan with ``nan_policy="raise"``; the state is unchanged.
+        """
         return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -56,18 +66,18 @@ class RankCorrelation(Metric[float]):
 
     @abstractmethod
     def certain(self, cells: PairCells) -> tuple[float, float, float]:
-        """Return a lower bound, the value and an upper bound, each the nearest float."""
+        """Return a lower bound, the value and an upper bound, each rounded once."""
 
     def readout(self, pairs: PairHistogram) -> float:
-        """Return the value; past the budget, that of cells whose rows are in no order."""
+        """Return the value; beyond `max_pairs`, with the rows of each cell in random order."""
         return self.certain(pairs.cells())[1]
 
     def interval(self, pairs: PairHistogram) -> Interval[float]:
-        """Return the range over all orders and ties that rows within cells may have."""
+        """Return the range over all orders and ties of rows within cells."""
         low, value, high = self.certain(pairs.cells())
         if pairs.exact or math.isnan(value):
             return Interval(value, value)
-        # One step outward, as each was rounded once.
+        # One float outward, as each was rounded once.
         return Interval(
             max(-1.0, math.nextafter(low, -math.inf)), min(1.0, math.nextafter(high, math.inf))
         )
@@ -78,30 +88,29 @@ class RankCorrelation(Metric[float]):
 
 
 class KendallTau(RankCorrelation):
-    """Kendall's tau: concordant less discordant pairs of rows, over all of them.
+    """Kendall's tau: concordant less discordant pairs of rows, over all pairs.
 
-    Formula: tau_b = (C - D) / √((n_0 - n_1) (n_0 - n_2)), with n_0 all pairs, n_1 and n_2 those
-    tied in either column.
+    Formula: tau_b = (C - D) / √((n_0 - n_1) (n_0 - n_2)), with C concordant and D discordant of the
+    n_0 pairs of rows, of which n_1 are tied in `y_true` and n_2 in `y_pred`.
 
-    Over n (n - 1) / 2 pairs of rows for ``"a"``; for ``"b"`` over the geometric mean of those not
-    tied in `y_true` and those not tied in `y_pred`; for ``"c"`` (Stuart) over
-    n^2 (m - 1) / (2 m), m being the smaller number of distinct values of either. ``nan`` for
-    fewer than two rows, and for ``"b"`` and ``"c"`` where all rows are tied in one column.
+    For ``"a"`` C - D is divided by n_0 = n (n - 1) / 2; for ``"c"`` (Stuart) by n² (m - 1) / (2 m),
+    with m the smaller number of distinct values of the two columns. ``nan`` for fewer than two
+    rows, and for ``"b"`` and ``"c"`` where all rows are tied in one column.
 
-    Past `max_pairs` the half-width of `bounds()` is for ``"a"`` the share of pairs of rows that lie
-    in one cell of either column, less those known to be tied. Inversions are counted bottom-up by
-    sorting (Knight 1966).
+    Beyond `max_pairs`, the half-width of `bounds()` is for ``"a"`` the share of pairs of rows that
+    share a cell of either column, less those known to be tied. Discordant pairs are counted by a
+    merge sort (Knight 1966).
 
     The other parameters are those of `RankCorrelation`.
 
     Args:
-        variant: ``"b"``, SciPy's default, ``"c"`` or ``"a"``.
+        variant: ``"b"``, SciPy's default, ``"c"``, or ``"a"``.
 
     Raises:
-        InvalidBatchError: There are weights, or a value is nan under ``nan_policy="raise"``.
+        InvalidBatchError: From `update`, where weights are given or a value is nan.
 
-    Memory and cost: that of a `PairHistogram`; reading sorts the pairs about 14 times, about 100 ns
-    for each pair.
+    Memory and cost: that of a `PairHistogram`; `compute` sorts the pairs about 14 times and
+    takes about 100 ns per pair.
 
     Reference: ``scipy.stats.kendalltau``; Kendall, Rank Correlation Methods (1970).
 
@@ -114,7 +123,7 @@ class KendallTau(RankCorrelation):
     variant: Literal["a", "b", "c"] = "b"
 
     def certain(self, cells: PairCells) -> tuple[float, float, float]:
-        """Bound the concordance, and with it what the untied pairs allow."""
+        """Return bounds from those of C - D and of the untied pairs."""
         pairs = Concordance.of(cells)
         x, y = pairs.x, pairs.y
         if not pairs.all or (self.variant != "a" and not (x.most and y.most)):
@@ -131,18 +140,18 @@ class KendallTau(RankCorrelation):
 
 
 class SpearmanRho(RankCorrelation):
-    """Spearman's rho: Pearson's correlation of the ranks, ties having their average rank.
+    """Spearman's rho: the Pearson correlation of ranks, tied rows having their average rank.
 
     Formula: Σ r s / √(Σ r² Σ s²), with r and s the ranks less their mean.
 
-    ``nan`` where all rows are tied in one column, as one row is. In integers, ranks doubled. Past
-    `max_pairs` what ranks within cells can add is bounded by rearrangement within rows and columns,
-    and by Cauchy-Schwarz within cells.
+    ``nan`` where all rows are tied in one column, and for a single row. Computed in integers, from
+    doubled ranks. Beyond `max_pairs`, the effect of the ranks within cells is bounded by the
+    rearrangement and the Cauchy-Schwarz inequalities.
 
     Parameters are those of `RankCorrelation`.
 
     Raises:
-        InvalidBatchError: There are weights, or a value is nan under ``nan_policy="raise"``.
+        InvalidBatchError: From `update`, where weights are given, or a value is nan.
 
     Memory and cost: that of a `PairHistogram`; `compute` takes about 20 ns per pair.
 
@@ -155,11 +164,12 @@ class SpearmanRho(RankCorrelation):
     """
 
     def certain(self, cells: PairCells) -> tuple[float, float, float]:
-        """Bound what ranks within cells add to the product of the cells' average ranks.
+        """Return bounds by what ranks within cells add to the product of the cells' average ranks.
 
-        A rank is its cell's average A and a rest e that adds up to 0 over the cell, likewise
-        B + f. So sum(r s) = sum(A B) + sum(e B) + sum(A f) + sum(e f): the second is largest
-        where e ascends with B (rearrangement), the third likewise, the last by Cauchy-Schwarz.
+        A rank r is the average A of its cell plus a deviation e, whose sum over the cell is 0, and
+        likewise s = B + f. So Σ r s = Σ A B + Σ e B + Σ A f + Σ e f. The second sum is largest
+        where e ascends with B (rearrangement inequality), likewise the third; the last is bounded
+        by the Cauchy-Schwarz inequality.
         """
         (x, y), rows, columns = cells.marginals(), cells.rows, cells.columns
         rank_x, rank_y = _average_ranks(x.counts), _average_ranks(y.counts)
@@ -186,13 +196,13 @@ class SpearmanRho(RankCorrelation):
 
 
 def _average_ranks(counts: Ints) -> Ints:
-    """Twice the average rank in each group less the mean of all ranks: integers."""
+    """Return twice the difference of each group's average rank from the mean rank: integers."""
     last = np.cumsum(counts)
     return 2 * last - counts - last[-1:]
 
 
 def _product(a: Ints, b: Ints, counts: Ints) -> int:
-    """Sum of a * b * counts, neither a nor b larger than the sum of counts."""
+    """Return the sum of a * b * counts, where a and b are at most the sum of counts."""
     if counts.sum() < _FEW:
         return exact_dot(a * counts, b)
     integer, exponent = ExactSum.product(
@@ -202,19 +212,19 @@ def _product(a: Ints, b: Ints, counts: Ints) -> int:
 
 
 def _open_squares(side: Marginal) -> tuple[int, int]:
-    """Least and most that the squares of ranks less their cell's average add up to.
+    """Return the range of the sum of squared deviations of ranks from their cell's average.
 
-    For m rows of one cell, in doubled ranks: all different, -(m - 1), ..., m - 1 in steps of 2;
-    or m - 1 of them equal.
+    In doubled ranks, the m rows of a cell are all different, with deviations -(m - 1), ..., m - 1
+    in steps of 2, or m - 1 of them are equal.
     """
     m = side.counts[side.mixed]
     return exact_dot(m, m - 1), _product(m - 1, m + 1, m) // 3
 
 
 def _in_order(groups: Ints, side: Marginal, counts: Ints, other: Ints) -> int:
-    """Sum of rank within the group times `other`, which ascends in it, over groups with several.
+    """Return the sum of the rank within the group times `other`, over groups of several rows.
 
-    Doubled ranks less their mean, of rows ordered within each group as `other` has them.
+    Ranks are doubled, less their mean, and in the order of `other` within each group.
     """
     before = np.cumsum(counts) - counts
     first = np.cumsum(side.counts) - side.counts

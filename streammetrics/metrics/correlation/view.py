@@ -1,4 +1,4 @@
-"""Pairs of rows by whether two columns agree on their order: Kendall's counts, and their range."""
+"""Pairs of rows by whether two columns agree on their order: Kendall's counts and their range."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Ints
 
 
-_FILLED = 16  # places of a grid for each pair in it up to which the whole grid is quicker
-_REPEATED = 4  # rows a pair up to which repeating it is quicker than counting with counts
+_FILLED = 16  # cells of a grid per pair in it up to which the whole grid is faster
+_REPEATED = 4  # rows per pair up to which repeating it is faster than counting with counts
 
 
 class Untied(NamedTuple):
-    """Pairs of rows that differ in one coordinate, and its distinct values: what is possible."""
+    """How many pairs of rows may differ in one coordinate, and how many distinct values it has."""
 
-    certain: int  # those that no cell leaves open
+    certain: int  # those that certainly differ
     least: int
     most: int
     least_distinct: int
@@ -32,12 +32,12 @@ class Untied(NamedTuple):
 
     @classmethod
     def of(cls, side: Marginal, pairs: int) -> Self:
-        """Return what one coordinate allows, of all pairs of rows."""
+        """Return the counts of one coordinate."""
         mixed = side.counts[side.mixed]
         single = side.counts.size - mixed.size
         certain = pairs - _pairs_within(side.counts)
         rows = int(mixed.sum())
-        # Of m rows that are not all equal, at least m - 1 pairs differ: one row from all others.
+        # Of m rows that are not all equal at least m - 1 pairs differ: one row from all others.
         return cls(
             certain,
             certain + rows - mixed.size,
@@ -48,7 +48,7 @@ class Untied(NamedTuple):
 
 
 class Concordance(NamedTuple):
-    """Pairs of rows: all, concordant less discordant, and how many of them may be either."""
+    """Pairs of rows: all, concordant less discordant, and how many may be either."""
 
     all: int
     known: int
@@ -58,11 +58,11 @@ class Concordance(NamedTuple):
 
     @classmethod
     def of(cls, cells: PairCells) -> Self:
-        """Return what the cells say."""
+        """Return the counts of the cells of a histogram."""
         (x, y), counts = cells.marginals(), cells.counts
         pairs = cells.size * (cells.size - 1) // 2
         untied_x, untied_y = Untied.of(x, pairs), Untied.of(y, pairs)
-        # Those untied in both are those untied in x and in y, less those untied in either.
+        # The pairs untied in both are those untied in x plus those in y, less those in either.
         known = untied_x.certain + untied_y.certain - (pairs - _pairs_within(counts))
         known -= 2 * _discordant(cells)
         unknown = _pairs_within(x.counts[x.mixed]) + _pairs_within(y.counts[y.mixed])
@@ -74,7 +74,7 @@ class Concordance(NamedTuple):
         return cls(pairs, known, unknown, untied_x, untied_y)
 
     def times(self, largest: Fraction, smallest: Fraction) -> tuple[float, float, float]:
-        """Return bounds and value of C - D times a factor, which itself is in an interval."""
+        """Return bounds and value of C - D times a factor that is itself in an interval."""
         low, high = self.known - self.unknown, self.known + self.unknown
         return (
             float(low * (largest if low < 0 else smallest)),
@@ -84,13 +84,13 @@ class Concordance(NamedTuple):
 
 
 def largest_tau_b(pairs: Concordance, known: int) -> float:
-    """Return the largest tau-b there can be, `known` being C - D where it is certain.
+    """Return the largest possible tau-b, where `known` is the certain part of C - D.
 
-    With a and b pairs untied in x and in y, of which a0 and b0 for certain, C - D is at most
-    known + min(a - a0 + b - b0, unknown), and tau-b that over sqrt(a b). While the sum is below
-    unknown, this falls and then rises with a, and with b; above, it falls with both, or rises
-    with both where it is negative. So it is largest in a corner of the rectangle of what a and b
-    can be, or where the line on which the sum is unknown crosses an edge.
+    Let a and b pairs be untied in x and in y, a0 and b0 of them certainly. Then C - D is at most
+    known + min(a - a0 + b - b0, unknown), and tau-b is that over √(a b). As long as the sum is
+    below `unknown`, this first falls and then rises with a, and likewise with b. Beyond, it falls
+    with both, or rises with both if it is negative. So it is largest in a corner of the rectangle
+    of possible (a, b), or where the line on which the sum equals `unknown` crosses an edge.
     """
     x, y = pairs.x, pairs.y
     line = pairs.unknown + x.certain + y.certain
@@ -105,14 +105,14 @@ def largest_tau_b(pairs: Concordance, known: int) -> float:
 
 
 def _pairs_within(counts: Ints) -> int:
-    """Pairs of rows that are in one group."""
+    """Return the number of pairs of rows within groups."""
     if counts.size == counts.sum():
         return 0
     return exact_dot(counts, counts - 1) // 2
 
 
 def _discordant(cells: PairCells) -> int:
-    """Pairs of rows in different cells of both coordinates, in opposite order."""
+    """Return the number of pairs of rows whose cells are in opposite order in both coordinates."""
     ranks, counts = cells.columns, cells.counts
     height, width = cells.x.ids.size, cells.y.ids.size
     if height * width <= _FILLED * ranks.size:
@@ -125,5 +125,5 @@ def _discordant(cells: PairCells) -> int:
 
 
 def over_root(numerator: int, squared: int) -> float:
-    """Return numerator / sqrt(squared), rounded once."""
+    """Return numerator / √squared, rounded once."""
     return math.copysign(root(Fraction(numerator * numerator, squared)), numerator)

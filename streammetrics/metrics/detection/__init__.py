@@ -1,1 +1,1 @@
-"""Objects found in images."""
+"""Detection and segmentation: boxes, masks and panoptic maps of images."""

@@ -1,4 +1,4 @@
-"""What metrics of boxes share: their rows, images of lists of boxes, and means over classes."""
+"""What metrics of boxes share: inputs, matching parameters and means over classes."""
 
 from __future__ import annotations
 
@@ -19,32 +19,31 @@ from streammetrics.statistics.detection.schema import BoxFormat  # noqa: TC001 -
 if TYPE_CHECKING:
     from streammetrics.core.types import ArrayLike, Ints, Places
 
-_MOST_IOUS = 30  # whose outcomes fit 64 bits
+_MOST_IOUS = 30  # outcomes of as many thresholds fit 64 bits
 
 
 class BoxMetric(Metric[float | Floats]):
-    """A metric of the boxes found in images, as COCO evaluates them.
+    """Base of the metrics of boxes found in images, as COCO evaluates them.
 
-    A row is an image. Its predicted boxes of a class are taken by score from above, the best
-    `max_detections` of them; each is matched with the true box of this class that it overlaps
-    most, by at least the threshold, and that is still free. Boxes of a crowd, and those of another
-    area, count neither when they are found nor when they are missed.
+    A row is an image. For each class the `max_detections` predicted boxes with the highest scores
+    are taken, in descending order of score; each is matched with the unmatched true box of the
+    class that it overlaps most, by at least the threshold. Crowd boxes, and boxes outside the
+    area, count neither as found nor as missed.
 
-    A value does not depend on the order of images: boxes of different images that have one score
-    come in or stay out together, where pycocotools takes them in the order of the images. Where
-    boxes of one image have the same score or overlap alike, their order in the lists decides, as
-    it does there.
+    Values do not depend on the order of images: boxes of different images with the same score are
+    counted together, whereas pycocotools takes them in the order of images. For boxes of one image
+    with equal scores or overlaps the order in the lists decides, as in pycocotools.
 
     Args:
-        iou: The intersection over union that a match needs, or several, over which the mean is
-            taken. ``None``: COCO's ten, 0.5 to 0.95.
-        area: The boxes that count: ``"all"``, or those of up to 32² pixels (``"small"``), from 32²
-            to 96² (``"medium"``) or from there on (``"large"``).
-        max_detections: How many predicted boxes of a class count in an image.
-        average: ``"macro"``: the mean of the classes that have true boxes. ``"micro"``: all boxes
-            are of one class. ``None``: an array of the classes, sorted.
-        box_format: What the four numbers of a box are: two corners, ``"xyxy"``, left, top, width
-            and height, ``"xywh"``, or the centre, width and height, ``"cxcywh"``.
+        iou: The intersection over union that a match needs, or several of them, over which values
+            are averaged. ``None``: COCO's ten, 0.5 to 0.95.
+        area: Which boxes count: ``"all"``, or those of up to 32² pixels (``"small"``), from 32²
+            to 96² (``"medium"``), or above (``"large"``).
+        max_detections: How many predicted boxes per class and image count.
+        average: ``"macro"``: the mean over the classes that have true boxes. ``"micro"``: all
+            classes are treated as one. ``None``: an array with the value of each class, sorted.
+        box_format: The four numbers of a box: its corners (``"xyxy"``); left, top, width and height
+            (``"xywh"``); or centre, width and height (``"cxcywh"``).
         nan_policy: ``"raise"``, or ``"omit"``: images with a missing value are left out.
     """
 
@@ -67,14 +66,14 @@ class BoxMetric(Metric[float | Floats]):
 
     @property
     def _ious(self) -> tuple[float, ...]:
-        """The thresholds that are asked for."""
+        """The thresholds of the metric."""
         if isinstance(self.iou, tuple):
             return tuple(map(float, self.iou))
         return IOUS if self.iou is None else (float(self.iou),)
 
     @property
     def _matched(self) -> dict[str, Any]:
-        """The parameters of the statistic: COCO's thresholds where those asked for are such."""
+        """The parameters of the statistic, with all of COCO's thresholds if ours are among them."""
         return {
             "ious": IOUS if _places(self._ious) is not None else self._ious,
             "box_format": self.box_format,
@@ -85,13 +84,13 @@ class BoxMetric(Metric[float | Floats]):
 
     @property
     def _columns(self) -> Places:
-        """The places of the thresholds among those of the statistic."""
+        """The positions of the thresholds among those of the statistic."""
         places = _places(self._ious)
         return np.arange(len(self._ious)) if places is None else places
 
     @property
     def _place(self) -> int:
-        """The place of the area."""
+        """The position of the area."""
         return list(AREAS).index(self.area)
 
     def update(
@@ -105,29 +104,29 @@ class BoxMetric(Metric[float | Floats]):
         true_crowd: ArrayLike = None,
         true_areas: ArrayLike = None,
     ) -> Self:
-        """Take images: all boxes of an image are in one row, lists of as many things each.
+        """Add a batch of n images. The boxes of an image are one row, in lists of equal length.
 
         Args:
-            true_boxes: The true boxes of each image, n lists of (g, 4) numbers; lists may be empty.
+            true_boxes: The g true boxes of each image, n lists (g, 4) of numbers; g may be 0.
             true_labels: Their classes, n lists of g integers or strings.
-            pred_boxes: The predicted boxes, n lists of (d, 4) numbers.
+            pred_boxes: The d predicted boxes of each image, n lists (d, 4) of numbers.
             pred_labels: Their classes, n lists of d.
             pred_scores: Their scores, n lists of d.
-            true_crowd: Whether a true box is of a crowd, n lists of g of 0 and 1: it may be found
-                any number of times, or not, and then does not count.
-            true_areas: The areas by which true boxes are small or large, n lists of g; by default
-                those of the boxes, COCO has those of the masks.
+            true_crowd: Whether a true box is a crowd, n lists of g values of 0 and 1. A crowd may
+                be found any number of times, or not at all, and does not count.
+            true_areas: The areas that `area` refers to, n lists of g; by default those of the
+                boxes. COCO uses those of the masks.
 
         Raises:
-            InvalidBatchError: A box is not of four finite numbers, has a negative width or height,
-                or lacks a label or score; nothing has changed.
+            InvalidBatchError: A box is not four finite numbers, has a negative width or height, or
+                lacks a label or a score; the state is unchanged.
         """
         true = {"true_boxes": true_boxes, "true_labels": true_labels, "true_crowd": true_crowd}
         pred = {"pred_boxes": pred_boxes, "pred_labels": pred_labels, "pred_scores": pred_scores}
         return self.feed({**true, "true_areas": true_areas, **pred})
 
     def _averaged(self, labels: list[Any], values: Floats, truths: Ints) -> Any:
-        """Return the values (n, T) of classes as configured; those without true boxes have none."""
+        """Return the average of values (n, T), as configured, over classes with true boxes."""
         some = truths > 0
         if self.average is None:
             each = np.full(len(labels), math.nan)
@@ -137,6 +136,6 @@ class BoxMetric(Metric[float | Floats]):
 
 
 def _places(ious: tuple[float, ...]) -> Places | None:
-    """Return the places of thresholds among COCO's, `None` where one is not."""
+    """Return the positions of thresholds among COCO's, ``None`` if one is not among them."""
     near = np.abs(np.array(ious)[:, None] - np.array(IOUS)) < 1e-9  # 0.9 is 0.8999... there
     return near.argmax(axis=1) if near.any(axis=1).all() else None

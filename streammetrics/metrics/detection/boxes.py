@@ -23,30 +23,28 @@ if TYPE_CHECKING:
 __all__ = ["BoxAveragePrecision", "BoxAverageRecall"]
 
 _RECALLS = np.linspace(0, 1, 101)
-_ROOM = 2.0**-40  # relative: more than means of 101 numbers are rounded by
+_ROOM = 2.0**-40  # relative: more than the rounding error of a mean of 101 numbers
 
 
 class BoxAveragePrecision(BoxMetric):
-    """Average precision of boxes: the mean of the best precisions at recalls of 0, 0.01, ... 1.
+    """Average precision of boxes: COCO's mAP by default, AP50 with ``iou=0.5``.
 
     Formula: 1 / 101 Σ_r max_{R(s) >= r} P(s), with R(s) and P(s) the recall and precision of boxes
-    scored s or more, and r from 0 to 1 by 0.01.
+    that score s or more, and r from 0 to 1 by 0.01.
 
-    The best precision at a recall r is the largest of hits / (hits + misses) over all thresholds
-    of the score at which at least r of the true boxes are hits, 0 where there is none; it is
-    COCO's mAP by default, and ``iou=0.5`` Pascal VOC's AP50. Which boxes are hits, see `BoxMetric`.
+    A recall that no threshold reaches has the precision 0. `BoxMetric` says how boxes are matched.
 
-    Past `max_bins` distinct scores of a class and outcome neighbours share a cell: `bounds()` holds
-    for any order and ties within the cells.
+    Exact up to `max_bins` distinct scores per class and outcome. Beyond that neighbouring scores
+    share a cell, and `bounds()` holds for any order and ties within cells.
 
     The other parameters are those of `BoxMetric`.
 
     Args:
-        max_bins: How many distinct scores are told apart, of each class and outcome.
+        max_bins: How many distinct scores are kept apart for each class and outcome.
 
-    Memory and cost: about 16 bytes per distinct score of a class, twice that with the areas,
-    and 2 kB per outcome of a class of which there are some dozens; about 4 microseconds per box,
-    and a millisecond of reading for each class.
+    Memory and cost: about 16 bytes per distinct score of a class, twice that with areas, and 2 kB
+    for each of the few dozen outcomes of a class. `update` takes about 4 µs per box, `compute`
+    about a millisecond per class.
 
     Reference: Lin et al., "Microsoft COCO", ECCV 2014; ``pycocotools.cocoeval.COCOeval``;
     ``torchmetrics.detection.MeanAveragePrecision``.
@@ -67,12 +65,12 @@ class BoxAveragePrecision(BoxMetric):
         return (BoxScores(**self._matched, max_bins=self.max_bins),)
 
     def readout(self, held: BoxScores) -> Any:
-        """Return the value; past the budget the middle of what it can be."""
+        """Return the value; beyond `max_bins` the midpoint of its bounds."""
         labels, truths, low, high = self._read_sides(held)
         return self._averaged(labels, (low + high) / 2, truths)
 
     def interval(self, held: BoxScores) -> Interval[Any]:
-        """Return the range over all orders that boxes within cells may have."""
+        """Return the range over all orders of boxes within cells."""
         labels, truths, low, high = self._read_sides(held)
         sides = [self._averaged(labels, side, truths) for side in (low, high)]
         if self.is_exact(held):
@@ -85,7 +83,7 @@ class BoxAveragePrecision(BoxMetric):
         return all(histogram.exact for histogram in mine)
 
     def _read_sides(self, held: BoxScores) -> tuple[list[Any], Ints, Floats, Floats]:
-        """Return classes, how many true boxes each has, and the least and largest values (n, T)."""
+        """Return the classes, their numbers of true boxes, and bounds of their values (n, T)."""
         labels, table = held.table(outcome.label for outcome in held.outcomes)
         truths, columns = table[:, self._place, 0], self._columns
         low, high = np.zeros((2, len(labels), columns.size))
@@ -101,14 +99,14 @@ class BoxAveragePrecision(BoxMetric):
 
 
 class _Steps:
-    """Boxes of a class by score from above: hits and misses in each cell (m, T)."""
+    """Boxes of a class by descending score: hits and misses in each cell (m, T)."""
 
     def __init__(self, single: Bools, hits: Ints, misses: Ints) -> None:
         self.single, self.hits, self.misses = single, hits, misses
 
     @classmethod
     def of(cls, held: Sequence[tuple[int, DyadicHistogram]], columns: Places, ious: int) -> _Steps:
-        """Return the cells of all outcomes together, at the width of the widest."""
+        """Return the cells of all outcomes together, as wide as the widest."""
         codes = np.array([code for code, _ in held])[:, None]
         hit, ignored = (codes >> columns) & 1, (codes >> (ious + columns)) & 1
         blocks = [(k, block) for k, (_, each) in enumerate(held) for block in each.cells()]
@@ -134,12 +132,12 @@ class _Steps:
         least = _mean_best(hits, misses, at)
         if self.single.all():
             return least, least
-        # In a cell of several scores all may come together, or the hits before the misses.
+        # In a cell of several scores all boxes may be tied, or the hits come before the misses.
         return least, _mean_best(hits, misses - np.where(self.single, 0, self.misses), at)
 
 
 def _mean_best(hits: Ints, misses: Ints, at: Ints) -> Floats:
-    """Return the mean of the best precisions from places (T, 101) on, 0 past the last one."""
+    """Return the mean of the best precisions from positions (T, 101) on, 0 beyond the last one."""
     found = hits + misses
     precision = np.divide(hits, found, out=np.zeros(found.shape), where=found > 0)
     best = np.zeros((len(hits) + 1, hits.shape[1]))
@@ -149,15 +147,15 @@ def _mean_best(hits: Ints, misses: Ints, at: Ints) -> Floats:
 
 
 class BoxAverageRecall(BoxMetric):
-    """Average recall of boxes: hits over true boxes, the mean over thresholds and classes.
+    """Average recall of boxes, over classes and thresholds.
 
-    Formula: mean_kt (h_kt / g_k), with h_kt the hits of class k at threshold t, g_k true boxes.
+    Formula: mean_kt (h_kt / g_k), with h_kt of the g_k true boxes of class k found at threshold t.
 
-    Which boxes are hits, see `BoxMetric`. COCO has it for 1, 10 and 100 `max_detections`.
+    `BoxMetric` says how boxes are matched. COCO reports it for `max_detections` of 1, 10 and 100.
 
     Parameters are those of `BoxMetric`.
 
-    Memory and cost: 16 bytes per class, area and threshold; about 2 microseconds per box.
+    Memory and cost: 16 bytes per class, area and threshold; about 2 µs per box.
 
     Reference: Hosang et al., "What makes for effective detection proposals?", TPAMI 38 (2016);
     ``pycocotools.cocoeval.COCOeval``; ``torchmetrics.detection.MeanAveragePrecision``.

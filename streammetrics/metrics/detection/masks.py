@@ -1,4 +1,4 @@
-"""Masks of images, a class at every pixel: how far the classes of two maps overlap."""
+"""Semantic segmentation: how well the classes of true and predicted masks overlap."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ __all__ = ["Dice", "MeanIoU"]
 
 
 class MaskMetric(Metric[float | Floats]):
-    """An overlap of the pixels of each class, over all images together.
+    """Base of the metrics of overlap of each class's pixels, over all images together.
 
     Args:
-        average: ``"macro"``: the mean of the classes that have pixels, true or predicted.
+        average: ``"macro"``: the mean over the classes that have pixels, true or predicted.
             ``"weighted"``: the mean weighted by true pixels. ``"micro"``: the pixels of all classes
-            are added first. ``None``: an array of the classes, ``nan`` where one has no pixels.
-        labels: The classes and their order; another raises. ``None``: those seen, sorted.
-        background: A class that does not count among the others.
-        ignore_index: Pixels of this true class are left out.
+            are added first. ``None``: an array of the classes, ``nan`` for those without pixels.
+        labels: The classes and their order; others raise. ``None``: those seen, sorted.
+        background: A class that is left out of the average; its pixels count for other classes.
+        ignore_index: Pixels with this true class are left out.
         nan_policy: ``"raise"``, or ``"omit"``: pixels with a missing value are left out.
 
-    Memory and cost: 16 bytes per pair of classes that occurs; some nanoseconds per pixel.
+    Memory and cost: 16 bytes per pair of classes that occurs; a few ns per pixel.
     """
 
     higher_is_better = True
@@ -50,7 +50,7 @@ class MaskMetric(Metric[float | Floats]):
     nan_policy: NanPolicy = "raise"
 
     def check_parameters(self) -> None:
-        """Bring the labels to one kind."""
+        """Convert the labels to one type."""
         self.labels = one_kind(self.labels, self.ignore_index)
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -61,13 +61,17 @@ class MaskMetric(Metric[float | Floats]):
     def update(
         self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Take maps of labels of any shape, (n, H, W) say: every pixel is a row.
+        """Add a batch of label maps, in which every pixel is a row.
 
-        `y_pred` may be scores (n, K, H, W) of K classes, of which the first largest wins, and
-        `sample_weight` has the shape of `y_true`.
+        Args:
+            y_true: The true classes, of any shape such as (n, H, W).
+            y_pred: The predicted classes, of the same shape, or scores (n, K, H, W) of K classes,
+                whose largest (the first of equal ones) gives the class.
+            sample_weight: Non-negative weights, of the shape of `y_true`.
 
         Raises:
-            InvalidBatchError: The shapes do not fit, or there is an unknown label.
+            InvalidBatchError: The shapes do not fit, or a class is not among `labels`; the state is
+                unchanged.
         """
         _warn_of_one_hot(y_true, y_pred)
         return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
@@ -90,21 +94,21 @@ class MaskMetric(Metric[float | Floats]):
 
     @abstractmethod
     def _parts(self, both: Floats, true: Floats, pred: Floats) -> tuple[Floats, Floats]:
-        """Return the pixels that agree, and all of them, of each class."""
+        """Return the numerator and the denominator of each class."""
 
 
 class MeanIoU(MaskMetric):
-    """Mean intersection over union of the classes of masks.
+    """Mean intersection over union (mIoU) of the classes of masks.
 
     Formula: mean_k (TP_k / (TP_k + FP_k + FN_k)), with k the classes that have pixels.
 
-    Pixels of all images are counted together, as the benchmarks of VOC and Cityscapes do; a mean
-    over images is that of `Slices` by image.
+    The pixels of all images are counted together, as in the benchmarks of VOC and Cityscapes. For a
+    mean over images use `Slices` by image.
 
     Parameters are those of `MaskMetric`.
 
     Reference: Everingham et al., "The Pascal visual object classes challenge", IJCV 88 (2010);
-    ``sklearn.metrics.jaccard_score``; ``torchmetrics.segmentation.MeanIoU``, the mean over images.
+    ``sklearn.metrics.jaccard_score``; ``torchmetrics.segmentation.MeanIoU``, a mean over images.
 
     Example:
         >>> import streammetrics as sm
@@ -118,11 +122,11 @@ class MeanIoU(MaskMetric):
 
 
 class Dice(MaskMetric):
-    """Dice's coefficient of the classes of masks.
+    """Dice coefficient of the classes of masks.
 
     Formula: mean_k (2 TP_k / (2 TP_k + FP_k + FN_k)), with k the classes that have pixels.
 
-    Pixels of all images are counted together; a mean over images is that of `Slices` by image.
+    The pixels of all images are counted together. For a mean over images use `Slices` by image.
 
     Parameters are those of `MaskMetric`.
 
@@ -136,12 +140,12 @@ class Dice(MaskMetric):
     """
 
     def _parts(self, both: Floats, true: Floats, pred: Floats) -> tuple[Floats, Floats]:
-        """Return twice the intersections, and the sums of both sizes."""
+        """Return twice the intersections, and the sums of true and predicted sizes."""
         return 2 * both, true + pred
 
 
 def _warn_of_one_hot(true: Any, pred: Any) -> None:
-    """Warn of maps (n, K, H, W) that are one-hot on both sides, but read as masks of 0 and 1."""
+    """Warn where both maps are one-hot (n, K, H, W), as they are read as masks of 0 and 1."""
     shape = tuple(getattr(true, "shape", ()))
     if len(shape) < 4 or shape[1] < 2 or tuple(getattr(pred, "shape", ())) != shape:
         return
@@ -154,5 +158,5 @@ def _warn_of_one_hot(true: Any, pred: Any) -> None:
 
 
 def _is_one_hot(maps: Array) -> bool:
-    """Whether each pixel has a single 1 among its classes, along the second axis, else 0."""
+    """Whether each pixel is 1 for one class, along the second axis, and 0 for all others."""
     return bool(((maps == 0) | (maps == 1)).all() and (maps.sum(axis=1) == 1).all())

@@ -1,4 +1,4 @@
-"""Panoptic quality: things and stuff of images, found and told apart."""
+"""Panoptic segmentation: the quality of segments of things and stuff."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ __all__ = ["ModifiedPanopticQuality", "PanopticQuality"]
 
 
 class PanopticMetric(Metric[float | Floats]):
-    """The quality of maps of segments, which are pixels of one category and instance.
+    """Base of the metrics of panoptic maps: segments are the pixels of a category and instance.
 
-    A true and a predicted segment of an image and category match where their intersection over
-    union is above 0.5, of which there can only be one; pixels that are void in either map do not
-    count, and a segment that is mostly void in the other map is neither missed nor wrongly seen.
+    A true and a predicted segment of one image and category match if their intersection over union
+    is above 0.5, so that each has at most one match. Pixels that are void in either map do not
+    count. A segment that is mostly void in the other map counts neither as missed nor as false.
 
     Args:
-        things: The categories of which instances are told apart.
-        stuffs: Those of which they are not: all pixels of one in an image are a segment.
-        of: ``"panoptic"``, the product of the two others: ``"segmentation"``, how far matched
-            segments overlap, and ``"recognition"``, the F1 of segments.
+        things: The categories with separate instances.
+        stuffs: The categories without: all pixels of one in an image are a single segment.
+        of: The quality: ``"segmentation"``, the mean IoU of matched segments; ``"recognition"``,
+            the F1 score of segments; or ``"panoptic"``, their product.
         average: ``"macro"``: the mean over categories that have segments. ``None``: an array of the
-            categories, sorted, ``nan`` where one has no segments.
-        unknown: What predicted pixels of other categories are: ``"raise"``, or ``"void"``, which
-            true ones always are.
+            categories, sorted, ``nan`` for those without segments.
+        unknown: Predicted pixels of other categories: ``"raise"``, or count them as ``"void"``, as
+            true pixels of other categories always are.
         nan_policy: ``"raise"``, or ``"omit"``: images with a missing value are left out.
     """
 
@@ -63,10 +63,10 @@ class PanopticMetric(Metric[float | Floats]):
     @property
     @abstractmethod
     def _loose(self) -> bool:
-        """Whether stuff is judged by any overlap."""
+        """Whether any overlap counts for stuff."""
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the counts of segments, whatever the order of the categories."""
+        """Return the counts of segments; categories in any order give the same statistic."""
         counts = SegmentCounts(
             things=tuple(sorted(self.things)),
             stuffs=tuple(sorted(self.stuffs)),
@@ -77,14 +77,18 @@ class PanopticMetric(Metric[float | Floats]):
         return (counts,)
 
     def update(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
-        """Take images: true and predicted maps (n, H, W, 2), or n lists of pixels (m, 2) each.
+        """Add a batch of images.
 
-        An array of three dimensions is n images of m pixels; as it may be a single map (H, W, 2)
-        that lacks the first one, a warning says so.
+        The last axis of a map is (category, instance). An array of three dimensions is read as n
+        images of m pixels; as a single map (H, W, 2) may be meant, a warning says so.
+
+        Args:
+            y_true: The true maps, (n, H, W, 2), or n lists (m, 2) of pixels.
+            y_pred: The predicted maps, of the same shapes.
 
         Raises:
-            InvalidBatchError: A pixel is not of two whole numbers from 0 on, a map has not as many
-                as the other, or a predicted category is not known; nothing has changed.
+            InvalidBatchError: A pixel is not two whole numbers of at least 0, two maps differ in
+                shape, or a predicted category is unknown; the state is unchanged.
         """
         shape = tuple(getattr(y_true, "shape", ()))
         if len(shape) == 3 and shape[0] > 1:
@@ -115,20 +119,21 @@ class PanopticMetric(Metric[float | Floats]):
 
 
 class PanopticQuality(PanopticMetric):
-    """Panoptic quality of maps of things and stuff.
+    """Panoptic quality (PQ): segmentation quality times recognition quality.
 
-    Formula: mean_k (Σ IoU_k / TP_k) (TP_k / (TP_k + FP_k / 2 + FN_k / 2))
+    Formula: mean_k (Σ IoU_k / TP_k) (TP_k / (TP_k + FP_k / 2 + FN_k / 2)), with TP_k matched
+    segments of category k, FP_k unmatched predicted and FN_k unmatched true ones, and IoU_k the
+    intersections over union of matched segments.
 
-    Of each category, TP are matched segments, FP predicted and FN true ones that are not, and IoU
-    the intersection over union of matched ones. What matches, see `PanopticMetric`.
+    `PanopticMetric` says which segments match.
 
     Parameters are those of `PanopticMetric`.
 
-    Memory and cost: about 60 bytes per category; about a quarter of a microsecond per pixel of
-    maps whose neighbours are mostly alike.
+    Memory and cost: about 60 bytes per category; about 0.25 µs per pixel, for maps in which
+    neighbouring pixels are mostly equal.
 
     Reference: Kirillov et al., "Panoptic segmentation", CVPR 2019;
-    ``torchmetrics.detection.PanopticQuality``, whose overlaps have 32 bits.
+    ``torchmetrics.detection.PanopticQuality``, which computes overlaps in 32 bits.
 
     Example:
         >>> import streammetrics as sm
@@ -142,19 +147,18 @@ class PanopticQuality(PanopticMetric):
 
 
 class ModifiedPanopticQuality(PanopticMetric):
-    """Panoptic quality of which stuff is judged by its overlap, however small that is.
+    """Modified panoptic quality (PQ†): for stuff any overlap counts, also below 0.5.
 
-    Formula: mean_k q_k, with q_k as in `PanopticQuality` for things, Σ IoU_k / N_k for stuff.
-
-    Of stuff all overlaps of true and predicted segments count, over the N true ones.
+    Formula: mean_k q_k, with q_k as in `PanopticQuality` for things, and Σ IoU_k / N_k over the N_k
+    true segments for stuff.
 
     Parameters are those of `PanopticMetric`.
 
-    Memory and cost: about 60 bytes per category; about a quarter of a microsecond per pixel of
-    maps whose neighbours are mostly alike.
+    Memory and cost: about 60 bytes per category; about 0.25 µs per pixel, for maps in which
+    neighbouring pixels are mostly equal.
 
     Reference: Porzi et al., "Seamless scene segmentation", CVPR 2019;
-    ``torchmetrics.detection.ModifiedPanopticQuality``, whose overlaps have 32 bits.
+    ``torchmetrics.detection.ModifiedPanopticQuality``, which computes overlaps in 32 bits.
 
     Example:
         >>> import streammetrics as sm

@@ -1,1 +1,1 @@
-"""How far two samples of values are apart."""
+"""Drift: distances between the distributions of a reference and a current sample."""

@@ -1,4 +1,4 @@
-"""What the distances of two samples share: inputs, the histogram, bounds."""
+"""What the distances between two samples share: inputs, the histogram and bounds."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class SampleDistance(Metric[float]):
-    """A distance between two samples of values, exact up to `max_bins` distinct values.
+    """Base of the distances between two samples, exact up to `max_bins` distinct values.
 
     Args:
-        current: Which label of `sample` the rows of the current sample have; those of the
-            reference have one other.
-        max_bins: How many distinct values are told apart. Past that, neighbours share a cell:
-            memory stays bounded, and `bounds()` holds wherever in its cell a row may be.
+        current: The label in `sample` of the rows of the current sample; those of the reference
+            have one other label.
+        max_bins: How many distinct values are kept apart. Beyond that neighbouring values share a
+            cell: memory stays bounded, and `bounds()` holds wherever in their cells the values are.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
     """
 
@@ -40,7 +40,17 @@ class SampleDistance(Metric[float]):
     def update(
         self, sample: ArrayLike, values: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Take rows: of which sample each is (n,), and its value (n,), which may be infinite."""
+        """Add a batch of rows.
+
+        Args:
+            sample: The sample of each row, (n,): two labels.
+            values: Numbers, (n,), which may be infinite.
+            sample_weight: Non-negative weights, (n,).
+
+        Raises:
+            InvalidBatchError: A column has a wrong type or length, a missing value or a third
+                label; the state is unchanged.
+        """
         return self.feed({"sample": sample, "values": values, "sample_weight": sample_weight})
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -53,9 +63,9 @@ class SampleDistance(Metric[float]):
 
     @abstractmethod
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return a lower bound, the value and an upper bound, these with room for what was rounded.
+        """Return a lower bound, the value and an upper bound, allowing for rounding.
 
-        Both samples have rows; the positives are the current one's.
+        Both samples have rows; the positives are those of the current one.
         """
 
     def readout(self, samples: SampleHistogram) -> float:
@@ -63,7 +73,7 @@ class SampleDistance(Metric[float]):
         return self._certain(samples)[1]
 
     def interval(self, samples: SampleHistogram) -> Interval[float]:
-        """Return what the distance may be wherever in their cells rows are."""
+        """Return the range of the distance over all positions of rows within their cells."""
         low, value, high = self._certain(samples)
         return Interval(value, value) if samples.exact else Interval(low, high)
 

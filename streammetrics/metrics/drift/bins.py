@@ -1,4 +1,4 @@
-"""Distances of the shares that two samples have in bins."""
+"""Distances between the shares of two samples in bins."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = ["JensenShannon", "PopulationStability"]
 
 
 class Range(NamedTuple):
-    """Amounts, and what they certainly lie between."""
+    """Amounts and their bounds."""
 
     low: Floats
     value: Floats
     high: Floats
 
     def differences(self) -> Range:
-        """Return what lies between neighbours, which ascend."""
+        """Return the differences of neighbouring amounts, which ascend."""
         return Range(
             np.maximum(self.low[1:] - self.high[:-1], 0.0),
             np.diff(self.value),
@@ -40,23 +40,23 @@ class Range(NamedTuple):
         )
 
     def shares(self, total: float, more: float) -> Range:
-        """Return parts of the total, each amount being `more`."""
+        """Return the shares of the total, with `more` added to each amount."""
         whole = total + more * self.value.size
         return Range._make([np.minimum((side + more) / whole, 1.0) for side in self])
 
 
 class BinnedDistance(SampleDistance):
-    """A distance of the shares that two samples have in bins ``(a, b]``.
+    """Base of the distances between the shares of two samples in bins ``(a, b]``.
 
     The other parameters are those of `SampleDistance`.
 
     Args:
-        bins: How many bins: their edges are the smallest values that a share of 1 / bins,
-            2 / bins, ... of the reference does not exceed, so that each has as much of it as ties
-            allow.
-        edges: Ascending inner edges in the place of these; the outer bins are open.
-        pseudo_count: What is added to the weight of each sample in each bin. Without it, a bin
-            in which one sample has nothing can make the distance infinite.
+        bins: How many bins. Their edges are quantiles of the reference, at levels 1 / bins,
+            2 / bins, ...: each the smallest value at or below which that share lies. Bins hold
+            equal shares of the reference, as far as ties allow.
+        edges: Ascending inner edges, instead of quantiles; the outer bins are open.
+        pseudo_count: A weight that is added to each sample in each bin. Without it, a bin that is
+            empty in one sample can make the distance infinite.
     """
 
     bins: Annotated[int, Between(2, 1000)] = 10
@@ -64,7 +64,7 @@ class BinnedDistance(SampleDistance):
     pseudo_count: Annotated[float, AtLeast(0)] = 0.0
 
     def check_parameters(self) -> None:
-        """Check that the edges are such."""
+        """Check that the edges ascend."""
         if self.edges is not None:
             good = isinstance(self.edges, tuple) and len(self.edges) > 0
             good = good and all(_is_number(edge) for edge in self.edges)
@@ -73,21 +73,21 @@ class BinnedDistance(SampleDistance):
 
     @abstractmethod
     def terms(self, p: Floats, q: Floats) -> Floats:
-        """Return what each bin adds for two shares: convex, and 0 where they are equal."""
+        """Return the term of each bin: convex in both shares, and 0 where they are equal."""
 
     @abstractmethod
     def total(self, terms: float) -> float:
-        """Return the distance of what all bins add."""
+        """Return the distance from the terms of all bins."""
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the least, the nominal and the largest sum of terms that shares allow."""
+        """Return the smallest, the nominal and the largest distance within the bounds of shares."""
         cells = _Cells.of(stairs)
         one, other = cells.at(self.edges) if self.edges else cells.quantiles(self.bins)
         more = self.pseudo_count * stairs.one if self.pseudo_count else 0.0
         p = one.differences().shares(float(stairs.positives), more)
         q = other.differences().shares(float(stairs.negatives), more)
-        # As terms are convex, they are largest in a corner, and least on the diagonal if it is
-        # met or else in the corner next to it.
+        # Convex terms are largest in a corner of the rectangle of possible shares, and smallest
+        # on the diagonal, or in the corner nearest to it.
         corners = [self.terms(a, b) for a in (p.low, p.high) for b in (q.low, q.high)]
         nearest = np.clip(q.value, p.low, p.high)
         least = self.terms(nearest, np.clip(nearest, q.low, q.high))
@@ -98,22 +98,23 @@ class BinnedDistance(SampleDistance):
 
 
 class PopulationStability(BinnedDistance):
-    """Population stability index of shares in bins.
+    """Population stability index (PSI) of the shares of two samples in bins.
 
-    Formula: Σ_b (p_b - q_b) log(p_b / q_b)
+    Formula: Σ_b (p_b - q_b) log(p_b / q_b), with p_b and q_b the shares of the current sample and
+    of the reference in bin b.
 
-    p and q are the shares of the current sample and of the reference in a bin; weights weigh rows.
-    ``nan`` without rows of both; ``inf`` where a bin has rows of one only. Of two samples of one
-    population, n and m rows, it is about (bins - 1) (1 / n + 1 / m) by chance alone.
+    ``nan`` unless both samples have rows; ``inf`` where a bin is empty in one of them only. For two
+    samples of n and m rows from the same population it is about (bins - 1) (1 / n + 1 / m) by
+    chance.
 
-    Past `max_bins`, rows of a cell in which an edge lies may be on either side of it.
+    Beyond `max_bins`, the rows of a cell that contains an edge may be on either side of it.
 
     Parameters are those of `BinnedDistance`.
 
     Memory and cost: that of a `ScoreHistogram`; `compute` takes about 10 ns per cell.
 
-    Reference: Siddiqi, Credit Risk Scorecards (2006); Yurdakul and Naranjo, Statistical properties
-    of the population stability index (2020).
+    Reference: Siddiqi, "Credit Risk Scorecards" (2006); Yurdakul and Naranjo, "Statistical
+    properties of the population stability index", J. Risk Model Validation 14 (2020).
 
     Example:
         >>> import streammetrics as sm
@@ -132,20 +133,20 @@ class PopulationStability(BinnedDistance):
 
 
 class JensenShannon(BinnedDistance):
-    """Jensen-Shannon distance of the shares in bins: the square root of the divergence.
+    """Jensen-Shannon distance of the shares of two samples in bins.
 
-    Formula: √((KL(p, m) + KL(q, m)) / 2), with m = (p + q) / 2.
+    Formula: √((KL(p, m) + KL(q, m)) / 2), with m = (p + q) / 2, and p and q the shares of the
+    current sample and of the reference in bins.
 
-    The divergence is the mean of KL(p, m) and KL(q, m) with m = (p + q) / 2, p and q the shares
-    of the current sample and of the reference in a bin; weights weigh rows. ``nan`` without rows
-    of both. It is at most sqrt(ln 2), or 1 with ``base=2``.
+    It is the square root of the Jensen-Shannon divergence, at most √(ln 2), or 1 with ``base=2``.
+    ``nan`` unless both samples have rows.
 
-    Past `max_bins`, rows of a cell in which an edge lies may be on either side of it.
+    Beyond `max_bins`, the rows of a cell that contains an edge may be on either side of it.
 
     The other parameters are those of `BinnedDistance`.
 
     Args:
-        base: Of the logarithm; ``None``: the natural one, as SciPy's.
+        base: The base of the logarithm; ``None``: e, as in SciPy.
 
     Memory and cost: that of a `ScoreHistogram`; `compute` takes about 10 ns per cell.
 
@@ -174,14 +175,14 @@ class JensenShannon(BinnedDistance):
 
 
 def _half_log_ratio(p: Floats, q: Floats) -> Floats:
-    """Return ln(p / q) / 2, 0 of nothing to nothing: exact where they are close."""
+    """Return ln(p / q) / 2, accurate where both are close, and 0 for 0/0."""
     both = p + q
     with np.errstate(divide="ignore"):
         return np.arctanh((p - q) / np.where(both > 0, both, 1.0))
 
 
 class _Cells(NamedTuple):
-    """Cells in ascending order, and what both samples weigh up to and with each, from 0 on."""
+    """Ascending cells, and the weight of each sample below and in each, starting with 0."""
 
     low: Floats
     high: Floats
@@ -190,18 +191,18 @@ class _Cells(NamedTuple):
 
     @classmethod
     def of(cls, stairs: Staircase) -> _Cells:
-        """Return those of a staircase."""
+        """Return the cells of a staircase."""
         low, high, _, tp, fp = corners(stairs)
         return cls(low, high, tp[0] - tp, fp[0] - fp)
 
     def quantiles(self, bins: int) -> tuple[Range, Range]:
-        """Return how much of both samples lies at most at each quantile of the reference."""
+        """Return the weight of both samples at or below each quantile of the reference."""
         total, mass = self.reference[-1], self.reference[1:]
         if mass.dtype.kind == "i":
             wanted = np.array([-(-k * int(total) // bins) for k in range(1, bins)])
             first = place = last = np.searchsorted(mass, wanted)
             target = wanted.astype(np.float64)
-        else:  # sums of floats are right to a unit, so that an edge may be one cell further
+        else:  # sums of floats have errors of a unit, so an edge may be one cell further
             wanted = np.arange(1, bins) * total
             target, room = wanted / bins, ROUNDING * total
             first, place, last = (
@@ -212,14 +213,14 @@ class _Cells(NamedTuple):
         with np.errstate(invalid="ignore", divide="ignore"):
             inside = (target - self.reference[place]) / np.diff(self.reference)[place]
         share = np.where(mixed, np.nan_to_num(np.clip(inside, 0.0, 1.0), nan=0.5), 1.0)
-        # Through the cell of the edge, or through none of what may be above an edge in it.
+        # The whole cell of the edge, or none of the part of it that may be above the edge.
         lower = np.where((first == last) & ~mixed, place + 1, first)
         return self._ranges(lower, place, share, last + 1)
 
     def at(self, edges: Sequence[float]) -> tuple[Range, Range]:
-        """Return how much of both samples lies at most at each edge."""
+        """Return the weight of both samples at or below each edge."""
         wanted = np.array(edges, np.float64)
-        below = np.searchsorted(self.high, wanted, "right")  # cells that are not above an edge
+        below = np.searchsorted(self.high, wanted, "right")  # cells that end at or below an edge
         reached = np.searchsorted(self.low, wanted, "right")
         place = np.minimum(below, self.low.size - 1)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -230,7 +231,7 @@ class _Cells(NamedTuple):
     def _ranges(
         self, lower: Array, place: Array, share: Floats, upper: Array
     ) -> tuple[Range, Range]:
-        """Return the amounts through some cells at least, a share of one more, and at most."""
+        """Return the amounts up to cells: the least, with a share of the next one, the most."""
         ranges = []
         for mass in (self.current, self.reference):
             ends = [np.array([0.0]), np.array([float(mass[-1])])]

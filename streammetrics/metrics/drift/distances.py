@@ -1,4 +1,4 @@
-"""Distances of the distribution functions of two samples: the largest one, and the area between."""
+"""Distances between distribution functions of two samples: the largest gap, and the area."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["KSDistance", "Wasserstein"]
 
 
 class Gaps(NamedTuple):
-    """The cells of two samples in ascending order, and F - G, the reference's share less.
+    """The ascending cells of two samples, and the differences F - G of their distributions.
 
-    `f` and `g` (m,) are the shares of the current sample and of the reference in each cell,
-    `before` (m,) is F - G below it and `after` (m,) past it.
+    `f` and `g` (m,) are the shares of the current sample and of the reference in each cell;
+    `before` (m,) is F - G below the cell and `after` (m,) above it.
     """
 
     low: Floats
@@ -37,7 +37,7 @@ class Gaps(NamedTuple):
 
     @classmethod
     def of(cls, stairs: Staircase) -> Self:
-        """Return those of a staircase, each share rounded once or twice."""
+        """Return the gaps of a staircase, each share rounded once or twice."""
         blocks = list(stairs.steps())
         low, high, p, n, above, below = map(
             np.concatenate,
@@ -51,7 +51,7 @@ class Gaps(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """The integral of the root of F (1 - F), F the reference's share."""
+        """The integral of √(F (1 - F)), F being the distribution function of the reference."""
         below = np.minimum(np.cumsum(self.g), 1.0)
         return _area(np.sqrt(below * (1 - below))[:-1], _widths(self.high[:-1], self.high[1:]))
 
@@ -62,7 +62,7 @@ class Gaps(NamedTuple):
 
     @property
     def extremes(self) -> tuple[Floats, Floats]:
-        """The least and the most that the absolute difference can be within each cell."""
+        """The smallest and the largest possible |F - G| within each cell."""
         low, high = self.before - self.g, self.before + self.f
         most = np.maximum(np.abs(low), np.abs(high))
         least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
@@ -70,7 +70,7 @@ class Gaps(NamedTuple):
 
 
 def _difference(below: Array, above: Array, stairs: Staircase) -> Floats:
-    """Return the reference's share at or above each cell, less the current sample's."""
+    """Return the share of the reference at or above each cell, less that of the current sample."""
     positives, negatives = stairs.positives, stairs.negatives
     if stairs.counted:  # an integer that is rounded once
         crossed = below * int(positives) - above * int(negatives)
@@ -79,18 +79,18 @@ def _difference(below: Array, above: Array, stairs: Staircase) -> Floats:
 
 
 def gaps_of(samples: SampleHistogram) -> Gaps:
-    """Return the cells of two samples, which both have rows."""
+    """Return the gaps of two samples that both have rows."""
     (stairs,) = staircases(samples)
     return Gaps.of(stairs)
 
 
 class KSDistance(SampleDistance):
-    """Two-sample Kolmogorov-Smirnov distance: the largest of their distribution functions.
+    """Two-sample Kolmogorov-Smirnov distance.
 
-    Formula: max_x |F(x) - G(x)|
+    Formula: max_x |F(x) - G(x)|, with F and G the distribution functions of the two samples.
 
-    F and G are the distribution functions of the samples; weights weigh rows. ``nan`` without rows
-    of both. It is `KolmogorovSmirnov` of values and samples in the place of scores and classes.
+    ``nan`` unless both samples have rows. It is `KolmogorovSmirnov` with values for scores and
+    samples for classes.
 
     Parameters are those of `SampleDistance`.
 
@@ -105,7 +105,7 @@ class KSDistance(SampleDistance):
     """
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return the largest of the differences at edges, and of those within cells."""
+        """Return the largest difference at the edges of cells, and with those within cells."""
         gaps = Gaps.of(stairs)
         value = float(np.abs(gaps.before).max())
         low, high = outward(value, value, gaps.extremes[1][gaps.mixed].max(initial=0.0))
@@ -113,15 +113,15 @@ class KSDistance(SampleDistance):
 
 
 class Wasserstein(SampleDistance):
-    """First Wasserstein distance, the earth mover's.
+    """First Wasserstein distance (earth mover's distance).
 
-    Formula: ∫ |F(x) - G(x)| dx
+    Formula: ∫ |F(x) - G(x)| dx, with F and G the distribution functions of the two samples.
 
-    F and G are the distribution functions of the samples; weights weigh rows. It has the unit of
-    the values. ``nan`` without rows of both; ``inf`` where their shares at an infinity differ.
+    It has the unit of the values. ``nan`` unless both samples have rows; ``inf`` where their shares
+    at an infinity differ.
 
-    Past `max_bins`, a cell adds at least its width times the least, and at most its width times
-    the largest, difference that there can be in it.
+    Beyond `max_bins`, a cell adds at least its width times the smallest, and at most its width
+    times the largest possible difference within it.
 
     Parameters are those of `SampleDistance`.
 
@@ -143,29 +143,29 @@ class Wasserstein(SampleDistance):
         width = _widths(gaps.low, gaps.high)
         finite = np.where(np.isinf(width), 0.0, width)
         low, high = between + _area(least, finite), between + _area(most, width)
-        # Within a cell rows are taken to lie evenly, so that the difference is a straight line.
+        # Rows are taken as spread evenly within a cell, so that the difference is a straight line.
         value = min(max(between + _area(_means(gaps.before, gaps.after), finite), low), high)
-        # Each difference of shares is right up to some 2**-52 of them.
+        # Each difference of shares has an error of a few 2**-52.
         reach = 0.0 if stairs.counted else float(finite.sum() + gaps.high[-1] - gaps.low[0])
         room = ROUNDING * (value + min(reach, math.ldexp(1.0, 1000)))
         return max(low - room, 0.0), value, high + room
 
 
 def _widths(low: Floats, high: Floats) -> Floats:
-    """Return the lengths between ends, 0 between two that are one and the same infinity."""
+    """Return the lengths between ends, 0 between two equal infinities."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where(low == high, 0.0, high - low)
 
 
 def _area(heights: Floats, widths: Floats) -> float:
-    """Return the sum of products that are not negative, nothing where there is no height."""
+    """Return the sum of non-negative products, where a height of 0 gives 0."""
     with np.errstate(invalid="ignore", over="ignore"):
         areas = np.where(heights > 0, heights * widths, 0.0)
     return float(ExactSum.of(areas).to_float()) if np.isfinite(areas).all() else math.inf
 
 
 def _means(start: Floats, end: Floats) -> Floats:
-    """Return the mean of the absolute value along straight lines."""
+    """Return the mean absolute value along straight lines between two values."""
     one, other = np.abs(start), np.abs(end)
     both = one + other
     crossing = (one**2 + other**2) / np.where(both > 0, 2 * both, 1.0)

@@ -1,1 +1,1 @@
-"""Forecasts: intervals, predictive distributions, and errors by the scale of a series."""
+"""Forecasting: prediction intervals, predictive distributions and scaled errors."""

@@ -1,4 +1,4 @@
-"""Prediction intervals: whether they hold what came, how wide they are, and both in one score."""
+"""Prediction intervals: their coverage, their width, and both in one score."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["IntervalCoverage", "IntervalWidth", "WinklerScore"]
 
 
 class IntervalMetric(RowMean):
-    """A metric of targets and of intervals for them."""
+    """Base of the metrics of targets and prediction intervals."""
 
     def update(
         self,
@@ -26,21 +26,22 @@ class IntervalMetric(RowMean):
         *,
         sample_weight: ArrayLike = None,
     ) -> Self:
-        """Take rows: targets (n,) and the ends of intervals (n,), the lower one first.
+        """Add a batch of rows: targets (n,) and the lower and upper ends of intervals, each (n,).
 
         Raises:
-            InvalidBatchError: Ends cross, or a column is not what it should be.
+            InvalidBatchError: A lower end is above the upper one, or a column has a wrong type or
+                length, or a missing or infinite value; the state is unchanged.
         """
         columns = {"y_true": y_true, "y_low": y_low, "y_high": y_high}
         return self.feed({**columns, "sample_weight": sample_weight})
 
 
 class IntervalCoverage(IntervalMetric):
-    """Share of targets that lie in their interval, ends included.
+    """Coverage: the share of targets that lie in their interval, ends included.
 
     Formula: Σ w [low <= y <= high] / Σ w
 
-    It should be what the intervals claim, so neither more nor less of it is better.
+    It should equal the nominal level of the intervals, so neither higher nor lower is better.
 
     Parameters are those of `RowMean`.
 
@@ -57,7 +58,7 @@ class IntervalCoverage(IntervalMetric):
     _ends = (0.0, 1.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the number of targets that are held."""
+        """Return the number of targets in their interval."""
         return (IntervalSum(loss="coverage", nan_policy=self.nan_policy),)
 
 
@@ -82,16 +83,16 @@ class IntervalWidth(IntervalMetric):
 
 
 class WinklerScore(IntervalMetric):
-    """Mean interval score: the width, and 2 / alpha times how far a target lies outside.
+    """Mean interval score (Winkler score): the width plus a penalty for targets outside.
 
     Formula: mean (u - l + (2 / alpha) max(l - y, y - u, 0)), with the interval from l to u.
 
-    Intervals that are the central ones of level 1 - alpha have the least expected score.
+    The central interval of level 1 - alpha has the smallest expected score.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        alpha: The share of targets that the intervals are to miss.
+        alpha: The share of targets that the intervals should miss.
 
     Reference: Winkler, "A decision-theoretic approach to interval estimation", JASA 67 (1972);
     ``scoringrules.interval_score``.

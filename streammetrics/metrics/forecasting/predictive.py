@@ -1,4 +1,4 @@
-"""Predictive distributions: how far they are from what came, and whether they are calibrated."""
+"""Predictive distributions: continuous ranked probability scores, and their calibration."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ __all__ = ["CRPSEnsemble", "CRPSGaussian", "CRPSQuantiles", "PITHistogram"]
 
 
 class CRPSEnsemble(RowMean):
-    """Continuous ranked probability score of ensembles.
+    """Continuous ranked probability score (CRPS) of ensembles.
 
-    Formula: mean_i |x_i - y| - mean_(i,j) |x_i - x_j| / 2, with the members x_i of a row, in the
-    mean over rows.
+    Formula: mean_i |x_i - y| - mean_(i,j) |x_i - x_j| / 2, with x_i the members and y the target of
+    a row.
 
-    The integral of the squared distance of two distribution functions: that of the members x, each
-    as likely, and the step at the target y. For one member it is the absolute error.
+    This is the integral of the squared difference between the distribution function of equally
+    likely members and the step function at the target, averaged over rows. With one member it is
+    the absolute error.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        fair: Whether to take the second mean over pairs of different members, which is unbiased
-            for the distribution that they were drawn from.
+        fair: Whether to take the second mean over pairs of different members only, which is
+            unbiased for the distribution that the members are drawn from.
 
     Reference: Gneiting and Raftery, JASA 102 (2007); ``scoringrules.crps_ensemble``,
     ``torchmetrics.regression.ContinuousRankedProbabilityScore``.
@@ -60,15 +61,16 @@ class CRPSEnsemble(RowMean):
     def update(
         self, y_true: ArrayLike, y_ensemble: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Take rows: targets (n,) and the members of ensembles (n, m)."""
+        """Add a batch of rows: targets (n,) and ensembles of m members (n, m)."""
         columns = {"y_true": y_true, "y_ensemble": y_ensemble}
         return self.feed({**columns, "sample_weight": sample_weight})
 
 
 class CRPSGaussian(RowMean):
-    """Continuous ranked probability score of normal distributions, mean m and deviation s.
+    """Continuous ranked probability score (CRPS) of normal distributions.
 
-    Formula: s (z (2 Φ(z) - 1) + 2 φ(z) - 1 / √π), with z = (y - m) / s, in the mean over rows.
+    Formula: s (z (2 Φ(z) - 1) + 2 φ(z) - 1 / √π), with z = (y - m) / s, for the target y, the mean
+    m and the standard deviation s of a row, in the mean over rows.
 
     Parameters are those of `RowMean`.
 
@@ -95,26 +97,27 @@ class CRPSGaussian(RowMean):
         *,
         sample_weight: ArrayLike = None,
     ) -> Self:
-        """Take rows: targets, means and standard deviations, each (n,)."""
+        """Add a batch of rows: targets, means and standard deviations, each (n,)."""
         columns = {"y_true": y_true, "y_mean": y_mean, "y_std": y_std}
         return self.feed({**columns, "sample_weight": sample_weight})
 
 
 class CRPSQuantiles(RowMean):
-    """Continuous ranked probability score by quantiles: twice the mean pinball loss over levels.
+    """Continuous ranked probability score (CRPS) from quantiles: twice their mean pinball loss.
 
     Formula: 2 mean_k max(alpha_k (y - x_k), (alpha_k - 1) (y - x_k)), with x_k the quantile of
     level alpha_k, in the mean over rows.
 
-    With evenly spaced levels it approaches the score of the whole distribution.
+    With many evenly spaced levels it approaches the score of the whole distribution.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        levels: The levels of the quantiles, ascending and between 0 and 1.
+        levels: The levels of the quantiles, ascending, in (0, 1).
 
     Raises:
-        InvalidBatchError: From `update`, where quantiles of a row cross, or are not one a level.
+        InvalidBatchError: From `update`, where the quantiles of a row cross, or are not one per
+            level.
 
     Reference: Gneiting and Ranjan, J. Bus. Econ. Stat. 29 (2011); ``scoringrules.crps_quantile``;
     twice `PinballLoss` for one level.
@@ -143,23 +146,24 @@ class CRPSQuantiles(RowMean):
     def update(
         self, y_true: ArrayLike, y_quantiles: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Take rows: targets (n,) and quantiles (n, q), one for each level."""
+        """Add a batch of rows: targets (n,) and quantiles (n, q), one per level."""
         columns = {"y_true": y_true, "y_quantiles": y_quantiles}
         return self.feed({**columns, "sample_weight": sample_weight})
 
 
 class PITHistogram(Metric[LabelledArray]):
-    """Share of rows by the probability integral transform, in bins of equal width on [0, 1].
+    """PIT histogram: shares of rows by their probability integral transform.
 
-    Formula: n_b / n, with n_b rows in bin b.
+    Formula: n_b / n, with n_b of n rows in bin b.
 
-    The transform is what the predictive distribution function is at the target. Calibrated
-    forecasts give every bin the same share; a valley says that they are too narrow, a hill that
-    they are too wide.
+    The transform is the value of the predictive distribution function at the target. For calibrated
+    forecasts all bins have the same share. A U shape means that the forecasts are too narrow, a
+    hump that they are too wide.
 
     Args:
-        n_bins: How many bins; a value on an edge is in the upper one, and 1 in the last.
-        nan_policy: ``"omit"`` leaves rows with a missing value out.
+        n_bins: How many bins of equal width on [0, 1]. A value on an edge is in the upper bin, and
+            1 in the last.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
 
     Memory and cost: 8 bytes per bin; about 20 ns per row.
 
@@ -180,12 +184,12 @@ class PITHistogram(Metric[LabelledArray]):
         return (BinnedShares(n_bins=self.n_bins, nan_policy=self.nan_policy),)
 
     def update(self, pit: ArrayLike, *, sample_weight: ArrayLike = None) -> Self:
-        """Take rows: values of distribution functions at their target (n,), from 0 to 1."""
+        """Add a batch of rows: values (n,), from 0 to 1, of distribution functions at targets."""
         return self.feed({"pit": pit, "sample_weight": sample_weight})
 
     def readout(self, held: BinnedShares) -> LabelledArray:
         """Return the share of each bin."""
         rows, _ = held.bins.exact().integers()
-        total = rows.sum()  # of Python's integers, so that shares are rounded once
+        total = rows.sum()  # Python's integers, so that shares are rounded once
         shares = (rows / total if total else np.full(self.n_bins, math.nan)).astype(np.float64)
         return LabelledArray.of(shares, range(self.n_bins), "bin")

@@ -1,4 +1,4 @@
-"""Errors by the scale of the series that a row is of."""
+"""Errors divided by the scale of each row's series."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["MASE", "RMSSE"]
 
 
 class ScaledMetric(RowMean):
-    """A metric of targets, predictions and the scale of each row's series."""
+    """Base of the metrics of targets, predictions and the scale of each row's series."""
 
     def update(
         self,
@@ -27,10 +27,11 @@ class ScaledMetric(RowMean):
         *,
         sample_weight: ArrayLike = None,
     ) -> Self:
-        """Take rows: targets, predictions and the scale of their series, each (n,).
+        """Add a batch of rows: targets, predictions and the scales of their series, each (n,).
 
         Raises:
-            InvalidBatchError: A scale is not above 0, or a column is not what it should be.
+            InvalidBatchError: A scale is not above 0, or a column has a wrong type or length, or a
+                missing or infinite value; the state is unchanged.
         """
         columns = {"y_true": y_true, "y_pred": y_pred, "scale": scale}
         return self.feed({**columns, "sample_weight": sample_weight})
@@ -39,11 +40,11 @@ class ScaledMetric(RowMean):
 class MASE(ScaledMetric):
     """Mean absolute scaled error.
 
-    Formula: Σ w (|y - p| / s) / Σ w
+    Formula: Σ w (|y - p| / s) / Σ w, with s the scale of the row's series.
 
-    The scale s of a series is the mean absolute error of the naive forecast, the value one season
-    before, over the rows that the model was made of: one number for each series, which stands
-    beside each of its rows. Below 1 is better than that forecast was.
+    The scale of a series is the mean absolute error of the naive forecast, the value one season
+    before, on the training rows: one number per series, given with each of its rows. Below 1 the
+    predictions are better than the naive forecast was.
 
     Parameters are those of `RowMean`.
 
@@ -64,11 +65,11 @@ class MASE(ScaledMetric):
 class RMSSE(ScaledMetric):
     """Root mean squared scaled error.
 
-    Formula: √(Σ w ((y - p) / s)² / Σ w)
+    Formula: √(Σ w ((y - p) / s)² / Σ w), with s the scale of the row's series.
 
-    The scale s of a series is the root mean squared error of the naive forecast over the rows that
-    the model was made of. Of several series it is the root of the mean over all rows; that of each
-    is in slices by series.
+    The scale of a series is the root mean squared error of the naive forecast on the training rows.
+    For several series the mean is over the rows of all; for the value of each use `Slices` by
+    series.
 
     Parameters are those of `RowMean`.
 

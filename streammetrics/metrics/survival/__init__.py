@@ -1,1 +1,1 @@
-"""Survival: predictions of when something happens, of which not all is seen to happen."""
+"""Survival analysis: predictions of the times of events, some of which are censored."""

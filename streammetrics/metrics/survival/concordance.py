@@ -1,4 +1,4 @@
-"""Concordance of risks with the order in which events came, some of which were not seen."""
+"""Concordance of predicted risks with the order of events, some of which are censored."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["ConcordanceIndex"]
 
 
 class _Pairs(NamedTuple):
-    """Pairs of rows whose order of events is known: all of them, and by the order of scores.
+    """Comparable pairs of rows: all, and those that are concordant, discordant or tied in score.
 
-    `open_ties` of the ties in score may be none, and `unknown` pairs are of a cell of times.
+    `open_ties` of the tied pairs may not be tied, and `unknown` pairs share a cell of times.
     """
 
     comparable: int
@@ -37,14 +37,14 @@ class _Pairs(NamedTuple):
 
     @classmethod
     def of(cls, held: SurvivalPairs) -> Self:
-        """Return what the cells say."""
+        """Return the counts of the cells of a histogram."""
         cells = [held.events.cells(), held.censored.cells()]
         level = max(each.level for each in cells)
         events, censored = (each.at_level(level) for each in cells)
         x, *rows = events.x.union(censored.x)
         y, *columns = events.y.union(censored.y)
         several = np.isnan(x.values)
-        # Who is censored when another has the event outlives it; in a cell of times nobody knows.
+        # A row censored at the time of another's event outlives it; within a cell it is unknown.
         places = [rows[side][cell.rows] for side, cell in enumerate((events, censored))]
         time = np.concatenate([2 * places[0], 2 * places[1] + ~several[places[1]]])
         score = np.concatenate(
@@ -64,13 +64,13 @@ class _Pairs(NamedTuple):
         return cls(comparable, right, tied, open_ties, _within(several, places, events, censored))
 
     def share(self) -> Fraction | None:
-        """Return the share of comparable pairs in the right order, of which ties are half."""
+        """Return the share of comparable pairs in the right order; ties count half."""
         if not self.comparable:
             return None
         return Fraction(2 * self.concordant + self.tied, 2 * self.comparable)
 
     def sides(self) -> tuple[Fraction, Fraction]:
-        """Return the least and the largest share there may be."""
+        """Return the smallest and the largest possible share."""
         total = 2 * (self.comparable + self.unknown)
         known = 2 * self.concordant + self.tied
         low, high = known - self.open_ties, known + self.open_ties + 2 * self.unknown
@@ -96,22 +96,23 @@ def _within(several: Any, places: list[Ints], events: Any, censored: Any) -> int
 
 
 class ConcordanceIndex(Metric[float]):
-    """Harrell's C: the share of comparable pairs of rows in which the higher score failed first.
+    """Concordance index (Harrell's C): how often the row with the higher risk has the event first.
 
     Formula: (C + T / 2) / pairs, with C concordant and T tied ones of the comparable pairs.
 
-    A pair is comparable where the earlier of two times is that of an event, or of two equal ones
-    exactly one is. Pairs tied in score count half. Scores are risks: the higher, the sooner; of
-    predicted times pass the negative ones. Undefined where no pair is comparable.
+    A pair is comparable if the earlier of its two times is that of an event, or, for equal times,
+    if exactly one is that of an event. Pairs tied in score count half. Scores are risks: the
+    higher, the earlier the event; for predicted times pass their negatives. Undefined where no
+    pair is comparable.
 
-    Past `max_pairs` distinct pairs of a time and a score neighbours share a cell: `bounds()` holds
-    for any order and ties that rows within a cell may have.
+    Exact up to `max_pairs` distinct pairs of a time and a score. Beyond that neighbouring pairs
+    share a cell, and `bounds()` holds for any order and ties of the rows within a cell.
 
     Args:
-        max_pairs: How many distinct pairs are told apart, of events and of censored rows each.
+        max_pairs: How many distinct pairs are kept apart, of events and of censored rows each.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
 
-    Memory and cost: twice that of a `PairHistogram`; reading about 400 ns per pair.
+    Memory and cost: twice that of a `PairHistogram`; `compute` takes about 400 ns per pair.
 
     Reference: Harrell, Lee and Mark, Stat. Med. 15 (1996);
     ``lifelines.utils.concordance_index(time, -score, event)``.
@@ -133,26 +134,26 @@ class ConcordanceIndex(Metric[float]):
         return (SurvivalPairs(max_pairs=self.max_pairs, nan_policy=self.nan_policy),)
 
     def update(self, time: ArrayLike, event: ArrayLike, score: ArrayLike) -> Self:
-        """Take rows.
+        """Add a batch of rows.
 
         Args:
-            time: When the event came or the row was censored, 0 or later, (n,).
-            event: Whether it came, 0 or 1, (n,).
+            time: The time of the event or of censoring, at least 0, (n,).
+            event: Whether it is the time of the event (1) or of censoring (0), (n,).
             score: The predicted risk, (n,).
 
         Raises:
-            InvalidBatchError: A time is negative or infinite, an event neither 0 nor 1, or a score
-                is nan; nothing has changed.
+            InvalidBatchError: A time is negative or infinite, an event is neither 0 nor 1, or a
+                score is nan; the state is unchanged.
         """
         return self.feed({"time": time, "event": event, "score": score})
 
     def readout(self, held: SurvivalPairs) -> float:
-        """Return the index; past the budget, that of what is known of the order of cells."""
+        """Return the index; beyond `max_pairs`, from what the cells say about the order."""
         index = _Pairs.of(held).share()
         return math.nan if index is None else float(index)
 
     def interval(self, held: SurvivalPairs) -> Interval[float]:
-        """Return the range over all orders and ties that rows within cells may have."""
+        """Return the range over all orders and ties of rows within cells."""
         pairs = _Pairs.of(held)
         if not pairs.comparable + pairs.unknown:
             return Interval(math.nan, math.nan)

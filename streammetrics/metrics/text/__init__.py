@@ -1,1 +1,1 @@
-"""Texts against references: errors of recognition, overlap of translations, answers."""
+"""Texts compared with references: recognition, translation, answers and tagged spans."""

@@ -1,4 +1,4 @@
-"""Answers and summaries: how well each agrees with its reference, in the mean."""
+"""Answers and summaries: the mean agreement of each with its reference."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ __all__ = ["ExactMatch", "RougeL", "RougeN", "TokenF1"]
 
 
 class ExactMatch(TextMean):
-    """Share of answers that are their reference, as SQuAD compares them.
+    """Exact match: the share of answers equal to their reference, as SQuAD compares them.
 
     Formula: Σ w [answer = reference] / Σ w
 
-    Case, punctuation, the articles a, an and the, and spaces do not matter.
+    Both are normalized first: case, punctuation, the articles a, an and the, and extra spaces are
+    ignored.
 
     Parameters are those of `RowMean`.
 
-    Reference: Rajpurkar et al., EMNLP 2016; ``torchmetrics.text.SQuAD``, which gives percent.
+    Reference: Rajpurkar et al., "SQuAD", EMNLP 2016; ``torchmetrics.text.SQuAD``, as a percentage
+    there.
 
     Example:
         >>> import streammetrics as sm
@@ -39,15 +41,17 @@ class ExactMatch(TextMean):
 
 
 class TokenF1(TextMean):
-    """Mean F1 of the tokens of answers and references, as SQuAD compares them.
+    """Token F1: the mean F1 of the tokens of answers and references, as SQuAD compares them.
 
-    Formula: mean (2 m / (a + b)), with m tokens in common of a and b.
+    Formula: mean (2 m / (a + b)), with m common tokens of a and b tokens.
 
-    Answers are normalised as in `ExactMatch`, which it is where either is empty.
+    Texts are normalized as in `ExactMatch`. Where one of them is then empty, the value is that of
+    `ExactMatch`.
 
     Parameters are those of `RowMean`.
 
-    Reference: Rajpurkar et al., EMNLP 2016; ``torchmetrics.text.SQuAD``, which gives percent.
+    Reference: Rajpurkar et al., "SQuAD", EMNLP 2016; ``torchmetrics.text.SQuAD``, as a percentage
+    there.
 
     Example:
         >>> import streammetrics as sm
@@ -61,18 +65,19 @@ class TokenF1(TextMean):
 
 
 class RougeN(TextMean):
-    """ROUGE-N: mean F1 of the n-grams of words that prediction and reference share.
+    """ROUGE-N: the mean F1 of the n-grams of words in predictions and references.
 
-    Formula: mean (2 m / (a + b)), with m n-grams in common of a and b.
+    Formula: mean (2 m / (a + b)), with m common n-grams of a and b.
 
-    Words are runs of a to z and digits, in any case; there is no stemming.
+    Words are runs of the letters a to z, in any case, and digits; they are not stemmed.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        n: How many words; 1 and 2 are the usual ones.
+        n: How many words an n-gram has, usually 1 or 2.
 
-    Reference: Lin, "ROUGE", ACL 2004; ``rouge_score.rouge_scorer.RougeScorer``.
+    Reference: Lin, "ROUGE: a package for automatic evaluation of summaries", ACL 2004;
+    ``rouge_score.rouge_scorer.RougeScorer``.
 
     Example:
         >>> import streammetrics as sm
@@ -88,15 +93,16 @@ class RougeN(TextMean):
 
 
 class RougeL(TextMean):
-    """ROUGE-L: mean F1 of the longest subsequence of words that both texts have.
+    """ROUGE-L: the mean F1 of the longest common subsequence of words.
 
-    Formula: mean (2 LCS / (a + b)), with a and b the numbers of words of the two texts.
+    Formula: mean (2 LCS / (a + b)), with LCS its length, and a and b the words of both texts.
 
-    Words are those of `RougeN`.
+    Words are as in `RougeN`.
 
     Parameters are those of `RowMean`.
 
-    Reference: Lin, "ROUGE", ACL 2004; ``rouge_score.rouge_scorer.RougeScorer``.
+    Reference: Lin, "ROUGE: a package for automatic evaluation of summaries", ACL 2004;
+    ``rouge_score.rouge_scorer.RougeScorer``.
 
     Example:
         >>> import streammetrics as sm

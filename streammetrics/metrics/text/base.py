@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class TextMetric(Metric[float]):
-    """A metric of the whole corpus, read of integers that are summed over its rows.
+    """Base of the metrics of a whole corpus, from counts summed over its rows.
 
     Args:
-        nan_policy: ``"omit"`` leaves rows with a missing text out.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing text are left out.
     """
 
     nan_policy: NanPolicy = "raise"
@@ -31,29 +31,30 @@ class TextMetric(Metric[float]):
 
     @abstractmethod
     def read(self, counts: list[Any]) -> float:
-        """Return the value of what was counted in some rows."""
+        """Return the value from the counts of at least one row."""
 
     def update(self, reference: ArrayLike, prediction: ArrayLike) -> Self:
-        """Take rows: the true texts and the predicted ones, each (n,) strings.
+        """Add a batch of rows: the references and the predictions, each (n,) strings.
 
         Raises:
-            InvalidBatchError: A column is no text, or of an error rate a reference is empty.
+            InvalidBatchError: A column is not text, or a reference is empty for an error rate; the
+                state is unchanged.
         """
         return self.feed({"reference": reference, "prediction": prediction})
 
 
 class TextMean(RowMean):
-    """The mean over rows of a number of two texts, from 0 to 1."""
+    """Base of the metrics that are a mean over rows of a comparison of two texts, from 0 to 1."""
 
     higher_is_better = True
 
     def update(
         self, reference: ArrayLike, prediction: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Take rows: the true texts and the predicted ones, each (n,) strings.
+        """Add a batch of rows: the references and the predictions, each (n,) strings.
 
         Raises:
-            InvalidBatchError: A column is no text.
+            InvalidBatchError: A column is not text; the state is unchanged.
         """
         columns = {"reference": reference, "prediction": prediction}
         return self.feed({**columns, "sample_weight": sample_weight})

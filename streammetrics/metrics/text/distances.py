@@ -1,4 +1,4 @@
-"""Distances of a translation from its reference in which whole blocks may be moved."""
+"""Edit distances of translations in which blocks may be moved."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ Cost = Annotated[float, Between(0, 1e9)]
 
 
 class TranslationEditRate(TextMetric):
-    """Edits and moves of words over the words of all references, in percent, as sacrebleu has it.
+    """Translation edit rate (TER): edits per word of the references, as a percentage.
 
-    Formula: 100 Σ e_r / Σ w_r
+    Formula: 100 Σ e_r / Σ w_r, with e_r edits that turn row r into its reference of w_r words.
 
-    A row takes e_r edits to become its reference of w_r words: words are put in, left out or
-    replaced, and blocks of words moved, each of which counts as one. The fewest are searched for as
-    tercom does, by the move that saves most edits, again and again. Without a word in any reference
-    it is 100, or 0 where nothing was predicted either.
+    An edit inserts, deletes or replaces a word, or moves a block of words. As in tercom, the number
+    of edits is made small by a greedy search: the move that saves most edits is applied until none
+    saves any. If no reference has a word, the value is 100, or 0 if no prediction has one either.
 
     The other parameters are those of `TextMetric`.
 
     Args:
-        normalized: Whether marks are words of their own, and entities of XML characters.
-        no_punct: Whether periods, commas and the like are left out.
-        asian_support: Whether the two treat Chinese and Japanese characters and marks too.
+        normalized: Whether to split punctuation from words and to decode XML entities.
+        no_punct: Whether to remove punctuation.
+        asian_support: Whether both also apply to Chinese and Japanese characters and punctuation.
         case_sensitive: Whether case matters.
 
     Memory and cost: 50 bytes; about a millisecond per row of 20 words, two where many words are
     moved. For long texts the time grows as their length times the moves that are tried, at most a
     thousand.
 
-    Reference: Snover et al., AMTA 2006; ``sacrebleu.corpus_ter``. What
-    ``torchmetrics.text.TranslationEditRate`` gives is that of reference and prediction exchanged.
+    Reference: Snover et al., "A study of translation edit rate", AMTA 2006;
+    ``sacrebleu.corpus_ter``; ``torchmetrics.text.TranslationEditRate`` with reference and
+    prediction exchanged.
 
     Example:
         >>> import streammetrics as sm
@@ -74,29 +74,30 @@ class TranslationEditRate(TextMetric):
 
 
 class ExtendedEditDistance(TextMean):
-    """Mean of the edit distances of characters in which one may jump, each from 0 to 1.
+    """Extended edit distance (EED): character edits with jumps, from 0 to 1, averaged over rows.
 
-    Formula: mean min(1, (d + r v) / (n + r v)), with n the length of a reference.
+    Formula: mean min(1, (d + r v) / (n + r v)), with n the length of a reference and r = `rho`.
 
-    The distance d is the least cost of going through both texts, in which a character that is put
-    in or replaced costs 1, one that is left out 0.2, and a jump from a space of the reference to
-    any place of the prediction 2; v counts places of the prediction that were never the cheapest,
-    and how often others were so again; r is `rho`.
+    The distance d is the smallest cost of going through both texts: by default 1 for inserting or
+    replacing a character, 0.2 for deleting one, and 2 for a jump from a space in the reference to
+    any position in the prediction. v counts the positions of the prediction that were never the
+    cheapest, plus the repeated visits of the others.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        language: ``"en"`` sets marks apart from words; ``"ja"`` makes characters alike that look
+        language: ``"en"`` splits punctuation from words; ``"ja"`` unifies characters that look
             alike.
-        alpha: What a jump costs.
-        rho: How much places count that are left out or come again.
-        deletion: What a character of the prediction costs that is left out.
-        insertion: What one costs that is put in.
+        alpha: The cost of a jump.
+        rho: The weight of positions that are never or repeatedly visited.
+        deletion: The cost of deleting a character of the prediction.
+        insertion: The cost of inserting a character.
 
-    Memory and cost: some exact sums, 200 bytes; a loop over pairs of characters: about 3
-    milliseconds per row of 100 characters, four times that of 200.
+    Memory and cost: exact sums, about 200 bytes; about 3 ms per row of 100 characters, and four
+    times that for 200.
 
-    Reference: Stanchev, Wang and Ney, WMT 2019; ``torchmetrics.text.ExtendedEditDistance``.
+    Reference: Stanchev, Wang and Ney, "EED: extended edit distance measure for machine
+    translation", WMT 2019; ``torchmetrics.text.ExtendedEditDistance``.
 
     Example:
         >>> import streammetrics as sm

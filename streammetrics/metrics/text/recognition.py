@@ -1,4 +1,4 @@
-"""Errors of recognised speech or writing: shortest edits that make what was said of it."""
+"""Error rates of speech and character recognition, by shortest edits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CER", "MER", "WER", "WIL", "EditDistance"]
 
 
 class Edits(NamedTuple):
-    """What edits do to the words or characters of references, summed over rows."""
+    """Hits and edits of the words or characters of references, summed over rows."""
 
     hits: int
     replaced: int
@@ -29,7 +29,7 @@ class Edits(NamedTuple):
 
     @property
     def referred(self) -> int:
-        """The length of all references, which is above 0."""
+        """The length of all references, above 0."""
         return self.hits + self.replaced + self.left_out
 
     @property
@@ -39,11 +39,11 @@ class Edits(NamedTuple):
 
 
 class ErrorRate(TextMetric):
-    """A ratio of hits H, substitutions S, deletions D and insertions I, summed over rows.
+    """Base of the ratios of hits H, substitutions S, deletions D and insertions I over all rows.
 
-    Edits are found by rapidfuzz, the extra `text`.
+    Edits are found by rapidfuzz, which is in the extra `text`.
 
-    Memory and cost: 120 bytes; about 10 microseconds per row of 20 words.
+    Memory and cost: 120 bytes; about 10 µs per row of 20 words.
     """
 
     higher_is_better = False
@@ -58,13 +58,13 @@ class ErrorRate(TextMetric):
 
     @abstractmethod
     def _rate(self, edits: Edits) -> float:
-        """Return the rate of what was counted."""
+        """Return the rate from the counts of at least one row."""
 
 
 class WER(ErrorRate):
-    """Word error rate: edits over the words of all references.
+    """Word error rate (WER): edits over the words of all references.
 
-    Formula: (S + D + I) / (H + S + D)
+    Formula: (S + D + I) / (H + S + D), with S substituted, D deleted, I inserted and H right words.
 
     Parameters are those of `TextMetric`.
 
@@ -85,9 +85,10 @@ class WER(ErrorRate):
 
 
 class CER(ErrorRate):
-    """Character error rate: edits over the characters of all references, spaces inside a text too.
+    """Character error rate (CER): edits over the characters of all references, spaces included.
 
-    Formula: (S + D + I) / (H + S + D)
+    Formula: (S + D + I) / (H + S + D), with S substituted, D deleted, I inserted and H right
+    characters.
 
     Parameters are those of `TextMetric`.
 
@@ -112,17 +113,18 @@ class CER(ErrorRate):
 
 
 class MER(ErrorRate):
-    """Match error rate: edits over all that was matched or edited.
+    """Match error rate (MER): edits over hits and edits.
 
-    Formula: (S + D + I) / (H + S + D + I)
+    Formula: (S + D + I) / (H + S + D + I), with S substituted, D deleted, I inserted and H right
+    words.
 
     Parameters are those of `TextMetric`.
 
     Raises:
         InvalidBatchError: From `update`, where a reference is empty.
 
-    Reference: Morris, Maier and Green, Interspeech 2004; ``jiwer.mer``;
-    ``torchmetrics.text.MatchErrorRate``.
+    Reference: Morris, Maier and Green, "From WER and RIL to MER and WIL", Interspeech 2004;
+    ``jiwer.mer``; ``torchmetrics.text.MatchErrorRate``.
 
     Example:
         >>> import streammetrics as sm
@@ -131,22 +133,23 @@ class MER(ErrorRate):
     """
 
     def _rate(self, edits: Edits) -> float:
-        """Return edits over matches and edits."""
+        """Return edits over hits and edits."""
         return edits.number / (edits.hits + edits.number)
 
 
 class WIL(ErrorRate):
-    """Word information lost.
+    """Word information lost (WIL).
 
-    Formula: 1 - (H / (H + S + D)) (H / (H + S + I))
+    Formula: 1 - (H / (H + S + D)) (H / (H + S + I)), with S substituted, D deleted, I inserted and
+    H right words.
 
     Parameters are those of `TextMetric`.
 
     Raises:
         InvalidBatchError: From `update`, where a reference is empty.
 
-    Reference: Morris, Maier and Green, Interspeech 2004; ``jiwer.wil``;
-    ``torchmetrics.text.WordInfoLost``.
+    Reference: Morris, Maier and Green, "From WER and RIL to MER and WIL", Interspeech 2004;
+    ``jiwer.wil``; ``torchmetrics.text.WordInfoLost``.
 
     Example:
         >>> import streammetrics as sm
@@ -155,20 +158,20 @@ class WIL(ErrorRate):
     """
 
     def _rate(self, edits: Edits) -> float:
-        """Return what is lost."""
+        """Return the information lost."""
         said = edits.hits / edits.predicted if edits.predicted else 0.0
         return 1 - edits.hits / edits.referred * said
 
 
 class EditDistance(ErrorRate):
-    """Number of edits of all rows: it grows with them.
+    """Edit distance (Levenshtein): the number of edits, summed over rows.
 
-    Formula: S + D + I
+    Formula: S + D + I, with S substitutions, D deletions and I insertions.
 
     The other parameters are those of `TextMetric`.
 
     Args:
-        of: Whether ``"characters"`` or ``"words"`` are edited.
+        of: What is edited, ``"characters"`` or ``"words"``.
 
     Raises:
         InvalidBatchError: From `update`, where a reference is empty.

@@ -1,4 +1,4 @@
-"""Spans of text that tags of tokens mark, names say: those found, as seqeval counts them."""
+"""Spans of text marked by tags of tokens, such as named entities, as seqeval counts them."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ __all__ = ["SpanF1", "SpanPrecision", "SpanRecall"]
 
 
 class SpanMetric(Metric[float | Floats]):
-    """A ratio of spans: a predicted one is right where a true one has its tokens and its type.
+    """Base of the ratios of spans; a predicted span is right if a true one has its tokens and type.
 
-    A row is a sentence, a list of one tag for each of its tokens.
+    A row is a sentence, given as a list with one tag per token.
 
     Args:
         average: ``"micro"``: the spans of all types are added first. ``"macro"``: the mean of the
             types' values; ``"weighted"``: the mean weighted by true spans. ``None``: an array of
             the types, sorted.
-        scheme: What tags are: ``"IOB1"``, ``"IOB2"``, ``"IOE1"``, ``"IOE2"``, ``"IOBES"`` or
-            ``"BILOU"``. A span is then such only by the rules of the scheme (seqeval's strict
-            mode), and other tags are refused. ``None``: as the CoNLL evaluation reads any of them
-            (seqeval's default): a change of type begins a span, whatever its tags are.
-        suffix: Whether tags are ``PER-B`` and not ``B-PER``.
-        zero_division: What 0/0 gives. ``None``: ``nan`` where it stands alone, 0 in an average,
-            with a warning; a number counts as given, also where there are no spans at all; an
-            explicit ``nan`` leaves the type out.
+        scheme: The tagging scheme: ``"IOB1"``, ``"IOB2"``, ``"IOE1"``, ``"IOE2"``, ``"IOBES"`` or
+            ``"BILOU"``. Spans are then read strictly by its rules (seqeval's strict mode), and
+            other tags raise. ``None``: any scheme, read leniently as by the CoNLL evaluation
+            (seqeval's default), where a change of type always starts a new span.
+        suffix: Whether the type comes first: ``PER-B`` instead of ``B-PER``.
+        zero_division: The value of 0/0. ``None``: ``nan`` for a single value, 0 in an average, with
+            a warning. A number is used as it is, also where there are no spans at all; an explicit
+            ``nan`` leaves the type out of averages.
         nan_policy: ``"raise"``, or ``"omit"``: sentences with a missing tag are left out.
 
-    Memory and cost: about 50 bytes per type; about a microsecond per token.
+    Memory and cost: about 50 bytes per type; about 1 µs per token.
     """
 
     higher_is_better = True
@@ -59,11 +59,11 @@ class SpanMetric(Metric[float | Floats]):
         return (counts,)
 
     def update(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
-        """Take sentences: the true and the predicted tags of each, n lists of strings.
+        """Add a batch of sentences: the true and the predicted tags of each, n lists of strings.
 
         Raises:
-            InvalidBatchError: A sentence has not as many predicted tags as true ones, or one that
-                is not of the scheme; nothing has changed.
+            InvalidBatchError: A sentence has different numbers of true and predicted tags, or a tag
+                that the scheme does not have; the state is unchanged.
         """
         return self.feed({"y_true": y_true, "y_pred": y_pred})
 
@@ -88,7 +88,7 @@ class SpanMetric(Metric[float | Floats]):
         return mean.value, mean.doubt or self._why_nan(mean.value)
 
     def _ratios(self, table: Ints) -> Floats:
-        """Return the ratio of each row of true, predicted and right spans."""
+        """Return the ratio for each row of numbers of true, predicted and right spans."""
         above, below = self._parts(*table.astype(np.float64).T)
         empty = math.nan if self.zero_division is None else self.zero_division
         ratios: Floats = np.full(below.shape, empty)
@@ -96,13 +96,13 @@ class SpanMetric(Metric[float | Floats]):
 
     @abstractmethod
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
-        """Return what is divided, and by what."""
+        """Return the numerator and the denominator."""
 
 
 class SpanF1(SpanMetric):
-    """F1 of spans: the harmonic mean of their precision and recall.
+    """Span F1: the harmonic mean of span precision and span recall.
 
-    Formula: 2 b / (t + p), with t true spans, p predicted ones and b those that are both.
+    Formula: 2 b / (t + p), with t true and p predicted spans, of which b are both.
 
     Parameters are those of `SpanMetric`.
 
@@ -118,14 +118,14 @@ class SpanF1(SpanMetric):
     """
 
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
-        """Return twice those that are both, and all."""
+        """Return twice the right spans, and all true and predicted ones."""
         return 2 * both, true + pred
 
 
 class SpanPrecision(SpanMetric):
-    """Precision of spans: the share of predicted ones that are true.
+    """Span precision: the share of predicted spans that are true.
 
-    Formula: b / p, with p predicted spans and b those that are true as well.
+    Formula: b / p, with b of p predicted spans true.
 
     Parameters are those of `SpanMetric`.
 
@@ -139,15 +139,15 @@ class SpanPrecision(SpanMetric):
     """
 
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
-        """Return those that are both, and the predicted ones."""
+        """Return the right spans, and the predicted ones."""
         del true
         return both, pred
 
 
 class SpanRecall(SpanMetric):
-    """Recall of spans: the share of true ones that were predicted.
+    """Span recall: the share of true spans that are predicted.
 
-    Formula: b / t, with t true spans and b those that are predicted as well.
+    Formula: b / t, with b of t true spans predicted.
 
     Parameters are those of `SpanMetric`.
 
@@ -161,6 +161,6 @@ class SpanRecall(SpanMetric):
     """
 
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
-        """Return those that are both, and the true ones."""
+        """Return the right spans, and the true ones."""
         del pred
         return both, true

@@ -1,4 +1,4 @@
-"""Overlap of a translation with its reference, as sacrebleu computes it."""
+"""Overlap of translations with references, as sacrebleu computes it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ __all__ = ["BLEU", "ChrF"]
 
 
 class BLEU(TextMetric):
-    """BLEU of a corpus with one reference a row, from 0 to 100, to sacrebleu's last digit.
+    """BLEU of a corpus with one reference per row, from 0 to 100, equal to sacrebleu's.
 
-    Formula: 100 exp(min(0, 1 - r / c)) (p_1 p_2 p_3 p_4)^(1/4)
+    Formula: 100 exp(min(0, 1 - r / c)) (p_1 p_2 p_3 p_4)^(1/4), with p_n the precision of n-grams,
+    and c and r the tokens of all predictions and of all references.
 
-    The precision of n-grams of n tokens is p_n, and c and r are the tokens of predictions and of
-    references. An order without a match has its precision halved as often as there were such orders
-    (sacrebleu's ``"exp"``).
+    The i-th order n without a match counts as if it had 2^-i matches (sacrebleu's
+    ``smooth_method="exp"``).
 
     The other parameters are those of `TextMetric`.
 
     Args:
-        tokenize: ``"13a"``, mteval's, or ``"none"``: tokens are parted by spaces.
-        lowercase: Whether case does not matter.
+        tokenize: ``"13a"``: the tokenizer of mteval-v13a; ``"none"``: tokens are split at spaces.
+        lowercase: Whether case is ignored.
 
-    Memory and cost: about 530 bytes; about 60 microseconds per row of 20 words.
+    Memory and cost: about 530 bytes; about 60 µs per row of 20 words.
 
-    Reference: Papineni et al., ACL 2002; ``sacrebleu.corpus_bleu``.
+    Reference: Papineni et al., "BLEU", ACL 2002; ``sacrebleu.corpus_bleu``.
 
     Example:
         >>> import streammetrics as sm
@@ -72,22 +72,22 @@ class BLEU(TextMetric):
 
 
 class ChrF(TextMetric):
-    """Character n-gram F score of a corpus, from 0 to 100, to sacrebleu's last digit.
+    """chrF, the character n-gram F-score of a corpus, from 0 to 100, equal to sacrebleu's.
 
-    Formula: 100 (1 + β²) P R / (β² P + R), with P and R the means over orders.
+    Formula: 100 (1 + β²) P R / (β² P + R), with P and R the mean precision and the mean recall of
+    character n-grams, over n from 1 to `order`.
 
-    The F score of the means, over orders 1 to 6, of the precisions and of the recalls of n-grams of
-    characters; spaces do not count.
+    Spaces are ignored.
 
     The other parameters are those of `TextMetric`.
 
     Args:
         beta: How many times as much recall counts as precision.
-        order: The longest n-grams, of how many characters.
+        order: The length of the longest n-grams.
 
     Memory and cost: about 1,500 bytes; about 0.2 ms per row of 100 characters.
 
-    Reference: Popović, WMT 2015; ``sacrebleu.corpus_chrf``.
+    Reference: Popović, "chrF", WMT 2015; ``sacrebleu.corpus_chrf``.
 
     Example:
         >>> import streammetrics as sm
