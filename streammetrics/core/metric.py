@@ -37,6 +37,8 @@ from streammetrics.core.types import V_co
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from matplotlib.axes import Axes
+
     from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.layout import Feed, State
     from streammetrics.core.statistic import Statistic
@@ -198,7 +200,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         kind: str | None = None,
         confidence: float | None = None,
         **style: object,
-    ) -> Any:
+    ) -> Axes:
         """Draw what the value is read from, and return Matplotlib's axes.
 
         Curves, tables and values by query are drawn as they are, an area as the curve it is under,

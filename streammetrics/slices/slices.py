@@ -32,6 +32,8 @@ from streammetrics.slices.worst import Slice, limits_of
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
+    from matplotlib.axes import Axes
+
     from streammetrics.core.metric import Metric
     from streammetrics.slices.groups import KeptSlices, Spec
 
@@ -187,7 +189,7 @@ class Slices(KeyedSet, Audit):
         *,
         confidence: float | None = 0.95,
         **style: object,
-    ) -> Any:
+    ) -> Axes:
         """Draw a metric of every slice, the worst first, and return Matplotlib's axes.
 
         Args:

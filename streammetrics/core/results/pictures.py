@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import singledispatch
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Drawing:
 
 
 @singledispatch
-def drawn(value: object, ax: object, drawing: Drawing) -> Any:  # noqa: ARG001 - what families take
+def drawn(value: object, ax: object, drawing: Drawing) -> Axes:  # noqa: ARG001 - what families take
     """Return Matplotlib's axes with the picture of a value, by its family."""
     what = drawing.name or type(value).__name__
     raise TypeError(f"{what} has no picture: its value is one number, or of no known kind")

@@ -33,9 +33,11 @@ from streammetrics.core.types import Array, V_co
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from matplotlib.axes import Axes
+
     from streammetrics.core.results.table import Column, Library
 
-    Axes = tuple[tuple[str, tuple[Any, ...]], ...]
+    NamedAxes = tuple[tuple[str, tuple[Any, ...]], ...]  # of each what it is of, and the labels
 
 VALUE = "value"  # the title of a table's only column of values
 
@@ -75,7 +77,7 @@ class Result:
         r"""Return the value as a LaTeX tabular, for ``\\usepackage{booktabs}``."""
         return self._table().latex()
 
-    def plot(self, ax: object = None, *, kind: str | None = None, **style: object) -> Any:
+    def plot(self, ax: object = None, *, kind: str | None = None, **style: object) -> Axes:
         """Draw the value and return Matplotlib's axes; it needs the extra ``plot``.
 
         Args:
@@ -104,9 +106,9 @@ class LabelledArray(Result, np.ndarray):
         axes: For each axis what its places are, and their labels.
     """
 
-    axes: Axes
+    axes: NamedAxes
 
-    def __new__(cls, values: object, axes: Axes) -> Self:
+    def __new__(cls, values: object, axes: NamedAxes) -> Self:
         """Return a view of the values that knows its axes."""
         array = np.asarray(values).view(cls)
         array.axes = axes
@@ -132,7 +134,7 @@ class LabelledArray(Result, np.ndarray):
         columns = values.reshape(-1, len(titles)).T
         return Table(index, dict(zip(titles, columns, strict=True)), across)
 
-    def _known(self) -> Axes:
+    def _known(self) -> NamedAxes:
         if len(self.axes) != self.ndim:
             raise ValueError(
                 "what this array is of is not known, as it was made from a result: ask the result"

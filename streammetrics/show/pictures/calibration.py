@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,16 +27,19 @@ from streammetrics.show.pictures.canvas import (
     worst_of,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 _SQUARE = (5.6, 5.4)
 
 
 @drawn.register(CalibrationPoints)
-def draw_calibration_points(curve: CalibrationPoints, ax: object, drawing: Drawing) -> Any:
+def draw_calibration_points(curve: CalibrationPoints, ax: object, drawing: Drawing) -> Axes:
     """Draw the calibration of one class."""
     return draw_calibration(Curves([curve], [""]), ax, drawing)
 
 
-def draw_calibration(curves: Curves, ax: Any, drawing: Drawing) -> Any:
+def draw_calibration(curves: Curves, ax: object, drawing: Drawing) -> Axes:
     """Draw the calibration of classes, with the histogram of the scores beneath."""
     chosen(drawing, "a calibration curve", ("calibration",))
     ax = axes(ax, _SQUARE)
@@ -57,7 +60,7 @@ def draw_calibration(curves: Curves, ax: Any, drawing: Drawing) -> Any:
         ax.set_xlabel("mean score")
         return empty(ax, "no rows were seen")
     ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1.0, label="calibrated")
-    beneath = ax.inset_axes([0, -0.30, 1, 0.24], sharex=ax)
+    beneath = ax.inset_axes((0, -0.30, 1, 0.24), sharex=ax)
     beneath.spines[["top", "right"]].set_visible(False)
     coloured = worst_of(known, lambda place: -_error(curves[place]))
     for place in set(known) - set(coloured):
@@ -102,7 +105,7 @@ def _of_one(drawing: Drawing, place: int, several: int) -> Drawing:
     return replace(drawing, certain=certain, sure=sure)
 
 
-def _limits(ax: Any, curve: Any, drawing: Drawing, colour: str) -> None:
+def _limits(ax: Axes, curve: Any, drawing: Drawing, colour: str) -> None:
     """Draw a box for what is certain of each point, and a bar for its confidence."""
     if isinstance(drawing.certain, Interval):
         low, high = drawing.certain
@@ -119,7 +122,7 @@ def _limits(ax: Any, curve: Any, drawing: Drawing, colour: str) -> None:
         )  # fmt: skip
 
 
-def _bars(ax: Any, curve: Any, colour: str, *, filled: bool) -> None:
+def _bars(ax: Axes, curve: Any, colour: str, *, filled: bool) -> None:
     x = curve.prob_pred
     width = min(0.05, 0.7 * float(np.diff(x).min(initial=1.0)))
     if filled:

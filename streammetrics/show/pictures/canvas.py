@@ -12,7 +12,11 @@ from streammetrics.core.columns.naming import near
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from streammetrics.core.results.pictures import Drawing
+    from streammetrics.core.types import Array
 
 # Okabe and Ito's colours, which colour-blind readers tell apart, the darker ones first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -28,9 +32,9 @@ SIZE = (6.0, 4.2)  # inches
 class Sheet:
     """A figure of its own, which no window will show; a picture says how large it is to be."""
 
-    figure: Any
+    figure: Figure
 
-    def opened(self, size: tuple[float, float]) -> Any:
+    def opened(self, size: tuple[float, float]) -> Axes:
         """Return the axes of the figure."""
         library("figure")  # or the error that names the extra
         self.figure = _figure()(figsize=size, layout="constrained")
@@ -52,7 +56,7 @@ def library(name: str = "pyplot") -> Any:
         ) from error
 
 
-def axes(ax: Any, size: tuple[float, float] = SIZE) -> Any:
+def axes(ax: Any, size: tuple[float, float] = SIZE) -> Axes:
     """Return the axes that were given, or those of a new figure, without a box around them."""
     if ax is None:
         ax = library().subplots(figsize=size, layout="constrained", FigureClass=_figure())[1]
@@ -62,21 +66,24 @@ def axes(ax: Any, size: tuple[float, float] = SIZE) -> Any:
     elif isinstance(ax, Sheet):
         ax = ax.opened(size)
         _apart(ax)
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
+    drawn_on: Axes = ax
+    drawn_on.spines[["top", "right"]].set_visible(False)
+    return drawn_on
 
 
-def _figure() -> Any:
+def _figure() -> type[Figure]:
     """Return the class of figures that are opened here; its module needs Matplotlib."""
-    return importlib.import_module("streammetrics.show.pictures.figure").TextFigure
+    found: type[Figure] = importlib.import_module("streammetrics.show.pictures.figure").TextFigure
+    return found
 
 
-def _apart(ax: Any) -> None:
+def _apart(ax: Axes) -> None:
     """Leave room at the edges: axes within axes are not seen by the layout."""
-    ax.figure.get_layout_engine().set(h_pad=0.1, w_pad=0.1)
+    engine: Any = ax.figure.get_layout_engine()  # a constrained one, which has these
+    engine.set(h_pad=0.1, w_pad=0.1)
 
 
-def titled(ax: Any, left: str, right: str = "", *, stacked: bool = False) -> None:
+def titled(ax: Axes, left: str, right: str = "", *, stacked: bool = False) -> None:
     """Write what is drawn above it, and of how many rows; in two lines where axes are narrow."""
     if stacked and right:
         left, right = f"{left}\n{right}", ""
@@ -85,7 +92,7 @@ def titled(ax: Any, left: str, right: str = "", *, stacked: bool = False) -> Non
         ax.set_title(right, loc="right", fontsize="small", color=GREY)
 
 
-def empty(ax: Any, why: str) -> Any:
+def empty(ax: Axes, why: str) -> Axes:
     """Draw a frame that says why there is nothing in it."""
     ax.text(
         0.5, 0.5, f"nothing to draw:\n{why}", transform=ax.transAxes, ha="center", va="center",
@@ -96,12 +103,12 @@ def empty(ax: Any, why: str) -> Any:
     return ax
 
 
-def certain_band(ax: Any, x: Any, y: Any, colour: str, label: str = "certain bounds") -> None:
+def certain_band(ax: Axes, x: Array, y: Array, colour: str, label: str = "certain bounds") -> None:
     """Fill what certainly holds the exact values: the outline (m,) of a polygon."""
     ax.fill(x, y, color=colour, alpha=_dense(ax, _CERTAIN), linewidth=0, label=label, zorder=1.5)
 
 
-def sure_band(ax: Any, x: object, y: object, colour: str, level: float) -> None:
+def sure_band(ax: Axes, x: Array, y: Array, colour: str, level: float) -> None:
     """Fill between confidence limits, lightly."""
     ax.fill(
         x, y, color=colour, alpha=_dense(ax, _SURE), linewidth=0,
@@ -109,14 +116,20 @@ def sure_band(ax: Any, x: object, y: object, colour: str, level: float) -> None:
     )  # fmt: skip
 
 
-def _dense(ax: Any, alpha: float) -> float:
+def _dense(ax: Axes, alpha: float) -> float:
     """Return how dense a band is to be seen: more on axes that are dark."""
     *colour, opaque = library("colors").to_rgba(ax.get_facecolor())
     return min(1.0, 0.15 + 1.3 * alpha) if opaque and sum(colour) < 1.5 else alpha
 
 
 def ranges(
-    ax: Any, low: Any, high: Any, places: Any, *, level: float | None, colour: str = COLOURS[0]
+    ax: Axes,
+    low: Array,
+    high: Array,
+    places: Sequence[float] | Array,
+    *,
+    level: float | None,
+    colour: str = COLOURS[0],
 ) -> None:
     """Draw horizontal ranges: certain ones thick and solid, those of confidence thin and light."""
     known = np.isfinite(low) & np.isfinite(high)
@@ -130,7 +143,7 @@ def ranges(
     )  # fmt: skip
 
 
-def lined(ax: Any) -> None:
+def lined(ax: Axes) -> None:
     """Draw lines behind values that stand one below the other, few enough to read their places."""
     ax.locator_params(axis="x", nbins=7)
     ax.grid(axis="x", alpha=0.25)
@@ -180,7 +193,7 @@ def between(bounds: Any, sure: Any) -> str:
     return "".join(f"\n{told}" for told in (certain, likely) if told)
 
 
-def legend(ax: Any, **options: Any) -> None:
+def legend(ax: Axes, **options: Any) -> None:
     """Explain what has a label, if anything has one."""
     handles, labels = ax.get_legend_handles_labels()
     unique: dict[str, Any] = {}

@@ -35,6 +35,8 @@ from streammetrics.show.pictures.thresholds import draw_thresholds
 from streammetrics.show.pictures.values import draw_distributions
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from streammetrics.show.pictures.paths import Rates
 
 _TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999)  # of error rates, on DET axes
@@ -61,7 +63,7 @@ _KINDS: dict[type, tuple[str, tuple[str, ...]]] = {
 @drawn.register(DETPoints)
 @drawn.register(GainPoints)
 @drawn.register(LiftPoints)
-def draw_curve(curve: Rates, ax: Any, drawing: Drawing) -> Any:
+def draw_curve(curve: Rates, ax: object, drawing: Drawing) -> Axes:
     """Draw a curve, or what else its rates tell: of a ROC curve DET, gains and lift."""
     kind = _kind(curve, drawing)
     if kind == "thresholds":
@@ -82,7 +84,7 @@ def draw_curve(curve: Rates, ax: Any, drawing: Drawing) -> Any:
 
 
 @drawn.register(Curves)
-def draw_curves(curves: Curves, ax: Any, drawing: Drawing) -> Any:
+def draw_curves(curves: Curves, ax: object, drawing: Drawing) -> Axes:
     """Draw the curves of several classes on the same axes."""
     if not curves:
         return empty(axes(ax), "there are no classes")
@@ -128,7 +130,7 @@ def _kind(curve: Rates, drawing: Drawing) -> str:
     return kind
 
 
-def _bands(ax: object, curve: Rates, sure: Any, drawing: Drawing, kind: str, colour: str) -> None:
+def _bands(ax: Axes, curve: Rates, sure: Any, drawing: Drawing, kind: str, colour: str) -> None:
     """Draw what holds a curve with confidence, between two curves, and what does certainly."""
     if sure is not None:
         if kind == "gains":
@@ -144,7 +146,7 @@ def _bands(ax: object, curve: Rates, sure: Any, drawing: Drawing, kind: str, col
         certain_band(ax, *certain(curve, kind), colour)
 
 
-def _framed(ax: Any, kind: str) -> Any:
+def _framed(ax: Axes, kind: str) -> Axes:
     _, x, y = _TITLES[kind]
     ax.set_xlabel(x)
     ax.set_ylabel(y)
@@ -187,9 +189,11 @@ def _told(curve: Rates, kind: str) -> str:
     return f"{what} {about}{figure(area(curve))}"
 
 
-def _reference(ax: Any, kind: str, curve: Rates) -> None:
+def _reference(ax: Axes, kind: str, curve: Rates) -> None:
     """Draw what chance alone would give."""
-    style = {"color": GREY, "linestyle": ":", "linewidth": 1.0, "label": "chance"}
+    style: dict[str, Any] = {
+        "color": GREY, "linestyle": ":", "linewidth": 1.0, "label": "chance",
+    }  # fmt: skip
     if kind in {"roc", "gains"}:
         ax.plot([0, 1], [0, 1], **style)
     elif kind == "lift":

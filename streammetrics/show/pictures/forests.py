@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from streammetrics.slices.table import MISSING, SliceTable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from matplotlib.axes import Axes
+
 _MOST = 30  # slices that are drawn
 _AROUND = 2.5  # lines that the title and the axis of one metric take
 _ABOVE = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2}
@@ -35,7 +37,7 @@ _ENDS = ("_low", "_high", "_rest")
 
 
 @drawn.register(SliceTable)
-def draw_slices(table: SliceTable, ax: Any, drawing: Drawing) -> Any:
+def draw_slices(table: SliceTable, ax: object, drawing: Drawing) -> Axes:
     """Draw one metric of every slice, the worst at the top, and that of all rows as a line."""
     chosen(drawing, "slices", ("forest",))
     most = option(drawing, "most", _MOST)
@@ -106,7 +108,7 @@ def _told(key: str, value: object) -> str:
 
 
 @drawn.register(Differences)
-def draw_differences(found: Differences, ax: Any, drawing: Drawing) -> Any:
+def draw_differences(found: Differences, ax: object, drawing: Drawing) -> Axes:
     """Draw the differences of models with their limits, each metric on a scale of its own."""
     chosen(drawing, "differences", ("forest",))
     metrics = list(dict.fromkeys(line.metric for line in found))
@@ -128,7 +130,7 @@ def draw_differences(found: Differences, ax: Any, drawing: Drawing) -> Any:
     for name, size in zip(metrics, sizes, strict=True):
         height = size / sum(sizes)
         foot = top - height * (size - 0.9) / size
-        part = ax.inset_axes([0, foot, 1, height * (size - _AROUND) / size])
+        part = ax.inset_axes((0, foot, 1, height * (size - _AROUND) / size))
         part.spines[["top", "right"]].set_visible(False)
         _differences(part, found[name], drawing)
         titled(part, plainly(name))
@@ -150,7 +152,7 @@ def _rows(rows: int | Mapping[str, int] | None) -> str:
     return f"n = {sizes[0]:,} to {sizes[-1]:,} each"
 
 
-def _differences(ax: Any, lines: Differences, drawing: Drawing) -> None:
+def _differences(ax: Axes, lines: Differences, drawing: Drawing) -> None:
     places = np.arange(len(lines))[::-1]
     low, high, middle = (
         np.array([getattr(line, name) for line in lines]) for name in ("low", "high", "difference")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,12 +21,17 @@ from streammetrics.show.pictures.canvas import (
     titled,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from streammetrics.core.types import Array
+
 _WIDE = (7.6, 4.4)
 _SHARED = {"time", "n_rows", "coverage"}
 
 
 @drawn.register(Series)
-def draw_series(series: Series, ax: Any, drawing: Drawing) -> Any:
+def draw_series(series: Series, ax: object, drawing: Drawing) -> Axes:
     """Draw one metric of a series, with the share of rows whose label is known beneath."""
     chosen(drawing, "a series", ("series",))
     name = column(drawing, metrics_of(series))
@@ -69,10 +74,10 @@ def draw_series(series: Series, ax: Any, drawing: Drawing) -> Any:
     return ax
 
 
-def _labels(ax: Any, times: Any, covered: Any) -> Any:
+def _labels(ax: Axes, times: Array, covered: Array) -> Axes:
     """Draw the share of known labels beneath, and return its axes."""
     ax.tick_params(labelbottom=False)
-    beneath = ax.inset_axes([0, -0.34, 1, 0.24], sharex=ax)
+    beneath = ax.inset_axes((0, -0.34, 1, 0.24), sharex=ax)
     beneath.spines[["top", "right"]].set_visible(False)
     beneath.fill_between(times, 0, covered, color=GREY, alpha=0.5, linewidth=0)
     beneath.set_ylim(0, 105)

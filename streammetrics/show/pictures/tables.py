@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +23,11 @@ from streammetrics.show.pictures.canvas import (
     titled,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from streammetrics.core.types import Array
+
 _COUNTED = 10  # classes of a matrix whose cells have room for counts and shares
 _WRITTEN = 40  # classes of one whose cells have room for shares
 _LINES = 40  # classes of a report that are drawn
@@ -31,7 +36,7 @@ _AVERAGES = ("macro avg", "weighted avg")
 
 
 @drawn.register(LabelledArray)
-def draw_array(array: LabelledArray, ax: object, drawing: Drawing) -> Any:
+def draw_array(array: LabelledArray, ax: object, drawing: Drawing) -> Axes:
     """Draw a matrix of true by predicted classes, or a number for each class."""
     axes_of = array._known()
     if len(axes_of) > 2:
@@ -43,7 +48,7 @@ def draw_array(array: LabelledArray, ax: object, drawing: Drawing) -> Any:
     return _vector(array, ax, drawing)
 
 
-def _matrix(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
+def _matrix(array: LabelledArray, ax: object, drawing: Drawing) -> Axes:
     (down, labels), (across, titles) = array._known()
     values = np.asarray(array, float)
     size = max(4.4, min(2.2 + 0.36 * len(labels), 13.5))
@@ -79,7 +84,7 @@ def _matrix(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
     return ax
 
 
-def _write(ax: Any, values: Any, shares: Any, *, counted: bool) -> None:
+def _write(ax: Axes, values: Array, shares: Array, *, counted: bool) -> None:
     """Write in each cell the count and its share of the true class, or the share alone."""
     large = len(values) <= _COUNTED
     # Of few classes an empty cell is told as well.
@@ -96,7 +101,7 @@ def _write(ax: Any, values: Any, shares: Any, *, counted: bool) -> None:
 
 
 @drawn.register(Report)
-def draw_report(report: Report, ax: Any, drawing: Drawing) -> Any:
+def draw_report(report: Report, ax: object, drawing: Drawing) -> Axes:
     """Draw precision, recall and F1 of every class, and their averages."""
     chosen(drawing, "a report", ("report",))
     lines = {name: line for name, line in report.items() if isinstance(line, dict)}
@@ -129,7 +134,7 @@ def draw_report(report: Report, ax: Any, drawing: Drawing) -> Any:
     return ax
 
 
-def _vector(array: LabelledArray, ax: Any, drawing: Drawing) -> Any:
+def _vector(array: LabelledArray, ax: object, drawing: Drawing) -> Axes:
     ((name, labels),) = array._known()
     values = np.asarray(array, float)
     known = np.flatnonzero(np.isfinite(values))

@@ -6,19 +6,19 @@ that lie within half a pixel of the line between others (Douglas and Peucker 197
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Bools, Floats, Places
+    from streammetrics.core.types import Array, Bools, Floats, Places
 
 _COLUMNS = 1 << 10
 _NEAR = 1 / 1500  # of the picture's width: half a pixel of a large one
 _MOST = 360  # points, some 7 KB of SVG
 
 
-def thinned(x: Any, y: Any) -> Places:
+def thinned(x: Array, y: Array) -> Places:
     """Return the places of the points to draw, ascending.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from streammetrics.show.pictures.canvas import (
 from streammetrics.show.pictures.thinning import thinned
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from streammetrics.core.results.pictures import Drawing
     from streammetrics.core.types import Floats
     from streammetrics.metrics.scores.curves import PRPoints
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 _WIDE = (8.4, 4.2)
 
 
-def draw_thresholds(curve: PRPoints, ax: Any, drawing: Drawing) -> Any:
+def draw_thresholds(curve: PRPoints, ax: object, drawing: Drawing) -> Axes:
     """Draw what each threshold gives; the option `cost` is of a false positive and negative."""
     cost = option(drawing, "cost")
     ax = axes(ax, _WIDE)

@@ -31,7 +31,10 @@ from streammetrics.show.pictures.outlines import around
 from streammetrics.show.pictures.thinning import thinned
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from streammetrics.core.results.curves import Curves
+    from streammetrics.core.types import Bools
 
 _BINS = 30
 _NAMED = 30  # values other than queries', each of which has a line of its own
@@ -41,7 +44,7 @@ _MANY = 2000  # points that become an image, as each would be a line of SVG
 
 
 @drawn.register(KeyedValues)
-def draw_keyed(values: KeyedValues, ax: Any, drawing: Drawing) -> Any:
+def draw_keyed(values: KeyedValues, ax: object, drawing: Drawing) -> Axes:
     """Draw how values are spread over queries, or, with `against`, two runs query by query."""
     against = option(drawing, "against")
     what = drawing.name or "value"
@@ -64,7 +67,7 @@ def draw_keyed(values: KeyedValues, ax: Any, drawing: Drawing) -> Any:
     counts, edges = np.histogram(numbers, bins=_BINS, range=ends)
     style = {"color": COLOURS[0], "alpha": 0.7, **drawing.style}
     ax.bar(edges[:-1], counts, width=np.diff(edges), align="edge", **style)
-    ax.yaxis.get_major_locator().set_params(integer=True)
+    ax.locator_params(axis="y", integer=True)
     for place, value, name in ((1, numbers.mean(), "mean"), (2, np.median(numbers), "median")):
         ax.axvline(
             value, color=COLOURS[place], linestyle="-" if place == 1 else "--", linewidth=1.4,
@@ -74,7 +77,7 @@ def draw_keyed(values: KeyedValues, ax: Any, drawing: Drawing) -> Any:
     return ax
 
 
-def _each(values: KeyedValues, ax: Any, drawing: Drawing, what: str) -> Any:
+def _each(values: KeyedValues, ax: object, drawing: Drawing, what: str) -> Axes:
     """Draw a line for each of a few values that have names: parts of a score, clusters."""
     ax = axes(ax, (6.0, 1.6 + 0.26 * max(len(values), 3)))
     titled(ax, f"{what} by {values.name}", counted(drawing))
@@ -88,7 +91,7 @@ def _each(values: KeyedValues, ax: Any, drawing: Drawing, what: str) -> Any:
     return ax
 
 
-def _against(mine: KeyedValues, other: Any, ax: Any, drawing: Drawing, what: str) -> Any:
+def _against(mine: KeyedValues, other: Any, ax: object, drawing: Drawing, what: str) -> Axes:
     ax = axes(ax, (5.2, 5.0))
     both = [key for key in mine if key in other]
     x = np.array([other[key] for key in both])
@@ -114,7 +117,7 @@ def _against(mine: KeyedValues, other: Any, ax: Any, drawing: Drawing, what: str
 
 
 @drawn.register(Distribution)
-def draw_distribution(cells: Distribution, ax: object, drawing: Drawing) -> Any:
+def draw_distribution(cells: Distribution, ax: object, drawing: Drawing) -> Axes:
     """Draw all quantiles, or a histogram."""
     kind, ax = _spread(ax, drawing)
     inside = _inside(cells)
@@ -126,7 +129,7 @@ def draw_distribution(cells: Distribution, ax: object, drawing: Drawing) -> Any:
     return ax
 
 
-def draw_distributions(several: Curves, ax: Any, drawing: Drawing) -> Any:
+def draw_distributions(several: Curves, ax: object, drawing: Drawing) -> Axes:
     """Draw all quantiles of several outputs on the same axes."""
     if drawing.kind == "histogram":
         raise TypeError("plot(kind='histogram'): of several outputs draw one, each alone")
@@ -146,7 +149,7 @@ def draw_distributions(several: Curves, ax: Any, drawing: Drawing) -> Any:
     return ax
 
 
-def _spread(ax: Any, drawing: Drawing) -> tuple[str, Any]:
+def _spread(ax: object, drawing: Drawing) -> tuple[str, Axes]:
     """Return which picture of a distribution is asked for, and its axes, named."""
     first = "quantiles" if "Error" in drawing.name else "histogram"
     kinds = (first, *{"quantiles", "histogram"} - {first})
@@ -167,11 +170,12 @@ def _spread(ax: Any, drawing: Drawing) -> tuple[str, Any]:
     return kind, ax
 
 
-def _inside(cells: Any) -> Any:
-    return np.isfinite(cells.low) & np.isfinite(cells.high)
+def _inside(cells: Any) -> Bools:
+    inside: Bools = np.isfinite(cells.low) & np.isfinite(cells.high)
+    return inside
 
 
-def _line(ax: Any, cells: Any, style: dict[str, Any]) -> Any:
+def _line(ax: Axes, cells: Any, style: dict[str, Any]) -> None:
     """Draw the quantiles: those of a cell's rows lie between its edges, wherever in it they are."""
     inside = _inside(cells)
     low, high = cells.low[inside], cells.high[inside]
@@ -186,26 +190,26 @@ def _line(ax: Any, cells: Any, style: dict[str, Any]) -> Any:
     ax.plot(across[at], middle[at], **style)
 
 
-def _quantiles(ax: Any, cells: Distribution, drawing: Drawing) -> None:
+def _quantiles(ax: Axes, cells: Distribution, drawing: Drawing) -> None:
     _line(ax, cells, {"color": COLOURS[0], **drawing.style})
     share, high = cells.share, cells.high
     for number, level in enumerate(_MARKED):
         place = min(int(np.searchsorted(share, level)), len(share) - 1)
         if np.isfinite(high[place]):
             text = f"{100 * level:g} % at most {figure(float(high[place]))}"
-            mark = {"color": COLOURS[1 + number], "label": text, "clip_on": False}
+            mark: dict[str, Any] = {"color": COLOURS[1 + number], "label": text, "clip_on": False}
             ax.plot([100 * level], [high[place]], "osD"[number], **mark)
     legend(ax, loc="upper left")
 
 
-def _histogram(ax: Any, cells: Distribution, drawing: Drawing) -> None:
+def _histogram(ax: Axes, cells: Distribution, drawing: Drawing) -> None:
     inside = _inside(cells)
     mass = np.diff(cells.share, prepend=0.0)[inside]
     middle = (cells.low[inside] + cells.high[inside]) / 2
     # The outermost thousandth would leave the rest no room.
     share = cells.share[inside]
     left = middle[np.searchsorted(share, 0.0005)]
-    right = middle[min(np.searchsorted(share, 0.9995), len(share) - 1)]
+    right = middle[min(int(np.searchsorted(share, 0.9995)), len(share) - 1)]
     ends = (left, right) if left < right else None
     counts, edges = np.histogram(middle, bins=_BINS, range=ends, weights=mass)
     style = {"color": COLOURS[0], "alpha": 0.7, **drawing.style}
