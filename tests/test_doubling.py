@@ -6,6 +6,8 @@ is computed, written, and read back to the same bytes.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from oracles.base import assert_close
@@ -51,8 +53,12 @@ def doubled(metric, times):
             break
         yield done, metric
     if done < times:
-        with pytest.raises(sm.IncompatibleMetricsError, match="together; .*at most 2"):
+        with pytest.raises(sm.IncompatibleMetricsError, match="together; .*at most 2") as refused:
             sm.merge([metric, metric])
+        told = re.search(r"hold ([0-9]+) .*together; .*at most 2\*\*([0-9]+)", str(refused.value))
+        assert told, refused.value
+        held, power = map(int, told.groups())
+        assert 1 << power < held <= 2 << power
 
 
 def settled_value(metric, done):
@@ -89,6 +95,20 @@ def test_states_doubled_without_end_are_right_or_refused(oracle):
             assert repr(again.bounds()) == repr(state.bounds())
             assert sm.merge([again, metric]).n_rows == state.n_rows + n_rows
     assert reached >= (46 if isinstance(metric, LIMITED) else 55)
+
+
+@pytest.mark.parametrize("metric", [sm.DaviesBouldin(), sm.CalinskiHarabasz()])
+def test_whole_points_doubled_without_end_have_their_clusters(metric):
+    """Their sums are multiples of more and more, which the points are not."""
+    points, labels = [[1.0], [2.0], [4.0], [7.0]], [0, 0, 1, 1]
+    expected = None
+    for done, state in doubled(metric.copy().update(points, labels), 55):
+        n = 4 << done
+        scale = n - 2 if isinstance(metric, sm.CalinskiHarabasz) else 1
+        value = state.compute() / scale
+        expected = value if expected is None else expected
+        assert value == pytest.approx(expected, rel=1e-14)
+    assert done == 55
 
 
 @pytest.mark.parametrize("metric", [sm.NDCG(k=2), sm.DCG(k=1), sm.MRR()])

@@ -17,6 +17,14 @@ from streammetrics.core.exact.workspace import BLOCK, Workspace
 from streammetrics.core.fields.entries import KeyedExtremes
 from streammetrics.core.results.differences import Difference, Differences
 from streammetrics.core.unions import Union
+from streammetrics.statistics.clusters.distances import lengths
+from streammetrics.statistics.clusters.rows import label_hashes, point_hashes
+from streammetrics.statistics.grouped.parties import Parties
+
+# What `label_hashes` and `point_hashes` give.
+NAMES = [1747299791859774546, 13833452599589517403, 11388497021295642190]
+NUMBERS = [11388497021295642190, 1593918348581160074, 8015791930977592799]
+POINTS = [11706049393264164864, 17120036896113688576]
 
 
 def test_a_bad_row_of_points_is_counted_and_found_once_however_many_numbers_are_bad():
@@ -48,6 +56,15 @@ def test_extremes_of_other_widths_are_refused_in_words():
     words = "3 columns cannot join 2 columns"
     with pytest.raises(sm.IncompatibleMetricsError, match=words):
         KeyedExtremes().plus(np.zeros((2, 2)), np.zeros((2, 3)), labels)
+
+
+@pytest.mark.parametrize("largest", [False, True])
+def test_extremes_of_labels_that_one_of_two_lacks_are_the_others(largest):
+    labels = Union.of(np.array([1, 2]), np.array([2, 3]))
+    both = KeyedExtremes(largest=largest).plus(
+        np.array([[-5.0], [7.0]]), np.array([[9.0], [-3.0]]), labels
+    )
+    assert both.tolist() == [[-5.0], [9.0 if largest else 7.0], [-3.0]]
 
 
 def test_scratch_of_one_size_is_kept_and_of_another_is_made():
@@ -112,6 +129,30 @@ def test_a_loss_that_overflows_between_the_ends_of_the_targets_is_refused():
 def test_items_that_never_were_shown_may_be_of_any_number(n_items):
     metric = sm.ExposureGini(n_items=n_items).update(["u", "u", "v", "w"], ["a", "b", "a", "a"])
     assert metric.compute() == pytest.approx(1 - 1.5 / n_items, rel=1e-15)
+
+
+def test_keys_that_know_of_a_fact_are_the_same_object_when_they_are_told_again():
+    none = Parties.none(4)
+    told = none.joined(np.array([1, 3]), {"labels": "strings"})
+    assert told is told.joined(np.array([3]), {"labels": "strings"})
+    assert told is told.joined(np.array([1, 3]), {"labels": "strings"})
+    assert told is not told.joined(np.array([0, 3]), {"labels": "strings"})
+    assert none is none.joined(np.array([], int), {"labels": "strings"})
+
+
+@pytest.mark.parametrize("power", [-1040, -600, 0, 600, 1015])
+def test_lengths_of_vectors_neither_overflow_nor_underflow(power):
+    vectors = np.array([[3.0, 4.0], [0.0, 0.0], [-8.0, 15.0]]) * 2.0**power
+    assert lengths(vectors).tolist() == [5 * 2.0**power, 0.0, 17 * 2.0**power]
+
+
+def test_hashes_by_which_samples_are_drawn_are_the_same_for_ever():
+    """States of other versions join a sample only as long as they are."""
+    names = label_hashes(np.array(["a", "bc", ""]), 7)
+    assert names.tolist() == label_hashes(np.array(["a", "bc", "", "long"])[:3], 7).tolist()
+    assert names.tolist() == NAMES
+    assert label_hashes(np.array([0, -1, 1 << 62]), 7).tolist() == NUMBERS
+    assert point_hashes(np.array([[0.0, 1.0], [1.0, -0.5]])).tolist() == POINTS
 
 
 def test_squares_of_weights_are_summed_exactly():

@@ -183,6 +183,13 @@ def test_arrays_of_a_group_that_is_not_there_are_refused(place):
         unstacked({**arrays, "0/places": np.array([0, place])}, 2)
 
 
+@pytest.mark.parametrize("shapes", [[[-1], [6]], [[-2], [7]], [[6], [-1]], [[2], [4]], [[2], [2]]])
+def test_arrays_of_groups_whose_shapes_are_none_are_refused(shapes):
+    arrays = stacked([{"a": np.arange(2)}, {"a": np.arange(3)}])
+    with pytest.raises(sm.StateFormatError, match="no shapes|cut short|belong to no array"):
+        unstacked({**arrays, "0/shapes": np.array(shapes)}, 2)
+
+
 @pytest.mark.parametrize("bad", [b"[\xff]", b"[", b"[1]", b"{}", b"[" * 5000])
 def test_labels_that_cannot_be_read_are_refused_in_words(bad):
     with pytest.raises(sm.StateFormatError, match="^labels of a state"):

@@ -25,6 +25,7 @@ import streammetrics as sm  # noqa: E402
 WRITTEN = Path(__file__).with_suffix(".json")
 TAKEN, REFUSED = "+-"
 BITS = (1, 8, 21, 31, 42, 53, 62)
+BETWEEN = 6  # entries that are looked at between the first and the last
 MOST = 2  # arrays of one name: of every group, of every model
 
 
@@ -75,9 +76,16 @@ def _entries(values):
         else:
             others = [int(old) ^ 1, int(old) ^ 32]
         for other in others:
-            changed = values.copy()
-            changed.reshape(-1)[place] = other
-            yield changed
+            yield _with(values, place, other)
+    if values.dtype.kind == "i":
+        for place in range(1, n - 1, max(1, n // BETWEEN)):
+            yield from (_with(values, place, other) for other in (0, -1))
+
+
+def _with(values, place, other):
+    changed = values.copy()
+    changed.reshape(-1)[place] = other
+    return changed
 
 
 def _forms(values):
