@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
+from streammetrics.core.columns.batch import extent
 from streammetrics.core.columns.labels import (
     KINDS,
     check_allowed,
@@ -161,13 +163,7 @@ def _binary_codes(
         if not pos_label:
             codes = codes ^ np.uint8(1)
         negative: Any = 1 - int(pos_label)
-    elif (
-        pos_label == 1
-        and kind == "i"
-        and column.vocabulary is None
-        # Every bit but the lowest is clear in all labels: they are 0 and 1.
-        and 0 <= int(np.bitwise_or.reduce(values)) <= 1
-    ):
+    elif pos_label == 1 and kind == "i" and column.vocabulary is None and _are_bits(values):
         codes, negative = values.astype(np.uint8), 0
     else:
         facts = label_facts(column)
@@ -179,6 +175,14 @@ def _binary_codes(
             what = "is not one of the labels given"
             reject(batch.title(name), what, codes == 0, values, rows=rows)
     return codes, facts
+
+
+def _are_bits(values: Array) -> bool:
+    """Whether all integers are 0 and 1."""
+    if values.size <= tuning.SHORT_COLUMN:
+        low, high = extent(values)
+        return low >= 0 and high <= 1
+    return 0 <= int(np.bitwise_or.reduce(values)) <= 1  # one pass: only the lowest bit is set
 
 
 def _example(column: Column) -> Any:

@@ -299,7 +299,7 @@ class ExactNumbers:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The canonical arrays: equal sums, and only they, have equal ones."""
-        return {"digits": self.digits, "exponent": np.array(self.exponent, np.int64)}
+        return {"digits": self.digits, "exponent": exponent_array(self.exponent)}
 
     @staticmethod
     def each_arrays(every: Sequence[ExactNumbers]) -> dict[str, Stack] | None:
@@ -331,3 +331,11 @@ class ExactNumbers:
         if digits.shape[1] > SMALL:
             return [cls(shape, mine, unit) for mine, unit in zip(digits, units, strict=True)]
         return list(map(cls.few, [shape] * n, small_integers(digits), units))
+
+
+@functools.cache  # there are 203
+def exponent_array(exponent: int) -> NDArray[np.int64]:
+    """The exponent of canonical digits as states have it."""
+    array = np.array(exponent, np.int64)
+    array.flags.writeable = False
+    return array

@@ -13,6 +13,7 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.numbers import exponent_array
 from streammetrics.core.exact.restoring import each_digits
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 MANY = 1 << 62  # counts below can be added
 _DIGIT = 1 << 31  # counts below are digits of exact sums
-_NO_EXPONENT = np.array(0, np.int64)
-_NO_EXPONENT.flags.writeable = False
 
 
 class Amount:
@@ -228,7 +227,7 @@ class Amount:
         counts = self.counts
         plain = self.weights is None and isinstance(counts, np.ndarray)
         if plain and self._most < _DIGIT and counts.any():  # they are digits as they are
-            return {"digits": counts.reshape(-1, 1), "exponent": _NO_EXPONENT}
+            return {"digits": counts.reshape(-1, 1), "exponent": exponent_array(0)}
         exact, squares = self.exact(), None if self.squares is None else self.squared()
         if squares is None or (squares == exact and exact.exponent >= 0):
             return exact.arrays()
@@ -269,7 +268,9 @@ class Amount:
         """Whether there is less than nothing of something."""
         if self.weights is not None:
             return self.exact().any_negative
-        return bool(np.less(self.counts, 0).any())
+        if isinstance(self.counts, int):
+            return self.counts < 0
+        return bool((self.counts < 0).any())
 
     def signs(self) -> NDArray[Any]:
         """Numbers of the signs that the amounts have."""

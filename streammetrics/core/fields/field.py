@@ -196,14 +196,14 @@ def parted(
     Raises `StateFormatError` where there is no such field.
     """
     parts: dict[str, dict[str, A]] = {name: {} for name in fields}
-    rest = next((name for name, field in fields.items() if field.inline), None)
     for name, array in arrays.items():
         head, _, key = name.partition("/")
         field = fields.get(head)
         if field is not None and not field.inline and (key or name == head):
             parts[head][key] = array
-        elif rest is None:
-            raise StateFormatError(f"{name!r} is not an array of this state")
         else:
+            rest = next((name for name, field in fields.items() if field.inline), None)
+            if rest is None:
+                raise StateFormatError(f"{name!r} is not an array of this state")
             parts[rest][name] = array
     return parts
