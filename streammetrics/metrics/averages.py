@@ -25,7 +25,7 @@ def beta_weights(beta: float) -> tuple[float, float]:
     return (1.0, 1 / beta / beta) if beta > 1024.0 else (beta * beta, 1.0)
 
 
-class Mean(NamedTuple):
+class ClassMean(NamedTuple):
     """A mean over classes, and the text of a warning, empty where every class counts."""
 
     value: float
@@ -39,7 +39,7 @@ def mean_of_classes(
     labels: Sequence[object],
     zero_division: float | None,
     of: str = "",
-) -> Mean:
+) -> ClassMean:
     """Return the weighted mean of the classes' values, which are ``nan`` where they are 0/0.
 
     By default (`zero_division` is ``None``) such a class counts as 0 if it has rows, true or
@@ -60,12 +60,12 @@ def mean_of_classes(
     weight = light(weight)
     if not weight.any():
         told = zero_division is not None and not math.isnan(zero_division)
-        return Mean(float(values.mean()) if told else math.nan, "")
+        return ClassMean(float(values.mean()) if told else math.nan, "")
     empty = np.isnan(values)
     if not empty.any():
-        return Mean(float((values * weight).sum() / weight.sum()), "")
+        return ClassMean(float((values * weight).sum() / weight.sum()), "")
     if empty.all():
-        return Mean(math.nan, "")
+        return ClassMean(math.nan, "")
     counted = weight > 0
     empty &= counted
     doubts = []
@@ -85,9 +85,9 @@ def mean_of_classes(
         values, empty = np.where(zero, 0.0, values), absent
     chosen = counted & ~empty
     if not chosen.any():
-        return Mean(math.nan, "")
+        return ClassMean(math.nan, "")
     value = (values[chosen] * weight[chosen]).sum() / weight[chosen].sum()
-    return Mean(float(value), "; and ".join(doubts))
+    return ClassMean(float(value), "; and ".join(doubts))
 
 
 def light(weight: Floats) -> Floats:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from streammetrics.statistics.sums.values import ValueHistogram
 
 
-class _Cells(NamedTuple):
+class _CumulativeShares(NamedTuple):
     low: Floats
     high: Floats
     share: Floats
 
 
-class Distribution(Points, _Cells):
+class Distribution(Points, _CumulativeShares):
     """Ascending cells (m,): their edges, which are equal where a cell holds one value, and shares.
 
     A share is that of all rows in this cell or a lower one, so the last share is 1.

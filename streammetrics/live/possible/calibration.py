@@ -12,7 +12,7 @@ from streammetrics.live.possible.classes import two_classes
 from streammetrics.live.possible.groups import joined, unknown_of
 from streammetrics.live.possible.orders import is_plain, scores_of
 from streammetrics.metrics.scores.base import outward
-from streammetrics.metrics.scores.bins import bins_of_cells, floats, read, read_uncertain
+from streammetrics.metrics.scores.bins import bin_sums, bins_of_cells, floats, uncertain_bin_sums
 from streammetrics.metrics.scores.calibration import CalibrationError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def interval(known: Any, held: ScoreCells, _: Any) -> Interval | None:
         return _certain(known, stairs, joined(known, held, 1))
     bins, unknown = bins_of_cells(stairs, size, strategy), unknown_of(stairs, seen)
     rows = np.bincount(bins, unknown, size)
-    sums = read(stairs, size, strategy)
+    sums = bin_sums(stairs, size, strategy)
     wanted = floats(sums.scores - sums.positives)  # positives that would close the gap
     widest = np.where(np.abs(wanted) >= np.abs(wanted - rows), 0, rows)
     values = []
@@ -63,7 +63,7 @@ def _certain(known: Any, negative: Staircase, other: Any) -> Interval | None:
     if other is None:
         return None
     sides = (negative, other[0])
-    bins = [read_uncertain(stairs, known.n_bins, known.strategy) for stairs in sides]
+    bins = [uncertain_bin_sums(stairs, known.n_bins, known.strategy) for stairs in sides]
     least, most = known._between(*bins, negative.positives + negative.negatives)
     low, high = outward(least, most, most)
     return Interval(float(low), float(high))

@@ -98,7 +98,7 @@ class NormalizedMutualInfo(InformationMetric):
         """Return the normalized mutual information."""
         if trivial(overlap):
             return 1.0
-        return mutual / averaged(true, pred, self.average) if mutual else 0.0
+        return mutual / mean_entropy(true, pred, self.average) if mutual else 0.0
 
 
 class AdjustedMutualInfo(InformationMetric):
@@ -140,10 +140,10 @@ class AdjustedMutualInfo(InformationMetric):
             return 0.0
         if overlap.n in {len(overlap.true_sizes), len(overlap.pred_sizes)}:
             # Every row is its own cluster: chance gives as much, whatever the other labeling is.
-            best = averaged(true, pred, self.average)
+            best = mean_entropy(true, pred, self.average)
             return 1.0 if mutual == best else 0.0
         expected = expected_information(overlap.true_sizes, overlap.pred_sizes)
-        possible = averaged(true, pred, self.average) - expected
+        possible = mean_entropy(true, pred, self.average) - expected
         # Where both differences are rounding errors, they are kept away from 0 as in scikit-learn.
         return away_from_zero(mutual - expected) / away_from_zero(possible)
 
@@ -245,7 +245,7 @@ def trivial(overlap: Overlap) -> bool:
     return len(overlap.true_sizes) == len(overlap.pred_sizes) == 1
 
 
-def averaged(true: float, pred: float, average: Average) -> float:
+def mean_entropy(true: float, pred: float, average: Average) -> float:
     """Return the mean of both entropies that `average` names."""
     if average == "geometric":
         return math.sqrt(true * pred)

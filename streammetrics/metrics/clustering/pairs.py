@@ -47,7 +47,7 @@ class Pairs(NamedTuple):
         return cls(shared - n, true - shared, pred - shared, n * n - true - pred + shared)
 
 
-def ratio(numerator: int, denominator: int) -> float:
+def ratio_or_nan(numerator: int, denominator: int) -> float:
     """Return a quotient of integers of any size, rounded once; ``nan`` for 0 / 0."""
     return numerator / denominator if denominator else math.nan
 
@@ -122,7 +122,7 @@ class RandIndex(PairMetric):
 
     def read_pairs(self, pairs: Pairs) -> float:
         """Return the share of agreeing pairs."""
-        return ratio(pairs.both + pairs.neither, sum(pairs)) if sum(pairs) else 1.0
+        return ratio_or_nan(pairs.both + pairs.neither, sum(pairs)) if sum(pairs) else 1.0
 
 
 class AdjustedRandIndex(PairMetric):
@@ -171,7 +171,7 @@ class PairJaccard(PairMetric):
 
     def read_pairs(self, pairs: Pairs) -> float:
         """Return the share of shared pairs."""
-        return ratio(pairs.both, pairs.both + pairs.only_true + pairs.only_pred)
+        return ratio_or_nan(pairs.both, pairs.both + pairs.only_true + pairs.only_pred)
 
 
 class PairPrecision(PairMetric):
@@ -193,7 +193,7 @@ class PairPrecision(PairMetric):
 
     def read_pairs(self, pairs: Pairs) -> float:
         """Return the precision."""
-        return ratio(pairs.both, pairs.both + pairs.only_pred)
+        return ratio_or_nan(pairs.both, pairs.both + pairs.only_pred)
 
 
 class PairRecall(PairMetric):
@@ -215,7 +215,7 @@ class PairRecall(PairMetric):
 
     def read_pairs(self, pairs: Pairs) -> float:
         """Return the recall."""
-        return ratio(pairs.both, pairs.both + pairs.only_true)
+        return ratio_or_nan(pairs.both, pairs.both + pairs.only_true)
 
 
 class PairFBeta(PairMetric):
@@ -248,7 +248,7 @@ class PairFBeta(PairMetric):
         top, bottom = self.beta.as_integer_ratio()
         recall_part, one = top * top, bottom * bottom
         hits = (one + recall_part) * pairs.both
-        return ratio(hits, hits + recall_part * pairs.only_true + one * pairs.only_pred)
+        return ratio_or_nan(hits, hits + recall_part * pairs.only_true + one * pairs.only_pred)
 
 
 class FowlkesMallows(PairMetric):

@@ -81,7 +81,7 @@ class BinnedDistance(SampleDistance):
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the smallest, the nominal and the largest distance within the bounds of shares."""
-        cells = _Cells.of(stairs)
+        cells = _SampleCells.of(stairs)
         one, other = cells.at(self.edges) if self.edges else cells.quantiles(self.bins)
         more = self.pseudo_count * stairs.one if self.pseudo_count else 0.0
         p = one.differences().shares(float(stairs.positives), more)
@@ -181,7 +181,7 @@ def _half_log_ratio(p: Floats, q: Floats) -> Floats:
         return np.arctanh((p - q) / np.where(both > 0, both, 1.0))
 
 
-class _Cells(NamedTuple):
+class _SampleCells(NamedTuple):
     """Ascending cells, and the weight of each sample below and in each, starting with 0."""
 
     low: Floats
@@ -190,7 +190,7 @@ class _Cells(NamedTuple):
     reference: Array
 
     @classmethod
-    def of(cls, stairs: Staircase) -> _Cells:
+    def of(cls, stairs: Staircase) -> _SampleCells:
         """Return the cells of a staircase."""
         low, high, _, tp, fp = corners(stairs)
         return cls(low, high, tp[0] - tp, fp[0] - fp)

@@ -11,10 +11,10 @@ from streammetrics.metrics.ranking.base import RankingMetric, UpToK
 from streammetrics.metrics.ranking.view import (
     added,
     hypergeometric,
-    ratio,
+    places_of_rows,
+    ratio_or_zero,
     running_product,
     running_sum,
-    spread,
 )
 from streammetrics.statistics.rankings.combine import nonrelevant_alone
 
@@ -52,7 +52,7 @@ class RPrecision(RankingMetric):
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the hits among the first R results over R."""
-        return ratio(ranking.hits(ranking.n_relevant), ranking.n_relevant)
+        return ratio_or_zero(ranking.hits(ranking.n_relevant), ranking.n_relevant)
 
 
 class MRR(UpToK):
@@ -144,14 +144,14 @@ class MAP(UpToK):
         total = ranking.n_relevant
         if self.denominator == "min" and self.k is not None:
             total = np.minimum(total, self.k)
-        return ratio(_precisions(ranking, groups), total)
+        return ratio_or_zero(_precisions(ranking, groups), total)
 
 
 def _precisions(ranking: Ranking, groups: TieGroups) -> Floats:
     """Return the expected sum, for each query, of the precisions at relevant results."""
     group, place, rank = groups.places()
     size, relevant = groups.size[group], groups.relevant[group]
-    others = ratio(place * (relevant - 1), size - 1)
+    others = ratio_or_zero(place * (relevant - 1), size - 1)
     found = groups.found[group] + 1 + others
     return ranking.by_query(groups.query[group], relevant / size * found / rank)
 
@@ -165,12 +165,12 @@ def _over_hits(ranking: Ranking, groups: TieGroups) -> Floats:
     whole = groups.within == groups.size
     full, cut = groups.at(whole), groups.at(~whole)
     above = _precisions(ranking, full)
-    values = ratio(above, ranking.by_query(full.query, full.relevant))
+    values = ratio_or_zero(above, ranking.by_query(full.query, full.relevant))
     if not len(cut.query):
         return values
     n, m, r = cut.size, cut.within, cut.relevant
     least = np.maximum(m - (n - r), 0)
-    row, more = spread(np.minimum(m, r) - least + 1)
+    row, more = places_of_rows(np.minimum(m, r) - least + 1)
     h = least[row] + more
     chance = hypergeometric(h, m[row], r[row], n[row])
     chance /= np.bincount(row, weights=chance)[row]  # they sum to 1 but for rounding
@@ -178,9 +178,9 @@ def _over_hits(ranking: Ranking, groups: TieGroups) -> Floats:
     harmonic = np.bincount(group, weights=1.0 / rank)[row]
     weighted = np.bincount(group, weights=place / rank)[row]
     found = cut.found[row]
-    inside = (found + 1) * harmonic + ratio(h - 1, m[row] - 1) * weighted
+    inside = (found + 1) * harmonic + ratio_or_zero(h - 1, m[row] - 1) * weighted
     total = above[cut.query[row]] + h / m[row] * inside
-    expected = np.bincount(row, weights=chance * ratio(total, found + h))
+    expected = np.bincount(row, weights=chance * ratio_or_zero(total, found + h))
     values[cut.query] = expected
     return values
 
@@ -259,5 +259,5 @@ class BPref(RankingMetric):
         most = r[groups.query]
         fewer = np.clip(most - above, 0, wrong + 1)  # of their places, those below R
         total = fewer * above + fewer * (fewer - 1) / 2 + (wrong + 1 - fewer) * most
-        lost = ratio(total / (wrong + 1), np.minimum(n, r)[groups.query])
-        return ratio(ranking.by_query(groups.query, groups.relevant * (1.0 - lost)), r)
+        lost = ratio_or_zero(total / (wrong + 1), np.minimum(n, r)[groups.query])
+        return ratio_or_zero(ranking.by_query(groups.query, groups.relevant * (1.0 - lost)), r)

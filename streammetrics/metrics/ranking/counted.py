@@ -10,7 +10,7 @@ from streammetrics.core.constraints import Share
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.metrics.ranking.base import AtK, RankingMetric
 from streammetrics.metrics.ranking.cutoff import PrecisionAtK, RecallAtK
-from streammetrics.metrics.ranking.view import ratio
+from streammetrics.metrics.ranking.view import ratio_or_zero
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Bools, Floats
@@ -42,7 +42,7 @@ class SetAP(RankingMetric):
     def read(self, ranking: Ranking) -> Floats:
         """Return the squared hits over results times relevant documents."""
         hits = ranking.hits()
-        return ratio(hits, ranking.retrieved) * ratio(hits, ranking.n_relevant)
+        return ratio_or_zero(hits, ranking.retrieved) * ratio_or_zero(hits, ranking.n_relevant)
 
 
 class RankingCount(RankingMetric):
@@ -119,7 +119,7 @@ class RecallAtFixedPrecision(AtK):
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the recall of each query at the depth."""
-        return ratio(ranking.hits(), ranking.n_relevant)
+        return ratio_or_zero(ranking.hits(), ranking.n_relevant)
 
     def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
         """Return which queries count, and their recall at the last cut-off precise enough."""

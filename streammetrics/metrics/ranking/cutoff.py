@@ -9,7 +9,7 @@ import numpy as np
 from streammetrics.core.constraints import AtLeast
 from streammetrics.metrics.averages import beta_weights
 from streammetrics.metrics.ranking.base import AtK
-from streammetrics.metrics.ranking.view import ratio
+from streammetrics.metrics.ranking.view import ratio_or_zero
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats
@@ -73,7 +73,7 @@ class RecallAtK(AtK):
 
     def read(self, ranking: Ranking) -> Floats:
         """Return hits / R."""
-        return ratio(ranking.hits(), ranking.n_relevant)
+        return ratio_or_zero(ranking.hits(), ranking.n_relevant)
 
 
 class HitRateAtK(AtK):
@@ -149,4 +149,4 @@ class FBetaAtK(AtK):
         """Return (1 + b^2) hits / (b^2 R + k)."""
         recall, precision = beta_weights(self.beta)
         whole = recall * ranking.n_relevant + precision * self.k
-        return ratio((recall + precision) * ranking.hits(), whole)
+        return ratio_or_zero((recall + precision) * ranking.hits(), whole)

@@ -8,7 +8,7 @@ import numpy as np
 
 from streammetrics.core.constraints import Positive
 from streammetrics.metrics.ranking.base import UpToK
-from streammetrics.metrics.ranking.view import ratio, running_product, spread
+from streammetrics.metrics.ranking.view import places_of_rows, ratio_or_zero, running_product
 from streammetrics.statistics.rankings.order import run_starts
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ _LARGE = 512.0  # up to this relevance even the gains of 2**511 documents add up
 
 def _normalised(ranking: Ranking, gains: Floats) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
-        return ratio(ranking.discounted(gains), ranking.ideally_discounted(gains))
+        return ratio_or_zero(ranking.discounted(gains), ranking.ideally_discounted(gains))
 
 
 def _gains(ranking: Ranking, gain: Gain, power: float = 0.0) -> Floats:
@@ -162,7 +162,7 @@ class ExpectedReciprocalRank(UpToK):
             return np.zeros(ranking.n_queries)
         goes_on = np.multiply.reduceat(1.0 - stop, groups.first)
         starts = run_starts(groups.query)
-        _, place = spread(np.diff(starts, append=len(groups.query)))
+        _, place = places_of_rows(np.diff(starts, append=len(groups.query)))
         reached = running_product(np.where(place > 0, np.roll(goes_on, 1), 1.0), place)
         inside = np.zeros(len(reached))
         alone = groups.size == 1

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.metrics.ranking.base import RankingMetric
-from streammetrics.metrics.ranking.view import added, hypergeometric, ratio, running_sum, spread
+from streammetrics.metrics.ranking.view import (
+    added,
+    hypergeometric,
+    places_of_rows,
+    ratio_or_zero,
+    running_sum,
+)
 from streammetrics.statistics.rankings.order import run_starts
 
 if TYPE_CHECKING:
@@ -61,7 +67,7 @@ class InfAP(RankingMetric):
         group, place, _ = groups.places()
         share = groups.relevant[group] / groups.size[group]
         values = share * ties.precisions(group, place)
-        return ratio(ranking.by_query(groups.query[group], values), ranking.n_relevant)
+        return ratio_or_zero(ranking.by_query(groups.query[group], values), ranking.n_relevant)
 
 
 class _Ties(NamedTuple):
@@ -90,14 +96,14 @@ class _Ties(NamedTuple):
         """Return the mean over the number of judged results of the group above each place."""
         groups, others = self.groups, self.groups.size - 1
         judged = groups.relevant + self.wrong - 1
-        row, more = spread(terms)
+        row, more = places_of_rows(terms)
         above = least[row] + more
         of = group[row]
         chance = hypergeometric(above, place[row], judged[of], others[of])
         chance /= np.bincount(row, weights=chance)[row]  # they sum to 1 but for rounding
-        relevant = groups.found[of] + ratio(above * (groups.relevant[of] - 1), judged[of])
+        relevant = groups.found[of] + ratio_or_zero(above * (groups.relevant[of] - 1), judged[of])
         known = groups.found[of] + self.wrong_above[of] + above
-        pooled = self.pooled_above[of] + ratio(
+        pooled = self.pooled_above[of] + ratio_or_zero(
             (place[row] - above) * self.pooled[of], others[of] - judged[of]
         )
         rank = groups.before[of] + place[row] + 1

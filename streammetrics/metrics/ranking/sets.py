@@ -9,7 +9,7 @@ import numpy as np
 from streammetrics.core.constraints import Positive
 from streammetrics.metrics.averages import beta_weights
 from streammetrics.metrics.ranking.base import AtK, RankingMetric
-from streammetrics.metrics.ranking.view import added, ratio, running_sum
+from streammetrics.metrics.ranking.view import added, ratio_or_zero, running_sum
 from streammetrics.statistics.rankings.combine import nonrelevant_alone
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class SetPrecision(RankingMetric):
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the hits over the results."""
-        return ratio(ranking.hits(), ranking.retrieved)
+        return ratio_or_zero(ranking.hits(), ranking.retrieved)
 
 
 class SetRecall(RankingMetric):
@@ -69,7 +69,7 @@ class SetRecall(RankingMetric):
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the hits over the relevant documents."""
-        return ratio(ranking.hits(), ranking.n_relevant)
+        return ratio_or_zero(ranking.hits(), ranking.n_relevant)
 
 
 class SetF(RankingMetric):
@@ -98,7 +98,7 @@ class SetF(RankingMetric):
         """Return the weighted harmonic mean."""
         recall, precision = beta_weights(self.beta)
         whole = recall * ranking.n_relevant + precision * ranking.retrieved
-        return ratio((recall + precision) * ranking.hits(), whole)
+        return ratio_or_zero((recall + precision) * ranking.hits(), whole)
 
 
 class HitsAtK(AtK):
@@ -149,7 +149,7 @@ class JudgedAtK(AtK):
     def read(self, ranking: Ranking) -> Floats:
         """Return the judged results over the results."""
         judged = _expected(ranking, ranking.table.results.grade >= 0)
-        return ratio(judged, np.minimum(ranking.retrieved, self.k))
+        return ratio_or_zero(judged, np.minimum(ranking.retrieved, self.k))
 
 
 class FallOutAtK(AtK):
@@ -183,7 +183,7 @@ class FallOutAtK(AtK):
         marked, (query, grade, times) = _not_relevant(ranking), ranking.given
         others = ranking.by_query(query, times * ~ranking.is_relevant[grade])
         others += ranking.by_query(nonrelevant_alone(ranking.table), None)
-        return ratio(_expected(ranking, marked), others)
+        return ratio_or_zero(_expected(ranking, marked), others)
 
 
 class GroupedROCAUC(RankingMetric):

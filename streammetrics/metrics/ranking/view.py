@@ -42,7 +42,7 @@ class TieGroups:
 
     def places(self, counts: Ints | None = None) -> tuple[Ints, Ints, Ints]:
         """Return the group, place (from 0) and rank of the first `counts` places of each group."""
-        group, place = spread(self.within if counts is None else counts)
+        group, place = places_of_rows(self.within if counts is None else counts)
         return group, place, self.before[group] + place + 1
 
 
@@ -136,7 +136,7 @@ class Ranking:
         before = running_sum(times, query)
         if self.k is not None:
             times = np.minimum(times, np.maximum(self.k - before, 0))
-        row, place = spread(np.minimum(times, _LONG))
+        row, place = places_of_rows(np.minimum(times, _LONG))
         rank = before[row] + place + 1
         ideal = self.by_query(query[row], gain[grade[row]] * discounts(rank))
         long = np.flatnonzero(
@@ -156,7 +156,7 @@ def added(values: Array, first: Ints) -> Array:
     return sums
 
 
-def spread(counts: Ints) -> tuple[Ints, Ints]:
+def places_of_rows(counts: Ints) -> tuple[Ints, Ints]:
     """Return the row and the place (from 0) of `counts` places of each row."""
     row = np.repeat(np.arange(len(counts)), counts)
     return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -183,7 +183,7 @@ def running_product(factors: Floats, place: Ints) -> Floats:
     return products
 
 
-def ratio(numerator: Array, denominator: Any) -> Floats:
+def ratio_or_zero(numerator: Array, denominator: Any) -> Floats:
     """Return the quotient, 0 where the denominator is 0."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     result: Floats = np.divide(

@@ -68,7 +68,7 @@ def averaged(values: Sequence[Number], multioutput: str | tuple[float, ...]) -> 
     return nearest(sum(map(Fraction, floats), Fraction(0)) / len(floats))
 
 
-def ratio(above: Fraction, below: Fraction) -> Fraction | None:
+def ratio_or_none(above: Fraction, below: Fraction) -> Fraction | None:
     """Return the quotient, ``None`` (undefined) for a denominator of 0."""
     return above / below if below else None
 

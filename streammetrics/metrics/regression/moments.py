@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from streammetrics.core.exact.rounding import nearest, root
-from streammetrics.metrics.regression.base import RegressionMetric, Weights, averaged, ratio
+from streammetrics.metrics.regression.base import RegressionMetric, Weights, averaged, ratio_or_none
 from streammetrics.statistics.joint.pairs import MomentSample
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
@@ -191,7 +191,7 @@ class RelativeSquaredError(VarianceRatio):
         """Return the ratio."""
         spread = moments.centred("y", "y")
         sums = zip(squares.exact("loss"), spread, strict=True)
-        return self._averaged([ratio(error, variance) for error, variance in sums], spread)
+        return self._averaged([ratio_or_none(error, variance) for error, variance in sums], spread)
 
 
 class PearsonCorrelation(PairMoments):
@@ -226,7 +226,7 @@ class PearsonCorrelation(PairMoments):
         """Return the correlation."""
         values: list[float | None] = []
         for y, p, both in zip(*_centred(moments), strict=True):
-            square = ratio(both * both, y * p)
+            square = ratio_or_none(both * both, y * p)
             values.append(
                 None if square is None else root(square) if both > 0 else 0.0 - root(square)
             )

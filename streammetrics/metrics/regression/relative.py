@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streammetrics.metrics.regression.base import RegressionMetric, averaged, ratio, summed
+from streammetrics.metrics.regression.base import RegressionMetric, averaged, ratio_or_none, summed
 from streammetrics.metrics.regression.losses import MeanLoss, RootMeanLoss
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class WAPE(RegressionMetric):
     def readout(self, errors: LossSum, targets: LossSum, *_: LossSum) -> Value:
         """Return the ratio."""
         sums = zip(errors.exact("loss"), targets.exact("loss"), strict=True)
-        return averaged([ratio(error, size) for error, size in sums], self.multioutput)
+        return averaged([ratio_or_none(error, size) for error, size in sums], self.multioutput)
 
 
 class MSLE(MeanLoss):

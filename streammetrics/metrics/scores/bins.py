@@ -47,7 +47,7 @@ class UncertainBins(NamedTuple):
     ceiling: Floats
 
 
-def read(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> ScoreBins:
+def bin_sums(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> ScoreBins:
     """Return the sums of each of `size` bins."""
     bounds = edges_of(stairs, size, strategy)
     found: ScoreBins | None = None
@@ -71,7 +71,9 @@ def bins_of_cells(stairs: Staircase, size: int, strategy: Strategy) -> Places:
     return np.concatenate(bins) if bins else np.zeros(0, np.intp)
 
 
-def read_uncertain(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> UncertainBins:
+def uncertain_bin_sums(
+    stairs: Staircase, size: int, strategy: Strategy = "uniform"
+) -> UncertainBins:
     """Return the certain and the uncertain rows of each of `size` bins."""
     bounds = edges_of(stairs, size, strategy)
     sums = [ExactSum.zero((size,))] * 4
@@ -164,6 +166,6 @@ def floats(sums: ExactSum) -> Floats:
     return np.asarray(sums.to_float())
 
 
-def ratio(part: Floats, whole: Floats, nothing: float) -> Floats:
+def ratio_or(part: Floats, whole: Floats, nothing: float) -> Floats:
     """Return the quotients, and `nothing` where `whole` is 0."""
     return np.divide(part, whole, out=np.full_like(part, nothing), where=whole > 0)

@@ -22,10 +22,10 @@ from streammetrics.metrics.scores.bins import (
     ScoreBins,
     Strategy,
     UncertainBins,
+    bin_sums,
     floats,
-    ratio,
-    read,
-    read_uncertain,
+    ratio_or,
+    uncertain_bin_sums,
 )
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.histogram import TopLabelHistogram
@@ -109,11 +109,11 @@ class CalibrationError(ClassScoreMetric):
         return (TopLabelHistogram(max_bins=self.max_bins, **options), *check_of(self))
 
     def _curve(self, stairs: Staircase) -> CalibrationPoints:
-        return _points(read(stairs, self.n_bins, self.strategy), stairs)
+        return _points(bin_sums(stairs, self.n_bins, self.strategy), stairs)
 
     def read(self, stairs: Staircase) -> float:
         """Return the error with every cell at its midpoint."""
-        bins = read(stairs, self.n_bins, self.strategy)
+        bins = bin_sums(stairs, self.n_bins, self.strategy)
         return self._of_gaps(np.abs(floats(bins.positives - bins.scores)), floats(bins.rows))
 
     def _of_gaps(self, gap: Floats, rows: Floats) -> float:
@@ -124,7 +124,7 @@ class CalibrationError(ClassScoreMetric):
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the error with the smallest, the estimated and the largest gap of each bin."""
-        bins = read_uncertain(stairs, self.n_bins, self.strategy)
+        bins = uncertain_bin_sums(stairs, self.n_bins, self.strategy)
         least, most = self._between(bins, bins, stairs.positives + stairs.negatives)
         return least, self.read(stairs), most
 
@@ -163,7 +163,7 @@ class CalibrationError(ClassScoreMetric):
         """Return what each bin adds to the norm, where `gap` is summed over the rows of the bin."""
         if self.norm == "l1":
             return gap
-        share = ratio(gap, rows, 0.0)
+        share = ratio_or(gap, rows, 0.0)
         return share if self.norm == "max" else gap * share
 
     def _whole(self, parts: Floats, total: float) -> float:
@@ -216,7 +216,9 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
     def readout(self, scores: ScoreHistogram, *_: object) -> CalibrationPoints | Curves:
         """Return the curve with every cell at its midpoint, or one per class."""
         classes = staircases(scores)
-        curves = [_points(read(stairs, self.n_bins, self.strategy), stairs) for stairs in classes]
+        curves = [
+            _points(bin_sums(stairs, self.n_bins, self.strategy), stairs) for stairs in classes
+        ]
         return one_or_all(curves, self.labels)
 
     def interval(self, scores: ScoreHistogram, *_: object) -> Interval[CalibrationPoints | Curves]:
@@ -227,22 +229,22 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
 
     def certain(self, stairs: Staircase) -> tuple[CalibrationPoints, CalibrationPoints]:
         """Return the lower and the upper bounds of each point, for one class."""
-        known = read(stairs, self.n_bins, self.strategy)
+        known = bin_sums(stairs, self.n_bins, self.strategy)
         value = _points(known, stairs)
         if stairs.exact:
             return value, value
-        bins, shown = read_uncertain(stairs, self.n_bins, self.strategy), floats(known.rows) > 0
+        bins, shown = uncertain_bin_sums(stairs, self.n_bins, self.strategy), floats(known.rows) > 0
         rows, moved = bins.p + bins.n, bins.p_moved + bins.n_moved
         true = (
-            ratio(bins.p, rows + bins.n_moved, 1.0),
-            ratio(bins.p + bins.p_moved, rows + bins.p_moved, 0.0),
+            ratio_or(bins.p, rows + bins.n_moved, 1.0),
+            ratio_or(bins.p + bins.p_moved, rows + bins.p_moved, 0.0),
         )
         # Rows that may be in the bin move its mean only towards themselves.
-        low = ratio(bins.low + moved * bins.floor, rows + moved, 0.0)
-        high = ratio(bins.high + moved * bins.ceiling, rows + moved, 1.0)
+        low = ratio_or(bins.low + moved * bins.floor, rows + moved, 0.0)
+        high = ratio_or(bins.high + moved * bins.ceiling, rows + moved, 1.0)
         mean = (
-            np.minimum(low, ratio(bins.low, rows, math.inf)),
-            np.maximum(high, ratio(bins.high, rows, -math.inf)),
+            np.minimum(low, ratio_or(bins.low, rows, math.inf)),
+            np.maximum(high, ratio_or(bins.high, rows, -math.inf)),
         )
         sides = [
             outward(least[shown], own, most[shown])

@@ -13,10 +13,10 @@ from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, out
 from streammetrics.metrics.scores.bins import (
     MOST_BINS,
     Strategy,
+    bin_sums,
     floats,
-    ratio,
-    read,
-    read_uncertain,
+    ratio_or,
+    uncertain_bin_sums,
 )
 from streammetrics.metrics.scores.calibration import check_of
 from streammetrics.metrics.scores.logistic import Fit, cells_of, fitted, intercept_of, slope_of
@@ -187,33 +187,33 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
         return Interval(_parts(low), _parts(high))
 
     def _parts_of(self, stairs: Staircase) -> Floats:
-        bins = read(stairs, self.n_bins, self.strategy)
+        bins = bin_sums(stairs, self.n_bins, self.strategy)
         rows, positives = floats(bins.rows), floats(bins.positives)
         if not rows.any():
             return np.full(3, math.nan)
         total, share = rows.sum(), positives.sum() / rows.sum()
         gap = np.abs(floats(bins.positives - bins.scores))
-        apart = ratio(positives, rows, share) - share
-        reliability = (gap * ratio(gap, rows, 0.0)).sum() / total
+        apart = ratio_or(positives, rows, share) - share
+        reliability = (gap * ratio_or(gap, rows, 0.0)).sum() / total
         return np.array([reliability, (rows * apart * apart).sum() / total, share * (1 - share)])
 
     def _certain(self, stairs: Staircase) -> tuple[Floats, Floats]:
         value = self._parts_of(stairs)
         if stairs.exact:
             return value, value
-        bins = read_uncertain(stairs, self.n_bins, self.strategy)
+        bins = uncertain_bin_sums(stairs, self.n_bins, self.strategy)
         total = stairs.positives + stairs.negatives
         rows, most = bins.p + bins.n, bins.p + bins.n + bins.p_moved + bins.n_moved
-        least_share = ratio(bins.p, rows + bins.n_moved, 0.0)
-        most_share = ratio(bins.p + bins.p_moved, rows + bins.p_moved, 1.0)
+        least_share = ratio_or(bins.p, rows + bins.n_moved, 0.0)
+        most_share = ratio_or(bins.p + bins.p_moved, rows + bins.p_moved, 1.0)
         near, far = _distances(least_share, most_share, stairs.share, stairs.share)
         resolution = (rows * near).sum() / total, (most * far).sum() / total
         moved = bins.p_moved + bins.n_moved
         low = np.minimum(
-            ratio(bins.low, rows, 1.0), ratio(bins.low + moved * bins.floor, most, 1.0)
+            ratio_or(bins.low, rows, 1.0), ratio_or(bins.low + moved * bins.floor, most, 1.0)
         )
         high = np.maximum(
-            ratio(bins.high, rows, 0.0), ratio(bins.high + moved * bins.ceiling, most, 0.0)
+            ratio_or(bins.high, rows, 0.0), ratio_or(bins.high + moved * bins.ceiling, most, 0.0)
         )
         near, far = _distances(least_share, most_share, low, high)
         reliability = (rows * near).sum() / total, (most * far).sum() / total

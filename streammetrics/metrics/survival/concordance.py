@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["ConcordanceIndex"]
 
 
-class _Pairs(NamedTuple):
+class _ComparablePairs(NamedTuple):
     """Comparable pairs of rows: all, and those that are concordant, discordant or tied in score.
 
     `open_ties` of the tied pairs may not be tied, and `unknown` pairs share a cell of times.
@@ -149,12 +149,12 @@ class ConcordanceIndex(Metric[float]):
 
     def readout(self, held: SurvivalPairs) -> float:
         """Return the index; beyond `max_pairs`, from what the cells say about the order."""
-        index = _Pairs.of(held).share()
+        index = _ComparablePairs.of(held).share()
         return math.nan if index is None else float(index)
 
     def interval(self, held: SurvivalPairs) -> Interval[float]:
         """Return the range over all orders and ties of rows within cells."""
-        pairs = _Pairs.of(held)
+        pairs = _ComparablePairs.of(held)
         if not pairs.comparable + pairs.unknown:
             return Interval(math.nan, math.nan)
         if self.is_exact(held):
