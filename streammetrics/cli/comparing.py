@@ -18,7 +18,7 @@ from streammetrics.inference.comparing.families import refused
 from streammetrics.inference.comparing.states import compare
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.readers import formats, trec
-from streammetrics.show.report import Results, report
+from streammetrics.show.report import ModelReports, report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,14 +100,16 @@ def _between(plan: Plan, models: Mapping[str, Mapping[str, str]]) -> Comparison 
     return Comparison(MetricSet(metrics, columns=shared), models)
 
 
-def of_comparison(what: Comparison, about: Mapping[str, object], notes: Sequence[str]) -> Results:
+def of_comparison(
+    what: Comparison, about: Mapping[str, object], notes: Sequence[str]
+) -> ModelReports:
     """Read a saved comparison: every model, and how they differ."""
     reports = {name: report(suite, about, notes) for name, suite in what.items()}
     differences = what.compute() if what.n_rows else None
-    return Results(reports, differences)
+    return ModelReports(reports, differences)
 
 
-def of_states(paths: Sequence[str], confidence: float) -> Results:
+def of_states(paths: Sequence[str], confidence: float) -> ModelReports:
     """Compare two saved states of different rows."""
     names = [os.path.basename(path) for path in paths]
     if len({*names}) < 2:
@@ -126,7 +128,7 @@ def of_states(paths: Sequence[str], confidence: float) -> Results:
         name: report(state, {"state": path}, notes)
         for name, state, path in zip(names, states, paths, strict=True)
     }
-    return Results(reports, found)
+    return ModelReports(reports, found)
 
 
 UNPAIRED = (

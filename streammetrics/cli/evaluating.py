@@ -10,7 +10,7 @@ from streammetrics.cli.running import advice, progress_bar
 from streammetrics.cli.slicing import slices_of
 from streammetrics.cli.tasks import WEIGHT
 from streammetrics.engines.local import evaluate
-from streammetrics.show.report import Report, Results, report
+from streammetrics.show.report import ModelReport, ModelReports, report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +49,7 @@ def measured(work: Work, *, workers: int, batch_rows: int) -> Evaluated:
     return Evaluated(found, comparison)
 
 
-def reported(work: Work, found: Evaluated, asked: Asked, *, per_query: bool) -> Results:
+def reported(work: Work, found: Evaluated, asked: Asked, *, per_query: bool) -> ModelReports:
     """Read the metrics of every model, and how models differ."""
     reports = {
         name: _report(work.models[name], state, asked, per_query)
@@ -60,10 +60,10 @@ def reported(work: Work, found: Evaluated, asked: Asked, *, per_query: bool) -> 
         with warnings.catch_warnings(), advice(next(iter(work.models.values())).plan):
             warnings.simplefilter("ignore")  # the reports have told
             differences = found.comparison.compute()
-    return Results(reports, differences)
+    return ModelReports(reports, differences)
 
 
-def _report(model: Model, state: MetricSet, asked: Asked, per_query: bool) -> Report:
+def _report(model: Model, state: MetricSet, asked: Asked, per_query: bool) -> ModelReport:
     about = {**model.about, "options": dict(model.plan.options)}
     weight = model.plan.asked.get(WEIGHT)
     notes = [] if weight is None else [f"weighted by {weight}"]

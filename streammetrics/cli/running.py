@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.ledger.ledger import Ledger
     from streammetrics.readers.pieces import Piece
-    from streammetrics.show.report import Results
+    from streammetrics.show.report import ModelReports
 
 NO_ROWS = 1
 _BINS = re.compile(r"sm\.Bins\('([^']*)', edges\)")
@@ -136,7 +136,7 @@ def outputs_of(json: str | None, csv: str | None, markdown: str | None) -> list[
     return [Output(option, path, known) for option, path, known in asked if path is not None]
 
 
-def finish(results: Results, outputs: Sequence[Output]) -> Outcome:
+def finish(results: ModelReports, outputs: Sequence[Output]) -> Outcome:
     """Write the results where they are wanted; the table goes where nothing else is printed."""
     empty = [name for name, report in results.models.items() if not report.n_rows]
     text = as_text(results) if len(empty) < len(results.models) else ""
@@ -153,7 +153,7 @@ def finish(results: Results, outputs: Sequence[Output]) -> Outcome:
     return Outcome(text, NO_ROWS, _nothing(results, empty))
 
 
-def _nothing(results: Results, empty: Sequence[str]) -> str:
+def _nothing(results: ModelReports, empty: Sequence[str]) -> str:
     of = f" of {', '.join(empty)}" if len(results.models) > 1 else ""
     omitted = sum(results.models[name].n_omitted for name in empty)
     if omitted:

@@ -34,7 +34,7 @@ def drawn(counts: Ints, replicates: int = REPLICATES) -> Ints:
     return generator.multinomial(n, counts / n, size=replicates)
 
 
-class _Side(NamedTuple):
+class _Redraw(NamedTuple):
     """Both classes of a redraw, as thresholds need them."""
 
     positives: float
@@ -46,7 +46,7 @@ def best_errors(metric: Any, cells: Ladder) -> float:
     values = []
     for p, n in _redrawn(cells):
         tp, fp = np.cumsum(p[::-1]), np.cumsum(n[::-1])
-        if not metric._undefined(_Side(tp[-1], fp[-1])):
+        if not metric._undefined(_Redraw(tp[-1], fp[-1])):
             values.append(_best(metric, tp, fp))
     return float(np.std(values)) if values else 0.0
 
@@ -89,7 +89,7 @@ def _redrawn(cells: Ladder) -> Iterator[tuple[Any, Any]]:
 
 
 def _best(metric: Any, tp: Array, fp: Array) -> float:
-    side = _Side(tp[-1], fp[-1])
+    side = _Redraw(tp[-1], fp[-1])
     none = np.zeros(1)
     reached = [metric._reached(side, t, f, 0.0) for t, f in ((none, none), (tp, fp))]
     return float(max(values.max() / scale for values, scale in reached))

@@ -21,7 +21,7 @@ from streammetrics.ledger.held import Held, digest
 from streammetrics.ledger.kinds import kinds_of
 from streammetrics.ledger.kinds import written as of_kinds
 from streammetrics.ledger.rows import rows_of
-from streammetrics.ledger.shards import LAST, Block, Known, Shard, as_id, order
+from streammetrics.ledger.shards import LAST, Known, SealedShards, Shard, as_id, order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ def read(said: Mapping[str, object], arrays: Arrays) -> Known:
     shards = _from_columns(said, arrays, empty) if in_columns else _from_rows(said, arrays, empty)
     known = Known(empty, shards)
     sealed = frozenset(known.sealed)
-    blocks = _several(arrays, list(shards)) if base is None else (Block(sealed, base),)
+    blocks = _several(arrays, list(shards)) if base is None else (SealedShards(sealed, base),)
     fits = (
         (empty is not None or not shards)
         and (empty is None or empty == empty.copy().reset())
@@ -173,7 +173,7 @@ def _from_columns(
     }
 
 
-def _blocks(blocks: Sequence[Block], names: Sequence[ShardId]) -> dict[str, Array]:
+def _blocks(blocks: Sequence[SealedShards], names: Sequence[ShardId]) -> dict[str, Array]:
     """Return several blocks, in the order of the places of their shards."""
     if len(blocks) < 2:
         return {}
@@ -187,11 +187,11 @@ def _blocks(blocks: Sequence[Block], names: Sequence[ShardId]) -> dict[str, Arra
     }
 
 
-def _nested(blocks: Sequence[Block]) -> bool:
+def _nested(blocks: Sequence[SealedShards]) -> bool:
     return any(one.names <= other.names for one, other in permutations(blocks, 2))
 
 
-def _several(arrays: Arrays, names: Sequence[ShardId]) -> tuple[Block, ...]:
+def _several(arrays: Arrays, names: Sequence[ShardId]) -> tuple[SealedShards, ...]:
     """Return what `_blocks` wrote."""
     if "blocks" not in arrays:
         return ()
@@ -203,7 +203,7 @@ def _several(arrays: Arrays, names: Sequence[ShardId]) -> tuple[Block, ...]:
         raise StateFormatError("the blocks of the ledger do not fit each other")
     parts = np.split(members, ends[:-1])
     return tuple(
-        Block(frozenset(map(names.__getitem__, part.tolist())), _read(state))
+        SealedShards(frozenset(map(names.__getitem__, part.tolist())), _read(state))
         for part, state in zip(parts, states, strict=True)
     )
 

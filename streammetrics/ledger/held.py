@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.ledger.rows import Row, alike, contents, opened
+from streammetrics.ledger.rows import StateRow, alike, contents, opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Held:
 
     __slots__ = ("empty", "form")
 
-    def __init__(self, empty: Mergeable, form: State | Row) -> None:
+    def __init__(self, empty: Mergeable, form: State | StateRow) -> None:
         self.empty, self.form = empty, form
 
     @classmethod
@@ -52,7 +52,7 @@ class Held:
     def nbytes(self) -> int:
         """Bytes held now."""
         form = self.form
-        if isinstance(form, Row):
+        if isinstance(form, StateRow):
             return sum(array.nbytes for array in contents(form)[1].values())
         return sum(statistic.nbytes for statistic in form.statistics)
 
@@ -63,9 +63,9 @@ class Held:
 
 def states_of(every: Sequence[Held]) -> list[State]:
     """Return the states of many, of which rows of files are opened together."""
-    rows = [held.form for held in every if isinstance(held.form, Row)]
+    rows = [held.form for held in every if isinstance(held.form, StateRow)]
     new = iter(opened(rows, every[0].empty._layout) if rows else ())
-    return [next(new) if isinstance(held.form, Row) else held.form for held in every]
+    return [next(new) if isinstance(held.form, StateRow) else held.form for held in every]
 
 
 def digest(blob: bytes) -> str:

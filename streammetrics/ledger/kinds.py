@@ -8,7 +8,7 @@ import numpy as np
 
 from streammetrics.core.described import each_described
 from streammetrics.ledger.columns import LAST, Kind, StateColumn, facts_of, far, key_of
-from streammetrics.ledger.rows import Row, contents
+from streammetrics.ledger.rows import StateRow, contents
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from streammetrics.ledger.columns import Contents
 
 
-def kinds_of(states: Sequence[State | Row]) -> tuple[list[Kind], Ints]:
+def kinds_of(states: Sequence[State | StateRow]) -> tuple[list[Kind], Ints]:
     """Return the kinds of states in the order of their first, and the kind of each state."""
     return _kinds_together(states) or _kinds_one_by_one(states)
 
 
 def _kinds_together(
-    states: Sequence[State | Row],
+    states: Sequence[State | StateRow],
 ) -> tuple[list[Kind], Ints] | None:
     """The same of states that are described many at a time, ``None`` where some are not."""
     groups: dict[Hashable, tuple[int, list[State]]] = {}
     index = []
     for state in states:
-        if isinstance(state, Row):
+        if isinstance(state, StateRow):
             return None
         facts, seen = facts_of(state.feeds), any(feed.n_rows for feed in state.feeds)
         place, mine = groups.setdefault((facts, seen), (len(groups), []))
@@ -49,14 +49,14 @@ def _kinds_together(
 
 
 def _kinds_one_by_one(
-    states: Iterable[State | Row],
+    states: Iterable[State | StateRow],
 ) -> tuple[list[Kind], Ints]:
     places: dict[Hashable, int] = {}
-    groups: list[list[Row | Contents]] = []
+    groups: list[list[StateRow | Contents]] = []
     index = []
     for form in states:
-        member = form if isinstance(form, Row) else contents(form)
-        key = member.key if isinstance(member, Row) else key_of(*member)
+        member = form if isinstance(form, StateRow) else contents(form)
+        key = member.key if isinstance(member, StateRow) else key_of(*member)
         place = places.setdefault(key, len(groups))
         if place == len(groups):
             groups.append([])
@@ -65,11 +65,11 @@ def _kinds_one_by_one(
     return list(map(_kind, groups)), np.array(index, np.int64)
 
 
-def _kind(group: list[Row | Contents]) -> Kind:
+def _kind(group: list[StateRow | Contents]) -> Kind:
     """Return the kind of states that are alike, of which there is one at least."""
     if _of_one_file(group):
         return group[0].kind.take(np.array([row.place for row in group]))
-    every = [member.contents if isinstance(member, Row) else member for member in group]
+    every = [member.contents if isinstance(member, StateRow) else member for member in group]
     names = sorted(every[0][1])
     columns = {name: StateColumn.of([mine[name] for _, mine in every]) for name in names}
     return _of_columns([feeds for feeds, _ in every], columns)
@@ -82,11 +82,11 @@ def _of_columns(every: Sequence[tuple[Feed, ...]], columns: dict[str, StateColum
     return Kind(said, np.array(counts, np.int64).reshape(len(every), len(said), 2), columns)
 
 
-def _of_one_file(group: Sequence[object]) -> TypeGuard[list[Row]]:
+def _of_one_file(group: Sequence[object]) -> TypeGuard[list[StateRow]]:
     """Whether all are rows that were read together."""
     first = group[0]
-    return isinstance(first, Row) and all(
-        isinstance(row, Row) and row.kind is first.kind for row in group
+    return isinstance(first, StateRow) and all(
+        isinstance(row, StateRow) and row.kind is first.kind for row in group
     )
 
 

@@ -12,8 +12,8 @@ from streammetrics.core.stateful import Stateful, registered_name
 from streammetrics.ledger.form import read, written
 from streammetrics.ledger.held import Held
 from streammetrics.ledger.shards import (
-    Block,
     Known,
+    SealedShards,
     Shard,
     ShardId,
     as_attempt,
@@ -173,7 +173,7 @@ class Ledger(Stateful):
                     for name, held in fresh.items()
                 }
                 together = frozenset(fresh).union(*(block.names for block in blocks))
-                block = Block(together, total(self._known, fresh))
+                block = SealedShards(together, total(self._known, fresh))
                 self._put(Known(empty, {**shards, **sealed}, (block,)))
         return self
 

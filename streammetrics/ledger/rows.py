@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _TOGETHER = 4  # rows from which on it is cheaper to open them together
 
 
-class Row(NamedTuple):
+class StateRow(NamedTuple):
     """One state of a kind, of which nothing is known yet but that its bytes are there."""
 
     kind: Kind
@@ -42,7 +42,7 @@ class Row(NamedTuple):
         return self.kind.feeds(self.place), self.kind.arrays(self.place)
 
 
-def opened(rows: Sequence[Row], layout: Layout) -> list[State]:
+def opened(rows: Sequence[StateRow], layout: Layout) -> list[State]:
     """Return the states of rows; those of one kind are opened together."""
     kinds: dict[int, list[int]] = {}
     for index, row in enumerate(rows):
@@ -59,12 +59,12 @@ def opened(rows: Sequence[Row], layout: Layout) -> list[State]:
     return [states[index] for index in range(len(rows))]
 
 
-def contents(form: State | Row) -> Contents:
+def contents(form: State | StateRow) -> Contents:
     """Return what a state knows of its rows, and its arrays."""
-    return form.contents if isinstance(form, Row) else (form.feeds, described(form)[1])
+    return form.contents if isinstance(form, StateRow) else (form.feeds, described(form)[1])
 
 
-def alike(one: State | Row, other: State | Row) -> bool:
+def alike(one: State | StateRow, other: State | StateRow) -> bool:
     """Whether two states have the same bytes."""
     (feeds, arrays), (others, theirs) = contents(one), contents(other)
     return (
@@ -72,7 +72,7 @@ def alike(one: State | Row, other: State | Row) -> bool:
     )
 
 
-def rows_of(said: object, arrays: Arrays, index: Ints, layout: Layout) -> list[Row]:
+def rows_of(said: object, arrays: Arrays, index: Ints, layout: Layout) -> list[StateRow]:
     """Return the states of which `index` has the kinds that `written` gave.
 
     That the kinds are as few as can be, and in order, is seen when they are written again.
@@ -86,7 +86,8 @@ def rows_of(said: object, arrays: Arrays, index: Ints, layout: Layout) -> list[R
     kinds = [_read(feeds, mine, n, len(layout.schemas)) for feeds, mine, n in each]
     following = [(kind, kind.key, iter(range(n))) for kind, n in zip(kinds, counts, strict=True)]
     return [
-        Row(kind, key, next(row)) for kind, key, row in map(following.__getitem__, index.tolist())
+        StateRow(kind, key, next(row))
+        for kind, key, row in map(following.__getitem__, index.tolist())
     ]
 
 

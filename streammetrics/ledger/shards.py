@@ -44,7 +44,7 @@ class Shard(NamedTuple):
         return self.state is None and not self.digest
 
 
-class Block(NamedTuple):
+class SealedShards(NamedTuple):
     """Shards that were sealed together, and their one state."""
 
     names: frozenset[ShardId]
@@ -56,7 +56,7 @@ class Known(NamedTuple):
 
     empty: Mergeable | None  # the metric without rows; unknown until there is one
     shards: dict[ShardId, Shard]
-    blocks: tuple[Block, ...] = ()  # of the sealed shards: none is within another
+    blocks: tuple[SealedShards, ...] = ()  # of the sealed shards: none is within another
 
     @property
     def sealed(self) -> set[ShardId]:
@@ -143,7 +143,9 @@ def contradiction(name: ShardId, attempt: int) -> IncompatibleMetricsError:
     )
 
 
-def _blocks(mine: tuple[Block, ...], theirs: tuple[Block, ...]) -> tuple[Block, ...]:
+def _blocks(
+    mine: tuple[SealedShards, ...], theirs: tuple[SealedShards, ...]
+) -> tuple[SealedShards, ...]:
     """Return the blocks of both that are not within another.
 
     What is sealed cannot be taken apart, so blocks that share some shards stay beside each other,

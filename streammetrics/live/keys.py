@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.errors import StateFormatError
 from streammetrics.slices.bins import Bins, title_of
-from streammetrics.slices.groups import whole
+from streammetrics.slices.groups import state_of_all
 from streammetrics.slices.reading import key_column
 from streammetrics.slices.slices import Slices
 from streammetrics.statistics.grouped.keys import OTHER, checked
@@ -94,7 +94,7 @@ class Keys:
         """Return the state of all rows, whatever their keys."""
         if not isinstance(self._suite, Slices):
             return state
-        return whole(state, self._suite._cuts[0])
+        return state_of_all(state, self._suite._cuts[0])
 
 
 def is_made(columns: Mapping[str, object], suite: Mergeable) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streammetrics.core.results.differences import Differences
-    from streammetrics.show.report import Report, Results, Row
+    from streammetrics.show.report import MetricRow, ModelReport, ModelReports
     from streammetrics.show.sliced import Sliced
 
 DETAIL = "  ("  # how what can be left out begins
@@ -37,7 +37,7 @@ class Grid:
     texts: frozenset[int] = frozenset({0})
 
 
-def grids(results: Results) -> Iterator[Grid]:
+def grids(results: ModelReports) -> Iterator[Grid]:
     """Yield the values of all metrics, then what is more than a number, then values of queries."""
     if len(results.models) == 1:
         yield _values(results.only)
@@ -55,7 +55,7 @@ def grids(results: Results) -> Iterator[Grid]:
             yield _queries(rows, model)
 
 
-def is_exact(results: Results) -> bool:
+def is_exact(results: ModelReports) -> bool:
     """Tell whether every value of every model is exact."""
     return all(row.exact for report in results.models.values() for row in report.rows)
 
@@ -78,7 +78,7 @@ def _slices(slices: Sliced, model: str) -> Iterator[Grid]:
 # --- one line a metric ---------------------------------------------------------------------------
 
 
-def _values(report: Report) -> Grid:
+def _values(report: ModelReport) -> Grid:
     inexact = any(not row.exact for row in report.rows)
     within = ["Certainly within"] if inexact else []
     sure = [
@@ -96,7 +96,7 @@ def _values(report: Report) -> Grid:
     return Grid("", header, lines, frozenset({0, *range(2, 2 + len(within) + len(sure))}))
 
 
-def _compared(results: Results) -> Grid:
+def _compared(results: ModelReports) -> Grid:
     """Return a column for each model, empty where it lacks a metric, and below their rows."""
     reports = list(results.models.values())
     found = [{row.name: row for row in report.rows} for report in reports]
@@ -117,7 +117,7 @@ def _differences(found: Differences) -> Grid:
     )
 
 
-def _with_interval(row: Row | None, inexact: bool) -> str:
+def _with_interval(row: MetricRow | None, inexact: bool) -> str:
     if row is None:
         return ""
     value, interval = cells(row)
@@ -129,7 +129,7 @@ def _with_interval(row: Row | None, inexact: bool) -> str:
     return f"{value} in {interval.partition(DETAIL)[0]}{sure}"
 
 
-def _limits(row: Row) -> str:
+def _limits(row: MetricRow) -> str:
     """Return the limits of confidence as the table shows them."""
     if row.sure is None:
         return ""
@@ -139,7 +139,7 @@ def _limits(row: Row) -> str:
     return "none" if math.isnan(low) else f"{number(low)} .. {number(high)}"
 
 
-def cells(row: Row) -> tuple[str, str]:
+def cells(row: MetricRow) -> tuple[str, str]:
     """Return a value, and what it certainly lies within, as the table shows them."""
     value, low, high = row.value, row.low, row.high
     if not isinstance(value, int | float):
@@ -160,7 +160,7 @@ def _rounded(value: float, places: int, rounding: str) -> str:
     return f"{Decimal(value).quantize(step, rounding, Context(prec=400)):f}"
 
 
-def _elsewhere(row: Row) -> str:
+def _elsewhere(row: MetricRow) -> str:
     match part_of(row.value):
         case Matrix() as matrix if _is_large(matrix):
             return f"{len(matrix.down)} x {len(matrix.across)} values, see --json"
@@ -173,7 +173,7 @@ def _elsewhere(row: Row) -> str:
 # --- what is more than a number ------------------------------------------------------------------
 
 
-def _parts(report: Report, model: str) -> Iterator[Grid]:
+def _parts(report: ModelReport, model: str) -> Iterator[Grid]:
     vectors: dict[tuple[str, ...], list[tuple[str, Vector]]] = {}
     rest = []
     for row in report.rows:
@@ -221,7 +221,7 @@ def _cell(value: Any) -> str:
 # --- a line a query ------------------------------------------------------------------------------
 
 
-def _queries(rows: Sequence[Row], model: str) -> Grid:
+def _queries(rows: Sequence[MetricRow], model: str) -> Grid:
     each = [row.per_query or {} for row in rows]
     queries = sorted({query for values in each for query in values})
     lines = []

@@ -15,14 +15,14 @@ from streammetrics.core.results.values import VALUE, LabelledArray, Result, numb
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streammetrics.show.report import Report, Results, Row
+    from streammetrics.show.report import MetricRow, ModelReport, ModelReports
 
 _UNKNOWN = {VALUE: None}
 FIELDS = ("metric", "part", "value", "low", "high", "exact", "n_rows", "n_omitted")
 SURE = ("confidence_low", "confidence_high")  # where they were asked for
 
 
-def as_json(results: Results) -> str:
+def as_json(results: ModelReports) -> str:
     """Return the results in full precision.
 
     ``nan`` is null; infinities, which JSON lacks, are "Infinity" and "-Infinity". The bounds of
@@ -46,7 +46,7 @@ def as_json(results: Results) -> str:
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def _document(report: Report) -> dict[str, Any]:
+def _document(report: ModelReport) -> dict[str, Any]:
     return {
         "n_rows": report.n_rows,
         "n_omitted": report.n_omitted,
@@ -56,7 +56,7 @@ def _document(report: Report) -> dict[str, Any]:
     }
 
 
-def _entry(row: Row) -> dict[str, Any]:
+def _entry(row: MetricRow) -> dict[str, Any]:
     same = row.exact and not isinstance(row.value, int | float | np.ndarray)
     entry = {
         "value": plain(row.value),
@@ -91,7 +91,7 @@ def plain(value: object) -> Any:
     return value
 
 
-def as_csv(results: Results) -> str:
+def as_csv(results: ModelReports) -> str:
     """Return a line for each number, with the model first where there are several.
 
     The part of a result that is more than a number is named for its class, ``cat``, for two, true
@@ -115,7 +115,7 @@ def as_csv(results: Results) -> str:
     return out.getvalue()
 
 
-def _lines(row: Row) -> Iterator[tuple[Any, ...]]:
+def _lines(row: MetricRow) -> Iterator[tuple[Any, ...]]:
     counts = "true" if row.exact else "false", row.n_rows, row.n_omitted
     low, high = dict(numbers(row.low)), dict(numbers(row.high))
     sure = [] if row.sure is None else [dict(numbers(side)) for side in row.sure]

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from streammetrics.show.grids import Grid
-    from streammetrics.show.report import Results
+    from streammetrics.show.report import ModelReports
 
 
-def as_markdown(results: Results) -> str:
+def as_markdown(results: ModelReports) -> str:
     """Return the tables and the notes."""
     parts = ["\n".join(_drawn(grid)) for grid in grids(results)]
     if is_exact(results):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Row:
+class MetricRow:
     """One metric's result."""
 
     name: str
@@ -38,11 +38,11 @@ class Row:
 
 
 @dataclass
-class Report:
+class ModelReport:
     """The results of one model, what they are of, and what there is to say about them."""
 
     about: dict[str, Any]  # task, columns, ...: shown in a line above, and in the JSON
-    rows: list[Row]
+    rows: list[MetricRow]
     n_rows: int
     n_omitted: int
     notes: list[str] = field(default_factory=list)
@@ -50,14 +50,14 @@ class Report:
 
 
 @dataclass
-class Results:
+class ModelReports:
     """The reports of one model or of several, most of whose metrics are the same."""
 
-    models: Mapping[str, Report]
+    models: Mapping[str, ModelReport]
     differences: Differences | None = None  # of several models that are compared
 
     @property
-    def only(self) -> Report:
+    def only(self) -> ModelReport:
         """The report, where there is one."""
         (report,) = self.models.values()
         return report
@@ -102,7 +102,7 @@ def report(
     per_query: bool = False,
     slices: Sliced | None = None,
     confidence: float | None = None,
-) -> Report:
+) -> ModelReport:
     """Read every metric, with its limits of confidence at a level; warnings become notes.
 
     Raises:
@@ -127,19 +127,21 @@ def report(
                 raise StreamMetricsError(f"{name}: {error}") from error
         said += [_note(name, type(metric).__name__, str(warning.message)) for warning in caught]
     said += _queries(members)
-    return Report(dict(about), rows, what.n_rows, what.n_omitted, list(dict.fromkeys(said)), slices)
+    return ModelReport(
+        dict(about), rows, what.n_rows, what.n_omitted, list(dict.fromkeys(said)), slices
+    )
 
 
 def _row(
     name: str, metric: Metric, *, per_query: bool, sure: tuple[float | None, str | None]
-) -> Row:
+) -> MetricRow:
     value, exact = metric.compute(), metric.exact
     low, high = (value, value) if exact else metric.bounds()
     each = metric.per_query() if per_query and isinstance(metric, RankingMetric) else None
     counts = metric.n_rows, metric.n_omitted
     level, unit = sure
     limits = None if level is None else _sure(metric, level, unit)
-    return Row(name, metric.config, value, low, high, exact, *counts, each, limits)
+    return MetricRow(name, metric.config, value, low, high, exact, *counts, each, limits)
 
 
 def _sure(metric: Metric, level: float, unit: str | None) -> ConfidenceInterval:

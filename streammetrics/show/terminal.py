@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from streammetrics.show.grids import Grid
-    from streammetrics.show.report import Results
+    from streammetrics.show.report import ModelReports
 
 _ELSEWHERE = ("files", "left_out")  # what is too long for a line, or on standard error already
 _WIDE = 10_000  # columns of a console that is no terminal, so that no line is broken
@@ -32,7 +32,7 @@ def console(*, stderr: bool = False) -> Console:
     )  # fmt: skip
 
 
-def as_text(results: Results) -> str:
+def as_text(results: ModelReports) -> str:
     """Return the tables, the rows seen, and the notes, as this terminal shows them."""
     out, text = _sheet()
     _print(results, out)
@@ -63,7 +63,7 @@ def _sheet() -> tuple[Console, io.StringIO]:
     ), text
 
 
-def _print(results: Results, out: Console) -> None:
+def _print(results: ModelReports, out: Console) -> None:
     told = {key: value for key, value in results.shared.items() if key not in _ELSEWHERE}
     about = [printable(f"{key}={_brief(value)}") for key, value in _flat(told)]
     if about:

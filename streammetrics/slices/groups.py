@@ -60,14 +60,14 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Spec:
+class Grouping:
     """One kind of slice: some columns of a cut, by which it is read."""
 
     columns: tuple[str, ...]
     cut: Cut
 
     @classmethod
-    def of(cls, spec: Sequence[str | Bins], cuts: Sequence[Cut]) -> Spec:
+    def of(cls, spec: Sequence[str | Bins], cuts: Sequence[Cut]) -> Grouping:
         """Return how a kind of slice is read: from its own cut, or from the one that is finer."""
         columns = tuple(map(title_of, spec))
         own = (cut for cut in cuts if cut.titles == columns)
@@ -131,7 +131,7 @@ def sort_key(parts: Parts | None) -> tuple[Any, ...]:
 class Lookup:
     """The slices of one kind by the texts of their keys: who looks up many reads them once."""
 
-    def __init__(self, spec: Spec, state: State) -> None:
+    def __init__(self, spec: Grouping, state: State) -> None:
         self._spec = spec
         self._keys, self._groups = spec.groups(state)
         self._places = {text: place for place, text in enumerate(self._groups.keys.tolist())}
@@ -162,7 +162,7 @@ class Lookup:
         raise KeyError(f"no slice {title}{near(title, titles)}")
 
 
-def whole(state: State, cut: Cut) -> State:
+def state_of_all(state: State, cut: Cut) -> State:
     """Return the state of all rows."""
     groups = cut.groups(state)
     return groups.state(np.arange(len(groups))) if len(groups) else cut.layout.start
@@ -173,7 +173,9 @@ def _types(keys: Sequence[Parts | None]) -> str:
     return ", ".join(sorted(found))
 
 
-def spec_of(which: Mapping[str, object], specs: Sequence[Spec], cuts: Sequence[Cut]) -> Spec:
+def spec_of(
+    which: Mapping[str, object], specs: Sequence[Grouping], cuts: Sequence[Cut]
+) -> Grouping:
     """Return the kind of a slice, by its columns.
 
     Raises:
@@ -183,12 +185,12 @@ def spec_of(which: Mapping[str, object], specs: Sequence[Spec], cuts: Sequence[C
         if set(spec.columns) == set(which):
             return spec
     if not which or (len(cuts) == 1 and set(which) <= set(cuts[0].titles)):
-        return Spec(tuple(title for title in cuts[0].titles if title in which), cuts[0])
+        return Grouping(tuple(title for title in cuts[0].titles if title in which), cuts[0])
     known = [list(spec.columns) for spec in specs]
     raise KeyError(f"slices are by {known}, and none by {list(which)}")
 
 
-def _by(spec: Spec, title: str) -> str | Bins:
+def _by(spec: Grouping, title: str) -> str | Bins:
     return spec.cut.by[spec.cut.titles.index(title)]
 
 

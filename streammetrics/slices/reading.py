@@ -33,7 +33,7 @@ _KINDS = {str: "text", bool: "true or false", int: "integers", datetime.date: "d
 
 
 @dataclass
-class _Part:
+class _CodedColumn:
     """One column: codes below `size` and how each is spelt; the last one may be what is missing."""
 
     codes: Codes
@@ -49,7 +49,7 @@ class _Part:
         nulls: Bools | None,
         kind: str | None,
         made: Callable[[Any], Any] = lambda value: value,  # of values, only those that occur
-    ) -> _Part:
+    ) -> _CodedColumn:
         if nulls is not None:
             codes = np.where(nulls, len(values), codes.astype(np.intp, copy=False))
 
@@ -67,7 +67,7 @@ def key_column(columns: Mapping[str, object], by: Sequence[str | Bins]) -> KeyCo
         InvalidBatchError: A column is not there, or holds what is no key.
     """
     facts: dict[str, Any] = {}
-    parts: list[_Part] = []
+    parts: list[_CodedColumn] = []
     for column in by:
         title = title_of(column)
         value = columns.get(title)
@@ -120,7 +120,7 @@ def _kinds_in(text: str) -> tuple[str | None, ...]:
     return tuple([_KINDS.get(type(part)) for part in parts_of(text) or ()])
 
 
-def _crossed(parts: Sequence[_Part]) -> tuple[Codes, Places]:
+def _crossed(parts: Sequence[_CodedColumn]) -> tuple[Codes, Places]:
     """Return for each row the number of its combination, and the codes of each combination.
 
     Where rows are many, some combinations may not occur.
@@ -151,30 +151,30 @@ def _distinct(codes: Codes, size: int) -> tuple[Codes, Places]:
     return codes, found
 
 
-def _part(value: object, title: str) -> _Part:
+def _part(value: object, title: str) -> _CodedColumn:
     days = days_of(value, title)
     if days is not None:
         missing = np.isnat(days)
         numbers = days.astype(np.int64)
         numbers[missing] = 0
         places, found = _places(numbers)
-        return _Part.of(places, found, missing, "dates", day_of)
+        return _CodedColumn.of(places, found, missing, "dates", day_of)
     advice = "keys are text, integers, booleans or dates: pass them as text"
     column = flat(as_column(value, title, advice=advice), title)
     values, nulls = column.values, column.nulls
     if column.vocabulary is not None:
         codes = values if nulls is None else np.where(nulls, 0, values)
-        return _Part.of(codes, column.vocabulary.tolist(), nulls, "text")
+        return _CodedColumn.of(codes, column.vocabulary.tolist(), nulls, "text")
     if values.dtype.kind == "b":
-        return _Part.of(values.view(np.uint8), [False, True], nulls, "true or false")
+        return _CodedColumn.of(values.view(np.uint8), [False, True], nulls, "true or false")
     _check_truths(value, title)
     if values.dtype.kind == "f":
         advice = (
             f"keys are text, integers, booleans or dates; sm.Bins({title!r}, edges) cuts numbers"
         )
-        values, nulls = whole(values, nulls, title, "is no key to slice by", advice)
+        values, nulls = as_integers(values, nulls, title, "is no key to slice by", advice)
     places, found = _places(values)
-    return _Part.of(places, found, nulls, "integers")
+    return _CodedColumn.of(places, found, nulls, "integers")
 
 
 def _check_truths(value: Any, title: str) -> None:
@@ -217,7 +217,7 @@ def _places(values: Array) -> tuple[Codes, Sequence[int]]:
     return places, found.tolist()
 
 
-def whole(
+def as_integers(
     values: Array, nulls: Bools | None, title: str, what: str, advice: str = ""
 ) -> tuple[Ints, Any]:
     """Return floats as integers, as frames that have missing values hold them, or refuse them."""
@@ -231,7 +231,7 @@ def whole(
     return kept.astype(np.int64), missing if missing.any() else None
 
 
-def _binned(value: object, bins: Bins) -> _Part:
+def _binned(value: object, bins: Bins) -> _CodedColumn:
     title = bins.column
     column = flat(as_column(value, title), title)
     if column.vocabulary is not None and len(column.vocabulary):
@@ -244,7 +244,7 @@ def _binned(value: object, bins: Bins) -> _Part:
         if column.nulls is not None:
             missing |= column.nulls
         codes = np.searchsorted(np.array(bins.edges, np.float64), numbers, side="right")
-    return _Part.of(
+    return _CodedColumn.of(
         codes, bins.bins, missing if missing is not None and missing.any() else None, None
     )
 

@@ -12,7 +12,7 @@ from streammetrics.core.columns.schema import reject
 from streammetrics.core.confidence import unsure
 from streammetrics.core.errors import InvalidBatchError, UndefinedMetricWarning
 from streammetrics.inference.units import unit_limits
-from streammetrics.slices.reading import flat, whole
+from streammetrics.slices.reading import as_integers, flat
 from streammetrics.statistics.clusters.rows import label_hashes
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def groups_of(value: object, title: str) -> Ints:
     column = flat(as_column(value, title), title)
     values, missing = column.values, column.nulls
     if values.dtype.kind == "f":
-        values, missing = whole(values, missing, title, "holds numbers that are no ids")
+        values, missing = as_integers(values, missing, title, "holds numbers that are no ids")
     if missing is not None and missing.any():
         reject(title, "is missing, and every row is of a unit", missing)
     of = column.vocabulary

@@ -74,7 +74,7 @@ class Slice:
         return measured(name, metric, f"all but {self.title}", 0, rest, level)
 
 
-class Ranked(NamedTuple):
+class RankedSlice(NamedTuple):
     """A slice beside all other rows: its value, theirs, and how probable the difference is."""
 
     slice: Slice
@@ -83,7 +83,7 @@ class Ranked(NamedTuple):
     p: float = math.nan
 
     @classmethod
-    def beside(cls, one: Slice, mine: Measured, other: Measured, level: float) -> Ranked:
+    def beside(cls, one: Slice, mine: Measured, other: Measured, level: float) -> RankedSlice:
         """Return a slice with what all other rows are."""
         return cls(one, mine, other.value, p_value(mine, other, level))
 
@@ -95,15 +95,15 @@ def beside_rest(
     metric: Metric,
     least: int,
     level: float | None,
-) -> list[Ranked]:
+) -> list[RankedSlice]:
     """Return the slices of so many rows beside all other rows, as samples of rows."""
     wanted = [each.n_rows >= least for each in every]
     if level is None:
         chosen = compress(every, wanted)
-        return [Ranked(each, each.measured(name, metric, None)) for each in chosen]
+        return [RankedSlice(each, each.measured(name, metric, None)) for each in chosen]
     rests = without_each(layout, [each.state for each in every], wanted)
     return [
-        Ranked.beside(
+        RankedSlice.beside(
             each,
             each.measured(name, metric, level),
             each.beside(name, metric, rest, level),
@@ -121,7 +121,7 @@ def beside_units(
     metric: Metric,
     least: int,
     level: float,
-) -> list[Ranked]:
+) -> list[RankedSlice]:
     """Return the same as samples of units, some of which may have rows in many slices."""
     wanted = [each.n_rows >= least for each, _ in pairs]
 
@@ -140,7 +140,7 @@ def beside_units(
         [apart([own.get(group, each.state) for each, own in pairs]) for group in groups]
     )
     return [
-        Ranked(
+        RankedSlice(
             each,
             each.measured(name, metric, level, list(own.values())),
             rest,
@@ -152,7 +152,7 @@ def beside_units(
 
 
 def ranked(
-    rows: Sequence[Ranked],
+    rows: Sequence[RankedSlice],
     name: str,
     k: int,
     level: float | None,

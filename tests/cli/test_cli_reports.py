@@ -20,7 +20,7 @@ from streammetrics.cli.outputs import write
 from streammetrics.core.state.files import locked
 from streammetrics.show.grids import cells
 from streammetrics.show.machines import as_json, plain
-from streammetrics.show.report import Results, Row, report
+from streammetrics.show.report import MetricRow, ModelReports, report
 
 BINARY = ("--task", "binary", "--y-true", "label", "--y-score", "score")
 
@@ -93,19 +93,19 @@ def test_an_interval_is_shown_so_that_it_still_holds(command, path):
     for width in (1e-15, 1e-9, 3e-4, 0.2, 40.0):
         low = float(rng.normal())
         high = low + width
-        _, text = cells(Row("x", {}, (low + high) / 2, low, high, False, 1, 0))
+        _, text = cells(MetricRow("x", {}, (low + high) / 2, low, high, False, 1, 0))
         shown = [float(part) for part in text.partition("  (")[0].split(" .. ")]
         assert shown[0] <= low
         assert high <= shown[1]
         assert shown[1] - shown[0] <= 1.3 * width + 1e-15
-    assert cells(Row("x", {}, 1.0, -math.inf, math.inf, False, 1, 0))[1] == "-inf .. inf"
+    assert cells(MetricRow("x", {}, 1.0, -math.inf, math.inf, False, 1, 0))[1] == "-inf .. inf"
 
 
 def test_plain_values():
     found = report(sm.Accuracy().update([1], [1]), {})
     value = {"a": np.float64("nan"), 1: (np.inf, -np.inf), "b": np.array([[1, 2]]), "c": None}
     assert plain(value) == {"a": None, "1": ["Infinity", "-Infinity"], "b": [[1, 2]], "c": None}
-    assert json.loads(as_json(Results({"": found})))["n_rows"] == 1
+    assert json.loads(as_json(ModelReports({"": found})))["n_rows"] == 1
 
 
 def saved(folder, shards):

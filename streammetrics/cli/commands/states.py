@@ -19,7 +19,7 @@ from streammetrics.cli.slicing import slices_of
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.ledger.ledger import Ledger
-from streammetrics.show.report import Results, report
+from streammetrics.show.report import ModelReports, report
 
 
 def merge(
@@ -93,7 +93,7 @@ def show_state(
         option = "--min-rows" if worst is None else "--worst"
         raise CommandError(f"{option} is of slices, and {state} has none")
     read_all = report(what, about, notes, per_query=per_query, slices=slices, confidence=confidence)
-    return finish(Results({"": read_all}), outputs)
+    return finish(ModelReports({"": read_all}), outputs)
 
 
 def write_report(

@@ -56,7 +56,7 @@ class Discordant(NamedTuple):
         return Estimate(difference, max(low, -1.0), min(high, 1.0), p, MCNEMAR)
 
 
-class Counts(Family):
+class TableFamily(Family):
     """Accuracy, F1 and all others that are read from a table of true and predicted labels."""
 
     def __init__(self, metric: ContingencyMetric) -> None:

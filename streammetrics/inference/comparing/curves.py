@@ -48,7 +48,7 @@ class Influence(NamedTuple):
         return np.where(positive, self.of_positive[cell], self.of_negative[cell])
 
 
-class Curves(Family):
+class CurveFamily(Family):
     """Areas below curves of (n,) scores, or averages of those of (n, K)."""
 
     def __init__(self, metric: ClassScoreMetric, max_rows: int) -> None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.scored import ScoredLabels
-from streammetrics.inference.comparing.counts import Counts
-from streammetrics.inference.comparing.curves import Curves
-from streammetrics.inference.comparing.means import Means
-from streammetrics.inference.comparing.queries import Queries
-from streammetrics.inference.comparing.sampled import Sampled
+from streammetrics.inference.comparing.counts import TableFamily
+from streammetrics.inference.comparing.curves import CurveFamily
+from streammetrics.inference.comparing.means import MeanFamily
+from streammetrics.inference.comparing.queries import QueryFamily
+from streammetrics.inference.comparing.sampled import SampledFamily
 from streammetrics.metrics.aggregation import Count, Maximum, Mean, Minimum, Sum
 from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.metrics.classification.multilabel import MultilabelMetric
@@ -54,14 +54,14 @@ def family_of(name: str, metric: Metric, models: int, max_rows: int) -> Family:
     if why:
         raise ValueError(f"{name!r}, {metric._titled()}, cannot be compared: {why}")
     if isinstance(metric, RankingMetric):
-        return Queries()
+        return QueryFamily()
     if isinstance(metric, ContingencyMetric):
-        return Counts(metric)
+        return TableFamily(metric)
     if isinstance(metric, _MEANS):
-        return Means(metric)
+        return MeanFamily(metric)
     if isinstance(metric, AveragePrecision) or _is_whole_area(metric):
-        return Curves(metric, max_rows)
-    return Sampled(metric, models, max_rows)
+        return CurveFamily(metric, max_rows)
+    return SampledFamily(metric, models, max_rows)
 
 
 def _is_whole_area(metric: Metric) -> TypeGuard[ROCAUC]:

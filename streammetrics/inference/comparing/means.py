@@ -26,7 +26,7 @@ PAIRED_T = "paired t"
 SIGNS = "equal signs"
 
 
-class Means(Family):
+class MeanFamily(Family):
     """Mean losses and their roots."""
 
     def __init__(self, metric: Metric) -> None:

@@ -28,7 +28,7 @@ _BLOCK = 1 << 22  # signs at a time
 _SLACK = 1e-12  # relative: sums of the same numbers in another order are equal
 
 
-class Queries(Family):
+class QueryFamily(Family):
     """Means over queries."""
 
     def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - queries are kept as they are

@@ -31,7 +31,7 @@ JACKKNIFE = "jackknife, 64 groups"
 _REPEATED = 1 << 16  # rows that stand for those of a sample where a statistic takes no weights
 
 
-class Sampled(Family):
+class SampledFamily(Family):
     """Any metric of numbers whose value is one number, smooth in its rows."""
 
     def __init__(self, metric: Metric, models: int, max_rows: int) -> None:

@@ -16,7 +16,7 @@ from streammetrics.ledger.ledger import Ledger
 from streammetrics.live.live import Live
 from streammetrics.live.time import shown_time
 from streammetrics.show.pages.courses import course_of
-from streammetrics.show.report import Results, report
+from streammetrics.show.report import ModelReports, report
 from streammetrics.show.sliced import Sliced
 from streammetrics.slices.slices import Slices
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streammetrics.core.results.differences import Differences
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.show.pages.courses import Course
-    from streammetrics.show.report import Report
+    from streammetrics.show.report import ModelReport
 
 UNPAIRED = "The models were measured on different rows, which is the weaker test."
 
@@ -54,7 +54,7 @@ class Findings:
     """What a report says: the subjects, their values, and the differences of their metrics."""
 
     subjects: Sequence[Subject]
-    results: Results
+    results: ModelReports
     confidence: float
     notes: Sequence[str]
     courses: Mapping[str, Course] = field(default_factory=dict)  # of live states
@@ -114,10 +114,10 @@ def findings(
         for name, state in states.items()
         if isinstance(state, Live)
     }
-    return Findings(subjects, Results(reports, differences), confidence, notes, courses)
+    return Findings(subjects, ModelReports(reports, differences), confidence, notes, courses)
 
 
-def _report(subject: Subject, confidence: float, min_rows: int) -> Report:
+def _report(subject: Subject, confidence: float, min_rows: int) -> ModelReport:
     state, sliced = subject.state, None
     if isinstance(state, Slices):
         by = next((n for n, m in subject.metrics.items() if _is_rankable(m)), None)
