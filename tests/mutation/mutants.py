@@ -114,7 +114,15 @@ def _mutant(path: Path, name: str, occurrence: int) -> Mutant | None:
 
 
 class _Plain(ast.NodeTransformer):
-    """Drops what is never run: annotations, and imports that only types need."""
+    """Drops what is never run, annotations and imports that only types need, and what NumPy does.
+
+    Which negative number stands for the side that `reshape` is to find does not matter.
+    """
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":
+            node.args = [ast.Name("the rest") if _is_negative(a) else a for a in node.args]
+        return self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None
@@ -132,6 +140,15 @@ class _Plain(ast.NodeTransformer):
         if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             return None
         return self.generic_visit(node)
+
+
+def _is_negative(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.UnaryOp)
+        and isinstance(node.op, ast.USub)
+        and isinstance(node.operand, ast.Constant)
+        and node.operand.value != 0
+    )
 
 
 def inner(code: CodeType) -> Iterator[CodeType]:
