@@ -1,0 +1,127 @@
+"""What is held at its limits: rows of a cell, signs, the last long score, the nearest sides."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from kinds.rows import layout_of, statistics_of
+from kinds.test_opened_together import agree, stacked
+from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.histograms.keys import cell_ids
+from streammetrics.core.histograms.restoring import _below
+from streammetrics.core.results.table import Table
+from streammetrics.statistics.sums.values import deviation
+
+MOST = 1 << 31
+
+
+@pytest.mark.parametrize("cell", [(0, 0), (1, 0), (-1, 1)])
+@pytest.mark.parametrize("rows", [-1, 0, MOST - 9, MOST - 1, MOST, MOST + 1, 1 << 40, 1 << 62])
+def test_cells_of_as_many_rows_as_can_be_are_opened_together_as_alone(rows, cell):
+    layout = layout_of(sm.ROCAUC())
+    columns = {"y_true": np.arange(48) % 2, "y_score": np.tile(np.arange(8) / 8, 6)}
+    feeds, stacks = stacked(layout, columns, 8)
+    counts = stacks["0/0/counts"].copy()
+    counts[(2, *cell)] = rows
+    agree(layout, feeds, {**stacks, "0/0/counts": counts})
+    both = np.repeat(counts[:, :2], 2, axis=2)  # as many cells as classes, or more classes
+    for odd in (counts[:, :2], both[..., :2], counts.transpose(0, 2, 1), counts[..., :1]):
+        agree(layout, feeds, {**stacks, "0/0/counts": np.ascontiguousarray(odd)})
+
+
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+@pytest.mark.parametrize("size", [1, 3 << 40])
+def test_amounts_of_all_forms_know_their_signs(sign, size):
+    number = sign * size
+    counts = np.array([1, number])
+    sums = [ExactSum.of(np.array([float(number)])), ExactSum.grouped(
+        np.array([0, 1]), 2, counts.astype(float)
+    )]  # fmt: skip
+    forms = [Amount.of_counts(counts), *map(Amount.of_exact, sums), *map(Amount.of_weights, sums)]
+    for amount in forms:
+        assert amount.any_negative == (sign < 0)
+        assert np.sign(np.asarray(amount.signs()).reshape(-1)[-1]) == sign
+        if amount.weights is not None and amount.weights.shape == ():
+            assert bool(amount) == bool(sign)
+
+
+@pytest.mark.parametrize(
+    ("score", "long"),
+    [
+        (2.0**53, True), (2.0**63, True), (2.0**64, True), (1.5 * 2.0**64, False),
+        (-(2.0**53), True), (-(2.0**63), True), (-1.5 * 2.0**63, False), (-(2.0**64), False),
+        (2.0**52, False), (-(2.0**52), False), (1.0, False), (-1.0, False),
+    ],
+)  # fmt: skip
+def test_cells_that_no_integer_of_64_bits_falls_into_never_had_tails(score, long):
+    cell = cell_ids(np.array([score]), 4)
+    if long:
+        assert _below(cell, 4, tailed=True) == 2
+        return
+    with pytest.raises(sm.StateFormatError, match="no cell of a histogram can hold"):
+        _below(cell, 4, tailed=True)
+
+
+@pytest.mark.parametrize("slopes", [(1, 9), (9, 1), (1, 1), (0, 1), (1, 0)])
+def test_least_and_most_deviations_are_those_of_rows_at_the_sides_of_their_cells(slopes):
+    values = np.random.default_rng(0).normal(size=200) * 3
+    (held,) = statistics_of(sm.Quantile(q=0.5, max_bins=12).update(values))
+    (histogram,) = held.histograms
+    up, down = map(Fraction, slopes)
+
+    def loss(value, at):
+        return max(up * (Fraction(value) - at), down * (at - Fraction(value)), 0)
+
+    for at in (Fraction(-2), Fraction(1, 3), Fraction(5)):
+        low, _, high = deviation(histogram, (at, at), up, down)
+        assert low <= sum(loss(value, at) for value in values.tolist()) <= high
+        least = most = Fraction(0)
+        for block in histogram.cells():
+            for first, last, count in zip(
+                block.low.tolist(), block.high.tolist(), block.counts[0].tolist(), strict=True
+            ):
+                inside = first <= at <= last
+                ends = loss(first, at), loss(last, at)
+                least += count * (0 if inside else min(ends))
+                most += count * max(ends)
+        assert low == pytest.approx(float(least), rel=1e-9)
+        assert high == pytest.approx(float(most), rel=1e-9)
+
+
+def test_a_row_of_one_against_one_is_counted_once_however_many_pairs_it_is_in():
+    rng = np.random.default_rng(1)
+    scores = rng.dirichlet(np.ones(4), 30)
+    metric = sm.ROCAUC(multi_class="ovo").update(rng.integers(0, 4, 30), scores)
+    (held,) = statistics_of(metric)
+    assert held.amount == 30
+
+
+def test_a_set_of_no_metrics_holds_nothing():
+    empty = sm.MetricSet({})
+    assert (empty.n_rows, empty.n_omitted, empty.nbytes) == (0, 0, 0)
+
+
+def test_what_is_not_there_is_an_empty_field():
+    table = Table({"of": ["a", "b"]}, {"x": [1.5, float("nan")], "y": [None, 2]})
+    assert table.csv() == "of,x,y\na,1.5,\nb,,2\n"
+    assert len(Table({}, {})) == 0
+
+
+def test_columns_are_named_as_they_are_called_in_words_on_their_shapes():
+    suite = sm.MetricSet({"kl": sm.KLDivergence()}, columns={"y_true": "truth", "y_score": "guess"})
+    with pytest.raises(sm.InvalidBatchError, match=r"^truth has shape \(1, 2\) and guess \(1, 3\)"):
+        suite.update(truth=[[0.5, 0.5]], guess=[[0.25, 0.25, 0.5]])
+
+
+def test_labels_that_are_many_are_shown_in_part():
+    labels = tuple(f"label-{n}" for n in range(40))
+    metric = sm.F1(multilabel=True, average="micro", labels=labels)
+    shown = re.escape(f"labels={repr(labels)[:60]}")
+    with pytest.raises(sm.InvalidBatchError, match=f"{shown}$"):
+        metric.update([["none"]], [["none"]])
