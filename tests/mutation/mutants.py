@@ -80,7 +80,8 @@ def equivalents() -> dict[tuple[str, str, str], str]:
     listed = tomllib.loads((Path(__file__).parent / "equivalent.toml").read_text())["mutants"]
     for entry in listed:
         path = ROOT.joinpath(*entry["module"].split(".")).with_suffix(".py")
-        if " ".join(entry["before"].split()) not in " ".join(path.read_text().split()):
+        code = " ".join(map(_said, path.read_text().splitlines()))
+        if " ".join(entry["before"].split()) not in " ".join(code.split()):
             raise ValueError(f"equivalent.toml lists what is no more: {entry}")
     return {(entry["module"], entry["before"], entry["after"]): entry["why"] for entry in listed}
 
@@ -105,12 +106,19 @@ def _mutant(path: Path, name: str, occurrence: int) -> Mutant | None:
     if _at_import(mutated) != _at_import(code):
         return None
     lines = list(difflib.ndiff(code.splitlines(), mutated.splitlines()))
-    before = " ".join(line[2:].strip() for line in lines if line.startswith("- "))
-    after = " ".join(line[2:].strip() for line in lines if line.startswith("+ "))
+    before, after = (
+        " ".join(_said(line[2:]) for line in lines if line.startswith(mark))
+        for mark in ("- ", "+ ")
+    )
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     if module == TUNING:
         return None
     return Mutant(module, mutated, before, after)
+
+
+def _said(line: str) -> str:
+    """Return a line without its comment."""
+    return line.partition("  # ")[0].strip()
 
 
 class _Plain(ast.NodeTransformer):
