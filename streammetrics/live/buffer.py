@@ -31,7 +31,7 @@ _LONGEST = 1 << 63  # integers that wait are nearer to 0
 ABSENT = object()  # a column that an event does not have
 
 
-class Form:
+class WaitingRows:
     """Rows of the same columns that hold values of the same sorts, as long as they wait.
 
     Attributes:
@@ -142,8 +142,8 @@ class Buffer:
         heads: Sequence[str] = ("time",),
         keys: Collection[str] = (),
     ) -> None:
-        self.forms: dict[tuple[Any, ...], Form] = {}
-        self.first: Form | None = None  # mostly the only one, and with an entry of its own
+        self.forms: dict[tuple[Any, ...], WaitingRows] = {}
+        self.first: WaitingRows | None = None  # mostly the only one, and with an entry of its own
         self._keys, self._alike = keys, dict[str, Any]()
         self.kind, self.check, self._kinds, self._heads = kind, check, kinds, heads
         self.most = MOST_WITH_ID if "id" in heads else MOST  # rows that wait
@@ -153,7 +153,7 @@ class Buffer:
         """The columns of the first events that could wait."""
         return () if self.first is None else self.first.names
 
-    def checked(self, columns: Mapping[str, object]) -> Form | None:
+    def checked(self, columns: Mapping[str, object]) -> WaitingRows | None:
         """Check one row, of which `plain` made the values; return the form where it can wait.
 
         Raises:
@@ -169,7 +169,7 @@ class Buffer:
         if not (waits and all(map(self._fits, names, sorts))):
             return None
         if form is None:
-            new = Form(self._heads, names, sorts)
+            new = WaitingRows(self._heads, names, sorts)
             form = self.forms.setdefault((names, sorts), new)
         form.learn(columns)
         return form

@@ -22,7 +22,7 @@ _FAR = 1 << 25  # bytes beyond which allocators map memory of its own for an arr
 _KINDS = {"f": "numbers", "i": "integers", "b": "booleans", "u": "integers", "U": "strings"}
 
 
-class Cells:
+class GrowingColumn:
     """One column of a table that grows at its end.
 
     All its rows are of one kind: numbers, integers, booleans or strings, or as many numbers each.
@@ -161,9 +161,9 @@ class Cells:
         self._data = self._data[rows] if len(self._data) else self._data
         self._n = len(rows)
 
-    def copy(self) -> Cells:
+    def copy(self) -> GrowingColumn:
         """Return independent cells of the same rows."""
-        twin = Cells(self.name)
+        twin = GrowingColumn(self.name)
         twin.kind, twin.vocabulary = self.kind, self.vocabulary
         twin._data, twin._n = self._data[: self._n].copy(), self._n
         return twin

@@ -9,7 +9,7 @@ import numpy as np
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.live.keys import Keys
+from streammetrics.live.keys import SliceKeys
 from streammetrics.live.rows import batch_of
 from streammetrics.live.truth import stand_ins, truth_of
 
@@ -53,7 +53,7 @@ class Checks:
         self._truth, self._default = truth_of(suite), default
         self._layout = suite._layout
         self._feeds = self._layout.start.feeds
-        keys = Keys(suite)
+        keys = SliceKeys(suite)
         self._keys, self._made = keys.kinds, keys.kinds.keys() | keys.titles
         self._example: dict[str, Column | list[Any]] = {}  # a prediction that was good
 

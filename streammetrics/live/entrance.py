@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.live.buffer import ABSENT, Buffer, Form, is_column, plain
+from streammetrics.live.buffer import ABSENT, Buffer, WaitingRows, is_column, plain
 from streammetrics.live.events import KINDS, Events
 from streammetrics.live.gathered import Gathered
 from streammetrics.live.ids import keys_of, versions_of
@@ -89,7 +89,7 @@ class Entrance(Gathered):
             self._enter(buffer, np.array([nanoseconds], np.int64), alone, one, several=False)
         return self._entered()
 
-    def _let_in(self, buffer: Buffer, form: Form) -> None:
+    def _let_in(self, buffer: Buffer, form: WaitingRows) -> None:
         """Let events of the first form of a buffer in by a function of their own."""
         kind = buffer.kind
         with self._guard._lock:

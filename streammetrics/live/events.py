@@ -58,7 +58,7 @@ def alike(parts: Sequence[Events]) -> list[list[Events]]:
     return list(groups.values())
 
 
-def joined(group: Sequence[Events]) -> Events:
+def joined_events(group: Sequence[Events]) -> Events:
     """Return events of one form as one."""
     if len(group) == 1:
         return group[0]

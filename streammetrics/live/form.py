@@ -18,7 +18,7 @@ from streammetrics.live.events import column_arrays, column_of
 from streammetrics.live.newest import kept_rows
 from streammetrics.live.panes import NEVER, Panes
 from streammetrics.live.stream import Stream
-from streammetrics.live.table import LABELLED, Labels, Predictions
+from streammetrics.live.table import LABELLED, LabelRows, Predictions
 from streammetrics.live.time import LATEST, SECOND
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _rows(join: Join) -> tuple[dict[str, Any], dict[str, Array]]:
     return told, arrays
 
 
-def _labels(labels: Labels) -> dict[str, Array]:
+def _labels(labels: LabelRows) -> dict[str, Array]:
     held = {"times": labels.times, "versions": labels.versions}
     return {**held, **nested("values", column_arrays(labels.values))}
 
@@ -233,7 +233,7 @@ def _taken_keys(arrays: Arrays) -> NDArray[np.uint64]:
     return keys
 
 
-def _read_labels(arrays: Arrays, keys: NDArray[np.uint64]) -> Labels:
+def _read_labels(arrays: Arrays, keys: NDArray[np.uint64]) -> LabelRows:
     times = take_array(arrays, "times", "int64")
     versions = take_array(arrays, "versions", "int64")
     values = column_of(part(arrays, "values"))
@@ -241,7 +241,7 @@ def _read_labels(arrays: Arrays, keys: NDArray[np.uint64]) -> Labels:
         raise StateFormatError("the labels of the rows that wait differ in length")
     if values.nulls is not None:
         raise StateFormatError("the labels of the rows that wait are missing")
-    return Labels(keys, times, versions, values)
+    return LabelRows(keys, times, versions, values)
 
 
 # --- rows one by one -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from streammetrics.live.buffer import Buffer
 from streammetrics.live.checking import Checks
 from streammetrics.live.events import Events
 from streammetrics.live.ids import keys_of_checked
-from streammetrics.live.keys import Keys
+from streammetrics.live.keys import SliceKeys
 from streammetrics.live.packing import packed
 from streammetrics.live.rows import batch_of, columns_of
 from streammetrics.live.time import nanoseconds
@@ -50,7 +50,7 @@ class Gathered:
         mine, default = weakref.proxy(self), self._config.default_label
         # By a proxy, so that this object goes at once, with all it holds.
         checks = Checks(self._suite, kinds, lambda: mine._stream.panes.facts, default=default)
-        keys = Keys(self._suite).kinds
+        keys = SliceKeys(self._suite).kinds
         self._observed = Buffer("observe", checks.observed, kinds, ("time",), keys)
         self._predicted = Buffer("predict", checks.predicted, kinds, ("time", "id"), keys)
         self._labelled = Buffer("label", checks.labelled, kinds, ("time", "id", "version"))

@@ -25,7 +25,7 @@ def hashes_of(keys: NDArray[np.uint64]) -> Hashes:
     return mixed
 
 
-class Keys:
+class HashedKeys:
     """The keys of a table: 16 bytes each, or 8 as long as the second half of all is the same."""
 
     def __init__(self) -> None:
@@ -76,9 +76,9 @@ class Keys:
         if len(self._second) > 1:
             self._second = self._second[rows]
 
-    def copy(self) -> Keys:
+    def copy(self) -> HashedKeys:
         """Return independent keys of the same rows."""
-        twin = Keys()
+        twin = HashedKeys()
         twin._first, twin._n = self._first[: self._n].copy(), self._n
         twin._second = self._second[: max(self._n, 1)].copy()
         return twin

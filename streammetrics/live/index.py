@@ -12,7 +12,7 @@ from streammetrics.live.slots import AT_ONCE, LEAST, Slots
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.live.hashes import Hashes, Keys, Rows
+    from streammetrics.live.hashes import HashedKeys, Hashes, Rows
 
 _LOST = 4  # one of so many rows may have left a slot that is lost, before all is made again
 _SMALL = 1 << 14  # rows for which there is room up to which a table grows at once to eight times
@@ -33,7 +33,7 @@ class Index:
         self._n = 0
 
     @classmethod
-    def of(cls, table: Keys, n: int) -> Index:
+    def of(cls, table: HashedKeys, n: int) -> Index:
         """Return the index of the `n` rows of a table."""
         index = cls()
         index._slots, index._n, index._before = Slots.of(n), n, n
@@ -52,7 +52,7 @@ class Index:
         twin._slots = self._slots.copy()
         return twin
 
-    def find(self, table: Keys, keys: NDArray[np.uint64], hashes: Hashes) -> Rows:
+    def find(self, table: HashedKeys, keys: NDArray[np.uint64], hashes: Hashes) -> Rows:
         """Return the row of each key in a table, -1 where there is none."""
         rows = np.full(len(keys), -1, np.int64)
         for start in range(0, len(keys) if self._n else 0, AT_ONCE):
@@ -65,7 +65,7 @@ class Index:
                 rows[others] = found
         return rows
 
-    def add(self, table: Keys, hashes: Hashes) -> None:
+    def add(self, table: HashedKeys, hashes: Hashes) -> None:
         """Take the next rows of a table, whose keys are not in it yet and all different."""
         first, self._n = self._n, self._n + len(hashes)
         room = self._slots.room
@@ -79,7 +79,7 @@ class Index:
         if self._old is not None:
             self._move(table, self._moved + _MOVED * len(hashes))
 
-    def drop(self, table: Keys, gone: Rows, last: Rows) -> bool:
+    def drop(self, table: HashedKeys, gone: Rows, last: Rows) -> bool:
         """Forget rows that are about to go, into the places of which the last ones move.
 
         Return whether it can: too many slots would be lost by it, and all is to be made again.
@@ -92,7 +92,7 @@ class Index:
         self._n -= len(gone)
         return True
 
-    def _move(self, table: Keys, end: int) -> None:
+    def _move(self, table: HashedKeys, end: int) -> None:
         """Move the rows before one from the old slots."""
         for start in range(self._moved, min(end, self._before), AT_ONCE):
             last = min(start + AT_ONCE, end, self._before)

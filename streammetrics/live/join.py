@@ -20,9 +20,9 @@ from streammetrics.live.table import (
     LABELLED,
     LATE,
     REPEATED,
-    Labels,
+    LabelRows,
     Predictions,
-    Table,
+    PredictionTable,
 )
 
 if TYPE_CHECKING:
@@ -43,20 +43,20 @@ class Join:
     def __init__(self, config: Config, names: Sequence[str], label: str) -> None:
         self.config = config
         self.names, self.label = tuple(names), label
-        self.table = Table(names, label, config.unit)
+        self.table = PredictionTable(names, label, config.unit)
         self.newest = -1  # time of an event of either kind
         self.left = 0  # time before which rows have left
         self.displaced = -1  # up to which time rows had to leave early
         self.changed: set[int] = set()  # panes whose rows are no longer what they were
         self.unit = config.unit
         self.unmatched = 0  # labels whose prediction never came; of no state
-        self._orphans: list[Labels] = []
+        self._orphans: list[LabelRows] = []
         self._since = 0  # predictions that came since labels were last looked for
 
     def name(self, names: Iterable[str]) -> None:
         """Learn which columns predictions have, of which there are none yet."""
         self.names = tuple(sorted(names))
-        labels, self.table = self.table.labels, Table(self.names, self.label, self.unit)
+        labels, self.table = self.table.labels, PredictionTable(self.names, self.label, self.unit)
         self.table.labels = labels
 
     @property
@@ -116,7 +116,7 @@ class Join:
             self._touch(held.times[places])
             self.table.replace(rows[places], new.take(places))
 
-    def put_labels(self, new: Labels) -> int:
+    def put_labels(self, new: LabelRows) -> int:
         """Take labels; return how many came too late."""
         if not len(new.keys):
             return 0
@@ -132,7 +132,7 @@ class Join:
             self._orphans.append(new.take(alone))
         return int(np.count_nonzero(old))
 
-    def _apply(self, rows: Ints, new: Labels, conflict: Bools | None = None) -> None:
+    def _apply(self, rows: Ints, new: LabelRows, conflict: Bools | None = None) -> None:
         """Bring labels to their rows, of which each may get several."""
         table, config = self.table, self.config
         delays = new.times - table.times.values[rows]
@@ -174,7 +174,7 @@ class Join:
         table.mark(every[winners[torn]], CONFLICT)
         self._touch(table.times.values[touched])
 
-    def put_alone(self, new: Labels) -> None:
+    def put_alone(self, new: LabelRows) -> None:
         """Take labels whose prediction has not come."""
         self.table.labels.begin(new.values)
         self._orphans.append(new)
@@ -201,7 +201,7 @@ class Join:
         """Labels that wait for their prediction, duplicates included."""
         return sum(len(part.keys) for part in self._orphans)
 
-    def orphans(self) -> Labels | None:
+    def orphans(self) -> LabelRows | None:
         """Return the labels whose prediction has not come, each once, sorted by time and id."""
         self.match()
         if not self._orphans:
@@ -254,7 +254,7 @@ def _repeated(keys: NDArray[np.uint64]) -> tuple[Any, Any] | None:
     return np.sort(order[np.append(True, ~same)]), np.sort(order[np.append(False, same)])
 
 
-def _compared(rows: Ints, labels: Labels) -> tuple[Any, Any, Any, Any]:
+def _compared(rows: Ints, labels: LabelRows) -> tuple[Any, Any, Any, Any]:
     """Return the order by row and worth, and what each has in common with the one before."""
     ranks = _codes(labels.values)
     order = np.lexsort((ranks, labels.times, labels.versions, rows))
@@ -264,12 +264,12 @@ def _compared(rows: Ints, labels: Labels) -> tuple[Any, Any, Any, Any]:
     return order, same_row, same_version, same_version & (rank[1:] == rank[:-1])
 
 
-def _together(parts: Sequence[Labels]) -> Labels:
+def _together(parts: Sequence[LabelRows]) -> LabelRows:
     if len(parts) == 1:
         return parts[0]
     keys, times, versions, values = zip(*parts, strict=True)
     joined = (np.concatenate(keys), np.concatenate(times), np.concatenate(versions))
-    return Labels(*joined, concatenate(list(values), "label"))
+    return LabelRows(*joined, concatenate(list(values), "label"))
 
 
 def _codes(column: Column) -> Array:

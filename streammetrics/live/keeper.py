@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from streammetrics.live.events import Events
-    from streammetrics.live.store import Part
+    from streammetrics.live.store import JournalPart
 
 _TIMEOUT = 1.0  # seconds to wait for another who writes
 PATIENCE = 30.0  # the same at the end, when what waits would be lost
@@ -187,7 +187,7 @@ class Keeper:
         else:
             self._follow(found)
 
-    def _follow(self, parts: list[Part]) -> None:
+    def _follow(self, parts: list[JournalPart]) -> None:
         """Bring parts of others to the stream."""
         kept = self._kept()
         others = [part for part in parts if part.worker != self.worker]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     By = str | Sequence[str] | None
 
 
-class Keys:
+class SliceKeys:
     """What is to be known of a suite's keys; of one that is no `Slices` there are none.
 
     Attributes:
@@ -98,5 +98,5 @@ class Keys:
 
 
 def is_made(columns: Mapping[str, object], suite: Mergeable) -> bool:
-    """Whether columns have keys as `Keys.made` makes them."""
+    """Whether columns have keys as `SliceKeys.made` makes them."""
     return isinstance(suite, Slices) and isinstance(columns.get(suite._cuts[0].title), Column)

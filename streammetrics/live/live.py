@@ -167,11 +167,11 @@ class Live(Stateful, Entrance, Surviving, Asking):
             local: Whether it answers to names of this machine alone.
         """
         from streammetrics.live.service.app import application  # noqa: PLC0415 - needs the extra
-        from streammetrics.live.service.names import View  # noqa: PLC0415
+        from streammetrics.live.service.names import PageView  # noqa: PLC0415
         from streammetrics.live.service.server import Server  # noqa: PLC0415
 
         server = Server(host="127.0.0.1" if local else "", token=token)
-        return application(self, view=View(title, window, every), server=server)
+        return application(self, view=PageView(title, window, every), server=server)
 
     def report(
         self,

@@ -12,7 +12,7 @@ from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.live.config import QUARTER
 from streammetrics.live.rows import pieces
-from streammetrics.live.windows import Row
+from streammetrics.live.windows import PaneTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows
     from streammetrics.core.layout import Layout, State
-    from streammetrics.live.rows import Piece
+    from streammetrics.live.rows import PaneRows
     from streammetrics.live.tiers import Tier
 
 NEVER = -1  # the newest time where there was none
@@ -40,7 +40,7 @@ class Panes:
     def __init__(self, layout: Layout, tiers: Sequence[Tier]) -> None:
         self.layout = layout
         self.tiers = tuple(tiers)
-        self.rows = tuple(Row(layout, tier.count) for tier in tiers)
+        self.rows = tuple(PaneTree(layout, tier.count) for tier in tiers)
         self._finer = tuple([_finer(self.tiers, place) for place in range(len(self.tiers))])
         self.newest = NEVER
         self._rested = True  # whether nothing is left to do since rows came
@@ -71,7 +71,9 @@ class Panes:
     def _unchanged(self) -> list[dict[int, State]]:
         return [{} for _ in self.tiers]
 
-    def _grow(self, changed: list[dict[int, State]], piece: Piece, oldest: Sequence[int]) -> bool:
+    def _grow(
+        self, changed: list[dict[int, State]], piece: PaneRows, oldest: Sequence[int]
+    ) -> bool:
         """Bring rows to the changed states of the panes that keep them; return whether any does."""
         layout, (panes, rows, n) = self.layout, piece
         kept = [pane >= first for pane, first in zip(panes, oldest, strict=True)]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 AT_ONCE = 1 << 15  # rows of one piece: two columns of float64 stay in cache
 
 
-class Piece(NamedTuple):
+class PaneRows(NamedTuple):
     """Rows that fall into one pane of each tier, as each schema reads them."""
 
     panes: tuple[int, ...]
@@ -66,7 +66,7 @@ def columns_of(batch: Batch) -> dict[str, Column]:
     return dict(batch._columns)
 
 
-def pieces(layout: Layout, tiers: Sequence[Tier], times: Ints, batch: Batch) -> Iterator[Piece]:
+def pieces(layout: Layout, tiers: Sequence[Tier], times: Ints, batch: Batch) -> Iterator[PaneRows]:
     """Yield the rows of a batch by the panes that they fall into.
 
     Raises:
@@ -89,7 +89,7 @@ def pieces(layout: Layout, tiers: Sequence[Tier], times: Ints, batch: Batch) -> 
             if last - first < n:
                 part = sorted_batch.slice(first, last)
                 _tell_own_keys(layout, part)
-            yield Piece(panes, _read(layout, part, batch), last - first)
+            yield PaneRows(panes, _read(layout, part, batch), last - first)
 
 
 def _cuts(tiers: Sequence[Tier], times: Ints) -> list[int]:

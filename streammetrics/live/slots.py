@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.live.hashes import Hashes, Keys, Rows
+    from streammetrics.live.hashes import HashedKeys, Hashes, Rows
 
 _GONE, _FIRST = 1, 2  # what a slot holds of a row that went, and of the first one
 _SHIFT = 3  # bits of a place in a bucket
@@ -67,7 +67,7 @@ class Slots:
         marks = (hashes >> np.uint64(32 + self._bits)).astype(np.uint32)
         return places, marks << np.uint32(self._bits)
 
-    def find(self, table: Keys, keys: NDArray[np.uint64], hashes: Hashes, rows: Rows) -> None:
+    def find(self, table: HashedKeys, keys: NDArray[np.uint64], hashes: Hashes, rows: Rows) -> None:
         """Write the rows of those keys that are here."""
         places, marks = self._places(hashes)
         waiting, step, low = np.arange(len(keys)), 0, np.uint32((1 << self._bits) - 1)

@@ -62,7 +62,7 @@ class Base(NamedTuple):
     blob: bytes
 
 
-class Part(NamedTuple):
+class JournalPart(NamedTuple):
     """A part of the journal."""
 
     seq: int
@@ -174,13 +174,13 @@ class Store:
         parts = self._db.execute("select blob from parts order by place").fetchall()
         return Base(through, json.loads(counters), b"".join(blob for (blob,) in parts))
 
-    def since(self, seq: int) -> list[Part] | None:
+    def since(self, seq: int) -> list[JournalPart] | None:
         """Return the parts after one, ``None`` where some of them are in the base alone."""
         (kept,) = self._db.execute("select kept from base").fetchone()
         if seq < kept:
             return None
         query = "select seq, worker, blob from journal where seq > ? order by seq"
-        return [Part(*row) for row in self._db.execute(query, (seq,))]
+        return [JournalPart(*row) for row in self._db.execute(query, (seq,))]
 
     def last(self, worker: str) -> int:
         """Return the number of the last part of a worker, 0 where there is none."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core.columns.conversion import Column
-from streammetrics.live.cells import Cells
-from streammetrics.live.hashes import Keys, hashes_of
+from streammetrics.live.cells import GrowingColumn
+from streammetrics.live.hashes import HashedKeys, hashes_of
 from streammetrics.live.index import Index
 from streammetrics.live.present import Present
 
@@ -38,7 +38,7 @@ class Predictions(NamedTuple):
         return Predictions(self.keys[rows], self.times[rows], columns)
 
 
-class Labels(NamedTuple):
+class LabelRows(NamedTuple):
     """Labels that come: ids, times, versions and what they are."""
 
     keys: NDArray[np.uint64]
@@ -46,12 +46,12 @@ class Labels(NamedTuple):
     versions: Ints
     values: Column
 
-    def take(self, rows: Ints) -> Labels:
+    def take(self, rows: Ints) -> LabelRows:
         """Return some of them."""
-        return Labels(self.keys[rows], self.times[rows], self.versions[rows], self.values[rows])
+        return LabelRows(self.keys[rows], self.times[rows], self.versions[rows], self.values[rows])
 
 
-class Table:
+class PredictionTable:
     """Predictions with the label that counts, if there is one yet.
 
     A row takes 8 bytes for its time and each number, 1 for the flags, 5 to 11 in the index, and 16
@@ -60,10 +60,17 @@ class Table:
     """
 
     def __init__(self, names: Sequence[str], label: str, unit: int) -> None:
-        self.keys = Keys()
-        self.columns = tuple([Cells(name) for name in names])
-        self.times, self.label_times = Cells("time", np.int64), Cells("label_time", np.int64)
-        self.versions, self.flags, self.labels = Cells("version"), Cells("flags"), Cells(label)
+        self.keys = HashedKeys()
+        self.columns = tuple([GrowingColumn(name) for name in names])
+        self.times, self.label_times = (
+            GrowingColumn("time", np.int64),
+            GrowingColumn("label_time", np.int64),
+        )
+        self.versions, self.flags, self.labels = (
+            GrowingColumn("version"),
+            GrowingColumn("flags"),
+            GrowingColumn(label),
+        )
         self.index, self.present = Index(), Present(unit)
         self._n = 0
 
@@ -71,7 +78,7 @@ class Table:
         return self._n
 
     @property
-    def _cells(self) -> tuple[Cells, ...]:
+    def _cells(self) -> tuple[GrowingColumn, ...]:
         times = (self.times, self.label_times, self.versions, self.flags)
         return (*times, self.labels, *self.columns)
 
@@ -111,18 +118,18 @@ class Table:
         flags = self.flags.values
         flags[rows] |= flag
 
-    def label(self, rows: Rows, labels: Labels) -> None:
+    def label(self, rows: Rows, labels: LabelRows) -> None:
         """Set the labels of some rows."""
         self.label_times.put(rows, Column(labels.times))
         self.versions.put(rows, Column(labels.versions))
         self.labels.put(rows, labels.values)
         self.mark(rows, LABELLED)
 
-    def labels_at(self, rows: Rows) -> Labels:
+    def labels_at(self, rows: Rows) -> LabelRows:
         """Return the labels of some rows that have one."""
         times, versions = self.label_times.values[rows], self.versions.values[rows]
         values = self.labels.at(rows)
-        return Labels(self.keys[rows], times, versions.astype(np.int64), values)
+        return LabelRows(self.keys[rows], times, versions.astype(np.int64), values)
 
     def at(self, rows: Rows) -> Predictions:
         """Return some rows as predictions that come."""
@@ -154,9 +161,9 @@ class Table:
             cells.keep(rows)
         self.index = Index.of(self.keys, self._n)
 
-    def copy(self) -> Table:
+    def copy(self) -> PredictionTable:
         """Return an independent table of the same rows."""
-        twin = object.__new__(Table)
+        twin = object.__new__(PredictionTable)
         twin.keys, twin._n = self.keys.copy(), self._n
         twin.columns = tuple([cells.copy() for cells in self.columns])
         for name in ("times", "label_times", "versions", "flags", "labels"):

@@ -11,14 +11,14 @@ from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.live.checking import Checks, Told, representative_rows
 from streammetrics.live.coverage import SUITE as COVERAGE
-from streammetrics.live.events import alike, joined
+from streammetrics.live.events import alike, joined_events
 from streammetrics.live.join import Join
-from streammetrics.live.keys import Keys
+from streammetrics.live.keys import SliceKeys
 from streammetrics.live.newest import Newest, Some, kept_rows
 from streammetrics.live.panes import Panes
 from streammetrics.live.possible.unlabelled import Left
 from streammetrics.live.rows import batch_of
-from streammetrics.live.table import LABELLED, Labels, Predictions
+from streammetrics.live.table import LABELLED, LabelRows, Predictions
 from streammetrics.live.telling import tell
 from streammetrics.live.time import SECOND
 from streammetrics.live.truth import as_numbers, kinds_of, truth_of
@@ -52,7 +52,7 @@ class Taking:
     """A state that takes events, and the states of others; all of it is checked already."""
 
     def __init__(self, suite: Mergeable, config: Config) -> None:
-        self.suite, self.config, self.keys = suite, config, Keys(suite)
+        self.suite, self.config, self.keys = suite, config, SliceKeys(suite)
         self.panes = Panes(suite._layout, config.tiers)
         self.counted = Panes(COVERAGE._layout, config.tiers)
         self.left = Left(self.keys.inner, config.tiers)
@@ -84,7 +84,7 @@ class Taking:
         """Take events of any number of parts, many at once, as `take_good`."""
         for group in alike(parts):
             try:
-                self.take(joined(group))
+                self.take(joined_events(group))
             except InvalidBatchError:
                 for events in group:
                     self.take_good(events)
@@ -201,7 +201,7 @@ class Taking:
         self._agree(columns)
         (values,) = columns.values()
         self.join.table.labels.begin(values)
-        late = self.join.put_labels(Labels(keys, times, versions, values))
+        late = self.join.put_labels(LabelRows(keys, times, versions, values))
         self.refused = self.refused.plus(Refused(0, late))
 
     def _advance(self, newest: int) -> None:

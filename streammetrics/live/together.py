@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from streammetrics.live.events import Events, Kind
 
 
-class Part(NamedTuple):
+class EventColumns(NamedTuple):
     """Columns of events of one kind."""
 
     kind: Kind
@@ -40,7 +40,7 @@ def _naming(place: int) -> Iterator[None]:
         raise PartError(place, error) from error
 
 
-def take_all(live: Entrance, parts: Sequence[Part]) -> None:
+def take_all(live: Entrance, parts: Sequence[EventColumns]) -> None:
     """Take columns of events of several kinds, or raise and leave all as it was.
 
     Raises:
@@ -61,7 +61,7 @@ def take_all(live: Entrance, parts: Sequence[Part]) -> None:
     live._entered()
 
 
-def _ready(live: Entrance, place: int, part: Part, *, alone: bool) -> Events:
+def _ready(live: Entrance, place: int, part: EventColumns, *, alone: bool) -> Events:
     """Return columns as events, after checking them by themselves."""
     buffer = dict(zip(KINDS, live._buffers, strict=True))[part.kind]
     with _naming(place):

@@ -9,7 +9,7 @@ import numpy as np
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.live.keys import Keys
+from streammetrics.live.keys import SliceKeys
 from streammetrics.live.reading import metrics_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def kinds_of(suite: Mergeable) -> dict[str, Kind]:
         for name, kind in schema.kinds.items():
             title = renamed.get(name, name)
             found[title] = max(kind, found.get(title, kind), key=order.index)
-    return {**{n: k for n, k in found.items() if not n.startswith("by/")}, **Keys(suite).kinds}
+    return {**{n: k for n, k in found.items() if not n.startswith("by/")}, **SliceKeys(suite).kinds}
 
 
 def as_numbers(column: Column, name: str, kind: Kind) -> Column:

@@ -22,7 +22,7 @@ from streammetrics.live.panes import grown
 from streammetrics.live.rows import batch_of, columns_of, pieces, taken
 from streammetrics.live.table import LABELLED
 from streammetrics.live.tiers import Tier
-from streammetrics.live.windows import Row
+from streammetrics.live.windows import PaneTree
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
@@ -99,8 +99,8 @@ class Waiting:
     def __init__(self, suite: Mergeable, join: Join) -> None:
         most = join.config.horizon // join.unit + 2
         self._suite, self._unit = suite, join.unit
-        self._rows = Row(suite._layout, most)
-        self._counted = Row(COVERAGE._layout, most)
+        self._rows = PaneTree(suite._layout, most)
+        self._counted = PaneTree(COVERAGE._layout, most)
         self._clock = 0
 
     def update(self, join: Join, first: int, last: int, clock: int) -> None:
@@ -126,7 +126,7 @@ class Waiting:
         join.changed.update(self._counted.states.irange(first, last))
         self._clock = clock
 
-    def _put(self, row: Row, due: Ints, times: Ints, batch: Batch | None) -> None:
+    def _put(self, row: PaneTree, due: Ints, times: Ints, batch: Batch | None) -> None:
         states: dict[int, State] = {}
         if batch is not None:
             layout = row.layout

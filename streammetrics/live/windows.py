@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _BITS = 4  # of a place: sixteen nodes are one of the next level
 
 
-class Row:
+class PaneTree:
     """States by number, and what any run of them comes to.
 
     The node of level l and place k is what the panes k·16^l to (k+1)·16^l - 1 come to, merged in

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from streammetrics.core.columns.conversion import Column
-from streammetrics.live.hashes import Keys, hashes_of
+from streammetrics.live.hashes import HashedKeys, hashes_of
 from streammetrics.live.ids import keys_of
 from streammetrics.live.index import Index
-from streammetrics.live.table import Predictions, Table
+from streammetrics.live.table import Predictions, PredictionTable
 
 KINDS = {
     "integers": lambda n: keys_of(np.arange(n)),
@@ -20,7 +20,7 @@ KINDS = {
 
 def filled(every, batch):
     """Return keys and the index of them, which came some at a time."""
-    keys, index = Keys(), Index()
+    keys, index = HashedKeys(), Index()
     for start in range(0, len(every), batch):
         part = every[start : start + batch]
         keys.append(part)
@@ -47,7 +47,7 @@ def test_keys_are_found_at_their_rows_and_others_nowhere(kind, batch):
 
 def test_a_table_that_grows_is_right_at_each_step():
     every = keys_of(np.arange(9000))
-    keys, index = Keys(), Index()
+    keys, index = HashedKeys(), Index()
     for start in range(0, 9000, 300):
         keys.append(every[start : start + 300])
         index.add(keys, hashes_of(every[start : start + 300]))
@@ -57,7 +57,7 @@ def test_a_table_that_grows_is_right_at_each_step():
 
 
 def test_keys_of_one_hash_are_told_apart():
-    keys, index = Keys(), Index()
+    keys, index = HashedKeys(), Index()
     every = keys_of(np.arange(40))
     keys.append(every)
     index.add(keys, np.zeros(40, np.uint64))  # five buckets of the same first one
@@ -79,7 +79,7 @@ def test_an_index_and_its_copy_go_their_own_ways():
 def test_a_pending_row_takes_no_room_for_a_label_and_integers_half_of_that_for_ids():
     held = {}
     for kind in ("integers", "texts"):
-        table, every = Table((), "y", 10**9), KINDS[kind](90_000)
+        table, every = PredictionTable((), "y", 10**9), KINDS[kind](90_000)
         for start in range(0, 90_000, 2000):
             part = every[start : start + 2000]
             table.append(Predictions(part, np.full(2000, start), ()))
@@ -92,7 +92,7 @@ def test_a_pending_row_takes_no_room_for_a_label_and_integers_half_of_that_for_i
 def test_rows_go_and_come_and_all_others_are_found(kind):
     dice = np.random.default_rng(0)
     every = KINDS[kind](12_000)
-    table, held, come = Table(["s"], "y", 10), {}, 0
+    table, held, come = PredictionTable(["s"], "y", 10), {}, 0
     for turn in range(40):
         n = int(dice.integers(1, 600))
         part = every[come : come + n]
@@ -119,7 +119,7 @@ def test_rows_go_and_come_and_all_others_are_found(kind):
 
 
 def test_keys_of_one_hash_go_one_by_one():
-    keys, index, every = Keys(), Index(), keys_of(np.arange(40))
+    keys, index, every = HashedKeys(), Index(), keys_of(np.arange(40))
     keys.append(every)
     index.add(keys, hashes_of(every))
     slots = index._slots

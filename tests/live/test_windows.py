@@ -14,7 +14,7 @@ import streammetrics as sm
 from streammetrics.core import tuning
 from streammetrics.core.layout import State
 from streammetrics.live.panes import Panes
-from streammetrics.live.windows import Row
+from streammetrics.live.windows import PaneTree
 
 
 def chosen(data, first, last):
@@ -189,7 +189,7 @@ def test_panes_that_are_over_take_the_room_of_their_scores_not_of_their_rows(lab
 def test_no_single_event_does_more_than_a_piece_of_what_rows_leave_to_do(monkeypatch):
     monkeypatch.setattr(tuning, "PANE_BYTES", 1 << 14)
     done = []
-    for owner, name in ((Row, "_make_small"), (Row, "_fed"), (Panes, "add")):
+    for owner, name in ((PaneTree, "_make_small"), (PaneTree, "_fed"), (Panes, "add")):
         monkeypatch.setattr(owner, name, counting(getattr(owner, name), done))
     rng = np.random.default_rng(0)
     scores, state, pieces = rng.random(9000), live(), []

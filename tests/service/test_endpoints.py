@@ -17,7 +17,7 @@ import streammetrics as sm
 from streammetrics.live.service.app import application
 from streammetrics.live.service.bodies import Bodies
 from streammetrics.live.service.intake import Intake
-from streammetrics.live.service.names import Names, View
+from streammetrics.live.service.names import Names, PageView
 from streammetrics.live.service.server import Server
 
 with warnings.catch_warnings():
@@ -283,7 +283,7 @@ def test_a_series_is_that_of_python():
     live = state(tiers=[("1min", "1h")])
     rows = {"label": np.arange(200) % 2, "y_score": np.arange(200) % 7 / 7}
     live.observe(time=NOW - 1000 + np.arange(200) * 5.0, **rows)
-    with TestClient(application(live, view=View(window="5min", every="5min"),
+    with TestClient(application(live, view=PageView(window="5min", every="5min"),
                                 server=Server(clock="events")),
                     base_url="http://localhost") as asked:  # fmt: skip
         found = asked.get("/api/series").json()

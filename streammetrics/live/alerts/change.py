@@ -13,7 +13,7 @@ from streammetrics.core.configured import require
 from streammetrics.core.constraints import Share
 from streammetrics.inference.trials import trials_of
 from streammetrics.live.alerts.rule import Moment, Rule, metric_of
-from streammetrics.live.alerts.sliding import Seen
+from streammetrics.live.alerts.sliding import LastLook
 from streammetrics.live.time import DAY
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Floats, Ints
     from streammetrics.live.alerts.rule import Verdict
-    from streammetrics.live.alerts.sliding import Line, Parts, Reads
+    from streammetrics.live.alerts.sliding import PaneRun, Parts, Reads
     from streammetrics.live.alerts.view import View
 
     Ends = Ints
@@ -128,11 +128,11 @@ class Change(Rule):
         """Go through the panes that are over, from the oldest that is kept."""
         return partial(self._judged, view, view.lines(view.panes(self.after)))
 
-    def _judged(self, view: View, runs: Sequence[tuple[Ends, Line]]) -> list[Moment]:
+    def _judged(self, view: View, runs: Sequence[tuple[Ends, PaneRun]]) -> list[Moment]:
         """Read the panes that are not as they were, and go on where they begin."""
         reads = view.reads(metric_of(view.suite, self.metric))
         lines = tuple(line for _, line in runs)
-        before: Sequence[Line | None] = view.seen.lines
+        before: Sequence[PaneRun | None] = view.seen.lines
         known: Followed | None = view.seen.made
         if known is None or len(before) != len(lines):
             before, known = [None] * len(lines), None
@@ -146,7 +146,7 @@ class Change(Rule):
                     read[end] = _trials(reads, pane)
         table = np.array([read[end] for end in ends], np.float64).reshape(-1, 2)
         found = self.follow(ends, table, self.limit(view.tiers[0].length), self._ways(view), known)
-        view.seen = Seen(lines, found)
+        view.seen = LastLook(lines, found)
         return found.moments
 
     def _ways(self, view: View) -> tuple[int, ...]:

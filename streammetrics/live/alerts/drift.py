@@ -204,14 +204,14 @@ class Drift(WindowRule):
         return f"drift of {self.column} by {self.method} over {self.window}"
 
 
-class Values(NamedTuple):
+class ColumnHistogram(NamedTuple):
     """The histogram of a column, ``None`` without rows, and whether it is one of logits."""
 
     histogram: DyadicHistogram | None
     logits: bool
 
 
-def values_in(what: Mergeable, column: str | None) -> Values:
+def values_in(what: Mergeable, column: str | None) -> ColumnHistogram:
     """Return the histogram of a column, or of any, in a set or a metric.
 
     Raises:
@@ -222,7 +222,7 @@ def values_in(what: Mergeable, column: str | None) -> Values:
     if len(histograms) > 1:
         raise ValueError(f"{column!r} has {len(histograms)} columns of scores, not one")
     logits = bool(getattr(held, "from_logits", False))
-    return Values(histograms[0] if histograms else None, logits)
+    return ColumnHistogram(histograms[0] if histograms else None, logits)
 
 
 def _statistic(what: Mergeable, column: str | None) -> Any:

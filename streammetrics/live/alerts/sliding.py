@@ -36,7 +36,7 @@ class Reads(NamedTuple):
         return self.shown(merged(self.suite, [*map(self.part, states)]))
 
 
-class Line:
+class PaneRun:
     """Panes one after the other, from a number on, as they were at a time of reading.
 
     States are never written to: those of a pane are the same objects until rows come to it.
@@ -50,7 +50,7 @@ class Line:
         """Which panes have rows."""
         return np.fromiter(map(bool, self.panes), np.bool_, len(self.panes))
 
-    def changed(self, before: Line | None) -> Marks:
+    def changed(self, before: PaneRun | None) -> Marks:
         """Return which panes are not what they were."""
         marks = np.ones(len(self.panes), np.bool_)
         if before is self:
@@ -67,10 +67,10 @@ def _are_same(one: Parts, other: Parts) -> bool:
     return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
-class Seen(NamedTuple):
+class LastLook(NamedTuple):
     """What a rule saw when it looked last, and what it made of it."""
 
-    lines: tuple[Line, ...] = ()
+    lines: tuple[PaneRun, ...] = ()
     made: Any = None
 
 
@@ -84,7 +84,7 @@ class Windows:
         kept: Which windows are kept.
     """
 
-    def __init__(self, line: Line, lasts: Ints, panes: int, kept: Bools) -> None:
+    def __init__(self, line: PaneRun, lasts: Ints, panes: int, kept: Bools) -> None:
         self.line, self.kept, self._panes = line, kept, panes
         self._stops = np.where(kept, lasts - line.first + 1, panes)  # places after the last panes
 

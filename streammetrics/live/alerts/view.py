@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.locks import Locked
 from streammetrics.live.alerts.rule import WindowRule
-from streammetrics.live.alerts.sliding import Line, Reads, Seen, Windows
+from streammetrics.live.alerts.sliding import LastLook, PaneRun, Reads, Windows
 from streammetrics.live.alerts.states import Alerts, alert_of
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import coverage_of
@@ -86,7 +86,7 @@ class View:
     """
 
     def __init__(
-        self, stream: Stream, clock: int, seen: Seen, lines: dict[tuple[Span, bool], Line]
+        self, stream: Stream, clock: int, seen: LastLook, lines: dict[tuple[Span, bool], PaneRun]
     ) -> None:
         self._stream, self.clock, self.seen, self._lines = stream, clock, seen, lines
         self._keys = stream.keys
@@ -167,7 +167,7 @@ class View:
         each = zip(*[mine.read(reads, asked) for mine in windows], strict=True)
         for end, read in zip(ends[asked].tolist(), each, strict=True):
             found[end] = rule.judge(end, read)
-        self.seen = Seen(tuple(mine.line for mine in windows), found)
+        self.seen = LastLook(tuple(mine.line for mine in windows), found)
         return [found[end] for end in ends[kept].tolist()]
 
     def _reads(self, rule: WindowRule) -> Reads:
@@ -181,12 +181,12 @@ class View:
         parted, whole = self.suite._layout.parting(part._layout), self._keys.whole
         return Reads(part, lambda state: parted(whole(state)), part._at)
 
-    def _line(self, span: Span, *, counted: bool = False) -> Line:
+    def _line(self, span: Span, *, counted: bool = False) -> PaneRun:
         """Return some panes as they are now."""
         line = self._lines.get((span, counted))
         if line is None:
             parts = self._stream.each(span, self.clock, counted=counted)
-            line = self._lines[span, counted] = Line(span.first, parts)
+            line = self._lines[span, counted] = PaneRun(span.first, parts)
         return line
 
     def busy(self) -> list[tuple[int, int]]:
@@ -214,7 +214,7 @@ class View:
             until = min(until, tier.start(first))
         return found
 
-    def lines(self, runs: Sequence[Span]) -> list[tuple[Ints, Line]]:
+    def lines(self, runs: Sequence[Span]) -> list[tuple[Ints, PaneRun]]:
         """Return when the panes of some runs end, and what was seen in them."""
         return [(self._ends(run), self._line(run)) for run in runs]
 
@@ -238,7 +238,7 @@ class Watch:
     """What rules found when they looked last, so that only what is new is read."""
 
     def __init__(self) -> None:
-        self._seen: dict[Rule, Seen] = {}
+        self._seen: dict[Rule, LastLook] = {}
         self._guard = Locked()  # which is taken before that of the stream
 
     def alerts(
@@ -255,8 +255,8 @@ class Watch:
         with self._guard._lock:
             with stream as held:
                 now = clock()
-                lines: dict[tuple[Span, bool], Line] = {}
-                views = [View(held, now, self._seen.get(rule, Seen()), lines) for rule in rules]
+                lines: dict[tuple[Span, bool], PaneRun] = {}
+                views = [View(held, now, self._seen.get(rule, LastLook()), lines) for rule in rules]
                 judges = [rule.moments(view) for rule, view in zip(rules, views, strict=True)]
             alerts = []
             for rule, view, judge in zip(rules, views, judges, strict=True):

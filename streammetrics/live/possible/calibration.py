@@ -9,7 +9,7 @@ import numpy as np
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.results.values import Interval
 from streammetrics.live.possible.classes import two_classes
-from streammetrics.live.possible.groups import joined, unknown_of
+from streammetrics.live.possible.groups import unknown_of, with_unlabelled
 from streammetrics.live.possible.orders import is_plain, scores_of
 from streammetrics.metrics.scores.base import outward
 from streammetrics.metrics.scores.bins import bin_sums, bins_of_cells, floats, uncertain_bin_sums
@@ -38,13 +38,13 @@ def interval(known: Any, held: ScoreCells, _: Any) -> Interval | None:
     Each norm grows with the gap of each bin, and gaps are each of their own rows: a gap is largest
     where all or none of them are positive, and least at the count next to the sum of the scores.
     """
-    both = None if two_classes(known) is None else joined(known, held)
+    both = None if two_classes(known) is None else with_unlabelled(known, held)
     if both is None:
         return None
     stairs, seen = both
     size, strategy = known.n_bins, known.strategy
     if not stairs.exact:
-        return _certain(known, stairs, joined(known, held, 1))
+        return _certain(known, stairs, with_unlabelled(known, held, 1))
     bins, unknown = bins_of_cells(stairs, size, strategy), unknown_of(stairs, seen)
     rows = np.bincount(bins, unknown, size)
     sums = bin_sums(stairs, size, strategy)

@@ -40,7 +40,7 @@ class ScoreGroups(NamedTuple):
         return ScoreGroups(self.negatives, self.positives, self.unknown, self.single)
 
 
-def joined(
+def with_unlabelled(
     known: Metric, held: ScoreCells, code: int = 0
 ) -> tuple[Staircase, DyadicHistogram] | None:
     """Return the scores of rows with a label and of others as one class, and the former alone.

@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.results.values import Interval
 from streammetrics.live.possible.classes import two_classes
-from streammetrics.live.possible.groups import groups_of, joined
+from streammetrics.live.possible.groups import groups_of, with_unlabelled
 from streammetrics.live.possible.precision import precision
 from streammetrics.live.possible.remembered import ScoreCells
 from streammetrics.metrics.scores.precision_area import AveragePrecision
@@ -57,7 +57,7 @@ def is_plain(metric: Metric, *others: str) -> bool:
 
 def interval(known: Metric, held: ScoreCells, _: object) -> Interval | None:
     """Return what the metric of an order may be."""
-    both = None if two_classes(known) is None else joined(known, held)
+    both = None if two_classes(known) is None else with_unlabelled(known, held)
     return None if both is None else _RULES[type(known)](groups_of(*both))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Range = tuple[float, float] | None
 
 
-class Rule(NamedTuple):
+class MissingLabelRule(NamedTuple):
     """What a metric asks to be remembered of rows without a label, and what it may be for it."""
 
     asks: Remembered
@@ -26,10 +26,10 @@ class Rule(NamedTuple):
 _RULES = (targets, orders, calibration, losses, classes)
 
 
-def rule_of(metric: Metric, titles: Mapping[str, str]) -> Rule | None:
+def rule_of(metric: Metric, titles: Mapping[str, str]) -> MissingLabelRule | None:
     """Return the rule for a metric whose inputs have these names, ``None`` where there is none."""
     for each in _RULES:
         asks = each.asks(metric, titles)
         if asks is not None:
-            return Rule(asks, each.interval)
+            return MissingLabelRule(asks, each.interval)
     return None

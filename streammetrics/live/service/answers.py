@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from streammetrics.live.alerts.states import Alerts
     from streammetrics.live.asking import Asking
     from streammetrics.live.coverage import Coverage
-    from streammetrics.live.service.names import View
+    from streammetrics.live.service.names import PageView
 
 LEVEL = 0.95  # of confidence
 MOST = 500  # points of a line
 
 
-def now(live: Asking, view: View) -> dict[str, Any]:
+def now(live: Asking, view: PageView) -> dict[str, Any]:
     """Return the newest window: each metric with its intervals, and what became of its rows."""
     window = live.window(view.window)
     end = _end(live, view.window)
@@ -45,7 +45,7 @@ def now(live: Asking, view: View) -> dict[str, Any]:
     }
 
 
-class Line:
+class WindowAnswers:
     """Windows one after the other; one that is as it was is not measured again."""
 
     def __init__(self) -> None:
@@ -92,12 +92,12 @@ def coverage(live: Asking, window: str) -> dict[str, Any]:
     return {"window": window, **counted(live.coverage(window))}
 
 
-def possible(live: Asking, view: View) -> dict[str, Any]:
+def possible(live: Asking, view: PageView) -> dict[str, Any]:
     """Return what each metric may be, whatever the missing labels are."""
     return {"window": view.window, "metrics": _possible(live, view)}
 
 
-def _possible(live: Asking, view: View) -> dict[str, list[Any] | None]:
+def _possible(live: Asking, view: PageView) -> dict[str, list[Any] | None]:
     found = live.possible(view.window, target_range=view.target_range)
     named = found if isinstance(found, dict) else {ALONE: found}
     return {name: _interval(interval) for name, interval in named.items()}

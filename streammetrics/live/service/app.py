@@ -27,7 +27,7 @@ from streammetrics.live.service import answers
 from streammetrics.live.service.cache import Cache
 from streammetrics.live.service.guard import Guard
 from streammetrics.live.service.intake import Intake
-from streammetrics.live.service.names import Names, View
+from streammetrics.live.service.names import Names, PageView
 from streammetrics.live.service.openapi import described
 from streammetrics.live.service.page import FILES, static
 from streammetrics.live.service.server import Server
@@ -49,7 +49,7 @@ def application(
     live: Any,
     *,
     names: Names | None = None,
-    view: View | None = None,
+    view: PageView | None = None,
     server: Server | None = None,
     rules: Sequence[Rule] = (),
     owned: bool = False,
@@ -65,7 +65,7 @@ def application(
         owned: Whether it is closed when the application ends; else what waits is written.
     """
     server = server or Server()
-    service = Service(live, names or Names(), view or View(), server, rules, owned=owned)
+    service = Service(live, names or Names(), view or PageView(), server, rules, owned=owned)
     guard = Middleware(Guard, token=server.token, local=server.is_local, open_paths=_OPEN)
     routes = [
         Route("/events", service.events, methods=["POST"]),
@@ -92,7 +92,7 @@ class Service:
         self,
         live: Any,
         names: Names,
-        view: View,
+        view: PageView,
         server: Server,
         rules: Sequence[Rule],
         *,
@@ -103,7 +103,7 @@ class Service:
         self._began = time.time()
         self._reader = ThreadPoolExecutor(1, "reads")
         self._cache = Cache(self._reader)
-        self._line = answers.Line()  # of what the page shows
+        self._line = answers.WindowAnswers()  # of what the page shows
         self._intake = Intake(live, names, server)
 
     @contextlib.asynccontextmanager
@@ -137,7 +137,7 @@ class Service:
     async def series(self, request: Request) -> Response:
         """Answer how the metrics went."""
         view = self._asked(request)
-        line = self._line if view == self._view else answers.Line()
+        line = self._line if view == self._view else answers.WindowAnswers()
         call = partial(line.read, window=view.window, every=view.every)
         return await self._answer(request, ("series", view.window, view.every), call)
 
@@ -177,7 +177,7 @@ class Service:
         call = partial(answers.slices, window=window)
         return await self._answer(request, ("slices", window), call)
 
-    def _asked(self, request: Request) -> View:
+    def _asked(self, request: Request) -> PageView:
         """Return what a request looks at: what it does not say is as the page has it."""
         said = {k: v for k, v in request.query_params.items() if k in {"window", "every"}}
         return replace(self._view, **said)

@@ -13,7 +13,7 @@ from streammetrics.live.service.forms import Forms
 from streammetrics.live.service.groups import BodyError, Group
 from streammetrics.live.service.lines import of_lines
 from streammetrics.live.service.tables import of_table
-from streammetrics.live.together import Part, PartError, take_all
+from streammetrics.live.together import EventColumns, PartError, take_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +77,7 @@ def _placed(error: InvalidBatchError, rows: Any) -> BodyError:
     return BodyError(re.sub(rf"\brow {error.row}\b", f"row {row}", str(error)), error.column, row)
 
 
-def _part(group: Group, names: Names) -> Part:
+def _part(group: Group, names: Names) -> EventColumns:
     """Return a group as it is taken."""
     kind, columns = group.kind, dict(group.columns)
     time = columns.pop(names.time, None)
@@ -89,7 +89,7 @@ def _part(group: Group, names: Names) -> Part:
         if ids is None:
             _refuse(f"has no {names.id!r}", group)
         heads = (ids,) if kind == "predict" else (ids, columns.pop(names.version, 1))
-    return Part(kind, _as_array(time), heads, columns)
+    return EventColumns(kind, _as_array(time), heads, columns)
 
 
 def _as_array(times: Any) -> Any:

@@ -12,7 +12,7 @@ from streammetrics.live.alerts.view import check_windows
 from streammetrics.live.live import Live
 from streammetrics.live.reading import spans_of
 from streammetrics.live.service import toml
-from streammetrics.live.service.names import Names, View
+from streammetrics.live.service.names import Names, PageView
 from streammetrics.live.service.rules import rule_of
 from streammetrics.live.service.server import Server, server_of
 from streammetrics.live.tiers import DEFAULT, tiers_of
@@ -39,7 +39,7 @@ class Settings:
     suite: MetricSet
     names: Names
     options: Mapping[str, Any]  # of `Live`
-    view: View
+    view: PageView
     server: Server
     rules: tuple[Rule, ...]  # of alerts
 
@@ -58,7 +58,7 @@ def settings(path: str | os.PathLike[str]) -> Settings:
         ConfigError: Something in it cannot be; the message says where, and what to write.
     """
     file = toml.read(os.fspath(path))
-    title = file.take("title", str, View.title)
+    title = file.take("title", str, PageView.title)
     columns = file.table("columns")
     own = {name: columns.take(name, str, name) for name in _OWN}
     inputs = columns.rest()
@@ -192,7 +192,7 @@ def _duration(table: Section, key: str, default: str) -> str:
     return text
 
 
-def _view(table: Section, title: str, tiers: Any) -> View:
+def _view(table: Section, title: str, tiers: Any) -> PageView:
     window, every = _duration(table, "window", "1h"), _duration(table, "every", "5min")
     try:
         spans_of(tiers_of(tiers), window, every, 0, 0)
@@ -202,4 +202,4 @@ def _view(table: Section, title: str, tiers: Any) -> View:
     if between is not None and (len(between) != 2 or not between[0] < between[1]):
         table.fail("target_range", "expected the least and the largest target, as [0, 100]")
     table.end()
-    return View(title, window, every, None if between is None else (between[0], between[1]))
+    return PageView(title, window, every, None if between is None else (between[0], between[1]))

@@ -29,7 +29,7 @@ _MOST = 64  # forms that are known; more are others' junk, or nobody's
 _ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class Form(NamedTuple):
+class LineForm(NamedTuple):
     """What reads a line, and what its rows are: a class for each kind, and its keys in order."""
 
     read: Callable[[bytes], Any]
@@ -37,7 +37,7 @@ class Form(NamedTuple):
     kinds: Mapping[type, Kind]
 
     @classmethod
-    def of(cls, keys: Mapping[Kind, tuple[str, ...]], *, tagged: bool) -> Form:
+    def of(cls, keys: Mapping[Kind, tuple[str, ...]], *, tagged: bool) -> LineForm:
         """Return the form of rows with some keys; `tagged`: each says its kind."""
         classes = {_row(keys[kind], kind if tagged else None): kind for kind in keys}
         # A class that is alone would not ask a row for its kind.
@@ -50,7 +50,7 @@ class Forms:
     """The forms of requests that were taken, by how the first row of each looks."""
 
     def __init__(self) -> None:
-        self._known: dict[Told, Form] = {}
+        self._known: dict[Told, LineForm] = {}
 
     def read(self, body: bytes, kind: str | None) -> list[Group] | None:
         """Return the rows of a body, ``None`` where it is of no form that is known."""
@@ -75,7 +75,7 @@ class Forms:
         if len(self._known) >= _MOST:
             self._known.clear()
         with suppress(ValueError):  # of names that it does not take
-            self._known[told] = Form.of(keys, tagged=tagged)
+            self._known[told] = LineForm.of(keys, tagged=tagged)
 
 
 def _told(body: bytes, kind: str | None) -> Told:
@@ -103,7 +103,7 @@ def _row(keys: Sequence[str], kind: str | None) -> type:
     return row
 
 
-def _groups(form: Form, rows: Sequence[Any]) -> list[Group] | None:
+def _groups(form: LineForm, rows: Sequence[Any]) -> list[Group] | None:
     """Return rows by their kinds, in the order in which they come."""
     found = []
     types = [*map(type, rows)]

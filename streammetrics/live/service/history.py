@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 AT_ONCE = 1 << 15  # events that are taken together
 
 
-class Rows(NamedTuple):
+class HistoryRows(NamedTuple):
     """Rows of some files as columns, by what `Live` calls them, and where each comes from."""
 
     times: NDArray[np.int64]
@@ -48,7 +48,7 @@ class Rows(NamedTuple):
 class History(NamedTuple):
     """All events of some files."""
 
-    kinds: tuple[tuple[str, Rows], ...]  # a method of `Live`, and what it is called with
+    kinds: tuple[tuple[str, HistoryRows], ...]  # a method of `Live`, and what it is called with
     sources: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -81,7 +81,7 @@ class History(NamedTuple):
                 progress(len(part))
 
 
-def _call(method: Callable[..., object], rows: Rows, mine: NDArray[np.intp]) -> None:
+def _call(method: Callable[..., object], rows: HistoryRows, mine: NDArray[np.intp]) -> None:
     try:
         method(**rows.part(mine))
     except InvalidBatchError as error:
@@ -145,7 +145,7 @@ class _Files:
 
     def rows(
         self, heads: dict[str, str], time: str, titles: Sequence[str], kinds: dict[str, Kind]
-    ) -> Rows:
+    ) -> HistoryRows:
         """Return columns of all files: `heads` by the names of parameters, the others by theirs."""
         wanted = {"time": time, **heads, **{title: title for title in titles}}
         every: dict[str, Kind] = {**dict.fromkeys(wanted, "label"), **kinds, "id": "id"}
@@ -167,7 +167,7 @@ class _Files:
                     column.append(table[wanted[key]])
                 at += n
         whole = {key: _together(parts) for key, parts in columns.items()}
-        return Rows(np.concatenate([np.empty(0, np.int64), *times]), whole, tuple(files))
+        return HistoryRows(np.concatenate([np.empty(0, np.int64), *times]), whole, tuple(files))
 
 
 def _together(parts: Sequence[Any]) -> Any:

@@ -16,7 +16,7 @@ class Names:
 
 
 @dataclass(frozen=True)
-class View:
+class PageView:
     """What is looked at: windows that end one after the other."""
 
     title: str = "Live metrics"

@@ -9,7 +9,7 @@ from streammetrics.live.events import KINDS
 from streammetrics.live.truth import kinds_of, truth_of
 
 if TYPE_CHECKING:
-    from streammetrics.live.service.names import Names, View
+    from streammetrics.live.service.names import Names, PageView
     from streammetrics.live.service.server import Server
 
 _TYPES = {"number": "number", "id": "string", "label": "string"}
@@ -32,7 +32,7 @@ _ERROR = {
 }
 
 
-def described(live: Any, names: Names, view: View, server: Server) -> dict[str, Any]:
+def described(live: Any, names: Names, view: PageView, server: Server) -> dict[str, Any]:
     """Return the description of a service."""
     paths = {
         "/events": {"post": _events(live, names)},
