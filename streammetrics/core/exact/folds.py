@@ -213,24 +213,25 @@ def spread(x: Floats, work: Workspace) -> Iterator[tuple[Places | None, Ints, in
     ``2**(DIGIT * place)``; the place; and the most bits that these integers have. Places are
     common to all elements, so that integers can be added wherever the elements belong. The first
     integers are longer than a digit, so that mostly one more does, and two for a few elements.
+    The next ones overwrite them.
     """
-    scratch = work.take(x.shape)
+    spare, scratch, whole = (work.take(x.shape) for _ in range(3))
     e, lowest = exponents(x, scratch)
     if e == lowest == 0:
         return
     part, rest = None, x
     place = -((_LONGEST - e) // DIGIT)
     while LOW <= e <= HIGH:
-        sigma = math.ldexp(1.5, DIGIT * place + 52)
-        above = rest + sigma
-        digits = above.view(np.int64) - _bits_of(sigma)
-        yield part, digits, place, e - DIGIT * place
+        sigma, bits = math.ldexp(1.5, DIGIT * place + 52), e - DIGIT * place
+        above = np.add(rest, sigma, out=scratch[: rest.size])
+        digits = whole[: rest.size].view(np.int64)
+        yield part, np.subtract(above.view(np.int64), _bits_of(sigma), out=digits), place, bits
         if lowest >= DIGIT * place:
             return
         above -= sigma
-        rest = np.subtract(rest, above, out=above)
+        rest, spare, scratch = np.subtract(rest, above, out=above), scratch, spare
         if 4 * np.count_nonzero(rest[:: max(1, rest.size // _SAMPLE)]) < _SAMPLE:
-            left = np.flatnonzero(rest)
+            left = np.flatnonzero(rest != 0.0)  # several times as quick as of the floats
             if not left.size:
                 return
             part, rest = left if part is None else part[left], rest[left]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Bools, Floats, Ints, Places
 
 
+_NO_BITS = 1022  # the exponent, as a float64 has it, of what has no bits before the point
 INTEGER_LIMIT = 1 << 53  # weights that are integers stay so below this sum: all are doubles, too
 
 CountType: TypeAlias = type[np.int32] | type[np.int64]  # the integers that counts are held in
@@ -214,8 +215,10 @@ def fitting_level(ids: Array, level: int, max_cells: int) -> int:
         # Two neighbours stay apart for every shift below the bit length of their difference (xor).
         # Clearing its second highest bit keeps the conversion to float64 from rounding up.
         differs = (block[1:] ^ block[:-1]).view(np.uint64)
-        length = np.frexp((differs & ~(differs >> 1)).astype(np.float64))[1]
-        lengths += np.bincount(length, minlength=MAX_LEVEL + 1)
+        exponent = (differs & ~(differs >> 1)).astype(np.float64).view(np.int64) >> 52
+        counts = np.bincount(exponent, minlength=_NO_BITS + MAX_LEVEL + 1)
+        lengths += counts[_NO_BITS:]
+        lengths[0] += counts[0]  # of equal ids
     remaining = ids.size - np.cumsum(lengths)
     return max(level, 1) + int(np.argmax(remaining <= max_cells))
 

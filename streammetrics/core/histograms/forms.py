@@ -67,7 +67,7 @@ class Sorting(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self.cells.nbytes + sum(rows.nbytes for rows in self.waiting)
+        return self.cells.nbytes + sum([rows.nbytes for rows in self.waiting])
 
 
 class Placing(NamedTuple):

@@ -159,7 +159,9 @@ class ScoredRows(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes of the columns."""
-        return sum(column.nbytes for column in self if column is not None)
+        scores, codes, weight = self
+        size = scores.nbytes if codes is None else scores.nbytes + codes.nbytes
+        return size if weight is None else size + weight.nbytes
 
 
 def blocks(chunks: Sequence[ScoredRows]) -> Iterator[ScoredRows]:

@@ -184,6 +184,8 @@ def _settle(state: Statistic) -> None:
 
     A histogram lets many rows wait for the sake of speed, and here there is one for each group.
     """
-    if isinstance(state, ScoreHistogram | ValueHistogram) and state.nbytes > _BIN * state.max_bins:
-        for histogram in state.histograms:
-            _ = histogram.level  # a read counts what waits
+    if isinstance(state, ScoreHistogram | ValueHistogram):
+        histograms = state.histograms
+        if sum([histogram.nbytes for histogram in histograms]) > _BIN * state.max_bins:
+            for histogram in histograms:
+                _ = histogram.level  # a read counts what waits
