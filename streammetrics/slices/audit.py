@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.slices.bins import Bins, title_of
-from streammetrics.slices.disparity import Disparity, difference, ratio, simultaneous
+from streammetrics.slices.disparity import Disparity, alone, difference, ratio, simultaneous
 from streammetrics.slices.groups import Grouping
 from streammetrics.slices.worst import RankedSlice, Slice, beside_rest, beside_units, ranked
 
@@ -125,7 +125,8 @@ class Audit:
         """Return the largest difference of a metric between slices, or from all rows.
 
         As fairlearn's ``MetricFrame.difference``, with limits: certain ones, and those of
-        confidence. Slices where the metric is undefined are left out.
+        confidence. Slices where the metric is undefined are left out; of one slice alone it is
+        nan.
 
         Args:
             metric: The metric's name; its value is one number.
@@ -209,6 +210,13 @@ class Audit:
                 stacklevel=3,
             )
         apart = reading(found, overall, method, level)
+        single = alone(found, overall, method)
+        if single is not None:
+            warnings.warn(
+                f"{reading.__name__} is nan: it takes two slices, and only {single.title} is there",
+                UndefinedMetricWarning,
+                stacklevel=3,
+            )
         below = [each.title or "all rows" for each in (*found, overall) if each.value < 0]
         if reading is ratio and below:
             warnings.warn(

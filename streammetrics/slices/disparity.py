@@ -30,6 +30,8 @@ class Disparity:
             once: each slice has its limits at a level so high that all hold together.
         lowest: The slice of the smallest value.
         highest: The slice of the largest value.
+
+    Of one slice alone nothing is apart: then all of it is nan, and there is no confidence.
     """
 
     value: float
@@ -58,6 +60,14 @@ _UNDEFINED = Disparity(math.nan, Interval(math.nan, math.nan), None, "", "")
 def simultaneous(level: float, count: int) -> float:
     """Return the level at which each of several intervals holds, if all are to (Bonferroni)."""
     return 1 - (1 - level) / max(count, 1)
+
+
+def alone(every: Sequence[Measured], overall: Measured, method: Method) -> Measured | None:
+    """Return the one slice that has a value, where there is nothing else to compare it with."""
+    known = [each for each in every if not math.isnan(each.value)]
+    if len(known) != 1 or (method == "to_overall" and known[0].n_rows < overall.n_rows):
+        return None
+    return known[0]
 
 
 def difference(
@@ -108,7 +118,7 @@ def _disparity(
     from_overall: Callable[[Limits, Limits, Bounds], Bounds],
 ) -> Disparity:
     known = [each for each in every if not math.isnan(each.value)]
-    if not known:
+    if not known or alone(every, overall, method) is not None:
         return _UNDEFINED
 
     def limits(values: Sequence[Any], whole: Any) -> Bounds:

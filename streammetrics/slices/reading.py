@@ -164,7 +164,9 @@ def _part(value: object, title: str) -> _CodedColumn:
     values, nulls = column.values, column.nulls
     if column.vocabulary is not None:
         codes = values if nulls is None else np.where(nulls, 0, values)
-        return _CodedColumn.of(codes, column.vocabulary.tolist(), nulls, "text")
+        texts = column.vocabulary.tolist()
+        _check_unicode(texts, codes, nulls, title)
+        return _CodedColumn.of(codes, texts, nulls, "text")
     if values.dtype.kind == "b":
         return _CodedColumn.of(values.view(np.uint8), [False, True], nulls, "true or false")
     _check_truths(value, title)
@@ -186,6 +188,21 @@ def _check_truths(value: Any, title: str) -> None:
                 f"{title} holds numbers and, first in row {truths.index(True)}, true or false: "
                 "pass one kind of keys"
             )
+
+
+def _check_unicode(texts: Sequence[str], codes: Codes, nulls: Bools | None, title: str) -> None:
+    """Raise where text holds half a character, which no file, table or terminal takes."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        halves = [any("\ud800" <= sign <= "\udfff" for sign in text) for text in texts]
+        wrong = np.array(halves)[codes]
+        if nulls is not None:
+            wrong &= ~nulls
+        if wrong.any():
+            what = "holds half a character (a lone surrogate)"
+            advice = "decode it anew, with errors='replace' where the bytes are no UTF-8"
+            reject(title, what, wrong, np.array(texts, object)[codes], advice=advice)
 
 
 def flat(column: Column, title: str) -> Column:

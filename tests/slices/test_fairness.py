@@ -137,6 +137,25 @@ def test_what_has_no_answer_says_why():
         plain.worst("mean")
 
 
+def test_one_slice_alone_is_not_apart_from_anything():
+    """It was 0, as fairlearn says, with limits as far as those of two such slices."""
+    slices = means([0.1, 8.0, 2.0, 3.0], ["a"] * 4)
+    for reading, name in ((slices.gap, "difference"), (slices.ratio, "ratio")):
+        for method in ("between_groups", "to_overall"):
+            told = f"{name} is nan: it takes two slices, and only k=a is there"
+            with pytest.warns(sm.UndefinedMetricWarning, match=told):
+                found = reading("mean", method=method)
+            assert math.isnan(found.value)
+            assert math.isnan(found.bounds.high)
+            assert found.confidence is None
+    two = means([0.1, 8.0, 2.0, 3.0], ["a", "a", "a", "b"])
+    with pytest.warns(sm.UndefinedMetricWarning, match="only k=a is there"):
+        assert math.isnan(two.gap("mean", min_rows=2).value)
+    apart = two.gap("mean", method="to_overall", min_rows=2)  # the others are in all rows
+    assert apart.value == pytest.approx(10.1 / 3 - 13.1 / 4)
+    assert apart.confidence.low <= apart.value <= apart.confidence.high
+
+
 def means(values, key):
     suite = sm.MetricSet({"mean": sm.Mean()})
     return sm.Slices(suite, by="k").update(values=values, k=key)

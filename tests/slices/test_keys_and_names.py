@@ -127,7 +127,23 @@ def test_gap_tells_which_slices_it_leaves_out():
     with pytest.warns(
         sm.UndefinedMetricWarning, match=r"of 1 slices: 1 are left out, first k=b, as 'auc' is nan"
     ):
-        assert slices.gap("auc").value == 0.0
+        _ = slices.gap("auc", method="to_overall")
+
+
+HALF = "b\ud800"  # of a character: such text is neither printed nor written to a file
+
+
+@pytest.mark.parametrize("keys", [["a", HALF, HALF], np.array(["a", HALF, HALF])])
+def test_half_a_character_is_no_key(keys):
+    slices = by_key(["a"])
+    before = slices.to_bytes()
+    rows = {"y_true": [1] * 3, "y_pred": [1] * 3, "k": keys}
+    told = r"k holds half a character .* in 2 rows, first in row 1 \('b\\ud800'\); decode it anew"
+    with pytest.raises(sm.InvalidBatchError, match=told):
+        slices.update(rows)
+    assert slices.to_bytes() == before
+    whole = by_key(["a", "\U0001f600", "\ue000"])
+    assert sm.from_bytes(whole.to_bytes())[{"k": "\U0001f600"}].n_rows == 1
 
 
 def test_tables_for_people_say_what_is_missing():
