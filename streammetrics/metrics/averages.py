@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def light(weight: Floats) -> Floats:
     return weight * 2.0**-400 if weight.sum() > 2.0**600 else weight
 
 
-def lone_doubt(labels: Sequence[object], values: Any) -> str:
+def lone_doubt(labels: Sequence[object], values: float | Floats) -> str:
     """Return the warning for values that are not averaged, empty where none is ``nan``."""
     empty = np.isnan(np.atleast_1d(values))
     if not empty.any():

@@ -11,12 +11,12 @@ so that a small mutual information is not the difference of large terms.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Floats, Ints, Places
+    from streammetrics.core.types import Array, Floats, Ints, Places
 
 
 _TERMS = 1 << 18  # of an expectation at a time, so that a dozen arrays of them stay small
@@ -113,7 +113,7 @@ def _reach(variance: Floats) -> Floats:
 
 
 def _summed(
-    steps: Places, n: int, a: Any, b: Any, m: Any, low: Any, step: Any, counts: Any
+    steps: Places, n: int, a: Array, b: Array, m: Array, low: Array, step: Array, counts: Array
 ) -> Floats:
     inside = steps < counts
     x = low + step * np.where(inside, steps, 0)

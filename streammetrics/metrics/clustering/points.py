@@ -95,7 +95,7 @@ class SampledMetric(InternalMetric):
         """Return bounds of the value where the sample does not hold all points."""
 
 
-def as_centroids(centroids: object) -> tuple[Any, ...] | None:
+def as_centroids(centroids: object) -> tuple[tuple[float, ...], ...] | None:
     """Return a matrix of centroids (K, d) as a tuple of rows; raise `ValueError` if it is none."""
     if centroids is None:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -183,7 +183,7 @@ def running_product(factors: Floats, place: Ints) -> Floats:
     return products
 
 
-def ratio_or_zero(numerator: Array, denominator: Any) -> Floats:
+def ratio_or_zero(numerator: Array, denominator: Array | float) -> Floats:
     """Return the quotient, 0 where the denominator is 0."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     result: Floats = np.divide(

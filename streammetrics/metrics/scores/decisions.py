@@ -19,7 +19,7 @@ from streammetrics.metrics.scores.view import corners, staircases
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, Places
     from streammetrics.metrics.scores.view import Corners, Staircase
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
@@ -108,13 +108,13 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
         low, high = (_points(stairs, known, places, cuts) for places in self._places(stairs, known))
         return low, high
 
-    def _places(self, stairs: Staircase, known: Corners) -> tuple[Any, Any]:
+    def _places(self, stairs: Staircase, known: Corners) -> tuple[Places, Places]:
         """Return the first cells whose scores certainly, and may, reach each threshold."""
         cuts = stairs.cuts(np.array(self.thresholds, np.float64))
         return np.searchsorted(known.low, cuts), np.searchsorted(known.high, cuts)
 
 
-def _points(stairs: Staircase, known: Corners, places: Any, cuts: Floats) -> ConfusionPoints:
+def _points(stairs: Staircase, known: Corners, places: Places, cuts: Floats) -> ConfusionPoints:
     tp, fp = known.tp[places], known.fp[places]
     counts = (stairs.negatives - fp, fp, stairs.positives - tp, tp)
     tn, fp, fn, tp = map(stairs.unscaled, counts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
@@ -201,4 +201,4 @@ class Gini(ClassScoreMetric):
         return 2 * low - 1, 2 * value - 1, 2 * high - 1
 
 
-_AREA: Any = ROCAUC()  # as a function of steps
+_AREA = ROCAUC()  # as a function of steps

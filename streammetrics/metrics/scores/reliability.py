@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -221,7 +221,9 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
         return outward(ends[0], value, ends[1])
 
 
-def _distances(low: Floats, high: Floats, start: Any, end: Any) -> tuple[Floats, Floats]:
+def _distances(
+    low: Floats, high: Floats, start: float | Floats, end: float | Floats
+) -> tuple[Floats, Floats]:
     """Return the smallest and the largest squared distance of numbers in two intervals."""
     near = np.maximum(np.maximum(low - end, start - high), 0.0)
     far = np.maximum(np.abs(high - start), np.abs(end - low))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -17,8 +17,9 @@ from streammetrics.statistics.pairs.inversions import ordered_inversions
 from streammetrics.statistics.pairs.survival import SurvivalPairs
 
 if TYPE_CHECKING:
+    from streammetrics.core.histograms.pairs import PairCells
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import ArrayLike, Ints
+    from streammetrics.core.types import ArrayLike, Ints, Places
 
 __all__ = ["ConcordanceIndex"]
 
@@ -86,7 +87,7 @@ def _comparable(time: Ints, seen: Ints, counts: Ints) -> int:
     return exact_dot(events, at.sum() - np.cumsum(at))
 
 
-def _within(several: Any, places: list[Ints], events: Any, censored: Any) -> int:
+def _within(several: Places, places: list[Ints], events: PairCells, censored: PairCells) -> int:
     """Return the number of pairs with an event within a cell of several times."""
     rows = np.zeros((2, several.size), np.int64)
     for side, cells in enumerate((events, censored)):

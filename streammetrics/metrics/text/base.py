@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
@@ -30,7 +30,7 @@ class TextMetric(Metric[float]):
         return self.read(counts) if rows else math.nan
 
     @abstractmethod
-    def read(self, counts: list[Any]) -> float:
+    def read(self, counts: list[int]) -> float:
         """Return the value from the counts of at least one row."""
 
     def update(self, reference: ArrayLike, prediction: ArrayLike) -> Self:

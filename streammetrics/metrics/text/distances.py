@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from streammetrics.core.constraints import Between
 from streammetrics.metrics.text.base import TextMean, TextMetric
@@ -67,7 +67,7 @@ class TranslationEditRate(TextMetric):
         )
         return (counts,)
 
-    def read(self, counts: list[Any]) -> float:
+    def read(self, counts: list[int]) -> float:
         """Return the rate."""
         edits, words = counts
         return 100 * (edits / words if words else float(edits > 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from streammetrics.metrics.text.base import TextMetric
 from streammetrics.statistics.texts.edits import EditCounts
@@ -52,7 +52,7 @@ class ErrorRate(TextMetric):
         """Return the edits of words."""
         return (EditCounts(of="words", nan_policy=self.nan_policy),)
 
-    def read(self, counts: list[Any]) -> float:
+    def read(self, counts: list[int]) -> float:
         """Return the rate."""
         return self._rate(Edits(*counts))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from streammetrics.core.constraints import Between, Positive
 from streammetrics.metrics.averages import beta_weights
@@ -55,7 +55,7 @@ class BLEU(TextMetric):
         )
         return (counts,)
 
-    def read(self, counts: list[Any]) -> float:
+    def read(self, counts: list[int]) -> float:
         """Return the score."""
         predicted, referred, *grams = counts
         order = len(grams) // 2
@@ -104,7 +104,7 @@ class ChrF(TextMetric):
         """Return the counts of n-grams."""
         return (ChrfCounts(order=self.order, nan_policy=self.nan_policy),)
 
-    def read(self, counts: list[Any]) -> float:
+    def read(self, counts: list[int]) -> float:
         """Return the score."""
         orders = zip(counts[::3], counts[1::3], counts[2::3], strict=True)
         known = [each for each in orders if each[0] and each[1]]
