@@ -147,15 +147,18 @@ class DaviesBouldin(SampledMetric):
         labels, worst = self._by_cluster(*statistics)
         return KeyedValues(dict(zip(labels.tolist(), worst.tolist(), strict=True)), "cluster")
 
-    def _by_cluster(self, sums: Any, sample: PointSample | None = None) -> tuple[Array, Floats]:
-        if sample is not None:
-            found = spread(sums, sample)
-            labels, counts = sums.labels, sums.counts
-            worst = worst_ratios(found.estimate, found.centroids)
-        else:
+    def _by_cluster(
+        self, sums: CentroidSums | ClusterSums, *sample: PointSample
+    ) -> tuple[Array, Floats]:
+        labels: Array
+        if isinstance(sums, CentroidSums):
             labels = np.flatnonzero(sums.counts)
             counts = sums.counts[labels]
             worst = worst_ratios(sums.means[labels], np.array(self.centroids)[labels])
+        else:
+            found = spread(sums, *sample)
+            labels, counts = sums.labels, sums.counts
+            worst = worst_ratios(found.estimate, found.centroids)
         defined = 2 <= len(labels) < counts.sum()
         return labels, worst if defined else np.full(len(labels), math.nan)
 

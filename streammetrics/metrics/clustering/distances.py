@@ -18,12 +18,14 @@ from streammetrics.statistics.clusters.balls import nearest_and_farthest
 from streammetrics.statistics.clusters.centroids import CentroidSums
 from streammetrics.statistics.clusters.distances import Cloud, lengths, silhouettes
 from streammetrics.statistics.clusters.rows import by_content
+from streammetrics.statistics.clusters.sample import PointSample
 from streammetrics.statistics.clusters.tiles import directions
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Floats, Ints, Places
-    from streammetrics.statistics.clusters.sample import PointSample
+
+    Held = CentroidSums | PointSample
 
 
 __all__ = ["DunnIndex", "Silhouette"]
@@ -107,7 +109,7 @@ class Silhouette(SampledMetric):
         )
         return (sums,)
 
-    def readout(self, held: object) -> float:
+    def readout(self, held: Held) -> float:
         """Return the mean over all points."""
         _, means, counts = self._by_cluster(held)
         value = math.fsum(means * counts) / float(counts.sum()) if len(means) else math.nan
@@ -118,7 +120,8 @@ class Silhouette(SampledMetric):
 
     def per_cluster(self) -> KeyedValues:
         """Return the mean over the points of each cluster, by its label."""
-        labels, means, _ = self._by_cluster(*self._read())
+        (held,) = self._read()
+        labels, means, _ = self._by_cluster(cast("Held", held))
         return KeyedValues(dict(zip(labels.tolist(), means.tolist(), strict=True)), "cluster")
 
     def per_point(self, X: object, labels: object) -> Floats:  # noqa: N803 - the field's name for points
@@ -133,12 +136,11 @@ class Silhouette(SampledMetric):
         Raises:
             ValueError: The metric has `centroids`, and so keeps no points.
         """
-        (held,) = self._read()
-        if self.centroids is not None:
-            raise ValueError(
+        (kept,) = self._read()
+        if not isinstance(kept, PointSample):
+            raise ValueError(  # noqa: TRY004 - the metric has the wrong parameters
                 "per_point() takes the points that are kept, and with centroids none is"
             )
-        kept: Any = held
         points = np.asarray(X, np.float64)
         points = points[:, None] if points.ndim == 1 else points
         asked, names = np.asarray(labels), kept.labels
@@ -171,7 +173,7 @@ class Silhouette(SampledMetric):
             points = directions(points, centred=self.metric == "correlation")
         return Cloud.of(points, codes, copies)
 
-    def _by_cluster(self, held: Any) -> tuple[Array, Floats, Ints]:
+    def _by_cluster(self, held: Held) -> tuple[Array, Floats, Ints]:
         """Return the labels of the clusters, the mean silhouette and the size of each."""
         if isinstance(held, CentroidSums):
             labels = np.flatnonzero(held.counts)
