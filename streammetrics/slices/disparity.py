@@ -43,6 +43,17 @@ class Disparity:
     def __float__(self) -> float:
         return self.value
 
+    def __str__(self) -> str:
+        words = [f"{self.value:.6g}"]
+        if self.bounds.low != self.bounds.high:
+            words.append(f"certainly {self.bounds.low:.6g} .. {self.bounds.high:.6g}")
+        if self.confidence is not None:
+            low, high = self.confidence
+            words.append(f"{low:.6g} .. {high:.6g} ({100 * self.confidence.level:.6g} %)")
+        if self.lowest:
+            words.append(f"lowest {self.lowest}, highest {self.highest}")
+        return "; ".join(words)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all of it in plain Python."""
         return {

@@ -156,6 +156,19 @@ def test_one_slice_alone_is_not_apart_from_anything():
     assert apart.confidence.low <= apart.value <= apart.confidence.high
 
 
+def test_a_gap_is_printed_in_one_line():
+    slices = means([1.0, 2.0, 4.0, 6.0], [1, 1, 2, 2])
+    plain = slices.gap("mean", confidence=None)
+    assert str(plain) == "3.5; lowest k=1, highest k=2"
+    sure = slices.gap("mean", confidence=0.9)
+    low, high = sure.confidence
+    assert str(sure) == f"3.5; {low:.6g} .. {high:.6g} (90 %); lowest k=1, highest k=2"
+    rows = {"y_true": [0, 1] * 40, "y_score": np.linspace(0, 1, 80), "k": [0, 1, 1, 0] * 20}
+    suite = sm.MetricSet({"auc": sm.ROCAUC(max_bins=4)})
+    wide = sm.Slices(suite, by="k").update(rows).gap("auc", confidence=None)
+    assert f"; certainly {wide.bounds.low:.6g} .. {wide.bounds.high:.6g}; lowest" in str(wide)
+
+
 def means(values, key):
     suite = sm.MetricSet({"mean": sm.Mean()})
     return sm.Slices(suite, by="k").update(values=values, k=key)
