@@ -115,7 +115,7 @@ def _gains(ranking: Ranking, gain: Gain, power: float = 0.0) -> Floats:
 
 
 class ExpectedReciprocalRank(UpToK):
-    """Expected reciprocal rank (ERR): of the result at which a reader stops.
+    """Expected reciprocal rank (ERR) of the result at which a reader stops.
 
     Formula: mean_q Σ_i (1 / i) R_i Π_(j < i) (1 - R_j), with R_i the probability that the i-th
     result satisfies the reader.

@@ -43,7 +43,7 @@ def _unrounded(metric: ClassScoreMetric, stairs: Staircase) -> tuple[float, floa
 
 
 class CalibrationSlope(ClassScoreMetric):
-    """Calibration slope: of the logistic regression of labels on the logits of probabilities.
+    """Calibration slope: the slope of a logistic regression of labels on logits.
 
     Formula: log(P / (1 - P)) = a + b z, with z the logit of a row's probability and b the slope.
 
@@ -89,7 +89,7 @@ class CalibrationSlope(ClassScoreMetric):
 
 
 class CalibrationIntercept(ClassScoreMetric):
-    """Calibration intercept: of the logistic regression of labels on logits, with slope 1.
+    """Calibration intercept: the intercept of a logistic regression on logits, with slope 1.
 
     Formula: log(P / (1 - P)) = a + z, with z the logit of a row's probability and a the intercept.
 

@@ -1,4 +1,4 @@
-"""The best value over all thresholds, of which another rate may have to be at least so much."""
+"""The best value over all thresholds, or over those at which another rate is high enough."""
 
 from __future__ import annotations
 
