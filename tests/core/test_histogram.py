@@ -16,7 +16,7 @@ from thinning import some
 
 from streammetrics.core import tuning
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.histograms import forms, keys, waiting
+from streammetrics.core.histograms import counting, forms, keys, packing, waiting
 from streammetrics.core.histograms.cells import Cells
 from streammetrics.core.histograms.histogram import DyadicHistogram
 from streammetrics.core.histograms.keys import ScoredRows
@@ -466,12 +466,61 @@ def test_sorted_rows_keep_their_codes(rows, cut):
         for part in (slice(None, cut), slice(cut, None))
         if scores[part].size
     ]
-    run = keys.sorted_rows(chunks)
+    run = packing.sorted_rows(chunks)
     assert run.codes is not None
     found = sorted(zip(run.scores.tolist(), run.codes.tolist(), strict=True))
     assert run.scores.tolist() == [s for s, _ in found]
     assert found == sorted((s + 0.0, c) for s, c in rows)
     assert not (np.signbit(run.scores) & (run.scores == 0)).any()
+
+
+def some_scores(kind, n):
+    """Scores that are packed in every way there is."""
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=n)
+    return {
+        "double": rng.random(n),
+        "float32": rng.random(n).astype(np.float32),
+        "float32 logits": (10 * x).astype(np.float32),
+        "float16": x.astype(np.float16),
+        "grid": np.floor(rng.random(n) * 64) / 64,
+        "whole": np.rint(20 * x),
+        "few doubles": rng.choice(x[:7], n),
+        "logits": 100 * x,
+        "all exponents": x * 10.0 ** rng.integers(-300, 300, n),
+        "infinite": np.where(x > 2, np.inf, np.where(x < -2, -np.inf, x.astype(np.float16))),
+        "zero": np.zeros(n),
+        "zeros among them": np.where(x > 0, 0.0, -rng.random(n).astype(np.float32)),
+    }[kind].astype(np.float64)
+
+
+KINDS = ("double", "float32", "float32 logits", "float16", "grid", "whole", "few doubles", "logits")
+RARE = ("all exponents", "infinite", "zero", "zeros among them")
+
+
+@pytest.mark.parametrize("kind", KINDS + RARE)
+def test_packed_scores_are_those_of_rows(kind):
+    n = keys.FEW + 3000
+    scores = some_scores(kind, n)
+    scores[5:8] = -0.0
+    codes = (np.arange(n) % 3 == 0).astype(np.uint8)
+    cuts = [0, 1, n // 3, n]
+    chunks = [keys.ScoredRows(scores[a:b], codes[a:b], None) for a, b in pairwise(cuts)]
+    order = np.lexsort((codes, scores))
+    run = packing.sorted_rows(chunks)
+    assert run.scores.tobytes() == (scores[order] + 0.0).tobytes()
+    by_score = np.lexsort((run.codes, run.scores))
+    assert np.array_equal(run.codes[by_score], codes[order])
+    for classes in (1, 2):
+        plain = chunks if classes == 2 else [rows._replace(codes=None) for rows in chunks]
+        cells = packing.cells_by_key(plain, classes)
+        if kind in {"grid", "whole"} and tuning.DENSE_CELLS >= 1 << 16:
+            assert cells is not None
+        if cells is not None:
+            by_sort = counting.counted(packing.sorted_rows(plain), 0, classes)
+            assert cells.scores.tobytes() == by_sort.scores.tobytes()
+            assert cells.mass.tobytes() == by_sort.mass.tobytes()
+            assert cells.mass.dtype == by_sort.mass.dtype
 
 
 @pytest.mark.parametrize("spread", [1.0, 1e300])

@@ -20,9 +20,10 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.histograms.cells import Cells, fitting_level
 from streammetrics.core.histograms.counting import counted
-from streammetrics.core.histograms.keys import ScoredRows, rows_by_cell, sorted_rows
+from streammetrics.core.histograms.keys import ScoredRows, rows_by_cell
 from streammetrics.core.histograms.lookup import CellIndex, Tally, placed, tallied
 from streammetrics.core.histograms.merging import merged
+from streammetrics.core.histograms.packing import cells_by_key, sorted_rows
 from streammetrics.core.histograms.waiting import appended, gathered, parts, size_of
 
 if TYPE_CHECKING:
@@ -96,9 +97,6 @@ def taking(form: Form, rows: ScoredRows, limits: Limits) -> Form:
         form = Sorting(Cells.empty(limits.classes), (form.rows,))
     if isinstance(form, Placing) and size >= tuning.JOINED_ROWS:
         return _placed(form, [rows], limits)
-    fresh = not form.waiting and not form.cells.ids.size
-    if fresh and rows.weight is None and tuning.PASS_ROWS <= size <= limits.max_cells:
-        return Run(sorted_rows([rows]))
     if size_of(form.waiting) + size > _room(form, limits):
         return _counted(form._replace(waiting=()), (*form.waiting, rows), limits)
     return form._replace(waiting=appended(form.waiting, rows.copy()))
@@ -132,6 +130,9 @@ def settled(form: Form, limits: Limits, *, counted_whole: bool) -> Form:
     size = size_of(waiting)
     plain = not any(rows.weight is not None for rows in waiting)
     if plain and 0 < size <= limits.max_cells and not form.cells.ids.size:
+        cells = cells_by_key(waiting, limits.classes)
+        if cells is not None:
+            return Sorting(cells)
         run = sorted_rows(waiting)
         distinct = 1 + int(np.count_nonzero(run.scores[1:] != run.scores[:-1]))
         if 2 * distinct > size and not counted_whole:
@@ -216,6 +217,9 @@ def _cells_of(chunks: Sequence[ScoredRows], level: int, limits: Limits) -> Cells
     # Some of the rows never need a higher level than all of them, so this level is safe, and
     # cells that the budget cannot hold are not even made.
     if chunks[0].weight is None:
+        cells = None if level else cells_by_key(chunks, limits.classes)
+        if cells is not None and cells.ids.size <= limits.max_cells:
+            return cells
         rows = sorted_rows(chunks)
         level = level or fitting_level(rows.scores, 0, limits.max_cells)
         return counted(rows, level, limits.classes)

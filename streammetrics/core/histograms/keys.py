@@ -37,7 +37,7 @@ _HALF = 1022 << 52  # bits(0.5)
 _ONE = 1023 << 52
 _INFINITY = 2047 << 52
 _SIGN = np.int64(-(1 << 63))
-_MAGNITUDE = np.int64((1 << 63) - 1)
+MAGNITUDE = np.int64((1 << 63) - 1)
 _CLOSEST = 2.0**-54  # stands for 1 - s at s = 1: half the step of the doubles below 1
 _STEP = 2.0**53  # 1 - s is a whole multiple of 1 / _STEP for s in (0.5, 1]
 _HALF_KEY_OF_ONE = 1075 << 51
@@ -54,7 +54,7 @@ def write_cell_ids(scores: Floats, level: int, out: Ints, spare: Ints) -> None:
     piece = spare.view(np.float64)
     np.minimum(scores, 0.5, out=out.view(np.float64))
     if out.min() < 0:
-        _signed(out)
+        signed_in_place(out)
     np.subtract(1.0, scores, out=piece)
     lowest = spare.min()  # positive where every score is below 1
     np.minimum(piece, 0.5, out=piece)
@@ -114,11 +114,16 @@ def _last_score(half: Ints) -> Floats:
     return np.where(half < _HALF >> 1, below, np.where(half < _HALF_KEY_OF_ONE, near_one, above))
 
 
-def _signed(bits: Ints) -> None:
+def signed_in_place(bits: Ints) -> None:
     """Turn bits of doubles into integers in their order, in place; -0.0 becomes 0."""
     negative = bits >> 63
-    bits ^= negative & _MAGNITUDE
+    bits ^= negative & MAGNITUDE
     bits -= negative
+
+
+def double_in_place(signed: Ints) -> None:
+    """Turn signed bits into those of their doubles, in place."""
+    signed.view(np.float64)[:] = _double(signed)
 
 
 def _double(signed: Ints) -> Floats:
@@ -183,48 +188,6 @@ def concatenated(chunks: Sequence[ScoredRows]) -> ScoredRows:
     )
 
 
-def sorted_rows(chunks: Sequence[ScoredRows]) -> ScoredRows:
-    """Return the rows of unweighted chunks by ascending score, in new arrays; -0.0 becomes 0.0.
-
-    A score and its code in {0, 1} are packed into one integer, ``signed bits << 1 | code``, for a
-    vectorised sort: five times as fast as a sort of positions. The signed bits must fit 63 bits.
-    Those of scores in (-2, 2) do; others may once the gap of unused keys around 0 is closed.
-    """
-    if chunks[0].codes is None:
-        scores = np.concatenate([rows.scores for rows in chunks])
-        scores += 0.0
-        scores.sort()
-        return ScoredRows(scores, None, None)
-    are_few = sum([rows.scores.size for rows in chunks]) <= FEW
-    gap = None if are_few else _unused_keys(chunks)
-    if gap is None:
-        return rows_by_cell(chunks, 0)
-    packed = np.empty(sum(rows.scores.size for rows in chunks), np.int64)
-    start = 0
-    for block in blocks(chunks):
-        keys = packed[start : start + block.scores.size]
-        np.add(block.scores, 0.0, out=keys.view(np.float64))
-        if keys.min() < 0:
-            _signed(keys)
-        if gap:
-            keys -= np.sign(keys) * gap
-        keys <<= 1
-        assert block.codes is not None
-        keys += block.codes
-        start += keys.size
-    packed.sort()
-    codes = np.empty(packed.size, np.uint8)
-    for first in range(0, packed.size, tuning.KEY_ROWS):
-        keys = packed[first : first + tuning.KEY_ROWS]
-        np.bitwise_and(keys, 1, out=codes[first : first + tuning.KEY_ROWS], casting="unsafe")
-        keys >>= 1
-        if gap:
-            keys += np.sign(keys) * gap
-        if keys[0] < 0:
-            keys.view(np.float64)[:] = _double(keys)
-    return ScoredRows(packed.view(np.float64), codes, None)
-
-
 def rows_by_cell(chunks: Sequence[ScoredRows], level: int) -> ScoredRows:
     """Return all rows by ascending cell of a level, in new arrays; -0.0 becomes 0.0."""
     rows = concatenated(chunks)
@@ -247,14 +210,3 @@ def _order(scores: Floats, level: int) -> Places:
     packed.sort()
     packed &= (1 << bits) - 1
     return packed
-
-
-def _unused_keys(chunks: Sequence[ScoredRows]) -> int | None:
-    """Return how many keys to skip on either side of 0 to fit 63 bits; ``None`` if none will do."""
-    top = max(max(float(rows.scores.max()), -float(rows.scores.min())) for rows in chunks)
-    if top < 2.0:
-        return 0
-    # 0 has the bits 0: less one, they wrap around to the largest integer, which is no minimum.
-    low = min(int((np.abs(rows.scores).view(np.uint64) - 1).min()) for rows in chunks)
-    high = int(np.float64(top).view(np.int64))
-    return low - 1 if high - low < (1 << 62) - 1 else None
