@@ -11,8 +11,10 @@ from streammetrics.live.cells import with_room
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from streammetrics.core.types import Bools, Ints
+
     Hashes = NDArray[np.uint64]
-    Rows = NDArray[np.int64]
+    Rows = Ints
 
 
 def hashes_of(keys: NDArray[np.uint64]) -> Hashes:
@@ -41,9 +43,9 @@ class HashedKeys:
         keys[:, 1] = self._second if len(self._second) == 1 else self._second[: self._n][rows]
         return keys
 
-    def are(self, rows: Rows, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    def are(self, rows: Rows, keys: NDArray[np.uint64]) -> Bools:
         """Return whether rows have these keys, each its own."""
-        same: NDArray[np.bool_] = self._first[rows] == keys[:, 0]
+        same: Bools = self._first[rows] == keys[:, 0]
         second = self._second if len(self._second) == 1 else self._second[rows]
         same &= second == keys[:, 1]
         return same

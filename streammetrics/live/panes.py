@@ -17,11 +17,10 @@ from streammetrics.live.windows import PaneTree
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows
     from streammetrics.core.layout import Layout, State
+    from streammetrics.core.types import Ints
     from streammetrics.live.rows import PaneRows
     from streammetrics.live.tiers import Tier
 
@@ -53,7 +52,7 @@ class Panes:
         if newest > self.newest:
             self._put(self._unchanged(), newest)
 
-    def add(self, times: NDArray[np.int64], batch: Batch, *, known: bool = False) -> None:
+    def add(self, times: Ints, batch: Batch, *, known: bool = False) -> None:
         """Take rows, or raise and be as before; rows whose times are `known` move nothing on."""
         if not len(times):
             return

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Finished, Kind, Taken
+    from streammetrics.core.columns.schema import Columns, Finished, Kind, Taken
     from streammetrics.core.types import Array, Bools, Places
 
     Marks = NDArray[np.uint8]
@@ -96,7 +96,7 @@ class Indicators(Field):
             return values, None
         return values, missing.reshape(len(values), -1).any(axis=1)
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Check that indicators are 0 and 1, and that scores are what they are used as."""
         for name, values in zip(self.names, taken, strict=True):
             if not (self.scores and name == self.second):
@@ -119,7 +119,7 @@ class Indicators(Field):
         advice = "an indicator is 0 or 1: scores take a threshold, classes a column of one label"
         _refuse(batch, name, "is no indicator", wrong, values, missing, advice)
 
-    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return indicators as uint8, and scores as float64, of the kept rows."""
         truth, second = (values if rows is None else values[rows] for values in taken)
         if truth.shape[1] == 0 and len(truth):

@@ -15,7 +15,7 @@ from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Finished
+    from streammetrics.core.columns.schema import Columns, Finished
     from streammetrics.core.types import Array, Bools, Places
 
 _CUT = "to cut scores, give the metric a threshold, as threshold=0.5; numbers are for regression"
@@ -110,7 +110,7 @@ class Labels(Field):
             column = self._named(batch, column)
         return (column,), missing
 
-    def ignored(self, taken: tuple[Any, ...]) -> Bools | None:
+    def ignored(self, taken: Columns) -> Bools | None:
         """Return the rows to be left out for their label."""
         return ignored_rows(taken[0], self.ignore_index)
 
@@ -126,7 +126,7 @@ class Labels(Field):
             return Column(codes[column.values], None, True, vocabulary)
         return Column(np.array(allowed)[column.values], None, True)
 
-    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the labels, all of them among the allowed ones."""
         (column,) = taken
         if rows is not None:

@@ -14,7 +14,7 @@ from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Finished, Taken
+    from streammetrics.core.columns.schema import Columns, Finished, Taken
     from streammetrics.core.types import Bools, Floats, Places
 
 
@@ -66,7 +66,7 @@ class Numbers(Field):
         missing: Any = np.isnan(values)
         return (column,), missing if missing.ndim == 1 else missing.any(axis=1)
 
-    def validate(self, batch: Batch, taken: tuple[object, ...], missing: Bools | None) -> None:  # noqa: ARG002 - the batch has it
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:  # noqa: ARG002 - the batch has it
         """Check the domain."""
         if not self.long:
             batch.refuse_long(self.name, "what is computed here")
@@ -95,7 +95,7 @@ class Numbers(Field):
             return f"is not {'above' if bracket == '(' else 'at least'} {low:g}"
         return f"is outside {bracket}{low:g}, {self.high:g}]"
 
-    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return (n,) numbers, or where wide (n, d) for a d of two or more."""
         (values,) = taken
         if rows is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from streammetrics.core.columns.schema import Field, reject_present
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Finished, Taken
+    from streammetrics.core.columns.schema import Columns, Finished, Taken
     from streammetrics.core.types import Array, Bools, Places
 
 
@@ -27,7 +27,7 @@ class PairedLists(Field):
         true, pred = map(batch.column, self.names)
         return (true, pred), either(true.nulls, pred.nulls)
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Check the values of both columns, and that there are as many."""
         true, pred = map(batch.title, self.names)
         for title, column in zip((true, pred), taken, strict=True):
@@ -43,7 +43,7 @@ class PairedLists(Field):
     def unequal(self, true: str) -> str:
         """Return what is wrong with a row that has not as many values as the column `true`."""
 
-    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the lists of the kept rows."""
         del batch
         kept = [column if rows is None else column[rows] for column in taken]

@@ -23,14 +23,15 @@ KINDS: tuple[Kind, ...] = ("label", "id", "number")
 _SHOWN = 6
 
 Facts = dict[str, Any]  # what all rows of one metric must agree on: kind of labels, width, ...
-Taken: TypeAlias = "tuple[tuple[Any, ...], Bools | None]"  # converted columns, missing rows
-Finished: TypeAlias = tuple[tuple[Any, ...], Facts]  # canonical columns, and their facts
+Columns: TypeAlias = tuple[Any, ...]  # of a field, each of the type that this field reads it as
+Taken: TypeAlias = "tuple[Columns, Bools | None]"  # converted columns, missing rows
+Finished: TypeAlias = tuple[Columns, Facts]  # canonical columns, and their facts
 
 
 class Rows(NamedTuple):
     """Validated rows: what statistics are updated with."""
 
-    columns: tuple[Any, ...]
+    columns: Columns
     weight: Floats | None
     n: int
     omitted: int
@@ -59,15 +60,15 @@ class Field(ABC):
     def take(self, batch: Batch) -> Taken:
         """Return the converted columns and a mask of the rows where a value is missing."""
 
-    def ignored(self, taken: tuple[object, ...]) -> Bools | None:  # noqa: ARG002 - most fields ignore none
+    def ignored(self, taken: Columns) -> Bools | None:  # noqa: ARG002 - most fields ignore none
         """Return a mask of rows to be left out whatever else they hold, ``None`` for none."""
         return None
 
-    def validate(self, batch: Batch, taken: tuple[object, ...], missing: Bools | None) -> None:  # noqa: B027 - most fields have nothing to add
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:  # noqa: B027 - most fields have nothing to add
         """Raise where a value that is not missing lies outside the domain."""
 
     @abstractmethod
-    def finish(self, batch: Batch, taken: tuple[object, ...], rows: Places | None) -> Finished:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the canonical columns of the kept `rows` (all if ``None``) and their facts.
 
         There is one for each of the names.
@@ -81,7 +82,7 @@ class Field(ABC):
         """
         return self
 
-    def present(self, columns: tuple[object, ...]) -> tuple[Any, ...]:
+    def present(self, columns: Columns) -> Columns:
         """Return what is made, row by row, of the columns that were read."""
         return columns
 
@@ -127,7 +128,7 @@ class Schema:
         """What is read, whatever is refused of it: equal in schemas that read the same rows."""
         return Schema(tuple([field.plain for field in self.fields]), self.nan_policy)
 
-    def present(self, columns: tuple[object, ...]) -> tuple[Any, ...]:
+    def present(self, columns: Columns) -> Columns:
         """Return the columns of rows as the statistic takes them."""
         if not self._makes:
             return columns
@@ -148,7 +149,7 @@ def reject(
     advice: str = "",
 ) -> NoReturn:
     """Raise `InvalidBatchError` naming the column, the count and the first offending row."""
-    marked: Any = wrong.any(axis=tuple(range(1, wrong.ndim))) if wrong.ndim > 1 else wrong
+    marked = wrong if wrong.ndim == 1 else wrong.reshape(len(wrong), -1).any(axis=1)
     first = int(np.argmax(marked))
     value = "" if values is None else f" ({shown(values[first])})"
     row = first if rows is None else int(rows[first])

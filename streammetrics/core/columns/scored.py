@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Finished, Kind, Taken
+    from streammetrics.core.columns.schema import Columns, Finished, Kind, Taken
     from streammetrics.core.columns.scores import Scores
     from streammetrics.core.types import Array, Bools, Places
 
@@ -93,11 +93,11 @@ class ScoredLabels(Field):
             return (column, *scores), absent if missing is None else missing
         return (column, *scores), missing | absent
 
-    def ignored(self, taken: tuple[Any, ...]) -> Bools | None:
+    def ignored(self, taken: Columns) -> Bools | None:
         """Return the rows to be left out for their label."""
         return ignored_rows(taken[0], self.ignore_index)
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Check the shape and the domain of the scores."""
         if self.matrix and taken[-1].ndim == 1:
             raise InvalidBatchError(
@@ -113,7 +113,7 @@ class ScoredLabels(Field):
             )
         self.scores.validate(batch, taken[1:], missing)
 
-    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return codes 0 and 1 with (n,) scores, or codes below K with (n, K) scores."""
         column = taken[0] if rows is None else taken[0][rows]
         (scores,), _ = self.scores.finish(batch, taken[1:], rows)
@@ -128,7 +128,7 @@ class ScoredLabels(Field):
         facts["columns of scores"] = width
         return (codes, scores), facts
 
-    def present(self, columns: tuple[object, ...]) -> tuple[Any, ...]:
+    def present(self, columns: Columns) -> Columns:
         """Return codes, and scores as they are used."""
         return (columns[0], *self.scores.present(columns[1:]))
 

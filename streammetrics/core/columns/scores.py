@@ -15,7 +15,7 @@ from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Finished
+    from streammetrics.core.columns.schema import Columns, Finished
     from streammetrics.core.types import Bools, Floats, Places
 
 
@@ -51,7 +51,7 @@ class Scores(Numbers):
         """The same column, of any numbers, for whatever use."""
         return Scores(self.name, wide=True, long=True)
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Check that they are what they are used as."""
         wide = taken[0].ndim > 1
         if wide and not self.wide:
@@ -100,14 +100,14 @@ class Scores(Numbers):
         if wrong.any():
             reject(batch.title(self.name), what, wrong, batch.numbers(self.name), advice=advice)
 
-    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the scores of the kept rows."""
         (scores,) = taken
         if scores.ndim > 1 and scores.shape[1] == 0:
             raise InvalidBatchError(f"{batch.title(self.name)} has no columns")
         return (scores if rows is None else scores[rows],), {}
 
-    def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    def present(self, columns: Columns) -> Columns:
         """Return the scores as they are, or as the probabilities that they are the logits of."""
         (scores,) = columns
         if self.from_logits and self.use in {"order", "probability"}:

@@ -18,9 +18,8 @@ from streammetrics.slices.bins import Bins, title_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.types import Array, Ints, Places
     from streammetrics.live.live import Live
     from streammetrics.live.service.config import Settings
 
@@ -30,11 +29,11 @@ AT_ONCE = 1 << 15  # events that are taken together
 class HistoryRows(NamedTuple):
     """Rows of some files as columns, by what `Live` calls them, and where each comes from."""
 
-    times: NDArray[np.int64]
+    times: Ints
     columns: dict[str, Any]
     files: tuple[tuple[str, int], ...]  # and the number of the first row of each
 
-    def part(self, rows: NDArray[np.intp]) -> dict[str, Any]:
+    def part(self, rows: Places) -> dict[str, Any]:
         """Return some rows as arguments of `observe`, `predict` or `label`."""
         named = {name: column.take(rows) for name, column in self.columns.items()}
         return {"time": self.times[rows].view("datetime64[ns]"), **named}
@@ -81,7 +80,7 @@ class History(NamedTuple):
                 progress(len(part))
 
 
-def _call(method: Callable[..., object], rows: HistoryRows, mine: NDArray[np.intp]) -> None:
+def _call(method: Callable[..., object], rows: HistoryRows, mine: Places) -> None:
     try:
         method(**rows.part(mine))
     except InvalidBatchError as error:
@@ -151,7 +150,7 @@ class _Files:
         every: dict[str, Kind] = {**dict.fromkeys(wanted, "label"), **kinds, "id": "id"}
         read = {key: every[key] for key in wanted}
         opened = pieces_of(self._found.sources, lambda _: wanted, read)
-        times: list[NDArray[np.int64]] = []
+        times: list[Ints] = []
         files: list[tuple[str, int]] = []
         at = 0
         columns: dict[str, list[Any]] = {key: [] for key in wanted if key != "time"}
@@ -186,7 +185,7 @@ def _decoded(part: Any) -> Any:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-def series_rows(series: dict[str, NDArray[Any]]) -> Iterator[tuple[str, ...]]:
+def series_rows(series: dict[str, Array]) -> Iterator[tuple[str, ...]]:
     """Yield the lines of a series as text, its header first."""
     yield tuple(series)
     times = [f"{time}Z" for time in series["time"].astype("datetime64[s]")]

@@ -13,7 +13,7 @@ from streammetrics.statistics.tables.contingency import UNWEIGHTED
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Finished
+    from streammetrics.core.columns.schema import Columns, Finished
     from streammetrics.core.types import Places
 
 
@@ -25,7 +25,7 @@ class PointMatrix(Numbers):
     wide: bool = True
     width: int | None = None
 
-    def finish(self, batch: Batch, taken: tuple[object, ...], rows: Places | None) -> Finished:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return (n, d) coordinates."""
         ((points,), facts) = super().finish(batch, taken, rows)
         points = points.reshape(len(points), -1)

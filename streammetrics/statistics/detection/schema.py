@@ -17,7 +17,7 @@ from streammetrics.statistics.detection.matching import matched
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Finished, Kind, Taken
+    from streammetrics.core.columns.schema import Columns, Finished, Kind, Taken
     from streammetrics.core.types import Bools, Floats, Places
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
@@ -65,7 +65,7 @@ class Boxes(Field):
             taken.append(column)
         return tuple(taken), missing
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Check that there is one of everything for each box, and that boxes are such."""
         held = dict(zip(self.names, taken, strict=True))
         for boxes, *others in (TRUE, PRED):
@@ -108,7 +108,7 @@ class Boxes(Field):
             wrong = ~((values >= 0) & (values < np.inf))
             reject_values(title, "is not an area, 0 or more", wrong, column, missing, values)
 
-    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the columns of the kept rows, boxes as corner and size, none of them left out."""
         kept = [c if c is None or rows is None else c[rows] for c in taken]
         boxes, labels, crowd, areas, found, names, scores = kept
@@ -145,7 +145,7 @@ class Boxes(Field):
             values[:, :2] -= values[:, 2:] / 2
         return _floats(boxes, values)
 
-    def present(self, columns: tuple[object, ...]) -> tuple[Any, ...]:
+    def present(self, columns: Columns) -> Columns:
         """Return the `Outcomes` of every image."""
         return tuple(matched(columns, self.ious, classes=self.classes))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.columns.schema import Columns, Kind
     from streammetrics.core.types import Bools, Floats, Ints
 
 
@@ -46,7 +46,7 @@ class Segments(PairedLists):
         """Whole numbers."""
         return {"y_true": "number", "y_pred": "number"}
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Check that there are pairs of whole numbers, of as many pixels, and known categories."""
         super().validate(batch, taken, missing)
         if not self.void and len(taken[1].flat):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Finished, Taken
+    from streammetrics.core.columns.schema import Columns, Finished, Taken
     from streammetrics.core.types import Array, Places
 
 KEY = "by"  # the canonical name of the column of keys
@@ -63,7 +63,7 @@ class Key(Field):
     def finish(
         self,
         batch: Batch,  # noqa: ARG002 - the column says all
-        taken: tuple[Any, ...],
+        taken: Columns,
         rows: Places | None,
     ) -> Finished:
         """Return the keys of the kept rows, and whether they are text or what their facts say."""
@@ -83,7 +83,7 @@ class KeyedSchema(Schema):
     of a key may be party to less of it: to no negative label, where they have only positive ones.
     """
 
-    def present(self, columns: tuple[object, ...]) -> tuple[Any, ...]:
+    def present(self, columns: Columns) -> Columns:
         """Return keys, facts, and the columns as the statistics take them."""
         key, *others = super().present(columns[:-1])
         return (key, columns[-1], *others)
@@ -98,7 +98,7 @@ class LeftOutSchema(Schema):
         """What is read: not what the schema keeps."""
         return LeftOutSchema(super().plain.fields, self.nan_policy)
 
-    def present(self, columns: tuple[object, ...]) -> tuple[Any, ...]:
+    def present(self, columns: Columns) -> Columns:
         """Return keys and facts."""
         return columns
 

@@ -15,7 +15,7 @@ from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Finished, Kind, Taken
+    from streammetrics.core.columns.schema import Columns, Finished, Kind, Taken
     from streammetrics.core.types import Bools, Floats, Places
 
 
@@ -70,7 +70,7 @@ class RankingRows(Field):
                 missing = either(missing, wrong)
         return (query, taken["relevance"], taken["score"], doc, taken["query_weight"]), missing
 
-    def validate(self, batch: Batch, taken: tuple[Any, ...], missing: Bools | None) -> None:
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Check that relevances are finite, that no row is empty and that documents are there."""
         query, relevance, score, doc, weight = taken
         kept = True if missing is None else ~missing
@@ -101,7 +101,7 @@ class RankingRows(Field):
     def finish(
         self,
         batch: Batch,  # noqa: ARG002 - the columns say all
-        taken: tuple[Any, ...],
+        taken: Columns,
         rows: Places | None,
     ) -> Finished:
         """Return the columns, numbers nan and documents null where there is none."""
@@ -117,7 +117,7 @@ class RankingRows(Field):
         columns = (query, relevance, score, doc, weight)
         return (columns if rows is None else tuple(c[rows] for c in columns)), facts
 
-    def present(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    def present(self, columns: Columns) -> Columns:
         """Return the rows that say anything."""
         _, relevance, score, *_ = columns
         empty = np.isnan(relevance) & np.isnan(score) if self.partial else np.zeros(0, np.bool_)
