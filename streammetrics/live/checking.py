@@ -47,7 +47,7 @@ class Checks:
         facts: Callable[[], Sequence[Facts]],
         *,
         apart: bool = False,
-        default: Any = None,
+        default: object = None,
     ) -> None:
         self._suite, self._kinds, self._facts, self._apart = suite, kinds, facts, apart
         self._truth, self._default = truth_of(suite), default

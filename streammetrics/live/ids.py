@@ -31,7 +31,7 @@ _SHORT = 15  # bytes
 _NO_COLUMNS = (str, bytes, Set, Mapping)  # which have parts, but no rows in order
 
 
-def keys_of(ids: Any) -> NDArray[np.uint64]:
+def keys_of(ids: object) -> NDArray[np.uint64]:
     """Return the key of each id, (n, 2).
 
     Raises:

@@ -100,7 +100,7 @@ def column_of(text: str) -> str | Bins:
         ) from None
 
 
-def specs_of(by: Any, *, some: bool = True) -> tuple[tuple[str | Bins, ...], ...]:
+def specs_of(by: object, *, some: bool = True) -> tuple[tuple[str | Bins, ...], ...]:
     """Return what to slice by: for each kind of slice its columns.
 
     Raises:

@@ -132,11 +132,11 @@ def _is_plain(cells: Any) -> bool:
     return all(isinstance(cell, int | float | np.number) for cell in cells)
 
 
-def _cell(cell: Any) -> Any:
+def _cell(cell: object) -> Any:
     return _number(cell) if isinstance(cell, int | float | np.number) else shown_key(cell)
 
 
-def shown_key(key: Any) -> str | None:
+def shown_key(key: object) -> str | None:
     """Return a key as text; one that is missing is nothing."""
     return None if key is None else str(key)
 
@@ -180,7 +180,7 @@ def _interval(interval: Any) -> list[Any] | None:
     return [_number(interval.low), _number(interval.high)]
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> Any:
     """Return a number as JSON has it, which knows no nan."""
     if isinstance(value, np.generic):
         value = value.item()

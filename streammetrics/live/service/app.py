@@ -46,7 +46,7 @@ _OPEN = ("/", "/health", "/openapi.json", *(f"/{name}" for name in FILES))
 
 
 def application(
-    live: Any,
+    live: object,
     *,
     names: Names | None = None,
     view: PageView | None = None,
@@ -156,7 +156,7 @@ class Service:
     async def alerts(self, request: Request) -> Response:
         """Answer how the rules stand."""
 
-        def call(_: Any) -> dict[str, Any]:
+        def call(_: object) -> dict[str, Any]:
             return answers.alerts(self._watching.alerts() or self._watching.unjudged)
 
         return await self._answer(request, ("alerts",), call)

@@ -92,7 +92,7 @@ def _part(group: Group, names: Names) -> EventColumns:
     return EventColumns(kind, _as_array(time), heads, columns)
 
 
-def _as_array(times: Any) -> Any:
+def _as_array(times: object) -> Any:
     """Return a list of numbers as an array, which need not be looked at one by one."""
     if type(times) is list and {*map(type, times)} <= {float, int}:
         with contextlib.suppress(OverflowError):

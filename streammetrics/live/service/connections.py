@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.needs import needs
 
@@ -28,7 +28,7 @@ class Connection(H11Protocol):  # type: ignore[misc]  # an extra, which need not
     _begun = False  # whether a part of the next request has come
     _late: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: object) -> None:
         """Begin to wait for the first request."""
         super().connection_made(transport)
         self._wait()

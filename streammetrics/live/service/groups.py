@@ -23,7 +23,7 @@ class Group(NamedTuple):
     columns: dict[str, Any]
 
 
-def no_kind(which: Any, row: int) -> NoReturn:
+def no_kind(which: object, row: int) -> NoReturn:
     """Raise about a row of a kind that there is not."""
     shown = "no kind" if which is None else f"the kind {which!r}"
     raise BodyError(f"row {row} has {shown}: say one of {', '.join(KINDS)} in it", "kind", row)

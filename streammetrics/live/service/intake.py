@@ -25,7 +25,7 @@ _HELD = 16  # bodies of the largest size that may be held at once
 class RefusalError(Exception):
     """A request is not taken; the answer says why."""
 
-    def __init__(self, status: int, why: str, **more: Any) -> None:
+    def __init__(self, status: int, why: str, **more: object) -> None:
         super().__init__(why)
         headers = {"retry-after": "1"} if status == 429 else {"connection": "close"}
         told = {"error": why, **more}

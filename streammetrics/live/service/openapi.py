@@ -32,7 +32,7 @@ _ERROR = {
 }
 
 
-def described(live: Any, names: Names, view: PageView, server: Server) -> dict[str, Any]:
+def described(live: object, names: Names, view: PageView, server: Server) -> dict[str, Any]:
     """Return the description of a service."""
     paths = {
         "/events": {"post": _events(live, names)},

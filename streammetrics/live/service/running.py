@@ -6,7 +6,7 @@ import math
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.needs import needs
 
@@ -70,7 +70,7 @@ def serve(found: Settings) -> None:
     )
 
 
-def _ended(*_: Any) -> None:
+def _ended(*_: object) -> None:
     """End where nothing has begun; else go on, as the server ends itself and raises it again."""
     if not _begun.is_set():
         raise SystemExit(0)

@@ -37,7 +37,7 @@ class Section:
         self._lines, self._values = lines, dict(values)
         self._known: list[str] = []
 
-    def take(self, key: str, kind: type, default: Any = None) -> Any:
+    def take(self, key: str, kind: type, default: object = None) -> Any:
         """Return a value, or the default where there is none, after checking its type."""
         self._known.append(key)
         value = self._values.pop(key, None)
@@ -84,7 +84,7 @@ class Section:
         raise ConfigError(f"{self.file}: {where}{shown or 'the file'}: {why}")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
