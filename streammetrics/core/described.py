@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.layout import Feed, State
 from streammetrics.core.state.arrays import nested, parted
+from streammetrics.core.states import Feed, State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

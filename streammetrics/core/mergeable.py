@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from streammetrics.core.layout import Feed, State
+    from streammetrics.core.states import Feed, State
 
 
 S = TypeVar("S", bound="Merging")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.layout import Feed, State
+    from streammetrics.core.states import Feed, State
     from streammetrics.core.statistic import Statistic
 
 

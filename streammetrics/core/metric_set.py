@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.columns.tables import BatchStream
-    from streammetrics.core.layout import Feed, State
     from streammetrics.core.metric import Metric
+    from streammetrics.core.states import Feed, State
 
 
 class MetricSet(NamedInputs, ByName):

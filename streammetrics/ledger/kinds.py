@@ -13,7 +13,7 @@ from streammetrics.ledger.rows import StateRow, contents
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from streammetrics.core.layout import Feed, State
+    from streammetrics.core.states import Feed, State
     from streammetrics.core.types import Array, Ints
     from streammetrics.ledger.columns import Contents
 

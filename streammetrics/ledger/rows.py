@@ -14,7 +14,8 @@ from streammetrics.ledger.columns import LAST, Kind, StateColumn, key_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from streammetrics.core.layout import Layout, State
+    from streammetrics.core.layout import Layout
+    from streammetrics.core.states import State
     from streammetrics.core.types import Array, Arrays, Ints
     from streammetrics.ledger.columns import Contents
 

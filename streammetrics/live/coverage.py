@@ -18,7 +18,7 @@ from streammetrics.metrics.classification.reports import ConfusionMatrix
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.layout import State
+    from streammetrics.core.states import State
     from streammetrics.core.types import Array, Ints
 
 KNOWN, PENDING, EXPIRED, DISPLACED, REFUSED = range(5)  # what became of a prediction

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.layout import State
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.states import State
     from streammetrics.core.types import Array
     from streammetrics.live.possible.remembered import Remembered
     from streammetrics.live.reading import Span
