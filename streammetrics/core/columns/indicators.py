@@ -108,7 +108,7 @@ class Indicators(Field):
                 advice = "pass probabilities, or say from_logits=True if these are logits"
                 _refuse(batch, self.second, "is outside [0, 1]", wrong, taken[1], missing, advice)
 
-    def _check_marks(self, batch: Batch, name: str, values: Any, missing: Bools | None) -> None:
+    def _check_marks(self, batch: Batch, name: str, values: Array, missing: Bools | None) -> None:
         if values.dtype.kind == "b" or not values.size:
             return
         if values.dtype.kind in "iu":
@@ -135,7 +135,13 @@ class Indicators(Field):
 
 
 def _refuse(
-    batch: Batch, name: str, what: str, wrong: Any, values: Any, missing: Bools | None, advice: str
+    batch: Batch,
+    name: str,
+    what: str,
+    wrong: Bools,
+    values: Array,
+    missing: Bools | None,
+    advice: str,
 ) -> None:
     if missing is not None:
         wrong = wrong & ~missing[:, None]

@@ -26,7 +26,7 @@ KINDS = {"b": "booleans", "i": "integers", "u": "integers"}
 
 def label_column(
     batch: Batch, name: str, *, matrix: bool = False, advice: str = ""
-) -> tuple[Column, Any]:
+) -> tuple[Column, Bools | None]:
     """Return a column of labels, whole floats as integers, and the mask of missing ones.
 
     The advice is for those who pass numbers that are no labels.
@@ -57,7 +57,9 @@ def label_column(
     return column, missing
 
 
-def _whole(values: Array, title: str, nulls: Bools | None, advice: str) -> tuple[Column, Any]:
+def _whole(
+    values: Array, title: str, nulls: Bools | None, advice: str
+) -> tuple[Column, Bools | None]:
     # Frameworks hand targets over as floats; 1.0 is the label 1, 0.5 is no label.
     values = values.astype(np.float64, copy=False)  # 2**63 is beyond a half
     absent = np.isnan(values)
@@ -172,7 +174,7 @@ def check_allowed(
 
 
 def check_numbering(
-    batch: Batch, name: str, scores: str, column: Column, width: int, rows: Any
+    batch: Batch, name: str, scores: str, column: Column, width: int, rows: Places | None
 ) -> None:
     """Raise where a label is not the number of a column of the (n, K) scores beside it."""
     title = batch.title(name)

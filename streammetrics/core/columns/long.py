@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.types import Bools, Floats
+    from streammetrics.core.types import Array, Bools, Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class LongNumbers:
     def __len__(self) -> int:
         return len(self.head)
 
-    def __getitem__(self, rows: Any) -> LongNumbers:
+    def __getitem__(self, rows: slice | Array) -> LongNumbers:
         return LongNumbers(self.head[rows], self.tail[rows])
 
     @property

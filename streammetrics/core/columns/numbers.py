@@ -58,7 +58,7 @@ class Numbers(Field):
             raise InvalidBatchError(
                 f"{title} has shape {values.shape}; one number a row is needed", title
             )
-        column: Any = values
+        column: Floats | LongNumbers = values
         if numbers.residual is not None:
             column = LongNumbers(values, numbers.residual)
         if numbers.low == numbers.low:
@@ -77,15 +77,16 @@ class Numbers(Field):
         if self.low <= low > self.above and high <= self.high and low > -math.inf < high < math.inf:
             return
         values = numbers.values
-        wrong: Any = ~self._inside(values)
+        wrong = ~self._inside(values)
         if missing is not None:
             wrong &= ~missing.reshape(-1, *[1] * (wrong.ndim - 1))
         if wrong.any():
             reject(batch.title(self.name), self._complaint(values, wrong), wrong, values)
 
-    def _inside(self, values: Any) -> Any:
-        inside = (values >= self.low) & (values <= self.high) & (values > self.above)
-        return inside & (abs(values) < math.inf)
+    def _inside(self, values: Floats) -> Bools:
+        inside: Bools = (values >= self.low) & (values <= self.high) & (values > self.above)
+        inside &= np.abs(values) < math.inf
+        return inside
 
     def _complaint(self, values: Floats, wrong: Bools) -> str:
         if np.isinf(values[wrong]).any():

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Facts, Schema
+    from streammetrics.core.columns.schema import Columns, Facts, Schema
     from streammetrics.core.types import Bools, Floats, Places
 
     Mask = Bools
-    Taken = tuple[Any, ...]
 
 
 class SharedReading:
@@ -74,7 +73,7 @@ class SharedReading:
                 facts = joined_facts(facts, more)
         return Rows(tuple(every), weight, n, omitted, facts)
 
-    def _taken(self, batch: Batch) -> tuple[list[Taken], Floats | None, Mask | None]:
+    def _taken(self, batch: Batch) -> tuple[list[Columns], Floats | None, Mask | None]:
         """Return the columns of each field, the weight, and the mask of rows to be left out."""
         taken, absences, missing = [], [], None
         for field in self._fields:
@@ -120,8 +119,8 @@ def _refuse_missing(batch: Batch, names: tuple[str, ...], before: Mask | None) -
 
 def _absent(column: Column, before: Mask | None) -> Mask | None:
     """Return the mask of what is missing of rows that are not left out already."""
-    mask: Any = np.isnan(column.values) if column.values.dtype.kind == "f" else None
-    mask = either(mask, column.nulls)
+    nans = np.isnan(column.values) if column.values.dtype.kind == "f" else None
+    mask = either(nans, column.nulls)
     if mask is not None and before is not None:
         mask = mask & ~before.reshape(-1, *[1] * (mask.ndim - 1))
     return mask if mask is not None and mask.any() else None
@@ -141,7 +140,7 @@ def _check_weight(batch: Batch, weight: Floats, missing: Mask | None) -> None:
     low, high = batch.extent(WEIGHT)
     if low >= 0 and high < math.inf:
         return
-    wrong: Any = ~((weight >= 0) & (weight < math.inf))
+    wrong = ~((weight >= 0) & (weight < math.inf))
     if missing is not None:
         wrong &= ~missing
     if wrong.any():

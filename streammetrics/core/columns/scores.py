@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -93,7 +93,7 @@ class Scores(Numbers):
                 self._reject(batch, "does not sum to 1", wrong, missing, _ADVICE)
 
     def _reject(
-        self, batch: Batch, what: str, wrong: Any, missing: Bools | None, advice: str
+        self, batch: Batch, what: str, wrong: Bools, missing: Bools | None, advice: str
     ) -> None:
         if missing is not None:
             wrong = wrong & ~missing.reshape(-1, *[1] * (wrong.ndim - 1))

@@ -69,9 +69,9 @@ class Segments(PairedLists):
             shape = "one number" if values.ndim == 1 else f"{values.shape[1]} numbers"
             raise InvalidBatchError(f"{title} has pixels of {shape}; of each two are needed")
         if values.dtype.kind == "f":
-            broken: Any = (np.rint(values) != values) | (np.abs(values) >= 2.0**53)
+            broken: Bools = (np.rint(values) != values) | (np.abs(values) >= 2.0**53)
             reject_values(title, "holds what is no whole number", broken, column, missing)
-        negative: Any = values < 0
+        negative: Bools = values < 0
         reject_values(title, "has a negative category or instance", negative, column, missing)
 
     def unequal(self, true: str) -> str:

@@ -34,7 +34,7 @@ class WholeRatings(Condition):
         counts = batch.numbers("ratings")
         counts = counts[:, None] if counts.ndim == 1 else counts
         title = batch.title("ratings")
-        broken: Any = (np.rint(counts) != counts).any(axis=1)
+        broken: Bools = (np.rint(counts) != counts).any(axis=1)
         reject_present(title, "holds what is no whole number", broken, missing, counts)
         unrated: Any = ~counts.any(axis=1)
         reject_present(title, "has no ratings", unrated, missing, counts)
