@@ -1,4 +1,4 @@
-"""Arrays of exact numbers, an integer times a power of two each: added, indexed, rounded, kept."""
+"""Arrays of exact numbers, each an integer times a power of two."""
 
 from __future__ import annotations
 
@@ -24,23 +24,22 @@ from streammetrics.core.exact.totals import Totals
 from streammetrics.core.state.arrays import Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.exact.digits import Digits, Floats
+    from streammetrics.core.types import Array, Arrays, Ints, Places
 
 
-_LONG = 64  # rows that are added as one
+_LONG = 64  # rows that `sum` adds up side by side, as one long row
 SMALL = 64  # numbers up to which Python's integers are quicker than a table of digits
 
 
 class ExactNumbers:
     """An immutable array of exact numbers of any shape, ``()`` for a single one.
 
-    They are held as a table of digits, see :mod:`~streammetrics.core.exact.digits`, but a single
-    one, and a few, as Python integers and the exponent of their unit, of which digits are made when
-    they are asked for. Numbers of equal shape are added and subtracted.
+    They are held as a table of digits, see `streammetrics.core.exact.digits`. Few of them, up to
+    `SMALL`, may be held as Python integers and the exponent of their unit instead; digits are made
+    of these when somebody asks for them. Numbers of equal shape can be added and subtracted.
     """
 
     __slots__ = ("_few", "_form", "shape")
@@ -52,28 +51,28 @@ class ExactNumbers:
 
     @classmethod
     def single(cls, value: int, unit: int = 0) -> Self:
-        """One number, ``value * 2**unit``."""
+        """Return one number, ``value * 2**unit``."""
         number = object.__new__(cls)
         number.shape, number._form, number._few = (), None, ([value], unit)
         return number
 
     @classmethod
     def few(cls, shape: tuple[int, ...], values: list[int], unit: int) -> Self:
-        """Numbers of a shape, which in their order are ``values * 2**unit``."""
+        """Return numbers of a shape: in C order ``value * 2**unit`` of each value."""
         numbers = object.__new__(cls)
         numbers.shape, numbers._form, numbers._few = shape, None, (values, unit)
         return numbers
 
     @classmethod
     def of_totals(cls, totals: Totals) -> Self:
-        """Several numbers, of whose totals digits are made when they are asked for."""
+        """Return several numbers; digits are made of their totals when they are asked for."""
         numbers = object.__new__(cls)
         numbers.shape, numbers._form, numbers._few = totals.shape, totals.flushed(), None
         return numbers
 
     @classmethod
     def zero(cls, shape: tuple[int, ...] = ()) -> Self:
-        """Nothing but zeros."""
+        """Return zeros."""
         size = math.prod(shape)
         if size <= SMALL:
             return cls.few(shape, [0] * size, 0)
@@ -94,7 +93,7 @@ class ExactNumbers:
 
     @property
     def totals(self) -> Totals:
-        """The digits of several, canonical or not: to be copied before any are added."""
+        """The totals of several numbers, carried or not: copy them before anything is added."""
         form = self._form
         if isinstance(form, Totals):
             return form
@@ -111,7 +110,7 @@ class ExactNumbers:
         return self._canonical[1]
 
     def reshaped(self, shape: tuple[int, ...]) -> Self:
-        """The same numbers in another shape."""
+        """Return the same numbers in another shape."""
         numbers = object.__new__(type(self))
         form = self._form if isinstance(self._form, Totals) else self._canonical  # made once, here
         numbers.shape, numbers._form, numbers._few = shape, form, self._few
@@ -149,7 +148,7 @@ class ExactNumbers:
         return type(self)(self.shape, *canonical(digits, low))
 
     def plus_all(self, others: Sequence[Self]) -> Self:
-        """The sum of this and others of its shape."""
+        """Return the sum of this and others of its shape."""
         if self.shape != () or len(others) == 1:
             return functools.reduce(add, others, self)
         every = [number._counted() for number in (self, *others) if number.shape == ()]
@@ -196,22 +195,22 @@ class ExactNumbers:
         return f"{type(self).__name__}({self.to_float()!r})"
 
     def _table(self) -> Digits:
-        """The digits ``(*shape, D)``."""
+        """Return the digits ``(*shape, D)``."""
         return self.digits.reshape(*self.shape, self.digits.shape[1])
 
     def _like(self, digits: Digits) -> Self:
-        """The value of digits ``(*shape, D)`` with this exponent."""
+        """Return the numbers of digits ``(*shape, D)`` with this exponent."""
         return self.of_digits(digits, self.exponent)
 
     @classmethod
     def of_digits(cls, digits: Digits, exponent: int) -> Self:
-        """The value of any digits ``(*shape, W)``, each of magnitude at most ``2**62``."""
+        """Return the numbers of int64 digits ``(*shape, W)``, none above ``2**62`` in magnitude."""
         shape = digits.shape[:-1]
         return cls(shape, *canonical(digits.reshape(math.prod(shape), digits.shape[-1]), exponent))
 
     @staticmethod
     def aligned(every: Sequence[ExactNumbers]) -> tuple[list[Digits], int]:
-        """Digits ``(*shape, W)`` of all, as many of each and of one exponent, which follows."""
+        """Return the digits ``(*shape, W)`` of all, of one width and one exponent; and that."""
         ranges = [(sums.exponent, sums.digits.shape[1]) for sums in every if sums.digits.size]
         low = min((exponent for exponent, _ in ranges), default=0)
         width = max(((e - low) // 32 + size for e, size in ranges), default=0)
@@ -225,14 +224,14 @@ class ExactNumbers:
         return tables, low
 
     def __getitem__(self, index: object) -> Self:
-        """Index the array of sums as NumPy would: ``sums[2]``, ``sums[order]``, ``sums[i, j]``."""
+        """Return some of the numbers, indexed as in NumPy: ``[2]``, ``[order]``, ``[i, j]``."""
         if type(index) is int and len(self.shape) == 1:  # as they are asked for one by one
             return self.single(to_integer(self.digits[index]), self.exponent)
         entries = index if isinstance(index, tuple) else (index,)
         return self._like(self._table()[(*entries, slice(None))])
 
-    def regroup(self, index: NDArray[np.intp], size: int) -> Self:
-        """Add row ``i`` of ``(k, ...)`` into row ``index[i]`` of ``(size, ...)``."""
+    def regroup(self, index: Places, size: int) -> Self:
+        """Return ``(size, ...)``, to whose row ``index[i]`` each row ``i`` of these is added."""
         shape = (size, *self.shape[1:], self.digits.shape[1])
         width = math.prod(shape[1:])
         digits = np.zeros(size * width, np.int64)
@@ -243,7 +242,7 @@ class ExactNumbers:
         return self._like(digits.reshape(shape))
 
     def sum(self, axis: int | tuple[int, ...] | None = None) -> Self:
-        """Sum over one axis, several, or all of them."""
+        """Return the sum over one axis, several, or all of them."""
         axes = range(len(self.shape)) if axis is None else np.atleast_1d(axis).tolist()
         positive = tuple(a % len(self.shape) for a in axes)
         table = self._table()
@@ -254,9 +253,9 @@ class ExactNumbers:
         return self._like(table.sum(axis=positive))
 
     def to_float(self, exponent: int = 0) -> float | Floats:
-        """The nearest float64, ties to even; infinite only where the sum itself is too large.
+        """Return the nearest float64 of each times ``2**exponent``, ties to even.
 
-        Times ``2**exponent``, where given, before it is rounded. A ``float`` for a single sum,
+        It is infinite only if the number itself is too large. A ``float`` for a single number,
         else an array.
         """
         few = self._counted() if self.shape == () else self._few
@@ -267,9 +266,9 @@ class ExactNumbers:
         return rounded(self.digits, self.exponent + exponent).reshape(self.shape)
 
     def integers(self) -> tuple[Any, int]:
-        """The exact integers and the exponent of their unit, ``sum == integer * 2**exponent``.
+        """Return the exact integers and the exponent of their unit: ``integer * 2**exponent``.
 
-        An ``int`` for a single sum, else an array of Python integers.
+        An ``int`` for a single number, else an array of Python integers.
         """
         if self.shape == ():
             (value,), unit = self._counted()
@@ -279,13 +278,13 @@ class ExactNumbers:
 
     @property
     def any_negative(self) -> bool:
-        """Whether a number is negative."""
+        """Whether any of the numbers is negative."""
         if self.shape == ():
             return bool(self.integers()[0] < 0)
         return bool((self.digits[:, -1:] < 0).any())  # the highest digit has the sign
 
     def fraction(self) -> Fraction:
-        """The exact value of a single sum."""
+        """Return the exact value of a single number."""
         if self.shape != ():
             raise ValueError(f"one fraction of sums of shape {self.shape}")
         value, unit = self.integers()
@@ -297,13 +296,13 @@ class ExactNumbers:
         form = self._form
         return form.nbytes if isinstance(form, Totals) else self.digits.nbytes
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The canonical arrays: equal sums, and only they, have equal ones."""
+    def arrays(self) -> dict[str, Array]:
+        """Return the canonical arrays: equal numbers, and only they, have equal ones."""
         return {"digits": self.digits, "exponent": exponent_array(self.exponent)}
 
     @staticmethod
     def each_arrays(every: Sequence[ExactNumbers]) -> dict[str, Stack] | None:
-        """The arrays of many single sums, or ``None`` where there are others among them."""
+        """Return the arrays of many single numbers; ``None`` unless all are single."""
         if any(numbers.shape != () for numbers in every):
             return None
         counted = [numbers._counted() for numbers in every]
@@ -315,14 +314,12 @@ class ExactNumbers:
         }
 
     @classmethod
-    def from_arrays(cls, shape: tuple[int, ...], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The sums that :meth:`arrays` was read from; ``StateFormatError`` for anything else."""
+    def from_arrays(cls, shape: tuple[int, ...], arrays: Arrays) -> Self:
+        """Return the numbers of `arrays`; raises `StateFormatError` for anything else."""
         return cls(shape, *read_digits(shape, arrays))
 
     @classmethod
-    def each_of_arrays(
-        cls, shape: tuple[int, ...], stacks: Mapping[str, NDArray[Any]], n: int
-    ) -> list[Self]:
+    def each_of_arrays(cls, shape: tuple[int, ...], stacks: Arrays, n: int) -> list[Self]:
         """The sums of each of `n` states of the same widths, of which arrays are ``(n, ...)``.
 
         As :meth:`from_arrays` of each, but all are checked at once.
@@ -334,7 +331,7 @@ class ExactNumbers:
 
 
 @functools.cache  # there are 203
-def exponent_array(exponent: int) -> NDArray[np.int64]:
+def exponent_array(exponent: int) -> Ints:
     """The exponent of canonical digits as states have it."""
     array = np.array(exponent, np.int64)
     array.flags.writeable = False

@@ -1,10 +1,10 @@
 """Sums of float64 kept as exact integers: what every sum in a state is made of.
 
 A float64 is an integer multiple of 2**-1074, a product of two of 2**-2148, so any sum of them is an
-integer in a small enough unit. :class:`ExactSum` keeps that integer, for a whole array of sums at
-once: adding is exact, associative, commutative and invertible, and the array that holds it is a
-function of the value alone. :mod:`~streammetrics.core.exact.digits` has the integers,
-:mod:`~streammetrics.core.exact.reductions` the fast way to them from rows.
+integer in a small enough unit. `ExactSum` keeps that integer, for a whole array of sums at once:
+adding is exact, associative, commutative and invertible, and the array that holds it is a function
+of the value alone. `streammetrics.core.exact.digits` has the integers,
+`streammetrics.core.exact.reductions` the fast way to them from rows.
 """
 
 import math
@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import extent
@@ -32,6 +31,7 @@ from streammetrics.core.exact.reductions import (
     tables,
 )
 from streammetrics.core.exact.totals import Totals
+from streammetrics.core.types import Array, Ints, Places
 
 
 class ExactSum(ExactNumbers):
@@ -39,15 +39,15 @@ class ExactSum(ExactNumbers):
 
     .. math:: S = 2^{e} \sum_d \mathrm{digits}_{\cdot, d} \, 2^{32 d}
 
-    Rows come in through the constructors :meth:`of`, :meth:`product`, :meth:`moments`,
-    :meth:`grouped` and :meth:`counts`; values of equal shape are added and subtracted.
-    Values and weights must be finite, else ``InvalidBatchError``; a weight is one float64 a row.
+    Rows come in through constructors such as `of`, `product`, `moments`, `grouped` and `counts`;
+    sums of equal shape can be added and subtracted. Values and weights must be finite, else
+    `InvalidBatchError`; a weight is one float64 a row.
 
     Memory: 8 bytes for each 32 bits between the highest and the lowest bit in use, mostly 16 to 40
     bytes a sum. Cost, for a long column of ordinary doubles: about five times ``np.sum``, fifteen
     times for its squares, less for those of values of few bits, such as integers.
 
-    References: see :mod:`streammetrics.core.exact.folds`.
+    References: see `streammetrics.core.exact.folds`.
 
     Examples:
         >>> import numpy as np
@@ -65,14 +65,14 @@ class ExactSum(ExactNumbers):
     @classmethod
     def of(
         cls,
-        values: NDArray[Any] | LongNumbers,
-        weight: NDArray[Any] | None = None,
+        values: Array | LongNumbers,
+        weight: Array | None = None,
         *,
         least: float = 0.0,
     ) -> Self:
-        """Sums over axis 0 of ``values`` ``(n, *shape)``, times ``weight`` ``(n,)``.
+        """Return the sums over axis 0 of `values` ``(n, *shape)``, times `weight` ``(n,)``.
 
-        Who knows that no value but 0 has a magnitude below ``least`` saves time by saying so.
+        No value but 0 may be below `least` in magnitude: to say so saves time.
         """
         if isinstance(values, LongNumbers):
             return cls.of(values.head, weight) + cls.of(values.tail, weight)
@@ -90,11 +90,12 @@ class ExactSum(ExactNumbers):
         cls,
         terms: Callable[..., Floats],
         columns: Sequence[object],
-        weight: NDArray[Any] | None = None,
+        weight: Array | None = None,
     ) -> Self:
-        """Sums of ``terms(*columns)``, a new array; without weights computed in the cache.
+        """Return the sums of ``terms(*columns)``, which makes a new array.
 
-        The term of a row must not depend on other rows.
+        The term of a row must not depend on other rows: without weights, terms are made of a
+        block of rows at a time, which stays in the cache.
 
         >>> ExactSum.of_terms(np.subtract, [np.array([3.0, 5.0]), np.array([1.0, 2.0])]).to_float()
         5.0
@@ -107,10 +108,10 @@ class ExactSum(ExactNumbers):
     def of_powers(
         cls, terms: Callable[..., Any], columns: Sequence[Any], powers: Collection[int]
     ) -> tuple[dict[int, Self], float, float]:
-        """Sums of powers of ``terms(*columns)``, new arrays, and the extremes of the terms.
+        """Return the sums of powers of ``terms(*columns)`` by exponent, and the terms' extremes.
 
-        The exponents are 1, 2, 4, ...: every power but the first is that of `squares` of the one
-        before. The extremes are the smallest magnitude but 0 and the largest, 0 where all are.
+        The exponents are among 1, 2, 4, ...: each power but the first is the `squares` of the one
+        before. The extremes are the smallest magnitude but 0, and the largest; 0 if all are 0.
 
         >>> sums, least, most = ExactSum.of_powers(np.negative, [np.array([1.0, 3.0])], (1, 2, 4))
         >>> {power: total.to_float() for power, total in sums.items()}, least, most
@@ -137,8 +138,8 @@ class ExactSum(ExactNumbers):
         return sums, low, high
 
     @classmethod
-    def product(cls, x: NDArray[Any], y: NDArray[Any], weight: NDArray[Any] | None = None) -> Self:
-        """Sums over axis 0 of ``x * y``, both ``(n, *shape)``, times ``weight`` ``(n,)``."""
+    def product(cls, x: Array, y: Array, weight: Array | None = None) -> Self:
+        """Return the sums over axis 0 of ``x * y``, each ``(n, *shape)``, times `weight` (n,)."""
         columns = tables([x] if x is y else [x, y], weight)
         if _are_few(x):
             column = DigitColumn.of(x)
@@ -153,9 +154,9 @@ class ExactSum(ExactNumbers):
 
     @classmethod
     def weighted(cls, columns: Sequence[Floats], weight: Floats) -> tuple[list[Self], list[Self]]:
-        """Sums of every column ``(n,)`` times the weight, and times its square, in one pass.
+        """Return the sums of each column ``(n,)`` times the weight, and times its square.
 
-        After those of the columns come those of the weight and of its square alone.
+        They take one pass. Last come those of the weight, and of its square, alone.
 
         >>> once, twice = ExactSum.weighted([np.array([1.0, 3.0])], np.array([2.0, 0.5]))
         >>> [total.to_float() for total in once + twice]
@@ -175,11 +176,11 @@ class ExactSum(ExactNumbers):
 
     @classmethod
     def moments(
-        cls, columns: Sequence[Any], weight: NDArray[Any] | None = None
+        cls, columns: Sequence[Any], weight: Array | None = None
     ) -> tuple[list[Self], dict[tuple[int, int], Self]]:
-        """Sums of every column, and of the products of every pair ``(i, j)`` with ``i <= j``.
+        """Return the sums of each column, and of the products of each pair ``(i, j)``, ``i <= j``.
 
-        One pass for all: each column, ``(n, *shape)``, is split into folds only once.
+        They take one pass: each column, ``(n, *shape)``, is split into folds only once.
 
         >>> first, second = ExactSum.moments([np.array([1.0, 2.0]), np.array([3.0, 5.0])])
         >>> [s.to_float() for s in first], second[0, 1].to_float()
@@ -217,9 +218,9 @@ class ExactSum(ExactNumbers):
 
     @classmethod
     def _long_moments(
-        cls, columns: Sequence[Any], weight: NDArray[Any] | None
+        cls, columns: Sequence[Any], weight: Array | None
     ) -> tuple[list[Self], dict[tuple[int, int], Self]]:
-        """The same of columns among which are long ones, from the products of their halves."""
+        """Return the same of columns some of which are long: products of their halves are added."""
         parts = [part for column in columns for part in halves(column)]
         ones, twos = cls.moments(parts, weight)
         first = [ones[i] + ones[i + 1] for i in range(0, len(ones), 2)]
@@ -234,14 +235,14 @@ class ExactSum(ExactNumbers):
     @classmethod
     def grouped(
         cls,
-        index: NDArray[np.intp],
+        index: Places,
         size: int,
-        values: NDArray[Any],
-        weight: NDArray[Any] | None = None,
+        values: Array,
+        weight: Array | None = None,
     ) -> Self:
-        """Sums of ``values`` ``(n,)`` for each group ``0 <= index < size``, times ``weight``.
+        """Return the sums of `values` ``(n,)`` in each group ``0 <= index < size``, times `weight`.
 
-        Without weights a row may have several, which are added up.
+        Without weights, values may be ``(n, k)``: those of a row are added up.
         """
         tables([values if values.ndim == 1 else values[:, 0], index], weight)
         low, high = extent(index)
@@ -255,8 +256,8 @@ class ExactSum(ExactNumbers):
         add_groups(totals, index, values, weight)
         return cls._from_totals(totals)
 
-    def plus_at(self, rows: Iterable[tuple[NDArray[np.intp], Floats | None]]) -> Self:
-        """Sums ``(m,)`` and values ``(n,)``, or 1 for None, each added at its index ``(n,)``."""
+    def plus_at(self, rows: Iterable[tuple[Places, Floats | None]]) -> Self:
+        """Return these sums (m,) with values (n,) added at an index (n,); ``None`` adds 1 each."""
         totals = self.totals.copy(self.shape)
         for index, values in rows:
             if values is None:
@@ -266,8 +267,11 @@ class ExactSum(ExactNumbers):
         return self._from_totals(totals)
 
     @classmethod
-    def gathered(cls, parts: Iterable[tuple[NDArray[np.intp], Self]], size: int) -> Self:
-        """Add row ``i`` of each ``(k, ...)`` to row ``index[i]``, ascending, of ``(size, ...)``."""
+    def gathered(cls, parts: Iterable[tuple[Places, Self]], size: int) -> Self:
+        """Return ``(size, ...)``, to whose row ``index[i]`` each row ``i`` of all parts is added.
+
+        Every index is ascending.
+        """
         every = list(parts)
         shape = every[0][1].shape[1:]
         totals, width = Totals((size, *shape)), math.prod(shape)
@@ -279,8 +283,8 @@ class ExactSum(ExactNumbers):
         return cls._from_totals(totals)
 
     @classmethod
-    def counts(cls, integers: NDArray[np.int64]) -> Self:
-        """The integers themselves, of any shape."""
+    def counts(cls, integers: Ints) -> Self:
+        """Return integers of any shape as sums."""
         if integers.shape == ():
             return cls.single(int(integers))
         if integers.size <= SMALL:
@@ -299,5 +303,5 @@ class ExactSum(ExactNumbers):
         return cls(totals.shape, *totals.result())
 
 
-def _are_few(column: NDArray[Any]) -> bool:
+def _are_few(column: Array) -> bool:
     return column.ndim == 1 and 0 < column.size <= tuning.FEW_ROWS
