@@ -21,9 +21,9 @@ from streammetrics.core.fields.field import not_among
 from streammetrics.core.state.arrays import Stack, nested, part
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
 
 MANY = 1 << 62  # counts below can be added
 _DIGIT = 1 << 31  # counts below are digits of exact sums
@@ -62,7 +62,7 @@ class Amount:
         return cls(np.zeros(shape, np.int64) if shape else 0)
 
     @classmethod
-    def of_rows(cls, n: int, weight: NDArray[np.float64] | None, *, squared: bool = False) -> Self:
+    def of_rows(cls, n: int, weight: Floats | None, *, squared: bool = False) -> Self:
         """The weight of `n` rows, of one each where there is none; `squared`: and their squares."""
         if weight is None:
             return cls(n)
@@ -72,9 +72,9 @@ class Amount:
     @classmethod
     def at_places(
         cls,
-        places: NDArray[np.intp],
+        places: Places,
         size: int,
-        weight: NDArray[np.float64] | None,
+        weight: Floats | None,
         *,
         squared: bool = True,
     ) -> Self:
@@ -85,7 +85,7 @@ class Amount:
         return cls.of_weights(ExactSum.grouped(places, size, weight), squares)
 
     @classmethod
-    def of_counts(cls, counts: NDArray[np.int64], most: int | None = None) -> Self:
+    def of_counts(cls, counts: Ints, most: int | None = None) -> Self:
         """Rows of weight one, of which `most` are of one thing."""
         return cls(counts, None, int(counts.max(initial=0)) if most is None else most)
 
@@ -156,7 +156,7 @@ class Amount:
             return bool(self.counts or (self.weights is not None and self.weights.integers()[0]))
         return bool(np.any(self.signs()))
 
-    def spread(self, places: NDArray[np.intp] | None, size: int) -> Self:
+    def spread(self, places: Places | None, size: int) -> Self:
         """Amounts ``(n,)`` at their places among `size`, which differ; none elsewhere."""
         if places is None:
             return self
@@ -197,7 +197,7 @@ class Amount:
             return self.exact()
         return None if self.squares is None else Amount(self.counts, self.squares).exact()
 
-    def plain_squared(self) -> NDArray[np.int64] | ExactSum | None:
+    def plain_squared(self) -> Ints | ExactSum | None:
         """The same as counts where rows have no weights."""
         return self.counts if self.weights is None else self.squared()
 
@@ -222,7 +222,7 @@ class Amount:
             counts = ExactSum.counts(self.counts)
         return counts if self.weights is None else self.weights + counts
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """The arrays of `exact`, and of squares where rows are known to weigh not one each."""
         counts = self.counts
         plain = self.weights is None and isinstance(counts, np.ndarray)
@@ -249,7 +249,7 @@ class Amount:
             "exponent": Stack.equal(np.zeros(len(every), np.int64), ()),
         }
 
-    def plain(self) -> NDArray[np.int64] | ExactSum:
+    def plain(self) -> Ints | ExactSum:
         """The counts, or exact sums where rows have weights."""
         return self.counts if self.weights is None else self.exact()
 
@@ -272,7 +272,7 @@ class Amount:
             return self.counts < 0
         return bool((self.counts < 0).any())
 
-    def signs(self) -> NDArray[Any]:
+    def signs(self) -> Array:
         """Numbers of the signs that the amounts have."""
         return np.asarray(self.counts) if self.weights is None else _signs(self.exact())
 
@@ -290,7 +290,7 @@ class Amount:
         return self.of_weights(amount) if squared else self.of_exact(amount)
 
     @classmethod
-    def from_arrays(cls, shape: tuple[int, ...], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, shape: tuple[int, ...], arrays: Arrays) -> Self:
         """The amounts of `arrays`, of which those without squares are counts if all are whole."""
         own, squares = split_squares(arrays)
         exact = ExactSum.from_arrays(shape, own)
@@ -299,9 +299,7 @@ class Amount:
         return cls._told(exact, ExactSum.from_arrays(shape, squares))
 
     @classmethod
-    def each_of_arrays(
-        cls, shape: tuple[int, ...], stacks: Mapping[str, NDArray[Any]], n: int
-    ) -> list[Self]:
+    def each_of_arrays(cls, shape: tuple[int, ...], stacks: Arrays, n: int) -> list[Self]:
         """The amounts of each of `n` states, of which arrays are ``(n, ...)``: all are checked."""
         own, squares = split_squares(stacks)
         if not squares:
@@ -327,8 +325,8 @@ class Amount:
 
 
 def split_squares(
-    arrays: Mapping[str, NDArray[Any]],
-) -> tuple[Mapping[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    arrays: Arrays,
+) -> tuple[Arrays, dict[str, Array]]:
     """Return arrays of weights, and those of their squares."""
     squares = part(arrays, "squares")
     if squares:
@@ -341,7 +339,7 @@ def _sum(one: ExactSum | None, other: ExactSum | None) -> ExactSum | None:
     return None if one is None or other is None else one + other
 
 
-def _signs(amount: ExactSum) -> NDArray[Any]:
+def _signs(amount: ExactSum) -> Array:
     """Return the signs of exact sums."""
     if amount.shape == ():
         return np.array((amount.integers()[0] > 0) - (amount.integers()[0] < 0))
