@@ -72,7 +72,7 @@ def top_rise(cells: Ladder) -> float:
     return max(float(np.mean(values[1:])) - values[0], 0.0) if len(values) > 1 else 0.0
 
 
-def _redrawn(cells: Ladder) -> Iterator[tuple[Any, Any]]:
+def _redrawn(cells: Ladder) -> Iterator[tuple[Floats, Floats]]:
     """Yield redraws of the positives and the negatives in ascending cells.
 
     With weights a row of a cell counts for as much as makes its sum vary as theirs does.

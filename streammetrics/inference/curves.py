@@ -51,14 +51,14 @@ def _pointwise(
     return ConfidenceInterval(low, high, asked.level, _POINTWISE)
 
 
-def _shares(rates: Any, success: Sides, failure: Sides, tail: float) -> tuple[Any, Any]:
+def _shares(rates: Floats, success: Sides, failure: Sides, tail: float) -> Sides:
     """Return the limits of shares, of which the rows of both kinds and Σ w² of them are given."""
     units = units_of(*zip(success, failure, strict=True))
     n = success[0] + failure[0]
     return share_limits(rates * n, (1 - rates) * n, tail, units)
 
 
-def _of_class(rates: Any, weight: float, squares: Floats, tail: float) -> tuple[Any, Any]:
+def _of_class(rates: Floats, weight: float, squares: Floats, tail: float) -> Sides:
     """Return the limits of shares of a class, whose rows are all taken to weigh as they do."""
     unit = squares.sum() / weight if weight else 1.0
     return share_limits(rates * weight, (1 - rates) * weight, tail, (unit, unit))

@@ -153,7 +153,7 @@ def _read(read: Callable[[Any], Any], table: object) -> Any:
     return np.asarray(read(table), np.float64)
 
 
-def standard_error(influences: Floats, squares: Floats) -> Any:
+def standard_error(influences: Floats, squares: Floats) -> Floats:
     """Return √Σ w² (∂θ/∂W)², over cells of which `squares` holds the sums of squared weights."""
     with np.errstate(
         over="ignore", invalid="ignore"

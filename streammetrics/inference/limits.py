@@ -15,6 +15,8 @@ from streammetrics.inference.distributions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streammetrics.core.types import Floats
 
     Limits = tuple[Any, Any]  # floats or arrays of one shape
@@ -125,7 +127,7 @@ def _log_mixture(s: float, n: float) -> float:
     return halves
 
 
-def _edge(beyond: Any, inside: float, outside: float) -> float:
+def _edge(beyond: Callable[[float], bool], inside: float, outside: float) -> float:
     """Return where `beyond` turns true on the way from one end to the other."""
     if not beyond(outside):
         return outside

@@ -157,7 +157,7 @@ class KeyedExtremes(Entries["Floats"]):
     """The smallest number of each column (labels, width), or the `largest`; all are finite."""
 
     def __init__(self, *, largest: bool = False) -> None:
-        self._better: Any = np.maximum if largest else np.minimum
+        self._better = np.maximum if largest else np.minimum
         self._worst = -np.inf if largest else np.inf
 
     def none(self) -> Floats:

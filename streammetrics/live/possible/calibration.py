@@ -32,7 +32,7 @@ def asks(metric: Metric, titles: Mapping[str, str]) -> ScoreCells | None:
     return scores_of(metric, titles)
 
 
-def interval(known: Any, held: ScoreCells, _: Any) -> Interval | None:
+def interval(known: CalibrationError, held: ScoreCells, _: object) -> Interval | None:
     """Return the error with the least, and the largest, gap of each bin.
 
     Each norm grows with the gap of each bin, and gaps are each of their own rows: a gap is largest
@@ -58,12 +58,12 @@ def interval(known: Any, held: ScoreCells, _: Any) -> Interval | None:
     return Interval(*values)
 
 
-def _certain(known: Any, negative: Staircase, other: Any) -> Interval | None:
+def _certain(known: CalibrationError, negative: Staircase, other: Any) -> Interval | None:
     """Return the same of cells of several scores: all rows without a label are of one class."""
     if other is None:
         return None
     sides = (negative, other[0])
-    bins = [uncertain_bin_sums(stairs, known.n_bins, known.strategy) for stairs in sides]
-    least, most = known._between(*bins, negative.positives + negative.negatives)
+    fewest, bins = (uncertain_bin_sums(each, known.n_bins, known.strategy) for each in sides)
+    least, most = known._between(fewest, bins, negative.positives + negative.negatives)
     low, high = outward(least, most, most)
     return Interval(float(low), float(high))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from streammetrics.metrics.scores.roc_area import ROCAUC
 from streammetrics.metrics.scores.thresholds import KolmogorovSmirnov
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Array, Bools, Floats, Ints
     from streammetrics.live.possible.groups import ScoreGroups
 
     Numbers = Floats
@@ -80,9 +80,9 @@ def _largest_area(groups: ScoreGroups) -> float | None:
     ratio is largest at an end, or next to where its slope is 0. Pairs in order are counted twice,
     so that a tie is one; in a cell of several scores each pair may be in order.
     """
-    p: Any
-    n: Any
-    u: Any
+    p: Array
+    n: Array
+    u: Array
     p, n, u = groups.amounts
     positives, negatives, unknown = groups.totals
     whole = positives + negatives + unknown < _COUNTABLE
@@ -105,7 +105,7 @@ def _largest_area(groups: ScoreGroups) -> float | None:
     return float(np.nanmax(found)) * (1.0 if whole else 1.0 + _ROUNDING)
 
 
-def _turns(above: Any, below: Any, most: Any) -> Iterator[Any]:
+def _turns(above: Sequence[Array], below: Sequence[Array], most: Array) -> Iterator[Array]:
     """Yield whole numbers, up to the most, next to which a ratio of squares can be largest."""
     (a, b, c), (d, e, f) = ([x.astype(np.float64) for x in each] for each in (above, below))
     two, one, none = c * e - b * f, 2 * (c * d - a * f), b * d - a * e
@@ -120,7 +120,7 @@ def _turns(above: Any, below: Any, most: Any) -> Iterator[Any]:
     yield most
 
 
-def _ratio(above: Any, below: Any, j: Any) -> Numbers:
+def _ratio(above: Sequence[Array], below: Sequence[Array], j: Array) -> Numbers:
     """Return the ratio of two squares, nan where there are no pairs."""
     (a, b, c), (d, e, f) = above, below
     whole = d + j * (e + f * j)
@@ -190,7 +190,9 @@ def _nearest(groups: ScoreGroups) -> float:
     return float(low.min())
 
 
-def _reachable(within: Numbers, k: Ints, one: Numbers, other: Numbers, sums: Any) -> Any:
+def _reachable(
+    within: Numbers, k: Ints, one: Numbers, other: Numbers, sums: Sequence[Array]
+) -> Bools:
     """Return for which numbers of positives no threshold needs to be further apart.
 
     Above each threshold there are as many positives among the unknown rows as both rates allow,
@@ -204,7 +206,8 @@ def _reachable(within: Numbers, k: Ints, one: Numbers, other: Numbers, sums: Any
     most = np.minimum(np.floor(even + room), k) - a
     np.maximum.accumulate(least, axis=1, out=least)
     np.minimum.accumulate(most, axis=1, out=most)
-    return (least <= a + np.minimum(most, 0)).all(axis=1)
+    reachable: Bools = np.all(least <= a + np.minimum(most, 0), axis=1)
+    return reachable
 
 
 _RULES: dict[type, Callable[[ScoreGroups], Interval | None]] = {

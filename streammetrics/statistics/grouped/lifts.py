@@ -29,6 +29,7 @@ from streammetrics.statistics.tables.threshold import ThresholdTable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Floats
 
 
@@ -189,7 +190,7 @@ def _spreading(lift: Summing) -> Lift:
 
 
 # Each with the fields that it lifts: a statistic that has others as well is split.
-LIFTS: dict[type[Any], tuple[Lift, tuple[str, ...]]] = {
+LIFTS: dict[type[Statistic], tuple[Lift, tuple[str, ...]]] = {
     ContingencyTable: (_contingency, ("table",)),
     LabelPairs: (_contingency, ("table",)),
     ThresholdTable: (_threshold, ("amount",)),

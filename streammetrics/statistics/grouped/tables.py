@@ -23,13 +23,14 @@ from streammetrics.statistics.grouped.split import split
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from streammetrics.core.fields.field import StateField
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Arrays, Floats, Places
     from streammetrics.statistics.grouped.fields import GroupedField
     from streammetrics.statistics.grouped.grouping import Grouping
 
 
-_FIELDS: dict[type[Any], type[GroupedField[Any]]] = {
+_FIELDS: dict[type[StateField[Any]], type[GroupedField[Any]]] = {
     Sum: GroupedSum,
     NamedSums: GroupedNamedSums,
     Weight: GroupedWeight,
