@@ -179,6 +179,20 @@ def test_files_of_metrics_have_one_purpose():
     assert not long
 
 
+# Both are users' own words, or the field's: a constraint and an alert, a field and a metric.
+TWICE = {"Above", "Asked", "Coverage", "Outcome", "Pairs", "Sample", "Sum"}
+
+
+def test_a_class_of_one_name_stands_in_one_room():
+    names = Counter(
+        node.name
+        for path in ROOT.rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, count in names.items() if count > 1} == TWICE
+
+
 def test_no_test_reaches_inside_a_metric():
     inside = re.compile(r"\._(accumulator|read)\b")
     tests = Path(__file__).parent.rglob("test_*.py")

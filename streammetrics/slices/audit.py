@@ -11,7 +11,7 @@ from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.slices.bins import Bins, title_of
 from streammetrics.slices.disparity import Disparity, alone, difference, ratio, simultaneous
-from streammetrics.slices.groups import Grouping
+from streammetrics.slices.groups import SliceKind
 from streammetrics.slices.worst import RankedSlice, Slice, beside_rest, beside_units, ranked
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ class Audit:
     _accumulator: Accumulator
     _suite: MetricSet
     _metrics: dict[str, Metric]
-    _specs: tuple[Grouping, ...]
+    _specs: tuple[SliceKind, ...]
 
     @abstractmethod
-    def _of_spec(self, spec: Grouping, state: State) -> list[Slice]:
+    def _of_spec(self, spec: SliceKind, state: State) -> list[Slice]:
         """Return the slices of one kind, sorted by their values."""
 
     @abstractmethod
-    def _without_groups(self, spec: Grouping, state: State) -> list[tuple[Slice, Rests]]:
+    def _without_groups(self, spec: SliceKind, state: State) -> list[tuple[Slice, Rests]]:
         """Return every slice of a kind, and by each group of its units what it is without that."""
 
     @abstractmethod
@@ -197,7 +197,7 @@ class Audit:
         ]
         each = None if level is None else simultaneous(level, len(every))
         found = [one.measured(metric, read, each, without) for one, without in every]
-        ((rows, without),) = self._with_units(Grouping((), specs[0].cut), state, unit)
+        ((rows, without),) = self._with_units(SliceKind((), specs[0].cut), state, unit)
         overall = rows.measured(metric, read, each, without)
         left_out = [each.title for each in found if math.isnan(each.value)]
         if left_out or not found:
@@ -233,7 +233,7 @@ class Audit:
         return apart
 
     def _with_units(
-        self, spec: Grouping, state: State, unit: str | None
+        self, spec: SliceKind, state: State, unit: str | None
     ) -> list[tuple[Slice, list[State] | None]]:
         """Return the slices of one kind, and what each is without each group of units."""
         if unit is None:
@@ -246,7 +246,7 @@ class Audit:
             raise KeyError(f"no metric {name!r}{near(str(name), self._metrics)}")
         return self._metrics[name]
 
-    def _chosen_specs(self, by: Chosen) -> list[Grouping]:
+    def _chosen_specs(self, by: Chosen) -> list[SliceKind]:
         """Return the kinds of slice that are asked for, without that of all rows."""
         if by is None:
             return [spec for spec in self._specs if spec.columns]

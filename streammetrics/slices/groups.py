@@ -61,14 +61,14 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Grouping:
+class SliceKind:
     """One kind of slice: some columns of a cut, by which it is read."""
 
     columns: tuple[str, ...]
     cut: Cut
 
     @classmethod
-    def of(cls, spec: Sequence[str | Bins], cuts: Sequence[Cut]) -> Grouping:
+    def of(cls, spec: Sequence[str | Bins], cuts: Sequence[Cut]) -> SliceKind:
         """Return how a kind of slice is read: from its own cut, or from the one that is finer."""
         columns = tuple(map(title_of, spec))
         own = (cut for cut in cuts if cut.titles == columns)
@@ -132,7 +132,7 @@ def sort_key(parts: Parts | None) -> tuple[Any, ...]:
 class Lookup:
     """The slices of one kind by the texts of their keys: who looks up many reads them once."""
 
-    def __init__(self, spec: Grouping, state: State) -> None:
+    def __init__(self, spec: SliceKind, state: State) -> None:
         self._spec = spec
         self._keys, self._groups = spec.groups(state)
         self._places = {text: place for place, text in enumerate(self._groups.keys.tolist())}
@@ -175,8 +175,8 @@ def _types(keys: Sequence[Parts | None]) -> str:
 
 
 def spec_of(
-    which: Mapping[str, object], specs: Sequence[Grouping], cuts: Sequence[Cut]
-) -> Grouping:
+    which: Mapping[str, object], specs: Sequence[SliceKind], cuts: Sequence[Cut]
+) -> SliceKind:
     """Return the kind of a slice, by its columns.
 
     Raises:
@@ -186,12 +186,12 @@ def spec_of(
         if set(spec.columns) == set(which):
             return spec
     if not which or (len(cuts) == 1 and set(which) <= set(cuts[0].titles)):
-        return Grouping(tuple(title for title in cuts[0].titles if title in which), cuts[0])
+        return SliceKind(tuple(title for title in cuts[0].titles if title in which), cuts[0])
     known = [list(spec.columns) for spec in specs]
     raise KeyError(f"slices are by {known}, and none by {list(which)}")
 
 
-def _by(spec: Grouping, title: str) -> str | Bins:
+def _by(spec: SliceKind, title: str) -> str | Bins:
     return spec.cut.by[spec.cut.titles.index(title)]
 
 

@@ -12,7 +12,7 @@ from streammetrics.core.errors import an
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.slices.bins import Bins, specs_of, title_of
 from streammetrics.slices.fairness import without_each
-from streammetrics.slices.groups import Cut, Grouping, Lookup, spec_of, state_of_all
+from streammetrics.slices.groups import Cut, Lookup, SliceKind, spec_of, state_of_all
 from streammetrics.slices.reading import key_column, read_keys
 from streammetrics.slices.table import BESIDE, OWN
 from streammetrics.slices.units import groups_of, hashed, limits_by_unit, warn_unsure
@@ -36,7 +36,7 @@ class KeyedSet(MetricSet):
     """Rows by the finest keys, of which coarser ones and all rows are exact merges."""
 
     _called = "Slices"  # as it is made
-    _specs: tuple[Grouping, ...]
+    _specs: tuple[SliceKind, ...]
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class KeyedSet(MetricSet):
             Cut(suite._layout, number, parts, max_slices, overflow)
             for number, parts in enumerate(apart)
         )
-        self._specs = tuple(Grouping.of(spec, self._cuts) for spec in self.by)
+        self._specs = tuple(SliceKind.of(spec, self._cuts) for spec in self.by)
         self._layout = GroupedLayout([each for cut in self._cuts for each in cut.statistics])
         self._accumulator = Accumulator(self._layout)
         asked = (*columns, *([] if unit is None else [unit]))
@@ -127,10 +127,10 @@ class KeyedSet(MetricSet):
     def _slices(self, state: State) -> list[Slice]:
         return [each for spec in self._specs for each in self._of_spec(spec, state)]
 
-    def _of_spec(self, spec: Grouping, state: State) -> list[Slice]:
+    def _of_spec(self, spec: SliceKind, state: State) -> list[Slice]:
         return self._of_kept(spec, spec.kept(state))
 
-    def _of_kept(self, spec: Grouping, kept: KeptSlices) -> list[Slice]:
+    def _of_kept(self, spec: SliceKind, kept: KeptSlices) -> list[Slice]:
         if not kept.keys and not spec.columns:
             return [Slice((), (), 0, lambda: self._suite._layout.start)]
         pairs = zip(kept.keys, kept.n_rows, strict=True)
@@ -139,13 +139,13 @@ class KeyedSet(MetricSet):
             for place, (parts, n) in enumerate(pairs)
         ]
 
-    def _by_unit(self, spec: Grouping, state: State) -> list[tuple[Slice, list[State]]]:
+    def _by_unit(self, spec: SliceKind, state: State) -> list[tuple[Slice, list[State]]]:
         """Return every slice of a kind, and what it is without each group of its units."""
         return [(each, list(own.values())) for each, own in self._without_groups(spec, state)]
 
-    def _without_groups(self, spec: Grouping, state: State) -> list[tuple[Slice, Rests]]:
+    def _without_groups(self, spec: SliceKind, state: State) -> list[tuple[Slice, Rests]]:
         """Return every slice of a kind, and by each group of its units what it is without that."""
-        units = Grouping((*spec.columns, hashed(str(self.unit))), self._cuts[0]).kept(state)
+        units = SliceKind((*spec.columns, hashed(str(self.unit))), self._cuts[0]).kept(state)
         parts: dict[Any, dict[Part, State]] = {}
         for place, key in enumerate(units.keys):
             *own, group = key or ()
@@ -159,7 +159,7 @@ class KeyedSet(MetricSet):
 
     def _parts_by_unit(self) -> tuple[State, list[State]]:
         """Return all rows, and all but those of each group of units."""
-        spec = Grouping((), self._cuts[0])
+        spec = SliceKind((), self._cuts[0])
         ((each, rests),) = self._by_unit(spec, self._accumulator.flush())
         return each.state, rests
 

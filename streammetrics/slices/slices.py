@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from streammetrics.core.metric import Metric
-    from streammetrics.slices.groups import Grouping, KeptSlices
+    from streammetrics.slices.groups import KeptSlices, SliceKind
 
 
 class Slices(KeyedSet, Audit):
@@ -177,7 +177,9 @@ class Slices(KeyedSet, Audit):
                 tables.append(limit_columns(name, [limit or nothing for limit in limits]))
         return merged_tables(tables).told(level, self._better)
 
-    def _judged_of(self, metric: Metric, spec: Grouping, kept: KeptSlices) -> list[tuple[Any, str]]:
+    def _judged_of(
+        self, metric: Metric, spec: SliceKind, kept: KeptSlices
+    ) -> list[tuple[Any, str]]:
         if kept.keys or spec.columns:
             return kept.judged(metric)
         return [metric._judged(*metric._chosen(self._suite._layout.start))]

@@ -86,7 +86,7 @@ def looked_up(table: Array, codes: Array) -> Array:
     return found
 
 
-class _Places:
+class _ObjectPlaces:
     """Where the objects of an array are, as an array: one object has one place."""
 
     def __init__(self, array: NDArray[np.object_]) -> None:
@@ -108,5 +108,5 @@ def same_objects(
     if len(items) < tuning.KEYS_MET // 8:
         return None
     array = items if isinstance(items, np.ndarray) else np.fromiter(items, object, len(items))
-    found = number_few(np.asarray(_Places(array)))
+    found = number_few(np.asarray(_ObjectPlaces(array)))
     return None if found is None else (found[0], array[found[1]].tolist())

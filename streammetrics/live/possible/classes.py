@@ -82,7 +82,7 @@ def interval(known: Metric, held: Called | Classes, _: object) -> Interval | Non
     return extremes(values)
 
 
-class _Sides(NamedTuple):
+class _CalledRows(NamedTuple):
     """Rows that are called positive, and rows that are called negative."""
 
     positive: int
@@ -108,14 +108,14 @@ class _Sides(NamedTuple):
             yield a, (b - 1 if b else 1)
 
 
-def _sides_of(held: Called | Classes, two: Two) -> _Sides:
+def _sides_of(held: Called | Classes, two: Two) -> _CalledRows:
     if isinstance(held, Classes):
         counts = held.counts
         positive = counts.get(two[1], 0)
-        return _Sides(positive, sum(counts.values()) - positive, "y_pred", two[::-1], two)
+        return _CalledRows(positive, sum(counts.values()) - positive, "y_pred", two[::-1], two)
     negative, positive = map(int, held.rows.counts)
     below = float(np.nextafter(held.threshold, -np.inf))
-    return _Sides(positive, negative, "y_score", (held.threshold, below), two)
+    return _CalledRows(positive, negative, "y_score", (held.threshold, below), two)
 
 
 def _matching(known: Metric, predicted: Counts) -> Interval | None:

@@ -30,7 +30,7 @@ _MOST = 1 << 52  # rows; ranks are exact in float64 while there are not twice as
 _NAMES = {"level", "x_cells", "x_values", "y_cells", "y_values", "pairs", "counts"}
 
 
-class _Form(NamedTuple):
+class _PairForm(NamedTuple):
     """How pairs are held."""
 
     cells: PairCells
@@ -56,7 +56,7 @@ class CountedPairs:
 
     __slots__ = ("_form", "most")
 
-    def __init__(self, most: int, form: _Form) -> None:
+    def __init__(self, most: int, form: _PairForm) -> None:
         self.most, self._form = most, form
         if form.rows > max(most, tuning.PASS_ROWS):
             self.cells()
@@ -65,7 +65,7 @@ class CountedPairs:
         """These pairs and those of rows, whose arrays are kept."""
         cells, waiting, rows = self._form
         waiting = piled(waiting, (x, y), size=_size, join=_joined, small=tuning.JOINED_ROWS)
-        return CountedPairs(self.most, _Form(cells, waiting, rows + x.size))
+        return CountedPairs(self.most, _PairForm(cells, waiting, rows + x.size))
 
     def plus(self, other: CountedPairs) -> CountedPairs:
         """The pairs of both."""
@@ -77,7 +77,7 @@ class CountedPairs:
         mine, theirs = self._form, other._form
         cells = mine.cells.union(theirs.cells).fitted(self.most)
         waiting = mine.waiting + theirs.waiting
-        return CountedPairs(self.most, _Form(cells, waiting, mine.rows + theirs.rows))
+        return CountedPairs(self.most, _PairForm(cells, waiting, mine.rows + theirs.rows))
 
     @property
     def size(self) -> int:
@@ -91,7 +91,7 @@ class CountedPairs:
         if waiting:
             more = PairCells.of(*_joined(waiting)).at_level(cells.level)
             cells = cells.union(more).fitted(self.most)
-            self._form = _Form(cells)
+            self._form = _PairForm(cells)
         return cells
 
     @property
@@ -106,7 +106,7 @@ class PairsField(StateField[CountedPairs]):
 
     def empty(self, of: Configured) -> CountedPairs:
         """Return no pairs."""
-        return CountedPairs(of.config["max_pairs"], _Form(PairCells.empty()))
+        return CountedPairs(of.config["max_pairs"], _PairForm(PairCells.empty()))
 
     def plus(self, mine: CountedPairs, other: CountedPairs) -> CountedPairs:
         """Return the pairs of both."""
@@ -129,7 +129,7 @@ class PairsField(StateField[CountedPairs]):
     def taken(self, arrays: Arrays, of: Configured) -> CountedPairs:
         """Return the pairs, after checking all that makes their cells canonical."""
         most = of.config["max_pairs"]
-        return CountedPairs(most, _Form(_read_cells(arrays, most)))
+        return CountedPairs(most, _PairForm(_read_cells(arrays, most)))
 
     def nbytes(self, value: CountedPairs) -> int:
         """Bytes held now."""
@@ -146,7 +146,7 @@ class PairsField(StateField[CountedPairs]):
         left = None if theirs.level else cells.without(theirs)
         if left is None:
             raise not_among("some pairs of numbers are not here")
-        return CountedPairs(value.most, _Form(left))
+        return CountedPairs(value.most, _PairForm(left))
 
 
 class PairHistogram(Statistic):

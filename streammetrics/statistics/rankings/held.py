@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streammetrics.statistics.rankings.index import Hashes
 
 
-class _Form(NamedTuple):
+class _RankingRows(NamedTuple):
     """How rows are held."""
 
     table: RankingTable = empty_table()
@@ -50,13 +50,13 @@ class Ranked:
 
     __slots__ = ("_form", "cut")
 
-    def __init__(self, cut: Cutoff, form: _Form) -> None:
+    def __init__(self, cut: Cutoff, form: _RankingRows) -> None:
         self.cut, self._form = cut, form
 
     @classmethod
     def of(cls, cut: Cutoff, table: RankingTable | None = None) -> Ranked:
         """The rows of a canonical table, or none."""
-        return cls(cut, _Form() if table is None else _Form(table, seen=None))
+        return cls(cut, _RankingRows() if table is None else _RankingRows(table, seen=None))
 
     def taking(self, more: RankingTable, n: int) -> Ranked:
         """These rows and the `n` of a batch; raises where a document contradicts what is held."""
@@ -71,7 +71,7 @@ class Ranked:
             seen = with_hashes(seen, hashes)
         waiting = piled(pending, more, size=_rows, join=united_tables, small=tuning.JOINED_ROWS)
         rows += n
-        taken = Ranked(self.cut, _Form(table, waiting, rows, seen))
+        taken = Ranked(self.cut, _RankingRows(table, waiting, rows, seen))
         if rows >= max(tuning.PENDING_RANKINGS, table.rows // 4):
             return taken._combined([], distinct=True)
         return taken
