@@ -50,7 +50,7 @@ from streammetrics.live.alerts.drift import Drift
 from streammetrics.live.alerts.missing import Coverage, Silence
 from streammetrics.live.alerts.thresholds import Above, Below, BurnRate
 from streammetrics.live.live import Live
-from streammetrics.metrics import aggregation
+from streammetrics.metrics import aggregation, distributions
 from streammetrics.metrics.aggregation import *  # noqa: F403 - each module lists its public names
 from streammetrics.metrics.agreement import association as agreement_association
 from streammetrics.metrics.agreement import raters as agreement_raters
@@ -86,6 +86,7 @@ from streammetrics.metrics.detection import panoptic as detection_panoptic
 from streammetrics.metrics.detection.boxes import *  # noqa: F403
 from streammetrics.metrics.detection.masks import *  # noqa: F403
 from streammetrics.metrics.detection.panoptic import *  # noqa: F403
+from streammetrics.metrics.distributions import *  # noqa: F403
 from streammetrics.metrics.drift import bins as drift_bins
 from streammetrics.metrics.drift import distances as drift_distances
 from streammetrics.metrics.drift.bins import *  # noqa: F403
@@ -233,6 +234,7 @@ _MODULES = (
     forecasting_predictive,
     forecasting_intervals,
     aggregation,
+    distributions,
     classification_multilabel,
     classification_overall,
     classification_rates,

@@ -174,7 +174,7 @@ def test_files_of_metrics_have_one_purpose():
     long = {
         str(path.relative_to(ROOT)): lines
         for path in (ROOT / "metrics").rglob("*.py")
-        if (lines := path.read_text().count("\n")) > 350
+        if (lines := path.read_text().count("\n")) > 300
     }
     assert not long
 

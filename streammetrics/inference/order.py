@@ -14,7 +14,7 @@ from streammetrics.core.confidence import (
 )
 from streammetrics.inference.distributions import binomial_quantile
 from streammetrics.inference.tables import no_squares
-from streammetrics.metrics import aggregation
+from streammetrics.metrics import distributions
 from streammetrics.metrics.regression import quantiles
 from streammetrics.metrics.regression.base import averaged
 from streammetrics.statistics.sums.values import quantile, ranked
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streammetrics.statistics.sums.values import EnclosedValue, ValueHistogram
 
 
-@confidence_of.register(aggregation.Quantile)
+@confidence_of.register(distributions.Quantile)
 def of_values(metric: Any, asked: Asked, values: ValueHistogram) -> ConfidenceInterval:
     """A quantile of values, which may be infinite."""
     estimates = values.quantiles(metric.q, metric.method)

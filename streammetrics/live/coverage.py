@@ -13,8 +13,8 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.rows import batch_of
 from streammetrics.live.table import CONFLICT, CORRECTED, LABELLED, LATE, REPEATED
 from streammetrics.live.time import SECOND
-from streammetrics.metrics.aggregation import Quantile
 from streammetrics.metrics.classification.reports import ConfusionMatrix
+from streammetrics.metrics.distributions import Quantile
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch

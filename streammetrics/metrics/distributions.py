@@ -1,17 +1,25 @@
-"""The empirical distribution function of a histogram, which pictures of quantiles show."""
+"""Quantiles of values, and the distribution of a histogram that they are read from."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.constraints import Bins, Share
 from streammetrics.core.results.curves import Curves, Points
+from streammetrics.core.results.values import Interval
+from streammetrics.metrics.aggregation import Aggregate
+from streammetrics.statistics.sums.values import EnclosedValue, QuantileMethod, ValueHistogram
 
 if TYPE_CHECKING:
     from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.results.values import Result
+    from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Floats
-    from streammetrics.statistics.sums.values import ValueHistogram
+
+__all__ = ["Quantile"]
 
 
 class _CumulativeShares(NamedTuple):
@@ -44,3 +52,67 @@ def _of_one(histogram: DyadicHistogram) -> Distribution:
     low, high, mass = map(np.concatenate, zip(*cells, strict=True))
     below = np.cumsum(mass / mass.max())
     return Distribution(low, high, below / below[-1]).told(exact=histogram.exact)
+
+
+class Quantile(Aggregate[float]):
+    """Quantile of the values. Infinities are allowed.
+
+    Formula: quantile_q x
+
+    Exact up to `max_bins` distinct values; beyond that `bounds()` gives an interval that certainly
+    contains the quantile.
+
+    The other parameters are those of `Aggregate`.
+
+    Args:
+        q: The level, from 0 to 1, taken as the decimal number it prints as.
+        method: ``"linear"`` interpolates between order statistics; a row of weight w counts as w
+            equal rows, and a total weight below 1 leaves the quantile undefined.
+            ``"averaged_inverted_cdf"`` is the smallest value at or below which at least a share
+            `q` of the weight lies, or, where that share is exactly `q`, the mean of this value and
+            the next; it does not depend on the scale of the weights.
+        max_bins: How many distinct values are kept apart; up to these the quantile is exact.
+
+    Memory and cost: 16 bytes per distinct value, up to `max_bins`; about 8 ns per row.
+
+    Reference: ``numpy.quantile`` with the same `method`; with weights and ``"linear"``,
+    ``wtd.quantile`` of the R package Hmisc.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.Quantile(q=0.25).update([1.0, 2.0, 3.0, 4.0]).compute()
+        1.75
+        >>> rough = sm.Quantile(q=0.25, max_bins=2).update([1.0, 2.0, 3.0, 4.0])
+        >>> rough.exact
+        False
+    """
+
+    q: Share
+    method: QuantileMethod = "linear"
+    max_bins: Bins = 1 << 20
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the histogram."""
+        return (ValueHistogram(of="values", max_bins=self.max_bins, nan_policy=self.nan_policy),)
+
+    def _shape(self, values: ValueHistogram) -> Result:
+        return distribution(values)
+
+    def _estimate(self, values: ValueHistogram) -> EnclosedValue:
+        for estimate in values.quantiles(self.q, self.method):
+            return estimate
+        return EnclosedValue(math.nan, math.nan, math.nan)
+
+    def readout(self, values: ValueHistogram) -> float:
+        """Return the quantile, or the midpoint of the interval that contains it."""
+        return self._estimate(values).value
+
+    def interval(self, values: ValueHistogram) -> Interval[float]:
+        """Return the interval that certainly contains the quantile."""
+        _, low, high = self._estimate(values)
+        return Interval(low, high)
+
+    def is_exact(self, values: ValueHistogram) -> bool:
+        """Whether each cell that the quantile is read from holds a single value."""
+        _, low, high = self._estimate(values)
+        return not low < high

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound="Points")
 
-# Every value of this family is at most 1 and is computed with at most a few dozen roundings of
-# 2**-53, from sums correct to a unit in the last place; all that together is less than this.
+# Every value of this family is at most 1, and what a few dozen roundings add up to is less.
 ROUNDING = 2.0**-46
 
 
@@ -69,8 +68,7 @@ class ScoredMetric(Metric[V_co]):
         """Add a batch of rows: labels (n,), and scores (n,) of the positive class or (n, K).
 
         Raises:
-            InvalidBatchError: A column has a wrong type or shape, or a missing value; the state is
-                unchanged.
+            InvalidBatchError: A column has a wrong type or shape, or a missing value.
         """
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 
@@ -79,9 +77,8 @@ class ScoredMetric(Metric[V_co]):
         return schema_options(self)
 
     def _histogram(self, max_bins: int) -> ScoreHistogram:
-        return ScoreHistogram(
-            max_bins=max_bins, from_logits=self.from_logits, **self._schema_options
-        )
+        options = {"from_logits": self.from_logits, **self._schema_options}
+        return ScoreHistogram(max_bins=max_bins, **options)
 
 
 def _check_multilabel(metric: Any) -> None:
@@ -103,8 +100,7 @@ def _label_histograms(metric: Any, max_bins: int, *, joined: bool = False) -> La
 
 def schema_options(metric: object) -> dict[str, Any]:
     """Return the parameters that say how labels are read."""
-    names = ("pos_label", "labels", "nan_policy", "ignore_index")
-    return {name: getattr(metric, name) for name in names}
+    return {n: getattr(metric, n) for n in ("pos_label", "labels", "nan_policy", "ignore_index")}
 
 
 def _has_single_scores(_: Metric[object], scores: ScoreHistogram, *__: object) -> bool:
@@ -123,9 +119,8 @@ class ScoreMetric(ScoredMetric[V_co]):
     The other parameters are those of `ScoredMetric`.
 
     Args:
-        max_bins: How many distinct scores are kept apart. Beyond that, neighbouring scores share
-            a cell: memory stays bounded, and `bounds()` holds for any order of the rows within a
-            cell.
+        max_bins: How many distinct scores are kept apart. Beyond that neighbouring scores share a
+            cell, and `bounds()` holds for any order of the rows within a cell.
     """
 
     max_bins: Bins = MAX_BINS
@@ -144,8 +139,7 @@ class CurveMetric(ScoredMetric[V_co]):
 
     Args:
         max_bins: How many distinct scores are kept apart, as in `ScoreMetric`.
-        multilabel: Whether a row may have any number of labels, as in `ClassScoreMetric`; the
-            result is one curve per label.
+        multilabel: As in `ClassScoreMetric`; the result is one curve per label.
     """
 
     max_bins: Bins = MAX_BINS
@@ -277,7 +271,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         if not any(stairs.positives or stairs.negatives for stairs in classes):  # no rows
             each = np.full(len(classes), math.nan)
             return (LabelledArray.of(each, labels) if self.average is None else math.nan), ""
-        each = np.array([self._filled(value) for value in values])
+        each = np.array(list(map(self._filled, values)))
         if self.average is None:
             return LabelledArray.of(each, labels), lone_doubt(labels, each)
         seen = np.array([stairs.positives > 0 for stairs in classes])
