@@ -574,3 +574,14 @@ def test_moments_of_few_rows_are_whole_or_left_to_integers(n, scale):
     for last in (5e-324, 2.0**600, math.inf, math.nan):  # too far from the others, or from all
         far = np.append(np.ldexp(1.0, max(scale, 0) + 20), last)
         assert few_moments([far]) is None
+
+
+@pytest.mark.parametrize("width", [2, 5, 60])
+def test_rows_of_several_values_are_added_to_their_group_whole(width):
+    rng = np.random.default_rng(width)
+    values = rng.normal(size=(300, width)) * 2.0 ** rng.integers(-60, 60, (300, width))
+    index = rng.integers(0, 7, 300)
+    sums = ExactSum.grouped(index, 7, values)
+    for group in range(7):
+        whole = sum(map(Fraction, values[index == group].ravel().tolist()), Fraction(0))
+        assert sums[group].fraction() == whole
