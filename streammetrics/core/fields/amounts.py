@@ -34,8 +34,8 @@ class Amount:
 
     Rows without a weight are counted in an array of int64, or in a Python integer where the shape
     is ``()``; only those with a weight cost an exact sum. Its `squares` are the sums of the squares
-    of the same weights, ``None`` where nobody asked for them. What is neither negative nor of other
-    rows than `weights` and `counts` together is up to who made it.
+    of the same weights, ``None`` where nobody asked for them. Whoever makes one sees to it that
+    nothing is negative, and that `squares` are of the rows of `weights`.
     """
 
     __slots__ = ("_most", "counts", "squares", "weights")
@@ -58,12 +58,12 @@ class Amount:
 
     @classmethod
     def zero(cls, shape: tuple[int, ...] = ()) -> Self:
-        """Nothing of anything."""
+        """Return no amount of each."""
         return cls(np.zeros(shape, np.int64) if shape else 0)
 
     @classmethod
     def of_rows(cls, n: int, weight: Floats | None, *, squared: bool = False) -> Self:
-        """The weight of `n` rows, of one each where there is none; `squared`: and their squares."""
+        """Return the weight of `n` rows, 1 each without one, and if `squared` its squares."""
         if weight is None:
             return cls(n)
         squares = ExactSum.product(weight, weight) if squared else None
@@ -78,7 +78,7 @@ class Amount:
         *,
         squared: bool = True,
     ) -> Self:
-        """The weights of rows, and if `squared` their squares, at each of `size` places."""
+        """Return the weights of rows, and if `squared` their squares, at each of `size` places."""
         if weight is None:
             return cls.of_counts(np.bincount(places, minlength=size), places.size)
         squares = ExactSum.grouped(places, size, weight, weight) if squared else None
@@ -86,20 +86,20 @@ class Amount:
 
     @classmethod
     def of_counts(cls, counts: Ints, most: int | None = None) -> Self:
-        """Rows of weight one, of which `most` are of one thing."""
+        """Return the amount of rows of weight one; no count is larger than `most`."""
         return cls(counts, None, int(counts.max(initial=0)) if most is None else most)
 
     @classmethod
     def of_weights(cls, weights: ExactSum, squares: ExactSum | None = None) -> Self:
-        """Rows of which none is known to weigh one."""
+        """Return the amount of rows none of which is known to weigh one."""
         counts = np.zeros(weights.shape, np.int64) if weights.shape else 0
         return cls(counts, weights, squares=squares)
 
     @classmethod
     def of_exact(cls, amount: ExactSum, squares: ExactSum | None = None) -> Self:
-        """The same amount: counts if all are whole and below 2**62, else exact sums.
+        """Return an amount: counts if all are whole and below 2**62, else exact sums.
 
-        Squares, where given, tell of rows that do not all weigh one; whole amounts without are
+        Squares, where given, say that not all rows weigh one; whole amounts without squares are
         taken for counts.
         """
         if squares is not None and squares != amount:
@@ -124,7 +124,7 @@ class Amount:
 
     @classmethod
     def of_all(cls, every: Sequence[Self]) -> Self | None:
-        """The sum of amounts, or ``None`` where arrays of counts alone do not tell it."""
+        """Return the sum of amounts; ``None`` unless all are arrays of counts that can be added."""
         most = sum([amount._most for amount in every])
         plain = all(amount.weights is None for amount in every)
         if most >= MANY or not plain or not isinstance(every[0].counts, np.ndarray):
@@ -139,7 +139,7 @@ class Amount:
         return type(self)(self.counts + other.counts, weights, self._most + other._most, squares)
 
     def plus_rows(self, n: int) -> Self:
-        """The same of one thing, and `n` rows of weight one."""
+        """Return the same amount of one thing with `n` rows of weight one."""
         return type(self)(self.counts + n, self.weights, self._most, self.squares)
 
     def __sub__(self, other: Self) -> Self:
@@ -157,7 +157,7 @@ class Amount:
         return bool(np.any(self.signs()))
 
     def spread(self, places: Places | None, size: int) -> Self:
-        """Amounts ``(n,)`` at their places among `size`, which differ; none elsewhere."""
+        """Return amounts ``(n,)`` at their places among `size`, all different; none elsewhere."""
         if places is None:
             return self
         counts = np.zeros(size, np.int64)
@@ -169,7 +169,7 @@ class Amount:
         return type(self)(counts, weights, self._most, squares)
 
     def at(self, index: object) -> Self:
-        """Index the array as NumPy would."""
+        """Return some of the amounts, indexed as in NumPy."""
         weights, squares = (
             None if sums is None else sums[index] for sums in (self.weights, self.squares)
         )
@@ -177,7 +177,7 @@ class Amount:
         return type(self)(counts if np.ndim(counts) else int(counts), weights, self._most, squares)
 
     def exceeds(self, n: int) -> bool:
-        """Whether an amount that was read without squares is more than n rows can weigh so.
+        """Whether an amount that was read without squares is more than `n` rows can weigh.
 
         Where Σ w² = Σ w no squares are written, and by Cauchy and Schwarz Σ w is then at most n.
         More is of integer weights, from a version that wrote no squares.
@@ -192,28 +192,28 @@ class Amount:
         return int(np.add.reduce(counts, axis=None)) > n
 
     def squared(self) -> ExactSum | None:
-        """The sums of the squares of all weights, ``None`` where they are not known."""
+        """Return the sums of the squares of all weights, ``None`` where they are not known."""
         if self.weights is None:
             return self.exact()
         return None if self.squares is None else Amount(self.counts, self.squares).exact()
 
     def plain_squared(self) -> Ints | ExactSum | None:
-        """The same as counts where rows have no weights."""
+        """Return the same, as counts where rows have no weights."""
         return self.counts if self.weights is None else self.squared()
 
     def unsure(self) -> Self:
-        """The same amount, of which it is not known what rows it is of."""
+        """Return the same amount without what is known of its rows."""
         return self.of_weights(self.exact())
 
     def shaped(self, shape: tuple[int, ...]) -> Self:
-        """The same amounts in another shape."""
+        """Return the same amounts in another shape."""
         weights, squares = (
             None if sums is None else sums.reshaped(shape) for sums in (self.weights, self.squares)
         )
         return type(self)(self.counts.reshape(shape), weights, self._most, squares)
 
     def exact(self) -> ExactSum:
-        """The same as exact sums."""
+        """Return the amounts as exact sums."""
         if not isinstance(self.counts, np.ndarray):
             counts = ExactSum.single(self.counts)
         elif self.weights is not None and not self.counts.any():
@@ -223,7 +223,7 @@ class Amount:
         return counts if self.weights is None else self.weights + counts
 
     def arrays(self) -> dict[str, Array]:
-        """The arrays of `exact`, and of squares where rows are known to weigh not one each."""
+        """Return the arrays of `exact`, and of squares where rows are known not to weigh 1 each."""
         counts = self.counts
         plain = self.weights is None and isinstance(counts, np.ndarray)
         if plain and self._most < _DIGIT and counts.any():  # they are digits as they are
@@ -235,7 +235,7 @@ class Amount:
 
     @staticmethod
     def each_arrays(every: Sequence[Amount]) -> dict[str, Stack] | None:
-        """The arrays of many amounts, or ``None`` unless all are counts that are digits as such."""
+        """Return the arrays of many amounts; ``None`` unless all are counts written as they are."""
         if any(amount.weights is not None for amount in every):
             return None
         shape = np.shape(every[0].counts)
@@ -250,15 +250,15 @@ class Amount:
         }
 
     def plain(self) -> Ints | ExactSum:
-        """The counts, or exact sums where rows have weights."""
+        """Return the counts, or exact sums where rows have weights."""
         return self.counts if self.weights is None else self.exact()
 
     def fraction(self) -> Fraction:
-        """The exact weight of one thing."""
+        """Return the exact weight of one thing."""
         return Fraction(*self.ratio())
 
     def ratio(self) -> tuple[int, int]:
-        """The same as two integers, the weight times the second of them and this."""
+        """Return the same as a fraction's two integers."""
         if self.weights is None:
             return int(self.counts), 1
         return (self.weights.fraction() + int(self.counts)).as_integer_ratio()
@@ -273,7 +273,7 @@ class Amount:
         return bool((self.counts < 0).any())
 
     def signs(self) -> Array:
-        """Numbers of the signs that the amounts have."""
+        """Return numbers that have the signs of the amounts."""
         return np.asarray(self.counts) if self.weights is None else _signs(self.exact())
 
     @property
@@ -283,7 +283,7 @@ class Amount:
         return counts + sum(s.nbytes for s in (self.weights, self.squares) if s is not None)
 
     def scaled(self, weight: float, *, squared: bool = False) -> Self:
-        """The same rows, each of them weighing so many times as much; `squared`: their squares."""
+        """Return the same rows, each `weight` times as heavy, and if `squared` with squares."""
         amount, squares = times(self.exact(), weight), self.squared() if squared else None
         if squares is not None:
             return self.of_exact(amount, times(times(squares, weight), weight))
@@ -291,7 +291,7 @@ class Amount:
 
     @classmethod
     def from_arrays(cls, shape: tuple[int, ...], arrays: Arrays) -> Self:
-        """The amounts of `arrays`, of which those without squares are counts if all are whole."""
+        """Return the amounts of `arrays`: counts if they are whole and without squares."""
         own, squares = split_squares(arrays)
         exact = ExactSum.from_arrays(shape, own)
         if not squares:
@@ -300,7 +300,7 @@ class Amount:
 
     @classmethod
     def each_of_arrays(cls, shape: tuple[int, ...], stacks: Arrays, n: int) -> list[Self]:
-        """The amounts of each of `n` states, of which arrays are ``(n, ...)``: all are checked."""
+        """Return the amounts of each of `n` states, whose arrays are ``(n, ...)``, all checked."""
         own, squares = split_squares(stacks)
         if not squares:
             digits, units = each_digits(shape, own, n)
@@ -316,7 +316,7 @@ class Amount:
 
     @classmethod
     def _told(cls, amount: ExactSum, squares: ExactSum) -> Self:
-        """The amounts that a state tells, with their squares."""
+        """Return the amounts that a state tells, with their squares."""
         if (_signs(squares) != np.sign(_signs(amount))).any():
             raise StateFormatError("there are squares of weights without weights, or the reverse")
         if squares == amount and amount.exponent >= 0:
