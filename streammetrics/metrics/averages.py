@@ -59,8 +59,8 @@ def mean_of_classes(
     """
     weight = light(weight)
     if not weight.any():
-        told = zero_division is not None and not math.isnan(zero_division)
-        return ClassMean(float(values.mean()) if told else math.nan, "")
+        is_number = zero_division is not None and not math.isnan(zero_division)
+        return ClassMean(float(values.mean()) if is_number else math.nan, "")
     empty = np.isnan(values)
     if not empty.any():
         return ClassMean(float((values * weight).sum() / weight.sum()), "")

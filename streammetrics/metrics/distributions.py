@@ -37,8 +37,12 @@ class Distribution(Points, _CumulativeShares):
 
 def distribution(values: ValueHistogram) -> Distribution | Curves:
     """Return the distribution of the values, or one per output."""
-    found = [_of_one(histogram) for histogram in values.histograms] or [_nothing()]
-    return found[0] if len(found) == 1 else Curves(found, range(len(found)))
+    distributions = [_of_one(histogram) for histogram in values.histograms] or [_nothing()]
+    return (
+        distributions[0]
+        if len(distributions) == 1
+        else Curves(distributions, range(len(distributions)))
+    )
 
 
 def _nothing() -> Distribution:

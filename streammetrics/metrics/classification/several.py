@@ -25,10 +25,12 @@ class LabelCounts:
         self.labels, self.size, self.kept = labels, len(labels), len(labels)
         self.exponent = _exponent(rows)  # all floats here are divided by this power of two
         sums, total = amount.exact(), rows.exact()
-        true, said, both = sums[0], sums[1], sums[2]
-        every = total[np.zeros(self.size, np.intp)]
-        self._cells = (every - (true + said - both), said - both, true - both, both)
-        floats = [np.asarray(part.to_float(-self.exponent)) for part in (true, said, *self._cells)]
+        true, predicted, both = sums[0], sums[1], sums[2]
+        rows_each = total[np.zeros(self.size, np.intp)]
+        self._cells = (rows_each - (true + predicted - both), predicted - both, true - both, both)
+        floats = [
+            np.asarray(part.to_float(-self.exponent)) for part in (true, predicted, *self._cells)
+        ]
         self.actual, self.predicted, self.tn, self.fp, self.fn, self.tp = floats
         self.total = float(total[0].to_float(-self.exponent))
         self.seen = (self.actual > 0) | (self.predicted > 0)

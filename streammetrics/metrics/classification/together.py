@@ -52,19 +52,19 @@ class Confusions(Margins):
     ) -> Self | None:
         """Return tables over the labels given, or over all labels of any group."""
         sides = (cells.row_labels, cells.column_labels)
-        every = np.unique(np.concatenate(sides)).tolist() if labels is None else list(labels)
-        area = len(every) ** 2
+        classes = np.unique(np.concatenate(sides)).tolist() if labels is None else list(labels)
+        area = len(classes) ** 2
         if cells.amount.weights is not None or not _fit(cells.amount.counts):
             return None
         if size * area > max(tuning.DENSE_CELLS, 4 * cells.codes.size):
             return None
-        rows, columns = (places_among(side, tuple(every)) for side in sides)
-        own = (rows[:, None] * len(every) + columns).reshape(-1)  # of each cell of a group
+        rows, columns = (places_among(side, tuple(classes)) for side in sides)
+        own = (rows[:, None] * len(classes) + columns).reshape(-1)  # of each cell of a group
         group, cell = np.divmod(cells.codes, cells.area)
         counts = np.zeros(size * area, np.int64)
         counts[group * area + own[cell]] = cells.amount.counts
-        shape = (size, len(every), len(every))
-        return cls(every, counts.reshape(shape), known=labels is not None)
+        shape = (size, len(classes), len(classes))
+        return cls(classes, counts.reshape(shape), known=labels is not None)
 
     @cached_property
     def actual(self) -> Floats:
@@ -110,10 +110,10 @@ class Confusions(Margins):
 
     def has(self, label: object) -> Bools | None:
         """Return which groups have a class; ``None`` where a group has two other classes."""
-        mine = np.array([own == label for own in self.labels], np.bool_)
-        if (self.there[~mine].sum(axis=0) > 1).any():
+        is_label = np.array([own == label for own in self.labels], np.bool_)
+        if (self.there[~is_label].sum(axis=0) > 1).any():
             return None
-        has: Bools = np.logical_or.reduce(self.there[mine], axis=0)
+        has: Bools = np.logical_or.reduce(self.there[is_label], axis=0)
         return has
 
 

@@ -109,20 +109,20 @@ class Confusion(Margins):
         sides = [cells.row_labels, cells.column_labels]
         names = [side.tolist() for side in sides]
         if labels is not None:
-            every = list(labels)
+            classes = list(labels)
         elif names[0] == names[1]:
             return cls(names[0], cells.rows, cells.columns, cells.amount)
         else:
             # A side without labels has no type of its own.
             labelled = [side for side in sides if len(side)]
-            every = np.unique(np.concatenate(labelled)).tolist()
+            classes = np.unique(np.concatenate(labelled)).tolist()
         places: list[Array] = [cells.rows, cells.columns]
         for index, (side, own) in enumerate(zip(sides, names, strict=True)):
-            if own and own != every:
-                among = places_or_last(side, tuple(every))
-                others = others or bool((among == len(every)).any())
+            if own and own != classes:
+                among = places_or_last(side, tuple(classes))
+                others = others or bool((among == len(classes)).any())
                 places[index] = among[places[index]]
-        return cls(every, places[0], places[1], cells.amount, others=others)
+        return cls(classes, places[0], places[1], cells.amount, others=others)
 
     def holding(self, amount: Amounts) -> Confusion:
         """Return a table with the same cells and other amounts."""
@@ -257,9 +257,9 @@ class Confusion(Margins):
             self._exact(self.rows, self._hit),
             amount,
         ]
-        found = [one.integers() for one in exact]
-        unit = min(exponent for _, exponent in found)  # that of an empty sum may be larger
-        sums = [[value << (exponent - unit) for value in values] for values, exponent in found]
+        integers = [one.integers() for one in exact]
+        unit = min(exponent for _, exponent in integers)  # that of an empty sum may be larger
+        sums = [[value << (exponent - unit) for value in values] for values, exponent in integers]
         return Integers(*sums)
 
 

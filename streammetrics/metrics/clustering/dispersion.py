@@ -156,17 +156,17 @@ class DaviesBouldin(SampledMetric):
             counts = sums.counts[labels]
             worst = worst_ratios(sums.means[labels], np.array(self.centroids)[labels])
         else:
-            found = spread(sums, *sample)
+            spreads = spread(sums, *sample)
             labels, counts = sums.labels, sums.counts
-            worst = worst_ratios(found.estimate, found.centroids)
+            worst = worst_ratios(spreads.estimate, spreads.centroids)
         defined = 2 <= len(labels) < counts.sum()
         return labels, worst if defined else np.full(len(labels), math.nan)
 
     def certain(self, *statistics: Any) -> tuple[float, float]:
         """Return the mean worst ratios of the smallest and of the largest spreads."""
-        found = spread(*statistics)
-        if len(found.low) < 2:
+        spreads = spread(*statistics)
+        if len(spreads.low) < 2:
             return math.nan, math.nan
-        low = worst_ratios(found.low, found.centroids, slack=found.slack)
-        high = worst_ratios(found.high, found.centroids, slack=-found.slack)
+        low = worst_ratios(spreads.low, spreads.centroids, slack=spreads.slack)
+        high = worst_ratios(spreads.high, spreads.centroids, slack=-spreads.slack)
         return float(low.mean()) * (1 - 2.0**-40), float(high.mean()) * (1 + 2.0**-40)

@@ -143,9 +143,11 @@ class Silhouette(SampledMetric):
             )
         points = np.asarray(X, np.float64)
         points = points[:, None] if points.ndim == 1 else points
-        asked, names = np.asarray(labels), kept.labels
-        places = np.minimum(np.searchsorted(names, asked), max(len(names) - 1, 0))
-        known = names[places] == asked if len(names) else np.zeros(len(asked), np.bool_)
+        wanted_labels, names = np.asarray(labels), kept.labels
+        places = np.minimum(np.searchsorted(names, wanted_labels), max(len(names) - 1, 0))
+        known = (
+            names[places] == wanted_labels if len(names) else np.zeros(len(wanted_labels), np.bool_)
+        )
         rows = kept.rows
         present, codes = np.unique(rows.codes, return_inverse=True)
         size = len(present)
@@ -158,9 +160,9 @@ class Silhouette(SampledMetric):
             [np.column_stack(side) for side in ((rows.codes, rows.points), (places, points + 0.0))]
         )
         groups = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
-        found = np.full(groups.max() + 1, math.nan)
-        found[groups[: len(values)]] = values
-        return np.where(known, found[groups[len(values) :]], math.nan)
+        by_group = np.full(groups.max() + 1, math.nan)
+        by_group[groups[: len(values)]] = values
+        return np.where(known, by_group[groups[len(values) :]], math.nan)
 
     @property
     def _by(self) -> str:

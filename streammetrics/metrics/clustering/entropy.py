@@ -234,10 +234,10 @@ def mutual_information(overlap: Overlap) -> float:
     if len(counts) == len(overlap.true_sizes):
         return entropy(overlap.pred_sizes)
     true, pred = overlap.true_sizes[overlap.rows], overlap.pred_sizes[overlap.columns]
-    found = deviance(counts, true.astype(np.float64) * pred / n)
+    deviances = deviance(counts, true.astype(np.float64) * pred / n)
     # The deviance of a pair that never occurs is its expected count; the sum of these is exact.
     absent = (n * n - exact_dot(true, pred)) / n
-    return (math.fsum(found) + absent) / n
+    return (math.fsum(deviances) + absent) / n
 
 
 def trivial(overlap: Overlap) -> bool:

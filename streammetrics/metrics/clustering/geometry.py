@@ -58,16 +58,16 @@ def scaled(low: Floats, high: Floats, *others: Floats) -> tuple[int, tuple[Float
 def worst_ratios(spreads: Floats, centroids: Floats, slack: float = 0.0) -> Floats:
     """Return each cluster's largest (S_i + S_j) / (M_ij + 2 slack), ``nan`` where no M is left."""
     worst = np.zeros(len(spreads))
-    some = False
+    any_apart = False
     for place, spread in enumerate(spreads):
         apart = lengths(centroids - centroids[place])
         other = apart > 0.0
         if other.any():
-            some = True
+            any_apart = True
             distances = np.maximum(apart[other] + 2.0 * slack, 0.0)
             with np.errstate(divide="ignore"):
                 worst[place] = np.max((spread + spreads[other]) / distances)
-    return worst if some else worst + math.nan
+    return worst if any_apart else worst + math.nan
 
 
 def smallest_gap(low: Floats, high: Floats) -> float:

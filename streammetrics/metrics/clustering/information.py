@@ -102,14 +102,14 @@ def _mean_deviance(a: Ints, b: Ints, n: int) -> Floats:
 
 def _reach(variance: Floats) -> Floats:
     """Return a t with D(v + t, v) >= 53, found by bisection at the next larger power of two."""
-    some = 2.0 ** np.arange(-40.0, 81.0)
-    low, high = np.zeros_like(some), 40.0 + 12.0 * np.sqrt(some)
+    variances = 2.0 ** np.arange(-40.0, 81.0)
+    low, high = np.zeros_like(variances), 40.0 + 12.0 * np.sqrt(variances)
     for _ in range(40):
         middle = (low + high) / 2
-        enough = deviance(some + middle, some) >= 53.0
+        enough = deviance(variances + middle, variances) >= 53.0
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    place = np.searchsorted(some, variance)
-    return np.ceil(high[np.minimum(place, len(some) - 1)])
+    place = np.searchsorted(variances, variance)
+    return np.ceil(high[np.minimum(place, len(variances) - 1)])
 
 
 def _summed(
@@ -117,7 +117,7 @@ def _summed(
 ) -> Floats:
     inside = steps < counts
     x = low + step * np.where(inside, steps, 0)
-    found = _of_counts(x, m)
+    deviances = _of_counts(x, m)
     if (step == 1.0).all():
         # The probability of each count is a rational multiple of the one before.
         before = x[:, :-1]
@@ -128,12 +128,12 @@ def _summed(
         # The probability of a 2 x 2 table with given margins is, up to a factor, the product of
         # those of its four counts, each given its expectation.
         rest = ((a - x, a - m), (b - x, b - m), (n - a - b + x, n - a - b + m))
-        exponent = -found - _stirling(x)
+        exponent = -deviances - _stirling(x)
         for count, mean in rest:
             exponent -= _of_counts(count, mean) + _stirling(count)
     exponent = np.where(inside, exponent, -np.inf)
     chance = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-    return np.asarray((chance * found).sum(axis=1) / chance.sum(axis=1))
+    return np.asarray((chance * deviances).sum(axis=1) / chance.sum(axis=1))
 
 
 def _of_counts(count: Floats, mean: Floats) -> Floats:

@@ -127,12 +127,12 @@ class BoxMetric(Metric[float | Floats]):
 
     def _averaged(self, labels: list[Any], values: Floats, truths: Ints) -> Any:
         """Return the average of values (n, T), as configured, over classes with true boxes."""
-        some = truths > 0
+        has_boxes = truths > 0
         if self.average is None:
             each = np.full(len(labels), math.nan)
-            each[some] = values[some].mean(axis=1)
+            each[has_boxes] = values[has_boxes].mean(axis=1)
             return LabelledArray.of(each, labels)
-        return float(values[some].mean()) if some.any() else math.nan
+        return float(values[has_boxes].mean()) if has_boxes.any() else math.nan
 
 
 def _places(ious: tuple[float, ...]) -> Places | None:

@@ -79,8 +79,8 @@ class BoxAveragePrecision(BoxMetric):
 
     def is_exact(self, held: BoxScores) -> bool:
         """Whether every distinct score of the boxes that count has a cell of its own."""
-        mine = (h for outcome, h in held.outcomes.items() if outcome.area == self._place)
-        return all(histogram.exact for histogram in mine)
+        histograms = (h for outcome, h in held.outcomes.items() if outcome.area == self._place)
+        return all(histogram.exact for histogram in histograms)
 
     def _read_sides(self, held: BoxScores) -> tuple[list[Any], Ints, Floats, Floats]:
         """Return the classes, their numbers of true boxes, and bounds of their values (n, T)."""
@@ -138,8 +138,8 @@ class _Steps:
 
 def _mean_best(hits: Ints, misses: Ints, at: Ints) -> Floats:
     """Return the mean of the best precisions from positions (T, 101) on, 0 beyond the last one."""
-    found = hits + misses
-    precision = np.divide(hits, found, out=np.zeros(found.shape), where=found > 0)
+    boxes = hits + misses
+    precision = np.divide(hits, boxes, out=np.zeros(boxes.shape), where=boxes > 0)
     best = np.zeros((len(hits) + 1, hits.shape[1]))
     np.maximum.accumulate(precision[::-1], axis=0, out=best[-2::-1])
     mean: Floats = np.take_along_axis(best, at.T, axis=0).mean(axis=0)

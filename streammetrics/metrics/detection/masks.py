@@ -88,9 +88,13 @@ class MaskMetric(Metric[float | Floats]):
         if self.average is None:
             names = [name for name, keep in zip(confusion.labels, kept, strict=True) if keep]
             return LabelledArray.of(shares, names)
-        some = whole > 0
-        weight = weight[some] if self.average == "weighted" else np.ones(int(some.sum()))
-        return float((shares[some] * weight).sum() / weight.sum()) if weight.any() else math.nan
+        has_pixels = whole > 0
+        weight = (
+            weight[has_pixels] if self.average == "weighted" else np.ones(int(has_pixels.sum()))
+        )
+        return (
+            float((shares[has_pixels] * weight).sum() / weight.sum()) if weight.any() else math.nan
+        )
 
     @abstractmethod
     def _parts(self, both: Floats, true: Floats, pred: Floats) -> tuple[Floats, Floats]:

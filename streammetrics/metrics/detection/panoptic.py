@@ -57,8 +57,13 @@ class PanopticMetric(Metric[float | Floats]):
         for name in ("things", "stuffs"):
             whole = all(type(each) is int and 0 <= each < 1 << 53 for each in getattr(self, name))
             require(self, name, whole, words)
-        every = [*self.things, *self.stuffs]
-        require(self, "things", 0 < len({*every}) == len(every), f"{words}, beside those of stuffs")
+        categories = [*self.things, *self.stuffs]
+        require(
+            self,
+            "things",
+            0 < len({*categories}) == len(categories),
+            f"{words}, beside those of stuffs",
+        )
 
     @property
     @abstractmethod
@@ -114,8 +119,8 @@ class PanopticMetric(Metric[float | Floats]):
             values[labels.index(label)] = quality[self.of]
         if self.average is None:
             return LabelledArray.of(values, labels)
-        some = values[~np.isnan(values)]
-        return float(some.mean()) if some.size else math.nan
+        defined = values[~np.isnan(values)]
+        return float(defined.mean()) if defined.size else math.nan
 
 
 class PanopticQuality(PanopticMetric):

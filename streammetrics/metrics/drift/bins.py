@@ -39,10 +39,10 @@ class Range(NamedTuple):
             self.high[1:] - self.low[:-1],
         )
 
-    def shares(self, total: float, more: float) -> Range:
-        """Return the shares of the total, with `more` added to each amount."""
-        whole = total + more * self.value.size
-        return Range._make([np.minimum((side + more) / whole, 1.0) for side in self])
+    def shares(self, total: float, added: float) -> Range:
+        """Return the shares of the total, each amount being larger by `added`."""
+        whole = total + added * self.value.size
+        return Range._make([np.minimum((side + added) / whole, 1.0) for side in self])
 
 
 class BinnedDistance(SampleDistance):
@@ -83,9 +83,9 @@ class BinnedDistance(SampleDistance):
         """Return the smallest, the nominal and the largest distance within the bounds of shares."""
         cells = _SampleCells.of(stairs)
         one, other = cells.at(self.edges) if self.edges else cells.quantiles(self.bins)
-        more = self.pseudo_count * stairs.one if self.pseudo_count else 0.0
-        p = one.differences().shares(float(stairs.positives), more)
-        q = other.differences().shares(float(stairs.negatives), more)
+        pseudo_weight = self.pseudo_count * stairs.one if self.pseudo_count else 0.0
+        p = one.differences().shares(float(stairs.positives), pseudo_weight)
+        q = other.differences().shares(float(stairs.negatives), pseudo_weight)
         # Convex terms are largest in a corner of the rectangle of possible shares, and smallest
         # on the diagonal, or in the corner nearest to it.
         corners = [self.terms(a, b) for a in (p.low, p.high) for b in (q.low, q.high)]

@@ -133,11 +133,11 @@ class CRPSQuantiles(RowMean):
 
     def check_parameters(self) -> None:
         """Check the levels."""
-        found = self.levels if isinstance(self.levels, tuple) else (self.levels,)
-        numbers = all(isinstance(level, float) and 0 < level < 1 for level in found)
-        ascending = numbers and all(a < b for a, b in itertools.pairwise(found))
-        require(self, "levels", bool(found) and ascending, "ascending numbers between 0 and 1")
-        self.levels = found
+        levels = self.levels if isinstance(self.levels, tuple) else (self.levels,)
+        numbers = all(isinstance(level, float) and 0 < level < 1 for level in levels)
+        ascending = numbers and all(a < b for a, b in itertools.pairwise(levels))
+        require(self, "levels", bool(levels) and ascending, "ascending numbers between 0 and 1")
+        self.levels = levels
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of scores."""

@@ -61,9 +61,9 @@ class InfAP(RankingMetric):
         groups = ranking.groups
         sizes = [added(part.astype(np.int64), groups.first) for part in (pooled, wrong)]
         above = [running_sum(size, groups.query) for size in sizes]
-        some = np.flatnonzero(groups.relevant)
-        groups = groups.at(some)
-        ties = _Ties(groups, *(side[some] for side in (*sizes, *above)))
+        with_relevant = np.flatnonzero(groups.relevant)
+        groups = groups.at(with_relevant)
+        ties = _Ties(groups, *(side[with_relevant] for side in (*sizes, *above)))
         group, place, _ = groups.places()
         share = groups.relevant[group] / groups.size[group]
         values = share * ties.precisions(group, place)
@@ -88,8 +88,8 @@ class _Ties(NamedTuple):
         values = np.empty(len(group))
         blocks = run_starts((np.cumsum(terms) - 1) // _AT_ONCE)
         for start, stop in pairwise([*blocks.tolist(), len(group)]):
-            here = slice(start, stop)
-            values[here] = self._expected(group[here], place[here], least[here], terms[here])
+            part = slice(start, stop)
+            values[part] = self._expected(group[part], place[part], least[part], terms[part])
         return values
 
     def _expected(self, group: Ints, place: Ints, least: Ints, terms: Ints) -> Floats:

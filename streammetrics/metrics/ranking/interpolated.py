@@ -69,8 +69,8 @@ class ElevenPointAP(RankingMetric):
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the mean of the eleven precisions."""
-        found: Floats = np.mean([_interpolated(ranking, recall) for recall in _ELEVEN], axis=0)
-        return found
+        precisions: Floats = np.mean([_interpolated(ranking, recall) for recall in _ELEVEN], axis=0)
+        return precisions
 
 
 def _interpolated(ranking: Ranking, recall: float) -> Floats:

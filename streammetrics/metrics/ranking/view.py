@@ -123,16 +123,16 @@ class Ranking:
         groups = self.groups
         gains = added(np.append(gain, 0.0)[self.table.results.grade], groups.first)
         mean = gains / groups.size if self.averaged else gains
-        some = np.flatnonzero(mean)
-        gaining, mean = groups.at(some), mean[some]
+        discounted = np.flatnonzero(mean)
+        gaining, mean = groups.at(discounted), mean[discounted]
         group, _, rank = gaining.places()
         return self.by_query(gaining.query[group], mean[group] * discounts(rank))
 
     def ideally_discounted(self, gain: Floats) -> Floats:
         """Return the discounted gain of the best ranking of all judged documents."""
         query, grade, times = self.given
-        some = np.flatnonzero(gain[grade])
-        query, grade, times = query[some], grade[some], times[some]
+        gaining = np.flatnonzero(gain[grade])
+        query, grade, times = query[gaining], grade[gaining], times[gaining]
         before = running_sum(times, query)
         if self.k is not None:
             times = np.minimum(times, np.maximum(self.k - before, 0))

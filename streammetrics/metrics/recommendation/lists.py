@@ -172,10 +172,10 @@ class IntraListDiversity(Metric[float]):
         sizes = overlap.true_sizes.astype(np.float64)
         counts = overlap.counts.astype(np.float64)
         alike = np.bincount(overlap.rows, counts * (counts - 1), sizes.size)
-        some = sizes > 1
-        if not some.any():
+        several = sizes > 1
+        if not several.any():
             return math.nan
-        values = 1 - alike[some] / (sizes[some] * (sizes[some] - 1))
+        values = 1 - alike[several] / (sizes[several] * (sizes[several] - 1))
         return float(ExactSum.of(values).fraction() / values.size)
 
 

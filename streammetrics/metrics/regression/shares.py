@@ -47,9 +47,9 @@ class TargetShare(RegressionMetric):
 
     def interval(self, *statistics: object) -> Interval[Value]:
         """Return the interval that certainly contains the value."""
-        found = self._shares(*statistics)
-        low = averaged([each.low for each in found], self.multioutput)
-        return Interval(low, averaged([each.high for each in found], self.multioutput))
+        values = self._shares(*statistics)
+        low = averaged([each.low for each in values], self.multioutput)
+        return Interval(low, averaged([each.high for each in values], self.multioutput))
 
     def is_exact(self, *statistics: object) -> bool:
         """Whether the histogram of targets holds every one of them."""
@@ -139,12 +139,12 @@ def _saved(
 ) -> list[EnclosedValue]:
     """Return 1 less the ratios of losses to those of the best constant, a quantile."""
     losses, targets = statistics
-    found = []
+    values = []
     for loss, histogram in zip(losses.exact("loss"), targets.histograms, strict=True):
         at = quantile(histogram, level, "averaged_inverted_cdf")
         low, value, high = deviation(histogram, (at.low, at.high), *slopes)
-        found.append(EnclosedValue(*(_one_less(loss, null) for null in (value, low, high))))
-    return found
+        values.append(EnclosedValue(*(_one_less(loss, null) for null in (value, low, high))))
+    return values
 
 
 def _one_less(loss: Fraction, null: Fraction | float) -> float:
@@ -190,15 +190,15 @@ class RelativeAbsoluteError(TargetShare):
 
     def _shares(self, *statistics: Any) -> list[EnclosedValue]:
         losses, moments, targets = statistics
-        found = []
+        values = []
         each = zip(losses.exact("loss"), moments.means("y"), targets.histograms, strict=True)
         for loss, mean, histogram in each:
             low, value, high = deviation(histogram, (mean, mean), Fraction(1), Fraction(1))
             ratios = (
                 nearest(_over(loss, side)) if side else math.nan for side in (value, high, low)
             )
-            found.append(EnclosedValue(*ratios))
-        return found
+            values.append(EnclosedValue(*ratios))
+        return values
 
 
 class AdjustedR2(RegressionMetric):

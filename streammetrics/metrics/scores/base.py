@@ -265,8 +265,8 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         self, classes: tuple[Staircase, ...], values: list[float]
     ) -> tuple[float | Floats, str]:
         if len(classes) == 1:
-            some = classes[0].positives or classes[0].negatives
-            return (self._filled(values[0]) if some else math.nan), ""
+            has_rows = classes[0].positives or classes[0].negatives
+            return (self._filled(values[0]) if has_rows else math.nan), ""
         labels = self.labels or range(len(classes))
         if not any(stairs.positives or stairs.negatives for stairs in classes):  # no rows
             each = np.full(len(classes), math.nan)

@@ -50,7 +50,7 @@ class UncertainBins(NamedTuple):
 def bin_sums(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> ScoreBins:
     """Return the sums of each of `size` bins."""
     bounds = edges_of(stairs, size, strategy)
-    found: ScoreBins | None = None
+    sums: ScoreBins | None = None
     for steps in stairs.steps():
         middle = _middle(stairs, steps)
         at, rows = _bins(middle, bounds.middle), steps.p + steps.n
@@ -60,8 +60,8 @@ def bin_sums(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> Sc
         else:
             counts, weight = _grouped(at, size, rows), rows.astype(np.float64)
         parts = ScoreBins(positives, counts, ExactSum.grouped(at, size, middle, weight))
-        found = parts if found is None else ScoreBins(*map(add, found, parts))
-    return found or ScoreBins(*[ExactSum.zero((size,))] * 3)
+        sums = parts if sums is None else ScoreBins(*map(add, sums, parts))
+    return sums or ScoreBins(*[ExactSum.zero((size,))] * 3)
 
 
 def bins_of_cells(stairs: Staircase, size: int, strategy: Strategy) -> Places:

@@ -84,8 +84,8 @@ def _areas(steps: Steps, first: float, last: float) -> tuple[Floats, Floats, Flo
     below, above = steps.tp_above.astype(np.float64), steps.tp.astype(np.float64)
     start, end = steps.fp_above.astype(np.float64), steps.fp.astype(np.float64)
     left, right = np.maximum(start, first), np.minimum(end, last)
-    some = left < right
-    across = np.where(some, np.log1p(np.where(some, right - left, 0.0) / left), 0.0)
+    overlaps = left < right
+    across = np.where(overlaps, np.log1p(np.where(overlaps, right - left, 0.0) / left), 0.0)
     slope = np.divide(p, n, out=np.zeros_like(p), where=n > 0)
     middle = below + slope * ((left - start) + (right - start)) / 2
     tied = np.clip(middle, below, above) * across

@@ -164,8 +164,10 @@ class TopDecileLift(ClassScoreMetric):
         cell = int(np.flatnonzero(called >= end)[-1])
         p, n = tp[cell] - tp[cell + 1], fp[cell] - fp[cell + 1]
         room = end - called[cell + 1]
-        found = tp[cell + 1] + np.array([max(room - n, 0.0), p * (room / (p + n)), min(room, p)])
-        least, mean, most = (found / whole).tolist()
+        positives = tp[cell + 1] + np.array(
+            [max(room - n, 0.0), p * (room / (p + n)), min(room, p)]
+        )
+        least, mean, most = (positives / whole).tolist()
         return (mean, mean, mean) if known.single[cell] else (least, mean, most)
 
 

@@ -80,8 +80,8 @@ def fitted(stairs: Staircase, fit: Callable[[Floats, LogitCells], Fit]) -> Fit:
     positives, rows = cells.positives.sum(), cells.rows.sum()
     if not 0 < positives < rows or positives / rows == 0:
         return Fit.none()  # one class weighs so little that float64 loses it beside the other
-    found = fit(cells.middle, cells)
-    return found._replace(moved=found.moved * stairs.one)
+    coefficient = fit(cells.middle, cells)
+    return coefficient._replace(moved=coefficient.moved * stairs.one)
 
 
 def slope_of(logits: Floats, cells: LogitCells) -> Fit:

@@ -190,17 +190,17 @@ class _Mirror(Staircase):
             yield Steps(low, high, single, p, n, below_p[::-1], below_n[::-1])
 
 
-def _weighed(histogram: DyadicHistogram, *some: bool) -> tuple[Steps, int]:
+def _weighed(histogram: DyadicHistogram, *has_rows: bool) -> tuple[Steps, int]:
     """Return all cells with scaled float64 amounts, and the power of two that undoes the scaling.
 
     The heaviest cell is scaled to about 2**300, so that products of three sums are far from both
     ends of float64 even where one class weighs 2**-1200 of the other; classes farther apart are
-    refused. `some` says which classes have rows.
+    refused. `has_rows` says which classes have rows.
     """
     low, high, single, counts = map(np.concatenate, zip(*_transposed(histogram), strict=True))
     exponent = 300 - int(np.frexp(counts.max())[1])
     scaled = np.ldexp(counts, exponent)
-    if ((scaled.sum(axis=0) < 2.0**-900) & some).any():
+    if ((scaled.sum(axis=0) < 2.0**-900) & has_rows).any():
         raise StreamMetricsError(
             "the weights of the two classes lie more than 2**1200 apart; rescale them"
         )

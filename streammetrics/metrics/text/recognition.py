@@ -159,8 +159,8 @@ class WIL(ErrorRate):
 
     def _rate(self, edits: Edits) -> float:
         """Return the information lost."""
-        said = edits.hits / edits.predicted if edits.predicted else 0.0
-        return 1 - edits.hits / edits.referred * said
+        precision = edits.hits / edits.predicted if edits.predicted else 0.0
+        return 1 - edits.hits / edits.referred * precision
 
 
 class EditDistance(ErrorRate):
