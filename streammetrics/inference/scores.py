@@ -18,6 +18,7 @@ from streammetrics.core.results.values import LabelledArray
 from streammetrics.inference.areas import (
     Ladder,
     distance_influences,
+    exponential_variance,
     partial_roc_influences,
     precision_influences,
     roc_influences,
@@ -61,13 +62,20 @@ def ladders(
 class _Error(NamedTuple):
     """The standard error of a value, how it was found, and of how many degrees of freedom.
 
-    By `excess` the values of samples are on average larger than that of their population.
+    By `excess` the values of samples are on average larger than that of their population. The limit
+    on the side of the middle has an error of its own, where `inward` is larger.
     """
 
     error: float
     method: str
     freedom: float = math.inf
     excess: float = 0.0
+    inward: float = 0.0
+
+    @property
+    def inmost(self) -> float:
+        """The error of the limit on the side of the middle."""
+        return max(self.error, self.inward)
 
     def reach(self, asked: Asked) -> float:
         """Return how many standard errors limits are away."""
@@ -76,13 +84,24 @@ class _Error(NamedTuple):
         return normal_quantile(1 - asked.tail)
 
 
+# Of the variance that an area has by a model, whatever its rows: the fewest with which limits were
+# held in 93 % of simulated samples at 0.98, also where the few positives spread twice as far.
+_MODEL_FREEDOM = 10
+
+
 def _roc(metric: roc_area.ROCAUC, cells: Ladder, value: float) -> _Error:
     rate = _rate(metric)
     if rate == 1:
         if min(cells.rows) <= 1:
             return _Error(0.0, "DeLong")
         variances = roc_influences(cells, value).variances(cells)
-        return _Error(math.sqrt(sum(variances)), "DeLong", _freedom(variances, cells.rows))
+        freedom, inward = _freedom(variances, cells.rows), sum(variances)
+        if inward > 0 and freedom < math.inf:
+            # Near an end most samples lack the few rows that vary, and would be too sure.
+            model = exponential_variance(value, *cells.rows)
+            inward = (freedom * inward + _MODEL_FREEDOM * model) / (freedom + _MODEL_FREEDOM)
+        errors = math.sqrt(sum(variances)), math.sqrt(inward)
+        return _Error(errors[0], "DeLong", freedom, inward=errors[1])
     side = cells if metric.min_tpr is None else cells.mirrored()
     error = partial_roc_influences(side, rate).error(side)
     return _Error(error / (2 * (rate - rate**2 / 2)), "influences of the partial area")
@@ -133,7 +152,7 @@ def _point(metric: Metric[object], cells: Ladder, value: float) -> _Error:  # no
 
 def _gini(metric: Metric[object], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
     of_area = _roc(roc_area.ROCAUC(), cells, (value + 1) / 2)
-    return of_area._replace(error=2 * of_area.error)
+    return of_area._replace(error=2 * of_area.error, inward=2 * of_area.inward)
 
 
 _ERRORS: dict[type, Callable[[Any, Ladder, float], _Error]] = {
@@ -197,11 +216,15 @@ def of_scores(
         return _one_by_one(metric, asked, each, least, most)
     every = [cells for _, cells in found]
     values = np.array([one.value for one in each])
-    errors = np.array([one.sure.error for one in each])
-    error, rows = _error_of_mean(metric, scores, every, values, errors), min(o.rows for o in each)
+    errors = [one.sure.error for one in each], [one.sure.inmost for one in each]
+    error, inward = (
+        _error_of_mean(metric, scores, every, values, np.array(side)) for side in errors
+    )
+    rows = min(one.rows for one in each)
     freedom = min(one.sure.freedom for one in each)
     method = f"{_method(each)}, of a mean over classes as if they varied together (at most)"
-    least, most, exact = _sides(metric, least, most, _Error(error, method, freedom), rows, asked)
+    sure = _Error(error, method, freedom, inward=inward)
+    least, most, exact = _sides(metric, least, most, sure, rows, asked)
     if exact:
         method = f"Clopper-Pearson of {rows:g} rows, as no row varies"
     return ConfidenceInterval(least, most, asked.level, method)
@@ -242,8 +265,9 @@ def _sides(
 ) -> tuple[float, float, bool]:
     """Return L(low) and U(high), and whether they are the exact ones of values that do not vary."""
     ends, reach = (_least(metric), metric._ends[1]), sure.reach(asked)
-    below = limits(low, sure.error, reach, *ends)[0]
-    above = limits(high, sure.error, reach, *ends)[1]
+    middle, inward = sum(ends) / 2, sure.inmost
+    below = limits(low, inward if low > middle else sure.error, reach, *ends)[0]
+    above = limits(high, inward if high < middle else sure.error, reach, *ends)[1]
     if low != low or high != high:  # noqa: PLR0124 - the test for nan
         return math.nan, math.nan, False
     exact = (math.isnan(below) or math.isnan(above)) and n > 0
