@@ -9,30 +9,53 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from kinds.rows import layout_of, statistics_of
-from kinds.test_opened_together import agree, stacked
+from kinds.rows import layout_of, state_of, statistics_of
+from kinds.test_opened_together import _stacks, agree, alone, stacked, together
+from streammetrics.core.described import described, each_filled
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.histograms.keys import cell_ids
 from streammetrics.core.histograms.restoring import _below
 from streammetrics.core.results.table import Table
+from streammetrics.core.state.arrays import same
 from streammetrics.statistics.sums.values import deviation
 
 MOST = 1 << 31
 
 
+@pytest.mark.parametrize("n_cells", [2, 8])
 @pytest.mark.parametrize("cell", [(0, 0), (1, 0), (-1, 1)])
-@pytest.mark.parametrize("rows", [-1, 0, MOST - 9, MOST - 1, MOST, MOST + 1, 1 << 40, 1 << 62])
-def test_cells_of_as_many_rows_as_can_be_are_opened_together_as_alone(rows, cell):
+def test_cells_of_as_many_rows_as_can_be_are_opened_together_as_alone(n_cells, cell):
     layout = layout_of(sm.ROCAUC())
-    columns = {"y_true": np.arange(48) % 2, "y_score": np.tile(np.arange(8) / 8, 6)}
+    columns = {"y_true": np.arange(48) // 2 % 2, "y_score": np.arange(48) % n_cells / 8}
     feeds, stacks = stacked(layout, columns, 8)
-    counts = stacks["0/0/counts"].copy()
-    counts[(2, *cell)] = rows
-    agree(layout, feeds, {**stacks, "0/0/counts": counts})
-    both = np.repeat(counts[:, :2], 2, axis=2)  # as many cells as classes, or more classes
-    for odd in (counts[:, :2], both[..., :2], counts.transpose(0, 2, 1), counts[..., :1]):
-        agree(layout, feeds, {**stacks, "0/0/counts": np.ascontiguousarray(odd)})
+    for rows in (-1, 0, *range(MOST - 9, MOST + 2), 1 << 40, 1 << 62):
+        counts = stacks["0/0/counts"].copy()
+        counts[(2, *cell)] = rows
+        changed = {**stacks, "0/0/counts": counts}
+        if not agree(layout, feeds, changed):
+            one, other = (way(layout, feeds, changed) for way in (alone, together))
+            both = [described(layout.merged(each[0], each[1:])) for each in (one, other)]
+            assert same(both[0][1], both[1][1])
+
+
+@pytest.mark.parametrize("name", ["counts", "scores", "level", "cells"])
+def test_arrays_of_other_shapes_beside_right_ones_are_refused_together(name):
+    """As many classes as cells, so that one side of the counts may be taken for the other."""
+    layout = layout_of(sm.ROCAUC())
+    states = [state_of(layout, {"y_true": [0, 1], "y_score": [0.25, 0.5]}) for _ in range(3)]
+    feeds = [state.feeds for state in states]
+    for change in (
+        lambda a: np.repeat(a, 2, axis=0), lambda a: np.repeat(a, 2, axis=-1), lambda a: a[:1],
+        lambda a: a[..., :1], lambda a: a[:0],
+    ):  # fmt: skip
+        told = [dict(described(state)[1]) for state in states]
+        array = told[1][f"0/0/{name}"]
+        if change(array).shape == array.shape:
+            continue
+        told[1][f"0/0/{name}"] = change(array)
+        with pytest.raises(sm.StateFormatError, match="histogram|dimension|cells|shape"):
+            each_filled(layout, feeds, _stacks(told))
 
 
 @pytest.mark.parametrize("sign", [-1, 0, 1])
