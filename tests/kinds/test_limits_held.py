@@ -14,6 +14,7 @@ from kinds.test_opened_together import _stacks, agree, alone, stacked, together
 from streammetrics.core.described import described, each_filled
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.fields.plain import Width
 from streammetrics.core.histograms.keys import cell_ids
 from streammetrics.core.histograms.restoring import _below
 from streammetrics.core.results.table import Table
@@ -56,6 +57,18 @@ def test_arrays_of_other_shapes_beside_right_ones_are_refused_together(name):
         told[1][f"0/0/{name}"] = change(array)
         with pytest.raises(sm.StateFormatError, match="histogram|dimension|cells|shape"):
             each_filled(layout, feeds, _stacks(told))
+
+
+@pytest.mark.parametrize("wrong", [-1, 1 << 62])
+def test_numbers_of_columns_are_checked_in_every_state(wrong):
+    field = Width("columns")
+    told = {"": np.array([[1], [2], [1]])}
+    assert field.each_taken(told, 3, None) == [1, 2, 1]
+    for place in range(3):
+        told[""][place] = wrong
+        with pytest.raises(sm.StateFormatError, match="is not a number of columns"):
+            field.each_taken(told, 3, None)
+        told[""][place] = 2
 
 
 @pytest.mark.parametrize("sign", [-1, 0, 1])

@@ -152,6 +152,19 @@ def test_what_is_refused_alone_is_refused_together(oracle):
     assert sum(agree(layout, feeds, changed(stacks, rng)) for _ in range(24))
 
 
+@pytest.mark.parametrize("oracle", thinned(FIRST, columns=False))
+def test_a_number_that_is_refused_alone_is_refused_together(oracle):
+    """In every array, the first number of a state that is not the first."""
+    layout, (feeds, stacks) = layout_of(oracle.metric), sample(oracle)
+    for name, stack in stacks.items():
+        if len(stack) > 1 and stack[1].size:
+            for odd in (-1.0, np.nan) if stack.dtype.kind == "f" else (-1, 1, -(1 << 62)):
+                other = stack.copy()
+                with np.errstate(over="ignore"):
+                    other[1].reshape(-1)[0] += np.array(odd).astype(stack.dtype)
+                agree(layout, feeds, stacks | {name: other})
+
+
 @pytest.mark.parametrize("labels", [["a", "b"], ["a", "c"], ["a,", "b"]])
 def test_states_of_texts_and_of_weights_are_opened_together(labels):
     metrics = [sm.Accuracy(), sm.ROCAUC(pos_label=labels[0]), sm.LogLoss(pos_label=labels[0])]
