@@ -56,3 +56,16 @@ def test_only_bad_values_are_counted(oracle):
                 assert told(metric, with_value(near, name, ROW, bad)) == (1, ROW)
                 twice = with_value(with_value(near, name, ROW, bad), name, 7, bad)
                 assert told(metric, twice) == (2, ROW)
+
+
+@pytest.mark.parametrize("metric", [sm.F1, sm.ROCAUC, sm.LogLoss])
+@pytest.mark.parametrize("kind", [list, np.array])
+@pytest.mark.parametrize("labels", [("a", "b", "c"), (1, 2, 3), (-5, 7, 1 << 60)])
+def test_a_label_that_was_not_given_is_counted_and_named(metric, kind, labels):
+    good, other, wrong = labels
+    given = metric(labels=[good, other], pos_label=good)
+    score = "y_pred" if metric is sm.F1 else "y_score"
+    said = [good, good, good, good, good] if metric is sm.F1 else [0.5, 0.25, 0.5, 0.75, 0.5]
+    with pytest.raises(sm.InvalidBatchError, match=r"in 2 rows, first in row 1\b") as refused:
+        given.update(**{"y_true": kind([good, wrong, good, wrong, good]), score: kind(said)})
+    assert repr(wrong) in str(refused.value)
