@@ -44,7 +44,9 @@ class Influence(NamedTuple):
 
     def at(self, positive: Bools, scores: Floats) -> Floats:
         """Return what rows add."""
-        cell = np.searchsorted(self.low, scores, side="right") - 1
+        order = np.argsort(scores)  # to look for one beside the other stays in the cache
+        cell = np.empty(scores.size, np.intp)
+        cell[order] = np.searchsorted(self.low, scores[order], side="right") - 1
         return np.where(positive, self.of_positive[cell], self.of_negative[cell])
 
 
