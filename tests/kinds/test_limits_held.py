@@ -19,6 +19,7 @@ from streammetrics.core.histograms.keys import cell_ids
 from streammetrics.core.histograms.restoring import _below
 from streammetrics.core.results.table import Table
 from streammetrics.core.state.arrays import same
+from streammetrics.statistics.grouped.split import _Waiting
 from streammetrics.statistics.sums.values import deviation
 
 MOST = 1 << 31
@@ -136,6 +137,19 @@ def test_a_row_of_one_against_one_is_counted_once_however_many_pairs_it_is_in():
     metric = sm.ROCAUC(multi_class="ovo").update(rng.integers(0, 4, 30), scores)
     (held,) = statistics_of(metric)
     assert held.amount == 30
+
+
+@pytest.mark.parametrize("weight", [None, np.array([0.5, 1.5, 2.5, 3.5])])
+@pytest.mark.parametrize("places", [[0, 1], [1, -1], [-1, 0], [-1, -1]])
+def test_rows_that_wait_for_a_group_that_is_cut_go_nowhere(places, weight):
+    codes, values = np.array([0, 1, 1, 0]), np.array([5, 6, 7, 8])
+    moved = _Waiting(codes, (values,), weight).moved(np.array(places))
+    kept = np.array([places[code] >= 0 for code in codes])
+    assert moved.codes.tolist() == [places[code] for code in codes[kept]]
+    assert moved.columns[0].tolist() == values[kept].tolist()
+    assert (moved.weight is None) == (weight is None)
+    if weight is not None:
+        assert moved.weight.tolist() == weight[kept].tolist()
 
 
 def test_a_set_of_no_metrics_holds_nothing():

@@ -104,15 +104,17 @@ def unstacked(stacks, n):
     return found
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "weights", [None, (1.0, 2.0, 3.0), (0.5, 1.5)], ids=["none", "whole", "halves"]
+)
 @pytest.mark.parametrize("oracle", thinned(FIRST, columns=False))
-def test_states_described_together_are_those_described_alone(oracle, weighted):
+def test_states_described_together_are_those_described_alone(oracle, weights):
     layout, rows = layout_of(oracle.metric), plain_rows(oracle, N * 4)
     n = next(map(len, rows.values()))
-    if weighted:
+    if weights:
         if any(schema.unweighted for schema in layout.schemas):
             return
-        rows["sample_weight"] = np.arange(n) % 3 + 0.5
+        rows["sample_weight"] = np.resize(weights, n)
     states = [state_of(layout, taken(rows, np.arange(2 * k + 1) % n)) for k in range(N)]
     stacks = each_described(states)
     assert stacks is None or all(
