@@ -14,8 +14,9 @@ from oracles.table import ORACLES
 import streammetrics as sm
 from streammetrics.core.stateful import REGISTRY
 
-WITHOUT = "needs an extra: pip install 'streammetrics[engines,live,otel]'"
-EXTRAS = tuple(f"streammetrics.{room}." for room in ("engines", "live.exporting", "live.service"))
+WITHOUT = "needs an extra: pip install 'streammetrics[engines,live,otel,plot]'"
+ROOMS = ("engines.", "live.exporting.", "live.service.", "show.pictures.figure")
+EXTRAS = tuple(f"streammetrics.{room}" for room in ROOMS)
 ENTRIES = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text()
 PUBLIC = {name: getattr(sm, name) for name in sm.__all__}
 METRICS = {

@@ -39,48 +39,53 @@ class Packing(NamedTuple):
         gap: How many keys are skipped on either side of 0.
         first: The lowest key, which is counted as 0; 0 where keys take 63 bits.
         size: How many keys there may be; `_HALF` or less are small.
+        low: The lowest score.
     """
 
     shift: int
     gap: int
     first: int
     size: int
+    low: float
 
     @classmethod
     def of(cls, chunks: Sequence[ScoredRows]) -> Packing | None:
         """Return how the scores of unweighted chunks are packed; ``None`` where 63 bits are few."""
-        low, high, used = 0.0, 0.0, 0
+        low, high, used = np.inf, -np.inf, 0
         for scores, _, _ in blocks(chunks):
             low, high = min(low, float(scores.min())), max(high, float(scores.max()))
             used |= int(np.bitwise_or.reduce(scores.view(np.int64)))
         top, used = max(-low, high), used & int(MAGNITUDE)
         shift = (used & -used).bit_length() - 1
         if top < 2.0 and shift < _LACKING:
-            return cls(0, 0, 0, 1 << 62)
-        nearest = min([_least(scores) for scores, _, _ in blocks(chunks)])
+            return cls(0, 0, 0, 1 << 62, low)
+        if low > 0.0:
+            nearest = int(np.float64(low).view(np.int64)) - 1
+        else:
+            nearest = min([_least(scores) for scores, _, _ in blocks(chunks)])
         last = int(np.float64(top).view(np.int64))
         gap = nearest >> shift
         width = (last >> shift) - gap
         first = -width if low < 0.0 else 0
         if width - first < _HALF:
-            return cls(shift, gap, first, width - first + 1)
+            return cls(shift, gap, first, width - first + 1, low)
         if top < 2.0:
-            return cls(0, 0, 0, 1 << 62)
-        return cls(0, nearest, 0, 1 << 62) if last - nearest < 1 << 62 else None
+            return cls(0, 0, 0, 1 << 62, low)
+        return cls(0, nearest, 0, 1 << 62, low) if last - nearest < 1 << 62 else None
 
     def write(self, scores: Floats, out: Ints) -> None:
         """Write the keys of scores to integers; -0.0 is as 0.0."""
         np.add(scores, 0.0, out=out.view(np.float64))
-        below = bool(out.min() < 0)
-        if below:
+        if self.low < 0.0:
             signed_in_place(out)
         if self.shift:
             out >>= self.shift
-        if self.gap and below:
+        if self.gap and self.low < 0.0:
             out -= np.sign(out) * self.gap
         elif self.gap:
             out -= self.gap
-            np.maximum(out, 0, out=out)
+            if self.low <= 0.0:
+                np.maximum(out, 0, out=out)
         if self.first:
             out -= self.first
 
