@@ -23,7 +23,7 @@ from streammetrics.core.histograms.counting import counted
 from streammetrics.core.histograms.keys import ScoredRows, rows_by_cell
 from streammetrics.core.histograms.lookup import CellIndex, Tally, placed, tallied
 from streammetrics.core.histograms.merging import merged
-from streammetrics.core.histograms.packing import cells_by_key, sorted_rows
+from streammetrics.core.histograms.packing import cells_or_rows, sorted_rows
 from streammetrics.core.histograms.waiting import appended, gathered, parts, size_of
 
 if TYPE_CHECKING:
@@ -130,10 +130,9 @@ def settled(form: Form, limits: Limits, *, counted_whole: bool) -> Form:
     size = size_of(waiting)
     plain = not any(rows.weight is not None for rows in waiting)
     if plain and 0 < size <= limits.max_cells and not form.cells.ids.size:
-        cells = cells_by_key(waiting, limits.classes)
-        if cells is not None:
-            return Sorting(cells)
-        run = sorted_rows(waiting)
+        run = cells_or_rows(waiting, limits.classes)
+        if isinstance(run, Cells):
+            return Sorting(run)
         distinct = 1 + int(np.count_nonzero(run.scores[1:] != run.scores[:-1]))
         if 2 * distinct > size and not counted_whole:
             return Run(run)
@@ -214,13 +213,12 @@ def _inserted(form: Sorting | Placing, chunks: Sequence[ScoredRows], limits: Lim
 
 
 def _cells_of(chunks: Sequence[ScoredRows], level: int, limits: Limits) -> Cells:
-    # Some of the rows never need a higher level than all of them, so this level is safe, and
-    # cells that the budget cannot hold are not even made.
+    # Some of the rows never need a higher level than all of them, so this level is safe. Of rows
+    # that are sorted, cells that the budget cannot hold are not even made.
     if chunks[0].weight is None:
-        cells = None if level else cells_by_key(chunks, limits.classes)
-        if cells is not None and cells.ids.size <= limits.max_cells:
-            return cells
-        rows = sorted_rows(chunks)
+        rows = sorted_rows(chunks) if level else cells_or_rows(chunks, limits.classes)
+        if isinstance(rows, Cells):
+            return rows
         level = level or fitting_level(rows.scores, 0, limits.max_cells)
         return counted(rows, level, limits.classes)
     if not level:

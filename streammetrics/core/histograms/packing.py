@@ -21,6 +21,7 @@ from streammetrics.core.histograms.keys import (
     rows_by_cell,
     signed_in_place,
 )
+from streammetrics.core.histograms.waiting import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +51,12 @@ class Packing(NamedTuple):
 
     @classmethod
     def of(cls, chunks: Sequence[ScoredRows]) -> Packing | None:
-        """Return how the scores of unweighted chunks are packed; ``None`` where 63 bits are few."""
+        """Return how the scores of unweighted chunks are packed.
+
+        ``None`` if 63 bits are too few, or rows so few that packing costs more than it saves.
+        """
+        if size_of(chunks) <= FEW:
+            return None
         low, high, used = np.inf, -np.inf, 0
         for scores, _, _ in blocks(chunks):
             low, high = min(low, float(scores.min())), max(high, float(scores.max()))
@@ -115,15 +121,39 @@ def sorted_rows(chunks: Sequence[ScoredRows]) -> ScoredRows:
     vectorised sort: five times as fast as a sort of positions. Keys must fit 63 bits: those of
     scores in (-2, 2) do, others may once the gap of unused keys around 0 is closed.
     """
+    return _sorted(chunks, None if chunks[0].codes is None else Packing.of(chunks))
+
+
+def cells_or_rows(chunks: Sequence[ScoredRows], classes: int) -> Cells | ScoredRows:
+    """Return cells of one score each, counted by key; if there are too many keys, `sorted_rows`.
+
+    Chunks have no weights.
+    """
+    packing, size = Packing.of(chunks), size_of(chunks)
+    if packing is not None and packing.size * classes <= max(tuning.DENSE_CELLS, 2 * size):
+        return _counted(chunks, packing, classes)
+    return _sorted(chunks, packing)
+
+
+def _counted(chunks: Sequence[ScoredRows], packing: Packing, classes: int) -> Cells:
+    packed = np.empty(size_of(chunks), np.int64)
+    _pack(packing, chunks, packed)
+    counts = np.bincount(packed, minlength=classes * packing.size).reshape(-1, classes)
+    occupied = np.flatnonzero((counts[:, 0] + counts[:, -1]) != 0)
+    mass = narrow_counts(counts.take(occupied, axis=0))
+    scores = packing.read(occupied)
+    return Cells(0, scores, scores, mass, classes)
+
+
+def _sorted(chunks: Sequence[ScoredRows], packing: Packing | None) -> ScoredRows:
     if chunks[0].codes is None:
         scores = np.concatenate([rows.scores for rows in chunks])
         scores += 0.0
         scores.sort()
         return ScoredRows(scores, None, None)
-    size = sum([rows.scores.size for rows in chunks])
-    packing = None if size <= FEW else Packing.of(chunks)
     if packing is None:
         return rows_by_cell(chunks, 0)
+    size = size_of(chunks)
     packed: Array = np.empty(size, np.uint32 if packing.size <= _HALF else np.int64)
     _pack(packing, chunks, packed)
     packed.sort()
@@ -137,24 +167,6 @@ def sorted_rows(chunks: Sequence[ScoredRows]) -> ScoredRows:
         np.right_shift(packed[part], 1, out=keys)
         packing.read(keys)
     return ScoredRows(scores, codes, None)
-
-
-def cells_by_key(chunks: Sequence[ScoredRows], classes: int) -> Cells | None:
-    """Return cells of one score each, counted by key; ``None`` where there are too many keys.
-
-    Chunks have no weights.
-    """
-    size = sum([rows.scores.size for rows in chunks])
-    packing = None if size <= FEW else Packing.of(chunks)
-    if packing is None or packing.size * classes > max(tuning.DENSE_CELLS, 2 * size):
-        return None
-    packed = np.empty(size, np.int64)
-    _pack(packing, chunks, packed)
-    counts = np.bincount(packed, minlength=classes * packing.size).reshape(-1, classes)
-    occupied = np.flatnonzero((counts[:, 0] + counts[:, -1]) != 0)
-    mass = narrow_counts(counts.take(occupied, axis=0))
-    scores = packing.read(occupied)
-    return Cells(0, scores, scores, mass, classes)
 
 
 def _pack(packing: Packing, chunks: Sequence[ScoredRows], out: Array) -> None:
