@@ -180,8 +180,8 @@ def _unsigned(items: Sequence[Any], name: str, width: int) -> NDArray[np.uint64]
 def _plain(items: Sequence[object], name: str, width: int) -> list[Any]:
     """Return Decimals as integers where they are such of 64 bits, else as the nearest floats."""
 
-    def is_beyond(item: object) -> bool:
-        return isinstance(item, Decimal) and item.is_finite() and math.isinf(float(item))
+    def is_beyond(item: object) -> bool:  # only the largest are converted, to see whether they are
+        return isinstance(item, Decimal) and item.adjusted() > 307 and math.isinf(float(item))
 
     for row, _ in _found(items, is_beyond, width):
         refuse(name, f"a Decimal beyond float64 in row {row}", "rescale", row)

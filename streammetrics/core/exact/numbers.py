@@ -332,7 +332,7 @@ class ExactNumbers:
 
 @functools.cache  # there are 203
 def exponent_array(exponent: int) -> Ints:
-    """The exponent of canonical digits as states have it."""
+    """Return the exponent of canonical digits as states have it."""
     array = np.array(exponent, np.int64)
     array.flags.writeable = False
     return array

@@ -36,8 +36,7 @@ class Sheet:
 
     def opened(self, size: tuple[float, float]) -> Axes:
         """Return the axes of the figure."""
-        library("figure")  # or the error that names the extra
-        self.figure = _figure()(figsize=size, layout="constrained")
+        self.figure = _text_figure()(figsize=size, layout="constrained")
         return self.figure.subplots()
 
 
@@ -59,7 +58,7 @@ def library(name: str = "pyplot") -> Any:
 def axes(ax: Any, size: tuple[float, float] = SIZE) -> Axes:
     """Return the axes that were given, or those of a new figure, without a box around them."""
     if ax is None:
-        ax = library().subplots(figsize=size, layout="constrained", FigureClass=_figure())[1]
+        ax = library().subplots(figsize=size, layout="constrained", FigureClass=_text_figure())[1]
         _apart(ax)
     elif isinstance(ax, str):
         raise TypeError(f"plot({ax!r}): expected Matplotlib's axes first; say metric={ax!r}")
@@ -71,8 +70,9 @@ def axes(ax: Any, size: tuple[float, float] = SIZE) -> Axes:
     return drawn_on
 
 
-def _figure() -> type[Figure]:
+def _text_figure() -> type[Figure]:
     """Return the class of figures that are opened here; its module needs Matplotlib."""
+    library("figure")  # or the error that names the extra
     found: type[Figure] = importlib.import_module("streammetrics.show.pictures.figure").TextFigure
     return found
 
