@@ -25,6 +25,7 @@ holds the exact one.
 """
 
 from streammetrics import _command  # noqa: F401 - first: NumPy takes its time, and Ctrl-C may come
+from streammetrics.core.by_name.shortcuts import score
 from streammetrics.core.errors import (
     EstimateWarning,
     IncompatibleMetricsError,
@@ -38,7 +39,6 @@ from streammetrics.core.mergeable import merge
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Interval
-from streammetrics.core.shortcuts import score
 from streammetrics.core.stateful import from_bytes, load
 from streammetrics.engines.local import evaluate
 from streammetrics.inference import families  # noqa: F401 - registers how sure each metric is

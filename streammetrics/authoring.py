@@ -37,8 +37,8 @@ from streammetrics.core.constraints import (
 from streammetrics.core.errors import InvalidBatchError, StateFormatError, StreamMetricsError
 from streammetrics.core.exact.rounding import nearest, root
 from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.field import StateField
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.field import StateField
 from streammetrics.core.fields.histograms import Histograms
 from streammetrics.core.fields.plain import Extreme, Width
 from streammetrics.core.fields.sums import NamedSums, Sum

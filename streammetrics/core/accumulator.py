@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Rows
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.layout import Layout
-    from streammetrics.core.states import RefusedRows, State
+    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.states import RefusedRows, State
 
 
 class Accumulator(Locked):

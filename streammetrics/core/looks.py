@@ -12,8 +12,8 @@ from streammetrics.core.results.values import Result
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.results.values import Interval
-    from streammetrics.core.states import State
     from streammetrics.core.statistic import Statistic
 
 _CHEAP = 1 << 14  # bytes of a state that is read whenever the metric is shown as a line

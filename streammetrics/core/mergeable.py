@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import Batch
-from streammetrics.core.described import described, filled
 from streammetrics.core.errors import IncompatibleMetricsError, an
-from streammetrics.core.layout import Layout  # noqa: TC001 - type hints are read
+from streammetrics.core.feeding.described import described, filled
+from streammetrics.core.feeding.layout import Layout  # noqa: TC001 - type hints are read
 from streammetrics.core.results.reports import reported
 from streammetrics.core.state.container import ROWS, opened
 from streammetrics.core.stateful import Stateful, register
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from streammetrics.core.states import Feed, State
+    from streammetrics.core.feeding.states import Feed, State
 
 
 S = TypeVar("S", bound="Merging")

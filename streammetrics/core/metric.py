@@ -25,7 +25,7 @@ from streammetrics.core.errors import (
     UndefinedMetricWarning,
     an,
 )
-from streammetrics.core.layout import Layout
+from streammetrics.core.feeding.layout import Layout
 from streammetrics.core.looks import html_of, line_of
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.parameters import Parameter  # noqa: TC001 - type hints are read
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.states import Feed, State
+    from streammetrics.core.feeding.states import Feed, State
     from streammetrics.core.statistic import Statistic
 
 

@@ -6,7 +6,9 @@ import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
-from streammetrics.core.by_name import ByName
+from streammetrics.core.by_name.inputs import NamedInputs, beside_a_table, columns_of
+from streammetrics.core.by_name.members import members_of, members_written, told_apart
+from streammetrics.core.by_name.views import ByName
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.naming import as_text, meant
 from streammetrics.core.columns.schema import KINDS
@@ -18,10 +20,8 @@ from streammetrics.core.errors import (
     StateFormatError,
     UndefinedMetricWarning,
 )
-from streammetrics.core.layout import Layout
+from streammetrics.core.feeding.layout import Layout
 from streammetrics.core.looks import html_of_set
-from streammetrics.core.members import members_of, members_written, told_apart
-from streammetrics.core.named_inputs import NamedInputs, beside_a_table, columns_of
 from streammetrics.core.readings import read_together
 from streammetrics.core.results.values import Values, flat
 from streammetrics.core.stateful import registered_name
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.columns.tables import BatchStream
+    from streammetrics.core.feeding.states import Feed, State
     from streammetrics.core.metric import Metric
-    from streammetrics.core.states import Feed, State
 
 
 class MetricSet(NamedInputs, ByName):

@@ -14,7 +14,7 @@ from streammetrics.core.errors import (
     StateFormatError,
     an,
 )
-from streammetrics.core.fields.field import (
+from streammetrics.core.field import (
     StateField,
     declared,
     each_named,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.feeding.states import Feed
 from streammetrics.core.state.arrays import Stack
-from streammetrics.core.states import Feed
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence

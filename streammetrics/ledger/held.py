@@ -10,8 +10,8 @@ from streammetrics.ledger.rows import StateRow, alike, contents, opened
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.core.states import State
 
 
 class Held:

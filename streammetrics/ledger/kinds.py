@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from streammetrics.core.described import each_described
+from streammetrics.core.feeding.described import each_described
 from streammetrics.ledger.columns import LAST, Kind, StateColumn, facts_of, far, key_of
 from streammetrics.ledger.rows import StateRow, contents
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from streammetrics.core.states import Feed, State
+    from streammetrics.core.feeding.states import Feed, State
     from streammetrics.core.types import Array, Ints
     from streammetrics.ledger.columns import Contents
 

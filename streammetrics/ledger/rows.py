@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.described import described, each_filled, filled
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.feeding.described import described, each_filled, filled
 from streammetrics.core.state.arrays import LONGEST_EMPTY, MOST_DIMENSIONS, part, same, take_array
 from streammetrics.ledger.columns import LAST, Kind, StateColumn, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from streammetrics.core.layout import Layout
-    from streammetrics.core.states import State
+    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.types import Array, Arrays, Ints
     from streammetrics.ledger.columns import Contents
 

@@ -18,7 +18,7 @@ from streammetrics.metrics.distributions import Quantile
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.states import State
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.types import Array, Ints
 
 KNOWN, PENDING, EXPIRED, DISPLACED, REFUSED = range(5)  # what became of a prediction

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from streammetrics.live.reading import Span
 
 if TYPE_CHECKING:
-    from streammetrics.core.states import State
+    from streammetrics.core.feeding.states import State
     from streammetrics.live.stream import Stream
     from streammetrics.live.tiers import Tier
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows
-    from streammetrics.core.layout import Layout
-    from streammetrics.core.states import State
+    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.types import Ints
     from streammetrics.live.rows import PaneRows
     from streammetrics.live.tiers import Tier

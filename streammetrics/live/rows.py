@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Rows
-    from streammetrics.core.layout import Layout
+    from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Ints, Places
     from streammetrics.live.tiers import Tier

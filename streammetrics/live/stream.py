@@ -18,8 +18,8 @@ from streammetrics.live.waiting import Waiting, named_columns, newest_labelled, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.core.states import State
     from streammetrics.live.config import Config
     from streammetrics.live.events import Events
 

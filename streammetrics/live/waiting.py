@@ -26,9 +26,9 @@ from streammetrics.live.windows import PaneTree
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.layout import Layout
+    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.core.states import State
     from streammetrics.core.types import Ints
     from streammetrics.live.join import Join
     from streammetrics.live.newest import Newest, Some

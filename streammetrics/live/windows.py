@@ -13,8 +13,8 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from streammetrics.core.layout import Layout
-    from streammetrics.core.states import State
+    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.statistic import Statistic
 
 

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.catalogue import catalogue, letters
+from streammetrics.core.by_name.catalogue import catalogue, letters
 from streammetrics.core.columns.naming import meant, near
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.metrics.spellings import in_python, spelled, with_ours

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.accumulator import Accumulator
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
-    from streammetrics.core.states import State
     from streammetrics.slices.disparity import Method
     from streammetrics.slices.table import SliceTable
     from streammetrics.slices.units import Rests

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.layout import Layout
+    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
-    from streammetrics.core.states import State
 
 
 @dataclass(frozen=True)

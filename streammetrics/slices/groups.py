@@ -27,9 +27,9 @@ from streammetrics.statistics.grouped.layouts import grouped
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streammetrics.core.layout import Layout
+    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
-    from streammetrics.core.states import State
     from streammetrics.core.types import Places
 
     Parts = tuple[Part, ...]

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.layout import Layout
-    from streammetrics.core.states import Feed, State
+    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.states import Feed, State
     from streammetrics.slices.groups import KeptSlices
     from streammetrics.slices.units import Rests
     from streammetrics.statistics.grouped.keys import Part

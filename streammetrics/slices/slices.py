@@ -13,9 +13,9 @@ from streammetrics.core.errors import (
     StateFormatError,
     UndefinedMetricWarning,
 )
+from streammetrics.core.feeding.states import State
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.pictures import Drawing, drawn
-from streammetrics.core.states import State
 from streammetrics.slices.audit import Audit
 from streammetrics.slices.bins import Bins
 from streammetrics.slices.keyed import KeyedSet

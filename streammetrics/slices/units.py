@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.states import State
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.types import Ints
     from streammetrics.statistics.grouped.keys import Part
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.layout import Layout
+    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
-    from streammetrics.core.states import State
     from streammetrics.slices.units import Rests
     from streammetrics.statistics.grouped.keys import Part
 

@@ -16,8 +16,8 @@ from thinning import some
 
 import streammetrics as sm
 from streammetrics.core import tuning
+from streammetrics.core.feeding.states import State
 from streammetrics.core.state.container import packed, unpacked
-from streammetrics.core.states import State
 from streammetrics.ledger import shards
 from streammetrics.ledger.held import states_of
 

@@ -7,7 +7,7 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.core.columns.batch import Batch
-from streammetrics.core.layout import Layout
+from streammetrics.core.feeding.layout import Layout
 from streammetrics.core.state.container import ROWS, opened, packed, unpacked
 
 _Y = np.array([0, 1, 1, 0, 1])

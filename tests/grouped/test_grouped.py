@@ -11,8 +11,8 @@ from thinning import some
 import streammetrics as sm
 from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.columns.batch import Batch
-from streammetrics.core.described import described, filled
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.feeding.described import described, filled
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.state.container import packed
 from streammetrics.statistics.grouped.columns import stacked, unstacked

@@ -8,7 +8,7 @@ from oracles.table import ORACLES
 import streammetrics as sm
 from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.columns.batch import Batch
-from streammetrics.core.layout import Layout
+from streammetrics.core.feeding.layout import Layout
 
 FIRST = list({type(oracle.metric): oracle for oracle in reversed(ORACLES)}.values())[::-1]
 

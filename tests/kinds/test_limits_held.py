@@ -11,8 +11,8 @@ import pytest
 import streammetrics as sm
 from kinds.rows import layout_of, state_of, statistics_of
 from kinds.test_opened_together import _stacks, agree, alone, stacked, together
-from streammetrics.core.described import described, each_filled
 from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.feeding.described import described, each_filled
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.histograms.keys import cell_ids

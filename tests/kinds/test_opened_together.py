@@ -10,7 +10,7 @@ from oracles.table import thinned
 
 import streammetrics as sm
 from kinds.rows import FIRST, layout_of, plain_rows, state_of, taken
-from streammetrics.core.described import described, each_described, each_filled, filled
+from streammetrics.core.feeding.described import described, each_described, each_filled, filled
 from streammetrics.core.state.arrays import Stack, same
 
 N = 6

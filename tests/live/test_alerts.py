@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from live.events import START, joined, live, observe
 
 import streammetrics as sm
-from streammetrics.core.layout import Layout
+from streammetrics.core.feeding.layout import Layout
 from streammetrics.live.alerts.rule import Moment
 from streammetrics.live.alerts.states import alert_of
 from streammetrics.live.time import SECOND

@@ -12,7 +12,7 @@ from live.events import START, SUITE, fresh, live, rows
 
 import streammetrics as sm
 from streammetrics.core import tuning
-from streammetrics.core.states import State
+from streammetrics.core.feeding.states import State
 from streammetrics.live.panes import Panes
 from streammetrics.live.windows import PaneTree
 

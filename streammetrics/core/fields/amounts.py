@@ -17,7 +17,7 @@ from streammetrics.core.exact.numbers import exponent_array
 from streammetrics.core.exact.restoring import each_digits
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.field import not_among
+from streammetrics.core.field import not_among
 from streammetrics.core.state.arrays import Stack, nested, part
 
 if TYPE_CHECKING:

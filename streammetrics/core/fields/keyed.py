@@ -8,7 +8,7 @@ import numpy as np
 
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.field import StateField, not_among
+from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.labels import packed_labels, unpacked_labels
 from streammetrics.core.unions import Union
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.fields.field import StateField
+from streammetrics.core.field import StateField
 from streammetrics.core.state.arrays import Stack
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.field import StateField
+from streammetrics.core.field import StateField
 from streammetrics.core.fields.weights import shape_of
 from streammetrics.core.state.arrays import nested
 from streammetrics.core.state.arrays import parted as parts_of

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.field import StateField, not_among
 from streammetrics.core.fields.labels import each_unpacked, packed_labels, used_labels
 from streammetrics.core.fields.weights import MOST, check_rows, countable
 from streammetrics.core.state.arrays import nested, part, take_array

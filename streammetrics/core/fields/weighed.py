@@ -13,8 +13,8 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.amounts import split_squares
-from streammetrics.core.fields.field import StateField, not_among
 from streammetrics.core.fields.histograms import Columns, Histograms
 from streammetrics.core.state.arrays import nested
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.amounts import MANY, Amount
-from streammetrics.core.fields.field import StateField, not_among
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

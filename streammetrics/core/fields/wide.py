@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.field import StateField
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.field import StateField
 
 if TYPE_CHECKING:
     from streammetrics.core.configured import Configured

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 from streammetrics.core.columns.naming import near
 from streammetrics.core.confidence import check_level
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.layout import Layout
+from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.feeding.states import State
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.differences import Difference, Differences
 from streammetrics.core.stateful import registered_name
-from streammetrics.core.states import State
 from streammetrics.inference.comparing.base import Side
 from streammetrics.inference.comparing.families import family_of
 from streammetrics.inference.comparing.models import asked_columns, told_columns

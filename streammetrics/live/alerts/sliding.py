@@ -15,8 +15,8 @@ from streammetrics.live.stream import merged
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.core.states import State
     from streammetrics.core.types import Bools, Ints, Places
 
     Marks = Bools

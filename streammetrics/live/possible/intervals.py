@@ -10,10 +10,10 @@ from streammetrics.live.possible.rules import rule_of
 from streammetrics.live.reading import ALONE, metrics_of
 
 if TYPE_CHECKING:
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.metric import Metric
     from streammetrics.core.results.values import Interval
-    from streammetrics.core.states import State
     from streammetrics.live.possible.unlabelled import Unlabelled
 
     Range = tuple[float, float] | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from streammetrics.core.columns.batch import WEIGHT, Batch
-from streammetrics.core.layout import Layout
+from streammetrics.core.feeding.layout import Layout
 from streammetrics.live.panes import Panes
 from streammetrics.live.possible.rules import rule_of
 from streammetrics.live.reading import metrics_of
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.core.states import State
     from streammetrics.core.types import Array
     from streammetrics.live.possible.remembered import Remembered
     from streammetrics.live.reading import Span

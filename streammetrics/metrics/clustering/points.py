@@ -16,7 +16,7 @@ from streammetrics.statistics.clusters.centroids import LARGEST
 from streammetrics.statistics.clusters.sample import PointSample
 
 if TYPE_CHECKING:
-    from streammetrics.core.states import State
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.types import ArrayLike
 
 

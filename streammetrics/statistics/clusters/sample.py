@@ -8,9 +8,9 @@ import numpy as np
 
 from streammetrics.core.constraints import MaxPoints, NanPolicy, Seed
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.field import StateField
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.entries import KeyedExtremes, Weights
-from streammetrics.core.fields.field import StateField
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.weights import countable

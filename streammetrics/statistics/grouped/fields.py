@@ -14,7 +14,7 @@ from streammetrics.core.fields.sums import each_plus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.fields.field import StateField
+    from streammetrics.core.field import StateField
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Places
 

@@ -11,9 +11,9 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     StateFormatError,
 )
+from streammetrics.core.feeding.states import Feed
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
 from streammetrics.core.state.arrays import nested, part, take_array
-from streammetrics.core.states import Feed
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.unions import Union
 from streammetrics.statistics.grouped.columns import stacked, unstacked

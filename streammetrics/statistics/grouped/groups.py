@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core.states import Feed, State
+from streammetrics.core.feeding.states import Feed, State
 from streammetrics.statistics.grouped.grouped import Grouped
 from streammetrics.statistics.grouped.keys import OTHER, lowest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.layout import Layout
+    from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Ints, Places

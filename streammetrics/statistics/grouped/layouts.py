@@ -8,7 +8,7 @@ from streammetrics.statistics.grouped.grouped import Grouped
 from streammetrics.statistics.grouped.schema import KEY, GroupedLayout, leaves_out
 
 if TYPE_CHECKING:
-    from streammetrics.core.layout import Layout
+    from streammetrics.core.feeding.layout import Layout
 
 
 def grouped_layout(layout: Layout) -> Layout:

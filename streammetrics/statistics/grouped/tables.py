@@ -23,7 +23,7 @@ from streammetrics.statistics.grouped.split import split
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streammetrics.core.fields.field import StateField
+    from streammetrics.core.field import StateField
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Arrays, Floats, Places
     from streammetrics.statistics.grouped.fields import GroupedField

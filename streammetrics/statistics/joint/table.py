@@ -11,7 +11,7 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.fields.field import StateField
+from streammetrics.core.field import StateField
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.unions import Union, moved

@@ -12,7 +12,7 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import MaxPairs, NanPolicy
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.fields.field import StateField, not_among
+from streammetrics.core.field import StateField, not_among
 from streammetrics.core.histograms.keys import MAX_LEVEL, cell_edges, cell_id_range, cell_ids
 from streammetrics.core.histograms.pairs import Axis, PairCells
 from streammetrics.core.state.arrays import take_array

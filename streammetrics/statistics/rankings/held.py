@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from streammetrics.core import tuning
 from streammetrics.core.chunks import piled
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.fields.field import StateField
+from streammetrics.core.field import StateField
 from streammetrics.statistics.rankings.combine import Cutoff, combined
 from streammetrics.statistics.rankings.ids import union
 from streammetrics.statistics.rankings.index import pair_hashes, seen_again, with_hashes

@@ -10,8 +10,8 @@ from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.constraints import Bins
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.field import StateField
 from streammetrics.core.fields.amounts import split_squares
-from streammetrics.core.fields.field import StateField
 from streammetrics.core.fields.weighed import Weighed, WeighedHistograms
 from streammetrics.core.histograms.histogram import DyadicHistogram
 from streammetrics.statistics.scores.base import ScoredStatistic

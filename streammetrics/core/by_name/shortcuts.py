@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.catalogue import catalogue, letters
+from streammetrics.core.by_name.catalogue import catalogue, letters
 from streammetrics.core.columns.naming import meant
 from streammetrics.core.errors import an
 from streammetrics.core.mergeable import Mergeable

@@ -12,8 +12,8 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.reading import SharedReading
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
-from streammetrics.core.staging import Staged
-from streammetrics.core.states import Feed, RefusedRows, State
+from streammetrics.core.feeding.staging import Staged
+from streammetrics.core.feeding.states import Feed, RefusedRows, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.feeding.states import Feed, State
 from streammetrics.core.state.arrays import nested, parted
-from streammetrics.core.states import Feed, State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streammetrics.core.layout import Layout
+    from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays
 

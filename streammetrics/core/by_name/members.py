@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from streammetrics.core.by_name.shortcuts import by_name
 from streammetrics.core.errors import StateFormatError, an
 from streammetrics.core.metric import Metric
-from streammetrics.core.shortcuts import by_name
 from streammetrics.core.stateful import registered
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.columns.schema import Facts
-    from streammetrics.core.staging import Staged
+    from streammetrics.core.feeding.staging import Staged
     from streammetrics.core.statistic import Statistic
 
 

@@ -1,0 +1,1 @@
+"""Metrics by their names, and the inputs of a set by theirs."""
