@@ -32,6 +32,6 @@ is read. Which fields there are, and where:
 - `tables`: `PairTable`; `keyed`: `LabelTable`, of columns that are monoids themselves;
 - `histograms`: `Histograms`.
 
-Another one is a subclass of `StateField` in `streammetrics.core.field`: its values need not be of one array, nor be
-held in the form in which they are written.
+Another one is a subclass of `StateField` in `streammetrics.core.field`: its values need not be of
+one array, nor be held in the form in which they are written.
 """
