@@ -6,14 +6,12 @@ registers a function for each with `confidence_of`, which the metrics of a famil
 
 from __future__ import annotations
 
-import contextlib
 import math
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any, NoReturn
 
 from streammetrics.core.errors import NoConfidenceError
-from streammetrics.core.results.pictures import ReadNumber
 from streammetrics.core.results.values import Interval, plain
 
 
@@ -101,17 +99,3 @@ def not_anytime(metric: object) -> NoConfidenceError:
     return without(
         metric, "anytime=True is for rates of rows and means of what is bounded, which it is not"
     )
-
-
-def reading(metric: Any, level: float | None, statistics: Any) -> ReadNumber | None:
-    """Return a metric's value and its limits, where the value is one number."""
-    value: Any = metric.readout(*statistics)
-    if not isinstance(value, float):
-        return None
-    bounds = None if metric.is_exact(*statistics) else metric.interval(*statistics)
-    sure = None
-    if level is not None:
-        with contextlib.suppress(NoConfidenceError):
-            asked = Asked(level, anytime=False, n_rows=metric.n_rows)
-            sure = confidence_of(metric, asked, *statistics)
-    return ReadNumber(value, bounds, sure)

@@ -1,16 +1,21 @@
-"""How metrics look: as a line, and in a notebook, with their value where reading it is cheap."""
+"""How metrics look: as a line, in a notebook, and drawn; numbers where reading them is cheap."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.confidence import Asked, confidence_of
+from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
+from streammetrics.core.results.pictures import Drawing, ReadNumber, drawn
 from streammetrics.core.results.table import Table, shown
 from streammetrics.core.results.values import Result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
 
     from streammetrics.core.feeding.states import State
     from streammetrics.core.results.values import Interval
@@ -31,6 +36,12 @@ class _Metric(Protocol):
 
     def is_exact(self, *statistics: object) -> bool:
         """Whether the readout is the exact value."""
+
+    def _shape(self, *statistics: object) -> Any:
+        """Return what is drawn of the statistics."""
+
+    def _pictured(self) -> _Metric:
+        """Return the metric of the same statistics whose value the picture is."""
 
     def _chosen(self, state: State) -> tuple[Statistic, ...]:
         """Return the statistics of a state that the metric reads."""
@@ -91,3 +102,51 @@ def _looked_at(metric: _Metric, state: State) -> dict[str, Any]:
         within = "" if exact else f"{shown(low)} .. {shown(high)}"
         cells = {"value": value, "certainly within": within, "exact": "yes" if exact else "no"}
     return {**cells, "rows": metric._n_rows(state)}
+
+
+def drawn_of(
+    metric: _Metric,
+    state: State,
+    ax: object,
+    *,
+    kind: str | None,
+    confidence: float | None,
+    style: dict[str, object],
+) -> Axes:
+    """Return Matplotlib's axes with the picture of a metric."""
+    statistics = metric._chosen(state)
+    n_rows = metric._n_rows(state)
+    value = metric._shape(*statistics)
+    own = isinstance(value, type(metric.readout(*statistics)))
+    certain = sure = None
+    if own and not metric.is_exact(*statistics):
+        certain = metric.interval(*statistics)
+    pictured = metric._pictured()
+    if confidence is not None and isinstance(value, type(pictured.readout(*statistics))):
+        asked = Asked(confidence, anytime=False, n_rows=n_rows)
+        sure = confidence_of(pictured, asked, *statistics)
+    told = Drawing(
+        kind,
+        certain=certain,
+        sure=sure,
+        read=None if own else _read_number(metric, state, confidence),
+        n_rows=n_rows,
+        name=type(metric).__name__,
+        style=style,
+    )
+    return drawn(value, ax, told)
+
+
+def _read_number(metric: _Metric, state: State, level: float | None) -> ReadNumber | None:
+    """Return the value and what holds it, where it is one number."""
+    statistics = metric._chosen(state)
+    value = metric.readout(*statistics)
+    if not isinstance(value, float):
+        return None
+    bounds = None if metric.is_exact(*statistics) else metric.interval(*statistics)
+    sure = None
+    if level is not None:
+        with suppress(NoConfidenceError):
+            asked = Asked(level, anytime=False, n_rows=metric._n_rows(state))
+            sure = confidence_of(metric, asked, *statistics)
+    return ReadNumber(value, bounds, sure)

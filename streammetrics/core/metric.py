@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, dataclass_transf
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
-from streammetrics.core.confidence import Asked, confidence_of, reading, unsure
+from streammetrics.core.confidence import Asked, confidence_of, unsure
 from streammetrics.core.configured import (
     configuration,
     configure,
@@ -26,10 +26,9 @@ from streammetrics.core.errors import (
     an,
 )
 from streammetrics.core.feeding.layout import Layout
-from streammetrics.core.looks import html_of, line_of
+from streammetrics.core.looks import drawn_of, html_of, line_of
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.parameters import Parameter  # noqa: TC001 - type hints are read
-from streammetrics.core.results import pictures
 from streammetrics.core.results.values import Interval
 from streammetrics.core.stateful import registered_name
 from streammetrics.core.types import V_co
@@ -217,27 +216,9 @@ class Metric(Mergeable[V_co], Generic[V_co]):
             ImportError: Matplotlib is not installed.
             TypeError: There is no such picture of this metric.
         """
-        state = self._accumulator.flush()
-        statistics = self._chosen(state)
-        value = self._shape(*statistics)
-        own = isinstance(value, type(self.readout(*statistics)))
-        certain = sure = None
-        if own and not self.is_exact(*statistics):
-            certain = self.interval(*statistics)
-        pictured = self._pictured()
-        if confidence is not None and isinstance(value, type(pictured.readout(*statistics))):
-            asked = Asked(confidence, anytime=False, n_rows=self._n_rows(state))
-            sure = confidence_of(pictured, asked, *statistics)
-        told = pictures.Drawing(
-            kind,
-            certain=certain,
-            sure=sure,
-            read=None if own else reading(self, confidence, statistics),
-            n_rows=self._n_rows(state),
-            name=type(self).__name__,
-            style=style,
+        return drawn_of(
+            self, self._accumulator.flush(), ax, kind=kind, confidence=confidence, style=style
         )
-        return pictures.drawn(value, ax, told)
 
     def _pictured(self) -> Metric:
         """Return the metric of the same statistics whose value the picture is; by default this."""

@@ -23,7 +23,7 @@ from streammetrics.core.errors import (
 from streammetrics.core.feeding.layout import Layout
 from streammetrics.core.looks import html_of_set
 from streammetrics.core.readings import read_together
-from streammetrics.core.results.values import Values, flat
+from streammetrics.core.results.values import Values
 from streammetrics.core.stateful import registered_name
 
 if TYPE_CHECKING:
@@ -170,39 +170,6 @@ class MetricSet(NamedInputs, ByName):
             for name, metric in self._metrics.items():  # a comprehension would show up in warnings
                 values[name] = metric._computed(state, depth + 1)
         return values
-
-    def flat(self, prefix: str = "") -> dict[str, float]:
-        """Return all numbers by flat names: what loggers of experiments take.
-
-        Values of classes are ``NAME/CLASS``; curves and matrices, which are no few numbers, are
-        left out. ``docs/training.md`` shows MLflow, Weights & Biases, TensorBoard and Lightning.
-
-        Args:
-            prefix: What all names begin with, as ``"val/"``.
-
-        Raises:
-            ValueError: Two numbers have one name, as those of metrics ``"r"`` and ``"r/cat"``.
-
-        Example:
-            >>> import streammetrics as sm
-            >>> suite = sm.MetricSet({"recall": sm.Recall(average=None), "acc": sm.Accuracy()})
-            >>> suite.update(y_true=["a", "b", "b"], y_pred=["a", "b", "a"]).flat("val/")
-            {'val/recall/a': 1.0, 'val/recall/b': 0.5, 'val/acc': 0.6666666666666666}
-        """
-        found: dict[str, float] = {}
-        parts: Any = self.items()
-        for name, part in parts:
-            if isinstance(part, MetricSet):  # of a comparison, by model
-                numbers = part.flat(f"{prefix}{name}/")
-            else:
-                numbers = flat(f"{prefix}{name}", part.compute())
-            if twice := numbers.keys() & found:
-                raise ValueError(
-                    f"two numbers of this set would be called {min(twice)!r}: rename one of the "
-                    "metrics"
-                )
-            found |= numbers
-        return found
 
     def bounds(self) -> Values:
         """Return every metric's interval by its name, a dictionary."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.naming import near
 from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.results.values import flat
 
 if TYPE_CHECKING:
     from collections.abc import ItemsView, Iterator, KeysView, ValuesView
@@ -57,3 +58,36 @@ class ByName(Mergeable):
 
     def __len__(self) -> int:
         return len(self._metrics)
+
+    def flat(self, prefix: str = "") -> dict[str, float]:
+        """Return all numbers by flat names: what loggers of experiments take.
+
+        Values of classes are ``NAME/CLASS``; curves and matrices, which are no few numbers, are
+        left out. ``docs/training.md`` shows MLflow, Weights & Biases, TensorBoard and Lightning.
+
+        Args:
+            prefix: What all names begin with, as ``"val/"``.
+
+        Raises:
+            ValueError: Two numbers have one name, as those of metrics ``"r"`` and ``"r/cat"``.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> suite = sm.MetricSet({"recall": sm.Recall(average=None), "acc": sm.Accuracy()})
+            >>> suite.update(y_true=["a", "b", "b"], y_pred=["a", "b", "a"]).flat("val/")
+            {'val/recall/a': 1.0, 'val/recall/b': 0.5, 'val/acc': 0.6666666666666666}
+        """
+        found: dict[str, float] = {}
+        parts: Any = self.items()
+        for name, part in parts:
+            if isinstance(part, ByName):  # of a comparison, by model
+                numbers = part.flat(f"{prefix}{name}/")
+            else:
+                numbers = flat(f"{prefix}{name}", part.compute())
+            if twice := numbers.keys() & found:
+                raise ValueError(
+                    f"two numbers of this set would be called {min(twice)!r}: rename one of the "
+                    "metrics"
+                )
+            found |= numbers
+        return found
