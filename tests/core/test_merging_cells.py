@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streammetrics.core.histograms import addressed, merging
+from streammetrics.core.histograms import addressed, forms, merging
 from streammetrics.core.histograms.histogram import DyadicHistogram
 
 SCORES = {
@@ -16,6 +16,7 @@ SCORES = {
     "infinite": lambda rng, n: rng.choice([-np.inf, np.inf, *rng.random(n)], n),
     "few": lambda rng, n: rng.integers(0, 40, n) / 64,
 }
+CROWDED = ("uniform", "with both ends", "near one")  # in cells next to each other
 
 
 def histograms(name, max_cells, seed):
@@ -50,3 +51,35 @@ def test_cells_merged_by_address_are_those_of_all_rows(name, max_cells, monkeypa
     first.merge(*others)
     assert first.is_same(again)
     assert name == "few" or any(cells is not None for cells in found)
+
+
+@pytest.mark.parametrize("max_cells", [2, 16, 61])
+@pytest.mark.parametrize("classes", [1, 2])
+@pytest.mark.parametrize("halves", [False, True])
+@pytest.mark.parametrize("name", SCORES)
+def test_weighted_rows_are_counted_by_address_as_by_sorting(
+    name, classes, halves, max_cells, monkeypatch
+):
+    found = []
+
+    def noted(*args):
+        found.append(addressed.weighed(*args))
+        return found[-1]
+
+    def counted(seed):
+        rng = np.random.default_rng(seed)
+        histogram = DyadicHistogram(max_cells, classes)
+        for n in (70_000, 20_000, 300):
+            codes = None if classes == 1 else rng.integers(0, 2, n).astype(np.uint8)
+            weight = rng.exponential(size=(n, 2) if halves else n)
+            histogram.add(SCORES[name](rng, n), codes, weight)
+            histogram.totals()  # counted
+        return histogram
+
+    for seed in range(2):
+        monkeypatch.setattr(forms, "weighed", noted)
+        by_address = counted(seed)
+        by_address.check()
+        monkeypatch.setattr(forms, "weighed", lambda *_: None)
+        assert by_address.is_same(counted(seed))
+    assert name not in CROWDED or any(cells is not None for cells in found)

@@ -1,4 +1,4 @@
-"""Cells merged in a table over the range of their ids: quicker than a sort if it is short."""
+"""Cells found in a table over the range of their ids: quicker than a sort if it is short."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.histograms.cells import Cells, columns_of, fitting_level, narrow_ids
 from streammetrics.core.histograms.keys import cell_ids
 
 if TYPE_CHECKING:
     from streammetrics.core.histograms.cells import CountType
-    from streammetrics.core.types import Ints
+    from streammetrics.core.histograms.keys import ScoredRows
+    from streammetrics.core.types import Floats, Ints
 
 
 def addressed(chain: Cells, max_cells: int, dtype: CountType) -> Cells | None:
@@ -23,23 +25,49 @@ def addressed(chain: Cells, max_cells: int, dtype: CountType) -> Cells | None:
     the level to go up to, at which the cells are counted in a shorter table. ``None`` if the marks
     of every table fit, so that a level below it may be the lowest.
     """
-    ends = np.array([chain.ids.min(), chain.ids.max()])
     least = chain.level or 1
-    first, last = (ends if chain.level else cell_ids(ends, 1)).tolist()
-    reach = (last - first).bit_length()
     for bits in (max_cells.bit_length() + tuning.ADDRESS_BITS, tuning.ADDRESSES.bit_length()):
-        above = max(reach - bits, 0)
-        low = first >> above
-        places = _ids_at(chain, least + above)
-        places -= low
-        marks = np.zeros((last >> above) - low + 1, np.bool_)
-        marks[places] = True
-        occupied = np.flatnonzero(marks)
-        if occupied.size > max_cells or least + above == chain.level:
+        places = _ids_at(chain, least)
+        found, low, occupied = _marked(places, least, bits)
+        if occupied.size > max_cells or found == chain.level:
             occupied += low
-            level = fitting_level(occupied, least + above, max_cells)
-            return _counted(chain, level, places, low, level - least - above, dtype)
+            level = fitting_level(occupied, found, max_cells)
+            return _counted(chain, level, places, _raise(places, low, level - found), dtype)
     return None
+
+
+def weighed(rows: ScoredRows, level: int, max_cells: int, classes: int) -> Cells | None:
+    """Return the cells of weighted rows at a level; at level 0 at the lowest that they can need.
+
+    ``None`` if the table would be long beside them, or, of level 0, if a lower level may do.
+    """
+    if not level and rows.scores.size <= max_cells:
+        return None
+    ids = cell_ids(rows.scores, level or 1)
+    bits = min(rows.scores.size, max_cells).bit_length() + tuning.ROW_ADDRESS_BITS
+    if level and int(ids.max()) - int(ids.min()) >> bits:
+        return None
+    found, low, occupied = _marked(ids, level or 1, bits)
+    if not level:
+        if occupied.size <= max_cells:
+            return None
+        level = fitting_level(occupied + low, found, max_cells)
+        _raise(occupied, low, level - found)
+        low = _raise(ids, low, level - found)
+        occupied = occupied[np.flatnonzero(np.diff(occupied, prepend=-1))]
+    positions = np.empty(int(occupied[-1]) + 1, np.int32)
+    positions[occupied] = np.arange(occupied.size, dtype=np.int32)
+    places = positions.take(ids).astype(np.intp)
+    scores = np.empty(occupied.size)
+    _put_scores(scores, places, rows.scores)
+    occupied += low
+    if rows.codes is not None:
+        places *= classes
+        places += rows.codes
+    assert rows.weight is not None
+    mass = ExactSum.grouped(places, occupied.size * classes, rows.weight)
+    shaped = mass.reshaped((occupied.size, classes))
+    return Cells(level, narrow_ids(occupied, level), scores + 0.0, shaped, classes)
 
 
 def _ids_at(chain: Cells, level: int) -> Ints:
@@ -49,24 +77,42 @@ def _ids_at(chain: Cells, level: int) -> Ints:
     return chain.ids.astype(np.int64) >> (level - chain.level)
 
 
-def _counted(
-    chain: Cells,
-    level: int,
-    places: Ints,
-    low: int,
-    above: int,
-    dtype: CountType,
-) -> Cells:
-    """Return the cells at `level`, so far `above` that of `places`, of which 0 is the id `low`."""
+def _marked(ids: Ints, level: int, bits: int) -> tuple[int, int, Ints]:
+    """Return the lowest level at which ids span so many bits, the lowest of them, and all there.
+
+    They are less the lowest one, and ids are overwritten with the same.
+    """
+    low, high = int(ids.min()), int(ids.max())
+    above = max((high - low).bit_length() - bits, 0)
+    ids >>= above
+    low >>= above
+    ids -= low
+    marks = np.zeros((high >> above) - low + 1, np.bool_)
+    marks[ids] = True
+    return level + above, low, np.flatnonzero(marks)
+
+
+def _raise(ids: Ints, low: int, above: int) -> int:
+    """Bring ids less `low` to a higher level, in place, and return the lowest there."""
     if above:
-        places += low
-        places >>= above
+        ids += low
+        ids >>= above
         low >>= above
-        places -= low
+        ids -= low
+    return low
+
+
+def _put_scores(table: Floats, places: Ints, scores: Floats) -> None:
+    """Write the score of each place, nan where there are several."""
+    table[places] = scores  # any one of those of a cell
+    table[places[table.take(places) != scores]] = np.nan
+
+
+def _counted(chain: Cells, level: int, places: Ints, low: int, dtype: CountType) -> Cells:
+    """Return the cells at `level`, whose ids less `low` are their places."""
     size = int(places.max()) + 1
     scores = np.empty(size)
-    scores[places] = chain.scores  # any one of those of a cell
-    scores[places[scores.take(places) != chain.scores]] = np.nan
+    _put_scores(scores, places, chain.scores)
     counts = np.zeros((size, chain.classes), dtype)
     mass = np.asarray(chain.mass, dtype)
     for column, more in zip(columns_of(counts, dtype), columns_of(mass, dtype), strict=True):

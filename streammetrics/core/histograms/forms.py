@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.core.histograms.addressed import weighed
 from streammetrics.core.histograms.cells import Cells, fitting_level
 from streammetrics.core.histograms.counting import counted
-from streammetrics.core.histograms.keys import ScoredRows, rows_by_cell
+from streammetrics.core.histograms.keys import ScoredRows, concatenated, rows_by_cell
 from streammetrics.core.histograms.lookup import CellIndex, Tally, placed, tallied
 from streammetrics.core.histograms.merging import merged
 from streammetrics.core.histograms.packing import cells_or_rows, sorted_rows
@@ -221,6 +222,9 @@ def _cells_of(chunks: Sequence[ScoredRows], level: int, limits: Limits) -> Cells
             return rows
         level = level or fitting_level(rows.scores, 0, limits.max_cells)
         return counted(rows, level, limits.classes)
+    found = weighed(concatenated(chunks), level, limits.max_cells, limits.classes)
+    if found is not None:
+        return found
     if not level:
         scores = np.concatenate([rows.scores for rows in chunks])
         scores.sort()
