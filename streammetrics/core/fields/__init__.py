@@ -26,11 +26,12 @@ An attribute of a field holds an immutable value; `update` rebinds it, mostly by
 is read. Which fields there are, and where:
 
 - `sums`: `Sum`, `NamedSums`;
-- `amounts`: `Weight`, how much there is of something: whole rows are counted while none has a
-  weight; `Counts`, of rows that cannot have any;
+- `weights`: `Weight`, how much there is of something: whole rows are counted while none has a
+  weight; `Counts`, of rows that cannot have any; `wide`: `WideWeights`, of as many things as rows
+  turn out to have. What these hold is an `Amount` of `amounts`; `restoring` reads it from arrays;
 - `plain`: `Width`, `Extreme`; `spreads`: `SquareWeighted`, `SquaredWeight`;
 - `tables`: `PairTable`; `keyed`: `LabelTable`, of columns that are monoids themselves;
-- `histograms`: `Histograms`.
+- `histograms`: `Histograms`; `weighed`: `WeighedHistograms`, with the squares of weights.
 
 Another one is a subclass of `StateField` in `streammetrics.core.field`: its values need not be of
 one array, nor be held in the form in which they are written.

@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streammetrics.core import tuning
-from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.numbers import exponent_array
-from streammetrics.core.exact.restoring import each_digits
 from streammetrics.core.exact.scaling import times
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.field import not_among
-from streammetrics.core.state.arrays import Stack, nested, part
+from streammetrics.core.state.arrays import Stack, nested
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
+    from streammetrics.core.types import Array, Floats, Ints, Places
 
 MANY = 1 << 62  # counts below can be added
 _DIGIT = 1 << 31  # counts below are digits of exact sums
@@ -71,12 +69,7 @@ class Amount:
 
     @classmethod
     def at_places(
-        cls,
-        places: Places,
-        size: int,
-        weight: Floats | None,
-        *,
-        squared: bool = True,
+        cls, places: Places, size: int, weight: Floats | None, *, squared: bool = True
     ) -> Self:
         """Return the weights of rows, and if `squared` their squares, at each of `size` places."""
         if weight is None:
@@ -274,7 +267,7 @@ class Amount:
 
     def signs(self) -> Array:
         """Return numbers that have the signs of the amounts."""
-        return np.asarray(self.counts) if self.weights is None else _signs(self.exact())
+        return np.asarray(self.counts) if self.weights is None else signs_of(self.exact())
 
     @property
     def nbytes(self) -> int:
@@ -289,58 +282,14 @@ class Amount:
             return self.of_exact(amount, times(times(squares, weight), weight))
         return self.of_weights(amount) if squared else self.of_exact(amount)
 
-    @classmethod
-    def from_arrays(cls, shape: tuple[int, ...], arrays: Arrays) -> Self:
-        """Return the amounts of `arrays`: counts if they are whole and without squares."""
-        own, squares = split_squares(arrays)
-        exact = ExactSum.from_arrays(shape, own)
-        if not squares:
-            return cls.of_exact(exact)
-        return cls._told(exact, ExactSum.from_arrays(shape, squares))
-
-    @classmethod
-    def each_of_arrays(cls, shape: tuple[int, ...], stacks: Arrays, n: int) -> list[Self]:
-        """Return the amounts of each of `n` states, whose arrays are ``(n, ...)``, all checked."""
-        own, squares = split_squares(stacks)
-        if not squares:
-            digits, units = each_digits(shape, own, n)
-            if shape and digits.shape[2] == 1 and not any(units):  # digits are the counts
-                counts = digits.reshape(n, *shape)
-                most = digits.max(axis=(1, 2), initial=0).tolist()
-                return list(map(cls.of_counts, counts, most))
-        sums = ExactSum.each_of_arrays(shape, own, n)
-        if not squares:
-            return [cls.of_exact(total) for total in sums]
-        every = zip(sums, ExactSum.each_of_arrays(shape, squares, n), strict=True)
-        return [cls._told(total, square) for total, square in every]
-
-    @classmethod
-    def _told(cls, amount: ExactSum, squares: ExactSum) -> Self:
-        """Return the amounts that a state tells, with their squares."""
-        if (_signs(squares) != np.sign(_signs(amount))).any():
-            raise StateFormatError("there are squares of weights without weights, or the reverse")
-        if squares == amount and amount.exponent >= 0:
-            raise StateFormatError("there are squares of weights of which all may be one")
-        return cls.of_exact(amount, squares)
-
-
-def split_squares(
-    arrays: Arrays,
-) -> tuple[Arrays, dict[str, Array]]:
-    """Return arrays of weights, and those of their squares."""
-    squares = part(arrays, "squares")
-    if squares:
-        arrays = {key: array for key, array in arrays.items() if not key.startswith("squares/")}
-    return arrays, squares
-
 
 def _sum(one: ExactSum | None, other: ExactSum | None) -> ExactSum | None:
     """Return a sum of what may not be known."""
     return None if one is None or other is None else one + other
 
 
-def _signs(amount: ExactSum) -> Array:
-    """Return the signs of exact sums."""
+def signs_of(amount: ExactSum) -> Array:
+    """Return numbers that have the signs of exact sums."""
     if amount.shape == ():
         return np.array((amount.integers()[0] > 0) - (amount.integers()[0] < 0))
     # The highest digit has the sign, but it may be 0 above others that are not.

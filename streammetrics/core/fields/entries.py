@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Entries(ABC, Generic[C]):
         """Return as many entries from the arrays of all columns, or raise `ValueError`."""
 
     @abstractmethod
-    def at(self, value: C, rows: object) -> C:
+    def at(self, value: C, rows: Places) -> C:
         """Return some of the entries."""
 
     def minus(self, value: C, other: C, places: Places | None) -> C:  # noqa: ARG002 - most can
@@ -55,14 +55,15 @@ class Entries(ABC, Generic[C]):
         return value
 
     def used(self, value: C) -> Bools | None:  # noqa: ARG002 - most cannot tell
-        """Return which labels have rows, by entries that can tell."""
+        """Return which labels have rows; ``None`` where these entries cannot tell."""
         return None
 
 
 class Weights(Entries[Amount]):
-    """How much there is of each label, which is more than nothing; `whole`: only rows are counted.
+    """How much there is of each label, which is more than nothing.
 
-    A count of rows is an array of its own, and there are at most 2**61 of them.
+    With `whole` rows have no weights: their counts are an array of their own, and there are at most
+    2**61 of them.
     """
 
     def __init__(self, *, whole: bool = False) -> None:
@@ -96,7 +97,7 @@ class Weights(Entries[Amount]):
             raise StateFormatError(f"{name} of labels are not positive, one for each")
         return value
 
-    def at(self, value: Amount, rows: object) -> Amount:
+    def at(self, value: Amount, rows: Places) -> Amount:
         """Return some of the amounts."""
         return value.at(rows)
 
@@ -140,7 +141,7 @@ class Sums(Entries[ExactSum]):
         rows = len(parts["digits"]) if "digits" in parts and parts["digits"].ndim else 0
         return ExactSum.from_arrays((size, rows // size if size else 0), parts)
 
-    def at(self, value: ExactSum, rows: object) -> ExactSum:
+    def at(self, value: ExactSum, rows: Places) -> ExactSum:
         """Return some of the sums."""
         return value[rows]
 
@@ -190,10 +191,9 @@ class KeyedExtremes(Entries["Floats"]):
             raise StateFormatError(f"{name} of labels are not finite, or -0.0")
         return values
 
-    def at(self, value: Floats, rows: Any) -> Floats:
+    def at(self, value: Floats, rows: Places) -> Floats:
         """Return some of the numbers."""
-        some: Floats = value[rows]
-        return some
+        return value[rows]
 
 
 def _regrouped(sums: ExactSum, places: Places | None, size: int) -> ExactSum:

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from streammetrics.core.configured import Configured
     from streammetrics.core.types import Array, Arrays, Ints
 
-Columns: TypeAlias = tuple[DyadicHistogram, ...]
+# One for each column of numbers, all of the same rows.
+ColumnHistograms: TypeAlias = tuple[DyadicHistogram, ...]
 
 _MOST = (1 << 20) - 1
 
 
-class Histograms(StateField[Columns]):
+class Histograms(StateField[ColumnHistograms]):
     """A `DyadicHistogram` for each column, as many as rows turn out to have; none without rows.
 
     Args:
@@ -41,26 +42,28 @@ class Histograms(StateField[Columns]):
         super().__init__(inline=inline)
         self._cells, self._classes, self._of = cells, classes, of
 
-    def empty(self, of: Configured) -> Columns:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> ColumnHistograms:  # noqa: ARG002 - nothing depends on it
         """Return no histogram."""
         return ()
 
-    def forks(self, value: Columns, width: int, of: Configured) -> Columns:
+    def forks(self, value: ColumnHistograms, width: int, of: Configured) -> ColumnHistograms:
         """Return as many histograms that may be added to, of the same rows."""
         if not value:
             return tuple([DyadicHistogram(self._cells(of), self._classes) for _ in range(width)])
         self._check_width(value, width)
         return tuple([histogram.fork() for histogram in value])
 
-    def _check_width(self, value: Columns, width: int) -> None:
+    def _check_width(self, value: ColumnHistograms, width: int) -> None:
         if len(value) != width:
             raise IncompatibleMetricsError(f"{width} {self._of} cannot join {len(value)}")
 
-    def plus(self, mine: Columns, other: Columns) -> Columns:
+    def plus(self, mine: ColumnHistograms, other: ColumnHistograms) -> ColumnHistograms:
         """Return the rows of both."""
         return self.merged(mine, [other])
 
-    def merged(self, mine: Columns, others: Sequence[Columns]) -> Columns:
+    def merged(
+        self, mine: ColumnHistograms, others: Sequence[ColumnHistograms]
+    ) -> ColumnHistograms:
         """Return the rows of all: histograms are merged at once."""
         seen = [value for value in (mine, *others) if value]
         if not seen:
@@ -73,11 +76,11 @@ class Histograms(StateField[Columns]):
             histogram.merge(*more)
         return merged
 
-    def arrays(self, value: Columns) -> dict[str, Array]:
+    def arrays(self, value: ColumnHistograms) -> dict[str, Array]:
         """Return the number of histograms as ``width``, and the arrays of each."""
         return self.headed("width", np.array([len(value)], np.int64), value)
 
-    def headed(self, name: str, head: Ints, value: Columns) -> dict[str, Array]:
+    def headed(self, name: str, head: Ints, value: ColumnHistograms) -> dict[str, Array]:
         """Return an array that begins with the number of histograms, and the arrays of each."""
         arrays: dict[str, Array] = {name: head}
         for index, histogram in enumerate(value):
@@ -85,7 +88,7 @@ class Histograms(StateField[Columns]):
         return arrays
 
     def each_headed(
-        self, name: str, heads: Sequence[list[int]], values: Sequence[Columns]
+        self, name: str, heads: Sequence[list[int]], values: Sequence[ColumnHistograms]
     ) -> dict[str, Stack] | None:
         """Return what `headed` does of each, or ``None`` unless all hold counts in as many."""
         stacks = {name: Stack.equal(np.array(heads, np.int64), (len(heads[0]),))}
@@ -98,14 +101,14 @@ class Histograms(StateField[Columns]):
             stacks |= {f"{index}/{key}": stack for key, stack in mine.items()}
         return stacks
 
-    def taken(self, arrays: Arrays, of: Configured) -> Columns:
+    def taken(self, arrays: Arrays, of: Configured) -> ColumnHistograms:
         """Return the histograms, each of them checked."""
-        return self.after("width", 1, arrays, of)[1]
+        return self.taken_headed("width", 1, arrays, of)[1]
 
-    def after(
+    def taken_headed(
         self, name: str, size: int, arrays: Arrays, of: Configured
-    ) -> tuple[list[int], Columns]:
-        """Return what the array at the head says, of that size, and the histograms."""
+    ) -> tuple[list[int], ColumnHistograms]:
+        """Return the array at the head, which is of that size, and the histograms."""
         parts = parts_of({key: array for key, array in arrays.items() if key != name})
         head = arrays.get(name)
         if head is None or head.dtype != np.int64 or head.shape != (size,):
@@ -122,28 +125,30 @@ class Histograms(StateField[Columns]):
         ]
         return head.tolist(), tuple(histograms)
 
-    def each_of(self, stacks: Mapping[str, Stack], n: int, of: Configured) -> list[Columns]:
+    def each_of(
+        self, stacks: Mapping[str, Stack], n: int, of: Configured
+    ) -> list[ColumnHistograms]:
         """Return the histograms of each state, those of plain counts checked at once."""
-        return [columns for _, columns in self.each_after("width", 1, stacks, n, of)]
+        return [columns for _, columns in self.each_taken_headed("width", 1, stacks, n, of)]
 
-    def each_after(
+    def each_taken_headed(
         self, name: str, size: int, stacks: Mapping[str, Stack], n: int, of: Configured
-    ) -> list[tuple[list[int], Columns]]:
-        """Return what `after` does of each state."""
+    ) -> list[tuple[list[int], ColumnHistograms]]:
+        """Return what `taken_headed` does of each state."""
         heads = stacks.get(name)
         if heads is None or not _are_one(heads, size):
             return by_shapes(
                 stacks,
                 n,
                 lambda arrays, m: [
-                    self.after(
+                    self.taken_headed(
                         name, size, {key: array[k, ...] for key, array in arrays.items()}, of
                     )
                     for k in range(m)
                 ],
             )
         first = {key: stack.first for key, stack in stacks.items()}
-        head, columns = self.after(name, size, first, of)
+        head, columns = self.taken_headed(name, size, first, of)
         parts = parts_of({key: stack for key, stack in stacks.items() if key != name})
         cells, classes = self._cells(of), self._classes
         histograms = [
@@ -153,15 +158,15 @@ class Histograms(StateField[Columns]):
         every = zip(*histograms, strict=True) if histograms else [()] * n
         return [(head, tuple(mine)) for mine in every]
 
-    def nbytes(self, value: Columns) -> int:
+    def nbytes(self, value: ColumnHistograms) -> int:
         """Bytes held now."""
         return sum(histogram.nbytes for histogram in value)
 
-    def scaled(self, value: Columns, weight: float) -> Columns:
+    def scaled(self, value: ColumnHistograms, weight: float) -> ColumnHistograms:
         """Return the same rows with as many times the weight."""
         return tuple([histogram.scaled(weight) for histogram in value])
 
-    def minus(self, value: Columns, other: Columns) -> Columns:
+    def minus(self, value: ColumnHistograms, other: ColumnHistograms) -> ColumnHistograms:
         """Return what is left; only histograms within their budget can tell."""
         if not other:
             return value

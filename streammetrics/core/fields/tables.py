@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -10,13 +10,14 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.labels import each_unpacked, packed_labels, used_labels
+from streammetrics.core.fields.restoring import each_amount
 from streammetrics.core.fields.weights import MOST, check_rows, countable
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.unions import Union, moved
 
 if TYPE_CHECKING:
     from streammetrics.core.configured import Configured
-    from streammetrics.core.types import Array, Arrays, Ints
+    from streammetrics.core.types import Array, Arrays, Ints, Places
 
 
 class Pairs(NamedTuple):
@@ -33,7 +34,7 @@ class Pairs(NamedTuple):
 
     @classmethod
     def empty(cls) -> Pairs:
-        """No pairs."""
+        """Return no pairs."""
         none = np.empty(0, np.int64)
         return cls(none, none, none, Amount.of_counts(none))
 
@@ -45,7 +46,7 @@ class Pairs(NamedTuple):
         codes: Ints,
         amount: Amount,
     ) -> Pairs:
-        """Pairs of labels of which some may not occur; without a pair labels are of no kind."""
+        """Return pairs of labels of which some may not occur; of no pairs, labels of no kind."""
         if not codes.size:
             return cls.empty()
         rows, columns = np.divmod(codes, max(len(column_labels), 1))
@@ -59,7 +60,7 @@ class Pairs(NamedTuple):
         return np.divmod(self.codes, max(len(self.column_labels), 1))
 
     def plus(self, other: Pairs) -> Pairs:
-        """The pairs of both."""
+        """Return the pairs of both, with the sums of their amounts."""
         if not other.codes.size or not self.codes.size:
             return self if self.codes.size else other
         rows = Union.of(self.row_labels, other.row_labels)
@@ -74,13 +75,14 @@ class Pairs(NamedTuple):
         amount = self.amount.spread(pairs.mine, size) + other.amount.spread(pairs.theirs, size)
         return Pairs(rows.keys, columns.keys, pairs.keys, amount)
 
-    def _recoded(self, rows: Any, columns: Any, width: int) -> Ints:
+    def _recoded(self, rows: Places | None, columns: Places | None, width: int) -> Ints:
+        """Return the codes of the same pairs among other labels, of which `width` are columns."""
         row, column = self.places
         codes: Ints = moved(rows, row) * width + moved(columns, column)
         return codes
 
     def minus(self, other: Pairs) -> Pairs:
-        """The pairs that are left without those of another."""
+        """Return the pairs that are left without those of another."""
         both = self.plus(other)
         if both.codes.size != self.codes.size:
             raise not_among("some pairs of labels are not here")
@@ -98,8 +100,11 @@ class PairTable(StateField[Pairs]):
 
     Memory grows with the pairs that occur.
 
-    With `whole` rows have no weights, and there are at most `most` of them, which are `of`
-    something.
+    Args:
+        whole: Rows have no weights, and are counted in 64 bits.
+        most: How many rows there may then be.
+        of: What they are rows of, for messages.
+        inline: As of every field.
     """
 
     def __init__(
@@ -146,7 +151,7 @@ class PairTable(StateField[Pairs]):
         codes, amounts = take_array(stacks, "pairs", "int64", 2), part(stacks, "amount")
         if len(stacks) != 3 + len(amounts):
             raise StateFormatError(f"{sorted(stacks)} are not the arrays of pairs of labels")
-        each = Amount.each_of_arrays(codes.shape[1:], amounts, n)
+        each = each_amount(codes.shape[1:], amounts, n)
         height, width = row_labels.shape[1], column_labels.shape[1]
         for values in (row_labels, column_labels, codes):
             if not (values[:, 1:] > values[:, :-1]).all():

@@ -14,8 +14,8 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.field import StateField, not_among
-from streammetrics.core.fields.amounts import split_squares
-from streammetrics.core.fields.histograms import Columns, Histograms
+from streammetrics.core.fields.histograms import ColumnHistograms, Histograms
+from streammetrics.core.fields.restoring import split_squares
 from streammetrics.core.state.arrays import nested
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ class Weighed(NamedTuple):
     Then every row weighs one, or it is not `known` what they weigh.
     """
 
-    columns: Columns = ()
-    squares: Columns | None = None
+    columns: ColumnHistograms = ()
+    squares: ColumnHistograms | None = None
     known: bool = True
 
     def of_ones(self, ones: bool) -> Weighed:
@@ -130,7 +130,7 @@ class WeighedHistograms(StateField[Weighed]):
             return super().each_of(stacks, n, of)
         return list(map(Weighed, self.columns.each_of(stacks, n, of)))
 
-    def with_squares(self, columns: Columns, arrays: Arrays, of: Configured) -> Weighed:
+    def with_squares(self, columns: ColumnHistograms, arrays: Arrays, of: Configured) -> Weighed:
         """Return histograms, and those of squares of the `arrays`, which must be in their cells."""
         if not arrays:
             return Weighed(columns)
@@ -172,12 +172,12 @@ class WeighedHistograms(StateField[Weighed]):
         return Weighed(left, None if ones else squares)
 
 
-def _squared(value: Weighed) -> Columns:
+def _squared(value: Weighed) -> ColumnHistograms:
     """Return the squares, which of rows of weight one are their weights."""
     return _narrow(value.columns) if value.squares is None else value.squares
 
 
-def _narrow(columns: Columns) -> Columns:
+def _narrow(columns: ColumnHistograms) -> ColumnHistograms:
     return tuple([column.narrowed(min(column.max_cells, CELLS)) for column in columns])
 
 

@@ -9,11 +9,13 @@ import numpy as np
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.amounts import MANY, Amount
+from streammetrics.core.fields.restoring import each_amount, read_amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.configured import Configured
+    from streammetrics.core.exact.sums import ExactSum
     from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays, Ints
 
@@ -52,30 +54,23 @@ class Weight(StateField[Amount]):
     def merged(self, mine: Amount, others: Sequence[Amount]) -> Amount:
         """Return what there is of each together: amounts of one thing are added up at once."""
         if len(others) > 1 and isinstance(mine.counts, int):
-            weighed = [a for a in (mine, *others) if a.weights is not None]
-            sums = [(a.weights, a.squares) for a in weighed]
-            total, squares = (
-                (
-                    None if not side or any(s is None for s in side) else side[0].plus_all(side[1:])
-                    for side in zip(*sums, strict=True)
-                )
-                if sums
-                else (None, None)
-            )
-            return Amount(sum([a.counts for a in others], mine.counts), total, squares=squares)
+            weighed = [each for each in (mine, *others) if each.weights is not None]
+            weights = _total([each.weights for each in weighed])
+            squares = _total([each.squares for each in weighed])
+            return Amount(sum([a.counts for a in others], mine.counts), weights, squares=squares)
         together = Amount.of_all([mine, *others])
         return super().merged(mine, others) if together is None else together
 
     def taken(self, arrays: Arrays, of: Configured) -> Amount:
         """Return the amounts, none of which is negative."""
-        value = Amount.from_arrays(shape_of(self._shape, of), arrays)
+        value = read_amount(shape_of(self._shape, of), arrays)
         if value.any_negative:
             raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
         return value
 
     def each_taken(self, stacks: Arrays, n: int, of: Configured) -> list[Amount]:
         """Return the amounts of each, all of them checked at once."""
-        amounts = Amount.each_of_arrays(shape_of(self._shape, of), stacks, n)
+        amounts = each_amount(shape_of(self._shape, of), stacks, n)
         if (stacks["digits"][:, :, -1:] < 0).any():  # the highest digit has the sign
             raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
         return amounts
@@ -91,6 +86,12 @@ class Weight(StateField[Amount]):
     def minus(self, value: Amount, other: Amount) -> Amount:
         """Return the differences, where none is negative."""
         return value - other
+
+
+def _total(sums: Sequence[ExactSum | None]) -> ExactSum | None:
+    """Return the sum of exact sums, ``None`` of none and where one of them is not known."""
+    known = [each for each in sums if each is not None]
+    return known[0].plus_all(known[1:]) if known and len(known) == len(sums) else None
 
 
 def shape_of(shape: Shape, of: Configured) -> tuple[int, ...]:

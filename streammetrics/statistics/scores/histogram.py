@@ -11,7 +11,7 @@ from streammetrics.core.columns.scores import Scores
 from streammetrics.core.constraints import Bins
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField
-from streammetrics.core.fields.amounts import split_squares
+from streammetrics.core.fields.restoring import split_squares
 from streammetrics.core.fields.weighed import Weighed, WeighedHistograms
 from streammetrics.core.histograms.histogram import DyadicHistogram
 from streammetrics.statistics.scores.base import ScoredStatistic
@@ -69,7 +69,7 @@ class CountedScores(StateField[Counted]):
     def taken(self, arrays: Arrays, of: Configured) -> Counted:
         """Return the histograms."""
         own, squares = split_squares(arrays)
-        form, columns = self.weighed.columns.after("form", 2, own, of)
+        form, columns = self.weighed.columns.taken_headed("form", 2, own, of)
         return _counted(form, self.weighed.with_squares(columns, squares, of))
 
     def each_arrays(self, values: Sequence[Counted]) -> dict[str, Stack] | None:
@@ -84,7 +84,7 @@ class CountedScores(StateField[Counted]):
         """Return the histograms of each state, those of plain counts checked at once."""
         if any(key.startswith("squares/") for key in stacks):
             return super().each_of(stacks, n, of)
-        every = self.weighed.columns.each_after("form", 2, stacks, n, of)
+        every = self.weighed.columns.each_taken_headed("form", 2, stacks, n, of)
         return [_counted(form, Weighed(columns)) for form, columns in every]
 
     def nbytes(self, value: Counted) -> int:
