@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import numpy as np
 
@@ -23,10 +23,11 @@ from streammetrics.metrics.scores.logistic import Fit, cells_of, fitted, interce
 from streammetrics.metrics.scores.view import staircases
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Floats
+    from streammetrics.metrics.scores.logistic import LogitCells
     from streammetrics.metrics.scores.view import Staircase
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
@@ -34,6 +35,29 @@ __all__ = ["BrierDecomposition", "CalibrationIntercept", "CalibrationSlope"]
 
 _SLACK = 1e-9  # relative: far more than the error of a fit
 _PARTS = ("reliability", "resolution", "uncertainty")
+
+
+class _Coefficient(Protocol):
+    """A coefficient of a logistic regression, which is read like the other one."""
+
+    @property
+    def _solve(self) -> Callable[[Floats, LogitCells], Fit]:
+        """What fits it to cells whose rows are all at given logits."""
+
+
+def _checked(metric: ClassScoreMetric) -> tuple[Statistic, ...]:
+    """Return the score histogram, and the check that scores are probabilities."""
+    return (*ClassScoreMetric.statistics(metric), *check_of(metric))
+
+
+def _fitted(metric: _Coefficient, stairs: Staircase) -> Fit:
+    """Return the fit with every cell at its midpoint."""
+    return fitted(stairs, metric._solve)
+
+
+def _at_midpoints(metric: _Coefficient, stairs: Staircase) -> float:
+    """Return the coefficient with every cell at its midpoint."""
+    return _fitted(metric, stairs).value
 
 
 def _unrounded(metric: ClassScoreMetric, stairs: Staircase) -> tuple[float, float]:
@@ -70,18 +94,9 @@ class CalibrationSlope(ClassScoreMetric):
 
     _younger = ()
 
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the score histogram, and the check that scores are probabilities."""
-        return (*super().statistics(), *check_of(self))
+    _solve = staticmethod(slope_of)
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the slope with every cell at its midpoint."""
-        return self._fit(stairs).value
-
-    def _fit(self, stairs: Staircase) -> Fit:
-        return fitted(stairs, slope_of)
-
-    _sides = _unrounded
+    statistics, read, _fit, _sides = _checked, _at_midpoints, _fitted, _unrounded
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the slope between infinite bounds, as no others are known."""
@@ -115,18 +130,9 @@ class CalibrationIntercept(ClassScoreMetric):
 
     _younger = ()
 
-    def statistics(self) -> tuple[Statistic, ...]:
-        """Return the score histogram, and the check that scores are probabilities."""
-        return (*super().statistics(), *check_of(self))
+    _solve = staticmethod(intercept_of)
 
-    def read(self, stairs: Staircase) -> float:
-        """Return the intercept with every cell at its midpoint."""
-        return self._fit(stairs).value
-
-    def _fit(self, stairs: Staircase) -> Fit:
-        return fitted(stairs, intercept_of)
-
-    _sides = _unrounded
+    statistics, read, _fit, _sides = _checked, _at_midpoints, _fitted, _unrounded
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the intercepts for the highest, the middle and the lowest scores of each cell."""

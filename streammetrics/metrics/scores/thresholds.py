@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,13 @@ from streammetrics.metrics.scores.curves import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streammetrics.core.types import Array, Floats
     from streammetrics.metrics.scores.view import Staircase
+
+    _Rate = Callable[[Staircase, Array, Array], Floats]
+    _Reached = Callable[[Any, Staircase, Array, Array, float], tuple[Array, float]]
 
 __all__ = [
     "KolmogorovSmirnov",
@@ -72,6 +77,37 @@ class KolmogorovSmirnov(ClassScoreMetric):
     _undefined = lacks_a_class
 
 
+def _recall(stairs: Staircase, tp: Array, fp: Array) -> Floats:  # noqa: ARG001 - as others
+    """Return the true positive rates, the sensitivities, at thresholds."""
+    return tp / np.float64(stairs.positives)
+
+
+def _specificity(stairs: Staircase, tp: Array, fp: Array) -> Floats:  # noqa: ARG001 - as others
+    """Return the true negative rates."""
+    return (stairs.negatives - fp) / np.float64(stairs.negatives)
+
+
+def _precision(stairs: Staircase, tp: Array, fp: Array) -> Floats:  # noqa: ARG001 - as others
+    """Return the precisions, 1 where nothing is found."""
+    found = tp + fp
+    rates = np.ones(found.size)
+    np.divide(tp, found, out=rates, where=found > 0)
+    return rates
+
+
+def _where(value: _Rate, required: _Rate, parameter: str) -> _Reached:
+    """Return what reads one rate where another is at least the metric's parameter, and else 0."""
+
+    def reached(
+        metric: ClassScoreMetric, stairs: Staircase, tp: Array, fp: Array, margin: float
+    ) -> tuple[Array, float]:
+        least = min(getattr(metric, parameter) + margin, 1.0)
+        enough = required(stairs, tp, fp) >= least
+        return np.where(enough, value(stairs, tp, fp), 0.0), 1.0
+
+    return reached
+
+
 class RecallAtPrecision(ClassScoreMetric):
     """Recall at precision: the highest recall of any threshold with a precision of at least `p`.
 
@@ -107,12 +143,7 @@ class RecallAtPrecision(ClassScoreMetric):
 
     read, certain = highest, certainly_highest
 
-    def _reached(
-        self, stairs: Staircase, tp: Array, fp: Array, margin: float
-    ) -> tuple[Array, float]:
-        """Return the recall where the precision is reached, else 0."""
-        enough = _rate(tp, tp + fp) >= min(self.p + margin, 1.0)
-        return np.where(enough, tp / np.float64(stairs.positives), 0.0), 1.0
+    _reached = _where(_recall, _precision, "p")
 
     _undefined = lacks_positives
 
@@ -152,12 +183,7 @@ class PrecisionAtRecall(ClassScoreMetric):
 
     read, certain = highest, certainly_highest
 
-    def _reached(
-        self, stairs: Staircase, tp: Array, fp: Array, margin: float
-    ) -> tuple[Array, float]:
-        """Return the precision where the recall is reached, else 0."""
-        enough = tp / np.float64(stairs.positives) >= min(self.r + margin, 1.0)
-        return np.where(enough, _rate(tp, tp + fp), 0.0), 1.0
+    _reached = _where(_precision, _recall, "r")
 
     _undefined = lacks_positives
 
@@ -196,12 +222,7 @@ class SensitivityAtSpecificity(ClassScoreMetric):
 
     read, certain = highest, certainly_highest
 
-    def _reached(
-        self, stairs: Staircase, tp: Array, fp: Array, margin: float
-    ) -> tuple[Array, float]:
-        """Return the true positive rate where the specificity is reached, else 0."""
-        enough = (stairs.negatives - fp) / np.float64(stairs.negatives) >= min(self.s + margin, 1.0)
-        return np.where(enough, tp / np.float64(stairs.positives), 0.0), 1.0
+    _reached = _where(_recall, _specificity, "s")
 
     _undefined = lacks_a_class
 
@@ -237,19 +258,6 @@ class SpecificityAtSensitivity(ClassScoreMetric):
 
     read, certain = highest, certainly_highest
 
-    def _reached(
-        self, stairs: Staircase, tp: Array, fp: Array, margin: float
-    ) -> tuple[Array, float]:
-        """Return the specificity where the true positive rate is reached, else 0."""
-        enough = tp / np.float64(stairs.positives) >= min(self.s + margin, 1.0)
-        kept = (stairs.negatives - fp) / np.float64(stairs.negatives)
-        return np.where(enough, kept, 0.0), 1.0
+    _reached = _where(_specificity, _recall, "s")
 
     _undefined = lacks_a_class
-
-
-def _rate(part: Array, whole: Array) -> Floats:
-    """Return the quotients, 1 for 0/0."""
-    rates = np.ones(part.size)
-    np.divide(part, whole, out=rates, where=whole > 0)
-    return rates
