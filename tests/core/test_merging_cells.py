@@ -16,7 +16,7 @@ SCORES = {
     "infinite": lambda rng, n: rng.choice([-np.inf, np.inf, *rng.random(n)], n),
     "few": lambda rng, n: rng.integers(0, 40, n) / 64,
 }
-CROWDED = ("uniform", "with both ends", "near one")  # in cells next to each other
+CROWDED = ("uniform", "near one")  # in cells next to each other
 
 
 def histograms(name, max_cells, seed):
@@ -57,29 +57,35 @@ def test_cells_merged_by_address_are_those_of_all_rows(name, max_cells, monkeypa
 @pytest.mark.parametrize("classes", [1, 2])
 @pytest.mark.parametrize("halves", [False, True])
 @pytest.mark.parametrize("name", SCORES)
-def test_weighted_rows_are_counted_by_address_as_by_sorting(
-    name, classes, halves, max_cells, monkeypatch
-):
-    found = []
+def test_weights_are_summed_by_address_as_by_sorting(name, classes, halves, max_cells, monkeypatch):
+    found = {"weighed": [], "summed": []}
 
-    def noted(*args):
-        found.append(addressed.weighed(*args))
-        return found[-1]
+    def noted(kind):
+        def of(*args):
+            found[kind].append(getattr(addressed, kind)(*args))
+            return found[kind][-1]
+
+        return of
 
     def counted(seed):
         rng = np.random.default_rng(seed)
-        histogram = DyadicHistogram(max_cells, classes)
+        parts = []
         for n in (70_000, 20_000, 300):
             codes = None if classes == 1 else rng.integers(0, 2, n).astype(np.uint8)
             weight = rng.exponential(size=(n, 2) if halves else n)
-            histogram.add(SCORES[name](rng, n), codes, weight)
-            histogram.totals()  # counted
-        return histogram
+            parts.append(DyadicHistogram(max_cells, classes))
+            parts[-1].add(SCORES[name](rng, n), codes, weight)
+            parts[-1].totals()  # counted
+        parts[0].merge(*parts[1:])
+        return parts[0]
 
     for seed in range(2):
-        monkeypatch.setattr(forms, "weighed", noted)
+        monkeypatch.setattr(forms, "weighed", noted("weighed"))
+        monkeypatch.setattr(merging, "summed", noted("summed"))
         by_address = counted(seed)
         by_address.check()
         monkeypatch.setattr(forms, "weighed", lambda *_: None)
+        monkeypatch.setattr(merging, "summed", lambda *_: None)
         assert by_address.is_same(counted(seed))
-    assert name not in CROWDED or any(cells is not None for cells in found)
+    for cells in found.values():
+        assert name not in CROWDED or any(each is not None for each in cells)

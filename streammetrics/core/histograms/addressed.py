@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.histograms.cells import Cells, columns_of, fitting_level, narrow_ids
+from streammetrics.core.histograms.cells import (
+    Cells,
+    columns_of,
+    exact_mass,
+    fitting_level,
+    narrow_ids,
+)
 from streammetrics.core.histograms.keys import cell_ids
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streammetrics.core.histograms.cells import CountType
     from streammetrics.core.histograms.keys import ScoredRows
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Array, Floats, Ints
 
 
 def addressed(chain: Cells, max_cells: int, dtype: CountType) -> Cells | None:
@@ -37,37 +45,74 @@ def addressed(chain: Cells, max_cells: int, dtype: CountType) -> Cells | None:
 
 
 def weighed(rows: ScoredRows, level: int, max_cells: int, classes: int) -> Cells | None:
-    """Return the cells of weighted rows at a level; at level 0 at the lowest that they can need.
+    """Return the cells of weighted rows at the lowest level, from this one on, that fits.
 
-    ``None`` if the table would be long beside them, or, of level 0, if a lower level may do.
+    ``None`` as of `_found`.
     """
     if not level and rows.scores.size <= max_cells:
         return None
-    ids = cell_ids(rows.scores, level or 1)
-    bits = min(rows.scores.size, max_cells).bit_length() + tuning.ROW_ADDRESS_BITS
-    if level and int(ids.max()) - int(ids.min()) >> bits:
+    found = _found(cell_ids(rows.scores, level or 1), level, max_cells)
+    if found is None:
         return None
-    found, low, occupied = _marked(ids, level or 1, bits)
-    if not level:
-        if occupied.size <= max_cells:
-            return None
-        level = fitting_level(occupied + low, found, max_cells)
-        _raise(occupied, low, level - found)
-        low = _raise(ids, low, level - found)
-        occupied = occupied[np.flatnonzero(np.diff(occupied, prepend=-1))]
-    positions = np.empty(int(occupied[-1]) + 1, np.int32)
-    positions[occupied] = np.arange(occupied.size, dtype=np.int32)
-    places = positions.take(ids).astype(np.intp)
-    scores = np.empty(occupied.size)
-    _put_scores(scores, places, rows.scores)
-    occupied += low
+    places, scores = found.places, found.scores(rows.scores)
     if rows.codes is not None:
         places *= classes
         places += rows.codes
     assert rows.weight is not None
-    mass = ExactSum.grouped(places, occupied.size * classes, rows.weight)
-    shaped = mass.reshaped((occupied.size, classes))
-    return Cells(level, narrow_ids(occupied, level), scores + 0.0, shaped, classes)
+    mass = ExactSum.grouped(places, scores.size * classes, rows.weight)
+    return Cells(found.level, found.ids, scores, mass.reshaped((scores.size, classes)), classes)
+
+
+def summed(every: Sequence[Cells], max_cells: int) -> Cells | None:
+    """Return the union of cells at the lowest level that fits, with exact sums as their mass.
+
+    ``None`` as of `_found`.
+    """
+    level = max(cells.level for cells in every)
+    if not level and sum([cells.ids.size for cells in every]) <= max_cells:
+        return None
+    ids = np.concatenate([_ids_at(cells, level or 1) for cells in every])
+    found = _found(ids, level, max_cells)
+    if found is None:
+        return None
+    scores = found.scores(np.concatenate([cells.scores for cells in every]))
+    ends = np.cumsum([cells.ids.size for cells in every])[:-1]
+    masses = [exact_mass(cells.mass) for cells in every]
+    mass = ExactSum.gathered(zip(np.split(found.places, ends), masses, strict=True), scores.size)
+    return Cells(found.level, found.ids, scores, mass, every[0].classes)
+
+
+class _Found(NamedTuple):
+    """Cells that a table tells: their level and ids, and which of them each id given is of."""
+
+    level: int
+    ids: Array
+    places: Ints
+
+    def scores(self, of: Floats) -> Floats:
+        """Return the score of each cell, of the scores of those that were given."""
+        scores = np.empty(self.ids.size)
+        _put_scores(scores, self.places, of)
+        return scores + 0.0
+
+
+def _found(ids: Ints, level: int, max_cells: int) -> _Found | None:
+    """Return the cells at the lowest level, from this one on, that fits `max_cells`.
+
+    `ids`, which are overwritten, are of that level, or of level 1 where it is 0. ``None`` if the
+    table would be so long beside them that it does not tell the level.
+    """
+    bits = min(ids.size, max_cells).bit_length() + tuning.ROW_ADDRESS_BITS
+    found, low, occupied = _marked(ids, level or 1, bits)
+    if found != level and occupied.size <= max_cells:
+        return None  # a level below may do
+    level = fitting_level(occupied + low, found, max_cells)
+    _raise(occupied, low, level - found)
+    low = _raise(ids, low, level - found)
+    occupied = occupied[np.flatnonzero(np.diff(occupied, prepend=-1))]
+    positions = np.empty(int(occupied[-1]) + 1, np.int32)
+    positions[occupied] = np.arange(occupied.size, dtype=np.int32)
+    return _Found(level, narrow_ids(occupied + low, level), positions.take(ids).astype(np.intp))
 
 
 def _ids_at(chain: Cells, level: int) -> Ints:

@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.histograms.addressed import addressed
+from streammetrics.core.histograms.addressed import addressed, summed
 from streammetrics.core.histograms.cells import (
     Cells,
     columns_of,
@@ -71,6 +71,8 @@ def united(every: Sequence[Cells], max_cells: int) -> Cells:
         found = addressed(some[0], max_cells, dtype)
         if found is not None:
             return found
+    if not dtype and (sums := summed(some, max_cells)) is not None:
+        return sums
     if n > max_cells:
         # The ids alone tell the level, so that more cells than the budget are never made.
         ids = np.concatenate([cells.ids_at(level) for cells in some])
