@@ -129,14 +129,24 @@ def test_moments(x, weighted, wide, data):
     assert len(second) == 6
 
 
-@pytest.mark.parametrize("n", [5, 2000, 20_000])  # of a few rows, of one block and of two
-@pytest.mark.parametrize("kind", ["any", "whole", "wide", "extreme"])
+@given(columns(2), st.data())
+def test_sums_with_weights_and_with_their_squares(x, data):
+    w = data.draw(hnp.arrays(float, len(x), elements=WEIGHT))
+    once, twice = ExactSum.weighted(list(np.ascontiguousarray(x.T)), w)
+    for column, first, second in zip([*x.T, np.ones(len(x))], once, twice, strict=True):
+        check(first, [dot(column, w)])
+        check(second, [dot(column, w, w)])
+
+
+@pytest.mark.parametrize("n", [5, 2000, 40_000])  # of a few rows, of one block and of two
+@pytest.mark.parametrize("kind", ["any", "whole", "far apart", "wide", "extreme"])
 def test_sums_with_weights_and_their_squares_are_those_made_one_by_one(n, kind, few_rows):
     rng = np.random.default_rng(n)
     x = rng.normal(size=n) * 10.0 ** rng.uniform(-5, 5, n)
     weight = {
         "any": rng.exponential(size=n),
         "whole": rng.integers(1, 9, n).astype(float),
+        "far apart": 10.0 ** rng.uniform(-60, 60, n),
         "wide": 10.0 ** rng.uniform(-150, 150, n),
         "extreme": np.full(n, 2.0**-1000),
     }[kind]

@@ -262,6 +262,23 @@ def _two_product(x: Floats, w: Floats, work: Workspace) -> tuple[Floats, Floats]
     return p, error
 
 
+def two_square(x: Floats, square: Floats, rest: Floats, work: Workspace) -> None:
+    """Write rounded squares and what is left: ``square + rest == x * x`` exactly (Dekker)."""
+    high, low = (work.take(x.shape) for _ in range(2))
+    np.multiply(x, 134217729.0, out=high)
+    np.subtract(high, x, out=low)
+    np.subtract(high, low, out=high)
+    np.subtract(x, high, out=low)
+    np.multiply(x, x, out=square)
+    np.multiply(high, high, out=rest)
+    rest -= square
+    high *= low
+    high *= 2.0
+    rest += high
+    low *= low
+    rest += low
+
+
 def short_weight(w: Floats, work: Workspace) -> int | None:
     """Return the ``u`` for which all weights are multiples of ``2**u`` up to ``2**(u + SHORT)``.
 
@@ -280,17 +297,18 @@ def short_weight(w: Floats, work: Workspace) -> int | None:
     return e - SHORT if np.array_equal(rounded, w) else None
 
 
+def can_multiply(e: int, lowest: int) -> bool:
+    """Whether products of columns of such `exponents`, and their errors, are normal numbers."""
+    return e == lowest or (lowest + 53 >= -_BAND // 2 and e <= _BAND // 2)
+
+
 def terms(x: Floats, w: Floats | None, work: Workspace) -> Iterator[tuple[Floats, int]]:
     """Yield arrays and shifts: ``array * 2**shift`` add up to ``x * w``."""
     if w is None:
         yield x, 0
         return
     scratch = work.take(x.shape)
-    middle = True
-    for block in (x, w):
-        e, lowest = exponents(block, scratch)
-        middle &= e == lowest or (lowest + 53 >= -_BAND // 2 and e <= _BAND // 2)
-    if middle:
+    if all(can_multiply(*exponents(block, scratch)) for block in (x, w)):
         for term in _two_product(x, w, work):
             yield term, 0
         return

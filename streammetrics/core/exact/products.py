@@ -18,9 +18,13 @@ from streammetrics.core.exact.folds import (
     HIGH,
     LOW,
     any_left,
+    can_multiply,
     exponents,
+    exponents_of,
+    extremes,
     folds,
     terms,
+    two_square,
 )
 from streammetrics.core.exact.totals import Totals
 from streammetrics.core.exact.workspace import Workspace, aligned
@@ -73,13 +77,34 @@ class FoldStack:
             self._push_term(term, shift, bits, work)
         return len(self.levels)
 
-    def _push_term(self, x: Floats, shift: int, bits: int, work: Workspace) -> None:
-        """Append the folds of a column.
+    def push_square(self, x: Floats, bits: int, work: Workspace) -> int:
+        """Append the folds of ``x * x``; return how many rows are in use."""
+        low, high = extremes(x, work.take(x.shape))
+        limits = exponents_of(low, high)
+        if not can_multiply(*limits):
+            return self.push(x, x, bits, work)
+        square, rest = (work.take(x.shape) for _ in range(2))
+        two_square(x, square, rest, work)
+        e, lowest = exponents_of(low * low, high * high)
+        self._push_term(square, 0, bits, work, (e, lowest))
+        if any_left(rest):  # half a unit in the last place at most, and of x * x no bit is lower
+            self._push_term(rest, 0, bits, work, (e - 53, 2 * limits[1]))
+        return len(self.levels)
+
+    def _push_term(
+        self,
+        x: Floats,
+        shift: int,
+        bits: int,
+        work: Workspace,
+        limits: tuple[int, int] | None = None,
+    ) -> None:
+        """Append the folds of a column; `limits` are its `exponents`, if they are known.
 
         The second row holds what is left until the end, and is then the last fold: its level is
         set last.
         """
-        e, lowest = exponents(x, self._free(x.size, 1)[0])
+        e, lowest = limits or exponents(x, self._free(x.size, 1)[0])
         if e == lowest:  # nothing but zeros
             return
         if e > HIGH or lowest - bits < LOW:

@@ -235,12 +235,12 @@ def add_weighted(
     products = Products([], sides, last)
     bits = _bits(PIECE, 2)
     with FoldStack(min(len(weight), STACKED_BLOCK)) as stack:
-        for rows, shape, work in _blocks(weight.shape, 2 * PIECE):
+        for rows, shape, work in _blocks(weight.shape, STACKED_BLOCK):
             stack.levels.clear()
             left = [0, *(stack.push(work.load(x, rows), None, bits, work) for x in columns)]
             left.append(stack.push_row(_ONES[: shape[0]], 0, 0))
             w = work.load(weight, rows)
-            right = [left[-1], stack.push(w, None, bits, work), stack.push(w, w, bits, work)]
+            right = [left[-1], stack.push(w, None, bits, work), stack.push_square(w, bits, work)]
             dots = stack.products(left[-1], right[0], shape[0])
             products.add(StackLayout(tuple(stack.levels), tuple(left), tuple(right)), dots)
     products.flush()

@@ -13,6 +13,8 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.exact.folds import two_square
+from streammetrics.core.exact.workspace import Workspace
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.histograms import ColumnHistograms, Histograms
 from streammetrics.core.fields.restoring import split_squares
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
 CELLS = 1 << 12  # of squares: what rows of neighbouring cells add differs by little
 _LEAST, _MOST = 2.0**-400, 2.0**400  # weights whose squares are sums of two float64
-_HALVES = 2.0**27 + 1  # splits a float64 into two of 26 bits
 
 
 class Weighed(NamedTuple):
@@ -199,22 +200,9 @@ def _add_squares(
         column.add(scores, codes)
         return
     halves = np.empty((2, weight.size))
-    for start in range(0, weight.size, tuning.KEY_ROWS):
-        part = slice(start, start + tuning.KEY_ROWS)
-        _square(weight[part], *halves[:, part])
+    with Workspace(min(tuning.KEY_ROWS, weight.size)) as work:
+        for start in range(0, weight.size, tuning.KEY_ROWS):
+            part = slice(start, start + tuning.KEY_ROWS)
+            work.reset()
+            two_square(weight[part], halves[0, part], halves[1, part], work)
     column.add(scores, codes, halves.T)
-
-
-def _square(weight: Floats, square: Floats, rest: Floats) -> None:
-    """Write the squares of weights, rounded, and what is left of them (Dekker)."""
-    np.multiply(weight, weight, out=square)
-    high = weight * _HALVES
-    high -= high - weight
-    low = weight - high
-    np.multiply(high, high, out=rest)
-    rest -= square
-    high *= low
-    high *= 2
-    rest += high
-    low *= low
-    rest += low
