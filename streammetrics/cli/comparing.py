@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from streammetrics.cli.planning import Plan
+    from streammetrics.core.types import Options
     from streammetrics.readers.paths import Found
     from streammetrics.readers.pieces import Piece
 
@@ -80,7 +81,7 @@ def of_runs(plans: Mapping[str, Plan], qrels: str, runs: Mapping[str, str]) -> D
     return Duel(duel, list(pieces.values()), whole=False)  # counts of rows are of each run's
 
 
-def _able(plan: Plan) -> dict[str, Any]:
+def _able(plan: Plan) -> Options:
     return {name: metric for name, metric in plan.suite.items() if not refused(metric)}
 
 

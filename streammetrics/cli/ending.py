@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from typer.main import get_command
 
@@ -21,6 +21,8 @@ from streammetrics.core.errors import StreamMetricsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from streammetrics.core.types import Foreign
 
 MISTAKE = 2  # in what was typed or in the data, or a file that cannot be read or written
 DEFECT = 70  # of this program, as sysexits.h has it
@@ -62,7 +64,7 @@ class _Closed(io.TextIOBase):
 
 
 @cache
-def _parser() -> Any:
+def _parser() -> Foreign:
     return get_command(app)  # of some forty milliseconds, so once a process
 
 
@@ -95,7 +97,7 @@ def _failed(error: Exception, words: Sequence[str]) -> int:
     return DEFECT
 
 
-def _of_parser(error: Any, message: str, words: Sequence[str]) -> str:
+def _of_parser(error: Foreign, message: str, words: Sequence[str]) -> str:
     near = getattr(error, "possibilities", None)
     if near:
         message = f"{error.message}; did you mean {' or '.join(near)}?"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.metric_set import MetricSet
+    from streammetrics.core.types import Options
     from streammetrics.readers.coco import CocoPiece
     from streammetrics.readers.paths import Found
     from streammetrics.readers.pieces import Piece
@@ -32,7 +33,7 @@ class Asked:
 
     task: str
     columns: Mapping[str, Sequence[str]]  # for each input one text, or one for each model
-    options: Mapping[str, Any]
+    options: Options
     specs: Sequence[Spec] | None
     paths: Sequence[str] = ()
     qrels: str | None = None

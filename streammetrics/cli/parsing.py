@@ -31,7 +31,7 @@ class Once(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def option(text: str, *names: str, **more: Any) -> Any:
+def option(text: str, *names: str, **more: Any) -> object:
     """Return an option with its help."""
     return typer.Option(*names, help=text, **more)
 

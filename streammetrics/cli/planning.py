@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.specs import at_each, construct, parse
@@ -15,6 +15,8 @@ from streammetrics.metrics.ranking.base import ranking_preset
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Options
     from streammetrics.metrics.specs import Spec
 
 _AHEAD = ("k", "preset")  # options that are no parameter of every metric, but become some
@@ -26,14 +28,14 @@ class Plan:
 
     task: str
     asked: Mapping[str, str]  # for each input, what the user wrote
-    options: Mapping[str, Any]  # those set for all metrics at once
+    options: Options  # those set for all metrics at once
     suite: MetricSet
 
 
 def plan(
     name: str,
     columns: Mapping[str, str],
-    options: Mapping[str, Any],
+    options: Options,
     metrics: Sequence[Spec] | None,
     besides: Sequence[Spec] = (),
 ) -> Plan:
@@ -88,9 +90,7 @@ def _task(name: str) -> Task:
     return TASKS[name]
 
 
-def _check_given(
-    name: str, task: Task, columns: Mapping[str, str], options: Mapping[str, object]
-) -> None:
+def _check_given(name: str, task: Task, columns: Mapping[str, str], options: Options) -> None:
     foreign = [
         *(c for c in columns if c not in task.inputs),
         *(o for o in options if o not in task.options),
@@ -114,7 +114,7 @@ def _check_given(
         )
 
 
-def _preset(options: Mapping[str, Any]) -> dict[str, Any]:
+def _preset(options: Options) -> dict[str, object]:
     if "preset" not in options:
         return {}
     try:
@@ -123,7 +123,7 @@ def _preset(options: Mapping[str, Any]) -> dict[str, Any]:
         raise CommandError(f"--preset {options['preset']}: {error}") from None
 
 
-def _defaults(task: Task, asked: Mapping[str, str], options: Mapping[str, object]) -> list[Spec]:
+def _defaults(task: Task, asked: Mapping[str, str], options: Options) -> list[Spec]:
     cut = "threshold" in options  # scores make labels
     return [
         spec
@@ -133,7 +133,7 @@ def _defaults(task: Task, asked: Mapping[str, str], options: Mapping[str, object
     ]
 
 
-def _read(built: Mapping[str, Any], asked: Mapping[str, str]) -> set[str]:
+def _read(built: Mapping[str, Metric], asked: Mapping[str, str]) -> set[str]:
     """Return the inputs that the metrics read; raise where one that is needed was not given."""
     read = {WEIGHT}
     for title, metric in built.items():

@@ -130,7 +130,7 @@ def _read(paths: Sequence[str]) -> Any:
     return state
 
 
-def _about(paths: Sequence[str]) -> dict[str, Any]:
+def _about(paths: Sequence[str]) -> dict[str, object]:
     first, *others = (os.path.basename(path) for path in paths)
     if not others:
         return {"state": first}

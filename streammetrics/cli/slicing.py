@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.cli.errors import CommandError
 from streammetrics.core.columns.naming import near
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.cli.planning import Plan
+    from streammetrics.core.types import Options
 
 BY = "by "  # how the names of columns to slice by begin, beside those of inputs
 MOST = 10_000
@@ -58,9 +59,9 @@ def sliced(
     return replace(what, asked={**what.asked, **asked}, suite=slices)
 
 
-def by(what: Plan) -> dict[str, Any]:
+def by(what: Plan) -> Options:
     """Return what is told of the columns that rows are sliced by, and of their units."""
-    told: dict[str, Any] = {}
+    told: Options = {}
     if isinstance(what.suite, Slices):
         told["by"] = [",".join(map(title_of, spec)) for spec in what.suite.by if spec]
     if isinstance(what.suite, KeyedSet) and what.suite.unit is not None:

@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.outcome import Outcome
@@ -24,6 +24,7 @@ from streammetrics.show.terminal import drawn
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from streammetrics.core.types import Json
     from streammetrics.live.live import Live
     from streammetrics.live.service.config import Settings
 
@@ -74,7 +75,7 @@ def _expecting(target: str) -> Iterator[None]:
         raise CommandError(f"{target} answers, but not as a live service does") from error
 
 
-def _answers(target: str, token_env: str | None, *names: str) -> list[Any]:
+def _answers(target: str, token_env: str | None, *names: str) -> list[Json]:
     """Return what a service, or the store of a configuration, answers to some questions."""
     if not target.startswith(("http://", "https://")):
         return _read(target, names)
@@ -102,17 +103,17 @@ def of_store(found: Settings) -> Iterator[Live]:
         yield live
 
 
-def _read(config: str, names: Sequence[str]) -> list[Any]:
+def _read(config: str, names: Sequence[str]) -> list[Json]:
     found = settings(config)
     with of_store(found) as live:
-        every: dict[str, Callable[[], Any]] = {
+        every: dict[str, Callable[[], Json]] = {
             "now": partial(answers.now, live, found.view),
             "alerts": lambda: answers.alerts(live.alerts(found.rules)),
         }
         return [every[name]() for name in names]
 
 
-def _asked(url: str, token: str) -> Any:
+def _asked(url: str, token: str) -> Json:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         request = urllib.request.Request(url, headers=headers)
@@ -128,7 +129,7 @@ def _asked(url: str, token: str) -> Any:
         raise CommandError(f"{url} answers with no JSON: is it a live service?") from error
 
 
-def _metrics(now: Mapping[str, Any]) -> Grid:
+def _metrics(now: Mapping[str, Json]) -> Grid:
     title = f"{now['title']}: last {now['window']}, until {_moment(now['end'])} (UTC)"
     lines: list[tuple[str, ...]] = [
         (
@@ -150,7 +151,7 @@ def _coverage(found: Mapping[str, object]) -> list[Grid]:
     return [Grid(f"{found['coverage']:.1%} have their label", ("Predictions", "Count"), lines)]
 
 
-def _alerts(found: Sequence[Mapping[str, Any]]) -> list[Grid]:
+def _alerts(found: Sequence[Mapping[str, Json]]) -> list[Grid]:
     lines: list[tuple[str, ...]] = [
         (each["name"], each["state"], _moment(each["since"]), each["why"] or "") for each in found
     ]

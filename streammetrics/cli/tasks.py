@@ -6,7 +6,7 @@ A task is one entry in `TASKS`; a new input or option of one also needs its line
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Task:
     options: frozenset[str]
     required: tuple[str, ...] = ()
     extra: tuple[str, ...] = (WEIGHT,)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
     argmax: str = ""
     instead: str = ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from streammetrics.core import tuning
 from streammetrics.core.confidence import without_units
@@ -43,7 +43,7 @@ class Accumulator(Locked):
         self.layout = layout
         self._state = layout.start if state is None else state
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Accumulator, (self.layout, self.flush())
 
     def update(self, batch: Batch) -> None:

@@ -31,7 +31,7 @@ class ConfidenceInterval(Interval):
         limits.level, limits.method = level, method
         return limits
 
-    def __getnewargs__(self) -> tuple[Any, ...]:
+    def __getnewargs__(self) -> tuple[object, ...]:
         return (*self, self.level, self.method)
 
     def __repr__(self) -> str:

@@ -17,6 +17,8 @@ from streammetrics.core.parameters import Parameter, brief
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from streammetrics.core.types import Options
+
 
 def declared(cls: type) -> dict[str, Parameter]:
     """Return the parameters of a class, inherited ones first, and let them stand on it.
@@ -44,7 +46,7 @@ def declared(cls: type) -> dict[str, Parameter]:
     return found
 
 
-def configure(what: Any, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
+def configure(what: Any, args: tuple[object, ...], given: Mapping[str, object]) -> None:
     """Set the parameters of a new object, and ``_key``, which identifies its configuration.
 
     Parameters are brought to one canonical Python type, so that ``threshold=1`` and
@@ -75,7 +77,7 @@ def configure(what: Any, args: tuple[Any, ...], given: Mapping[str, Any]) -> Non
     values["_key"] = (cls, *[_comparable(values[name]) for name in parameters])
 
 
-def configuration(what: Any) -> dict[str, Any]:
+def configuration(what: Any) -> Options:
     """Return the parameters and their values, in the order of declaration."""
     return {name: what.__dict__[name] for name in what._parameters}
 
@@ -116,7 +118,7 @@ class Configured:
     """
 
     _parameters: ClassVar[dict[str, Parameter]] = {}
-    _key: tuple[Any, ...]
+    _key: tuple[object, ...]
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -133,7 +135,7 @@ class Configured:
         """Raise `ValueError` where parameters, each of which may be so, do not fit together."""
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Options:
         """The parameters and their values, in the order of declaration."""
         return configuration(self)
 
@@ -152,7 +154,7 @@ def _is_of_class(annotation: object) -> bool:
     return annotation is ClassVar or get_origin(annotation) is ClassVar
 
 
-def _comparable(value: object) -> Any:
+def _comparable(value: object) -> object:
     # nan differs from itself and 1 equals True; types make both comparable.
     if isinstance(value, tuple):
         return tuple(map(_comparable, value))

@@ -80,7 +80,7 @@ def html_of_set(metrics: Mapping[str, _Metric], state: State) -> str:
     return Table({"metric": list(metrics)}, columns).html()
 
 
-def _glimpse(metric: _Metric, state: State, most: int) -> Any:
+def _glimpse(metric: _Metric, state: State, most: int) -> object:
     """Return the value where there are rows and at most so many bytes to read, else None."""
     statistics = metric._chosen(state)
     if not metric._n_rows(state) or sum(s.nbytes for s in statistics) > most:

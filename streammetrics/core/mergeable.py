@@ -14,13 +14,15 @@ from streammetrics.core.feeding.layout import Layout  # noqa: TC001 - type hints
 from streammetrics.core.results.reports import reported
 from streammetrics.core.state.container import ROWS, opened
 from streammetrics.core.stateful import Stateful, register
-from streammetrics.core.types import Array, Arrays, V_co
+from streammetrics.core.types import Arrays, V_co
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
     from streammetrics.core.feeding.states import Feed, State
+    from streammetrics.core.stateful import Description
+    from streammetrics.core.types import Options
 
 
 S = TypeVar("S", bound="Merging")
@@ -144,7 +146,7 @@ class Mergeable(ABC, Generic[V_co]):
         """Return an object of the same configuration over another accumulator."""
 
     @abstractmethod
-    def _configuration(self) -> dict[str, Any]:
+    def _configuration(self) -> Options:
         """Return what a file says of this object before its rows, the class first."""
 
     @classmethod
@@ -152,7 +154,7 @@ class Mergeable(ABC, Generic[V_co]):
     def _configured(cls, meta: Mapping[str, object]) -> Self:
         """Return an empty object of what `_configuration` said."""
 
-    def _describe(self) -> tuple[dict[str, Any], dict[str, Array], str]:
+    def _describe(self) -> Description:
         """Return what a file says of the rows, the arrays of the statistics, and the opening."""
         rows, arrays = described(self._accumulator.part(self._layout))
         opening: str | None = self.__dict__.get("_opening")

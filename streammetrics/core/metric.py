@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.feeding.states import Feed, State
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Options
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -88,7 +89,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         """Raise `ValueError` where parameters, each of which may be so, do not fit together."""
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Options:
         """The parameters and their values, in the order of declaration."""
         return configuration(self)
 
@@ -264,7 +265,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         twin._attach(accumulator)
         return twin
 
-    def _configuration(self) -> dict[str, Any]:
+    def _configuration(self) -> Options:
         """Return what a file says of the metric before its rows."""
         younger = {(name, repr(value)) for name, value in self._younger}  # 1 is not True
         parameters = {

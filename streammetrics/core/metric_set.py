@@ -243,7 +243,7 @@ class MetricSet(NamedInputs, ByName):
         return tuple({type(metric): None for metric in self._metrics.values()})
 
     @property
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         metrics = tuple((name, metric._key) for name, metric in self._metrics.items())
         return metrics, sorted(self.columns.items())
 
@@ -256,7 +256,7 @@ class MetricSet(NamedInputs, ByName):
             parts.append(f"columns are {other.columns} there and {self.columns} here")
         return "; ".join(parts) or "the metrics are in another order"
 
-    def _configuration(self) -> dict[str, Any]:
+    def _configuration(self) -> dict[str, object]:
         """Return what a file says of the set before its rows."""
         members = [
             {"name": name, **metric._configuration()} for name, metric in self._metrics.items()

@@ -14,10 +14,10 @@ from streammetrics.core.state.files import write_whole
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streammetrics.core.types import Array, Arrays
+    from streammetrics.core.types import Array, Arrays, Document
 
     # What a file says of an object, its arrays, and the opening.
-    Description = tuple[dict[str, Any], dict[str, Array], str]
+    Description = tuple[Document, dict[str, Array], str]
 
 _TEXT = 2000  # characters of a message: a file may quote all of itself
 
@@ -91,7 +91,7 @@ class Stateful(ABC):
 
     __hash__ = None  # type: ignore[assignment]  # mutable
 
-    def __reduce__(self: Described) -> tuple[Any, ...]:
+    def __reduce__(self: Described) -> tuple[object, ...]:
         return pickled(self._types, packed(*self._describe()))
 
 
@@ -162,7 +162,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise StateFormatError(f"{os.fspath(path)}: {error}") from error
 
 
-def _rebuilt(blob: bytes) -> Any:
+def _rebuilt(blob: bytes) -> object:
     file = unpacked(blob, _known)
     what: Any
     if file.known is not None:

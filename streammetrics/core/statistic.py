@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.schema import Rows, Schema
     from streammetrics.core.state.arrays import Stack
-    from streammetrics.core.types import Array, Arrays
+    from streammetrics.core.types import Array, Arrays, ReadColumn
 
 
 class Statistic(Configured, ABC):
@@ -107,7 +107,7 @@ class Statistic(Configured, ABC):
     def update_among(
         self,
         peers: Sequence[Statistic],  # noqa: ARG002 - for those that have something in common
-        found: dict[Any, Any],  # noqa: ARG002
+        found: dict[object, ReadColumn],  # noqa: ARG002
         columns: tuple[object, ...],
         weight: Array | None,
     ) -> None:

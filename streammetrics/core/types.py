@@ -26,3 +26,14 @@ Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 Places: TypeAlias = NDArray[np.intp]  # which rows, cells or groups: an index
 ArrayLike: TypeAlias = object  # lists, arrays, series, tensors: what core/columns takes
+
+# What nothing narrower is true of, by what it is; who takes a part of it looks at what that is.
+ReadColumn: TypeAlias = Any  # as the field of a schema reads it; of what type, its statistic knows
+Columns: TypeAlias = tuple[ReadColumn, ...]  # of validated rows, in the order of the schema
+Options: TypeAlias = dict[str, Any]  # arguments by name, each of a type of its own: for ``**``
+Json: TypeAlias = Any  # a document or a part of it, which may come from anyone
+Document: TypeAlias = dict[str, Json]
+Foreign: TypeAlias = Any  # an object of a library that need not be there, or says no types
+# A number, a fraction or an array of either: formulas take all alike, and of the union of them mypy
+# knows neither a sum nor a quotient.
+Numeric: TypeAlias = Any

@@ -7,13 +7,16 @@ workers go states, never rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streammetrics.core.columns.tables import n_rows
 from streammetrics.core.errors import InvalidBatchError, an
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.needs import needs
 from streammetrics.engines.shards import blank, located
+
+if TYPE_CHECKING:
+    from streammetrics.core.types import Foreign
 
 with needs("apache-beam"):
     import apache_beam as beam
@@ -142,9 +145,9 @@ class AsAttempts(beam.DoFn):  # type: ignore[misc]  # Beam need not be there
 
     def process(
         self,
-        element: Any,
-        window: Any = beam.DoFn.WindowParam,
-        pane: Any = beam.DoFn.PaneInfoParam,
+        element: object,
+        window: Foreign = beam.DoFn.WindowParam,
+        pane: Foreign = beam.DoFn.PaneInfoParam,
     ) -> Iterable[tuple[str, int, MetricSet]]:
         """Yield the state with its shard and attempt."""
         key, state = element if isinstance(element, tuple) else (None, element)

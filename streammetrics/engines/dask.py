@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from streammetrics.core.metric_set import MetricSet
+    from streammetrics.core.types import Foreign
 
 
 def evaluate(
@@ -105,7 +106,7 @@ def _states(suite: MetricSet, collection: object) -> db.Bag:
     )
 
 
-def _of_frame(frame: Any, suite: MetricSet, partition_info: Any = None) -> list[MetricSet]:
+def _of_frame(frame: Foreign, suite: MetricSet, partition_info: Any = None) -> list[MetricSet]:
     return _state([frame], [partition_info["number"]], suite=suite)
 
 

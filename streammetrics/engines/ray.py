@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from streammetrics.core.metric_set import MetricSet
+    from streammetrics.core.types import Foreign
 
 _FAN_IN = 32  # states a task merges
 
@@ -86,7 +87,7 @@ def evaluate_groups(suite: MetricSet, dataset: Dataset, by: str) -> dict[Any, Me
     return dict(sorted(groups.items(), key=lambda group: (group[0] is None, group[0])))
 
 
-def _evaluated(suite: MetricSet, dataset: Dataset, by: str | None) -> dict[Any, MetricSet]:
+def _evaluated(suite: MetricSet, dataset: Dataset, by: str | None) -> dict[object, MetricSet]:
     if not isinstance(dataset, Dataset):
         raise TypeError(
             f"{an(type(dataset).__name__)} is no Ray dataset: pass one, such as "
@@ -111,7 +112,7 @@ def _evaluated(suite: MetricSet, dataset: Dataset, by: str | None) -> dict[Any, 
     return _merged(states.iter_batches(batch_format="pyarrow", batch_size=None), suite)
 
 
-def _feed(block: Any, suite: MetricSet, by: str | None) -> Any:
+def _feed(block: Foreign, suite: MetricSet, by: str | None) -> Foreign:
     """Return the state of a block, or of each group in it."""
     if by is None:
         with located(f"a block of {block.num_rows:,} rows", 0, "block"):
@@ -125,14 +126,14 @@ def _feed(block: Any, suite: MetricSet, by: str | None) -> Any:
     return _table(groups["group"], states)
 
 
-def _merge(states: Any, suite: MetricSet) -> Any:
+def _merge(states: Foreign, suite: MetricSet) -> Foreign:
     """Return one state for each group."""
     groups = _merged([states], suite)
     return _table(pa.array(list(groups), states["group"].type), groups.values())
 
 
-def _merged(tables: Iterable[Any], suite: MetricSet) -> dict[Any, MetricSet]:
-    groups: dict[Any, MetricSet] = {}
+def _merged(tables: Iterable[Foreign], suite: MetricSet) -> dict[object, MetricSet]:
+    groups: dict[object, MetricSet] = {}
     for table in tables:
         for group, blob in zip(table["group"].to_pylist(), table["state"], strict=True):
             state = cast("MetricSet", from_bytes(blob.as_py()))
@@ -141,6 +142,6 @@ def _merged(tables: Iterable[Any], suite: MetricSet) -> dict[Any, MetricSet]:
     return groups
 
 
-def _table(groups: Any, states: Iterable[MetricSet]) -> Any:
+def _table(groups: Foreign, states: Iterable[MetricSet]) -> Foreign:
     blobs = pa.array([state.to_bytes() for state in states], pa.large_binary())
     return pa.table({"group": groups, "state": blobs})

@@ -42,7 +42,7 @@ def evaluate(suite: MetricSet, frame: DataFrame) -> MetricSet:
         suite: The metrics, not yet fed; they stay so. Executors need streammetrics installed. The
             module of a metric of your own must be importable there, as with ``sc.addPyFile``, or
             be the main script or notebook, with the class at its top level.
-        frame: Any batch DataFrame. A column of ``array<double>`` is a matrix of scores; one of
+        frame: Foreign batch DataFrame. A column of ``array<double>`` is a matrix of scores; one of
             vectors becomes that by ``pyspark.ml.functions.vector_to_array``.
 
     Raises:

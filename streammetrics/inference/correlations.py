@@ -25,7 +25,7 @@ from streammetrics.metrics.correlation import rank
 
 if TYPE_CHECKING:
     from streammetrics.core.histograms.pairs import PairCells
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, Numeric
     from streammetrics.statistics.pairs.histogram import PairHistogram
 
 
@@ -72,7 +72,7 @@ def grid_of(cells: PairCells) -> Floats:
     return grid
 
 
-def _kendall(grid: Floats, metric: rank.KendallTau) -> Any:
+def _kendall(grid: Floats, metric: rank.KendallTau) -> Numeric:
     n, (x, y) = grid.sum(), (grid.sum(axis=1), grid.sum(axis=0))
     moved = _above(_above(grid, 0), 1) + _below(_below(grid, 0), 1)
     moved -= _above(_below(grid, 0), 1) + _below(_above(grid, 0), 1)
@@ -87,7 +87,7 @@ def _kendall(grid: Floats, metric: rank.KendallTau) -> Any:
     return moved / np.sqrt(a * b) - balance / np.sqrt(a * b) / 2 * untied
 
 
-def _spearman(grid: Floats) -> Any:
+def _spearman(grid: Floats) -> Numeric:
     n, (x, y) = grid.sum(), (grid.sum(axis=1), grid.sum(axis=0))
     ranks_x, ranks_y = np.cumsum(x) - x / 2, np.cumsum(y) - y / 2
     together = ranks_x @ grid @ ranks_y - n**3 / 4
@@ -103,16 +103,16 @@ def _spearman(grid: Floats) -> Any:
     return slopes / root - value / 2 * both
 
 
-def _later(parts: Floats) -> Any:
+def _later(parts: Floats) -> Numeric:
     """Return the sum of all later parts and half of the own, as a rank grows with a row."""
     return parts.sum() - np.cumsum(parts) + parts / 2
 
 
-def _above(grid: Floats, axis: int) -> Any:
+def _above(grid: Floats, axis: int) -> Numeric:
     """Return sums of what lies at higher places of an axis."""
     return grid.sum(axis=axis, keepdims=True) - np.cumsum(grid, axis=axis)
 
 
-def _below(grid: Floats, axis: int) -> Any:
+def _below(grid: Floats, axis: int) -> Numeric:
     """Return sums of what lies at lower places of an axis."""
     return np.cumsum(grid, axis=axis) - grid

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Array, Floats
+    from streammetrics.core.types import Array, Floats, Numeric
     from streammetrics.metrics.classification.view import Confusion
 
 
@@ -47,7 +47,7 @@ class _Margins(Margins):
         self.doubt = ""
         self.unscaled = of.unscaled
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Numeric:
         raise _NeedsCells(name)
 
     def within(self) -> _Margins:
@@ -67,7 +67,7 @@ class _Margins(Margins):
     def misses(self) -> float:
         return float(self.fn.sum())
 
-    def integers(self) -> tuple[Any, Any, Any, Any]:
+    def integers(self) -> tuple[Numeric, Numeric, Numeric, Numeric]:
         if max(self.actual.max(), self.predicted.max()) > (1 - 4 * _STEP) * self.total:
             raise _NeedsCells("sums that a step brings above the total")
         shift = _BITS - math.frexp(self.total)[1]
@@ -78,10 +78,10 @@ class _Margins(Margins):
 class _Unread:
     """The cells of a table of which only the sums are there."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Numeric:
         raise _NeedsCells(name)
 
-    def __mul__(self, other: object) -> Any:
+    def __mul__(self, other: object) -> Numeric:
         raise _NeedsCells("*")
 
     __rmul__ = __array__ = __mul__
@@ -108,7 +108,7 @@ def influence(metric: Metric[object], table: Confusion, read: Callable[[Any], An
 def _of_margins(table: Confusion, read: Callable[[Any], Any]) -> list[Floats]:
     sums = [table.tp, table.actual, table.predicted]
 
-    def read_with(place: int, side: Floats) -> Any:
+    def read_with(place: int, side: Floats) -> Numeric:
         return read(_Margins(table, [*sums[:place], side, *sums[place + 1 :]]))
 
     return [derivatives(side, partial(read_with, place)) for place, side in enumerate(sums)]
@@ -149,7 +149,7 @@ def _of_cells(metric: Metric[object], table: Confusion, read: Callable[[Any], An
     return np.array(slopes) * float(amount.sum() / table.total)
 
 
-def _read(read: Callable[[Any], Any], table: object) -> Any:
+def _read(read: Callable[[Any], Any], table: object) -> Numeric:
     return np.asarray(read(table), np.float64)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from streammetrics.inference.distributions import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, Numeric
 
-    Limits = tuple[Any, Any]  # floats or arrays of one shape
+    Limits = tuple[Numeric, Numeric]  # floats or arrays of one shape
 
 
 def limits(
@@ -54,7 +54,7 @@ def share_limits(
     success: object,
     failure: object,
     tail: float,
-    units: tuple[Any, Any] = (1.0, 1.0),
+    units: tuple[Numeric, Numeric] = (1.0, 1.0),
     odds: float = 1.0,
     *,
     anytime: bool = False,

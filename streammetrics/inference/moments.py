@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, Numeric
     from streammetrics.statistics.joint.pairs import MomentSample
 
 
@@ -209,7 +209,9 @@ def _averaged(
     return np.average(slopes, axis=1, weights=weights, keepdims=True)
 
 
-def _answer(metric: Metric, low: Any, high: Any, asked: Asked, method: str) -> ConfidenceInterval:
+def _answer(
+    metric: Metric, low: Numeric, high: Numeric, asked: Asked, method: str
+) -> ConfidenceInterval:
     if getattr(metric, "multioutput", "") == "raw_values":
         sides = [np.atleast_1d(side) for side in (low, high)]
         low, high = (LabelledArray.of(side, range(side.size), "output") for side in sides)

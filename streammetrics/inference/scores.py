@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, Numeric
     from streammetrics.metrics.scores.base import ClassScoreMetric
     from streammetrics.metrics.scores.view import Staircase
     from streammetrics.statistics.scores.histogram import ScoreHistogram
@@ -210,8 +210,8 @@ def of_scores(
     found = ladders(metric, asked, scores)
     each = [_of_class(metric, stairs, cells) for stairs, cells in found]
     classes = tuple(stairs for stairs, _ in found)
-    least: Any = metric._averaged(classes, [one.low for one in each])[0]
-    most: Any = metric._averaged(classes, [one.high for one in each])[0]
+    least: Numeric = metric._averaged(classes, [one.low for one in each])[0]
+    most: Numeric = metric._averaged(classes, [one.high for one in each])[0]
     if len(each) == 1 or metric.average is None:
         return _one_by_one(metric, asked, each, least, most)
     every = [cells for _, cells in found]
@@ -231,7 +231,7 @@ def of_scores(
 
 
 def _one_by_one(
-    metric: ClassScoreMetric, asked: Asked, each: Sequence[_OfClass], least: Any, most: object
+    metric: ClassScoreMetric, asked: Asked, each: Sequence[_OfClass], least: Numeric, most: object
 ) -> ConfidenceInterval:
     """Return the limits of the only class, or of each of several."""
     sides = [np.atleast_1d(np.asarray(side, np.float64)) for side in (least, most)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Numeric
     from streammetrics.metrics.classification.view import Confusion
 
 
@@ -57,14 +58,14 @@ SHARES: dict[type, Parts] = {
 }
 
 
-def shares_of(parts: Parts, table: Confusion, power: int) -> tuple[Any, Any]:
+def shares_of(parts: Parts, table: Confusion, power: int) -> tuple[Numeric, Numeric]:
     """Return the successes, and what failures count, of each class of a table."""
     success, failures, _ = parts
     failed = sum(share**power * getattr(table, name) for name, share in failures.items())
     return getattr(table, success)[: table.kept], np.asarray(failed)[: table.kept]
 
 
-def micro_rows(parts: Parts, amounts: Confusion, squares: Confusion) -> Any:
+def micro_rows(parts: Parts, amounts: Confusion, squares: Confusion) -> Numeric:
     """Return successes and failures of all classes: each row is a hit, or wrong in two of them."""
     success, failures, _ = parts
     if "tn" in failures or success == "tn" or amounts.size > amounts.kept:
@@ -78,7 +79,7 @@ def micro_rows(parts: Parts, amounts: Confusion, squares: Confusion) -> Any:
 
 
 def share(
-    metric: Metric, asked: Asked, rows: Any, squares: object, odds: float = 1.0
+    metric: Metric, asked: Asked, rows: Numeric, squares: object, odds: float = 1.0
 ) -> ConfidenceInterval:
     """Return the interval of o s / (o s + f), of sums of weights and of their squares."""
     success, failure = (np.asarray(side, np.float64) for side in rows)
@@ -89,7 +90,7 @@ def share(
     return ConfidenceInterval(*sides, asked.level, ANYTIME if asked.anytime else WILSON)
 
 
-def units_of(rows: Any, squares: Any) -> tuple[Any, Any]:
+def units_of(rows: Numeric, squares: Numeric) -> tuple[Numeric, Numeric]:
     """Return Σw² / Σw of successes and of failures; where there are none, that of the others."""
     s, f = rows
     s_square, f_square = (np.asarray(side, np.float64) for side in squares)

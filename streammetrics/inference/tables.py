@@ -28,6 +28,7 @@ from streammetrics.metrics.classification.base import ContingencyMetric
 if TYPE_CHECKING:
     from streammetrics.core.errors import NoConfidenceError
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Numeric
     from streammetrics.metrics.classification.averaged import AveragedMetric
     from streammetrics.metrics.classification.view import Confusion
     from streammetrics.statistics.tables.topk import TopKHits
@@ -158,7 +159,7 @@ def at_end(
     return ConfidenceInterval(below, above, asked.level, method)
 
 
-def _like(value: object, side: object) -> Any:
+def _like(value: object, side: object) -> Numeric:
     return LabelledArray(side, value.axes) if isinstance(value, LabelledArray) else side
 
 

@@ -7,7 +7,7 @@ of it there is one that holds the data of all its states, and the shapes where t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from streammetrics.core.state.arrays import Stack
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
-    from streammetrics.core.types import Array, Arrays, Ints, Places
+    from streammetrics.core.types import Array, Arrays, Ints, Json, Places
 
 Contents = tuple[
     tuple[Feed, ...], dict[str, "Array"]
@@ -81,7 +81,7 @@ class StateColumn(NamedTuple):
 class Kind(NamedTuple):
     """States of one kind: what each of their feeds is said to be, their counts and arrays."""
 
-    said: tuple[Any, ...]  # for each feed its facts, and the counts that fit no column
+    said: tuple[Json, ...]  # for each feed its facts, and the counts that fit no column
     counts: Ints  # (n, feeds, 2): rows and rows left out
     columns: dict[str, StateColumn]
 

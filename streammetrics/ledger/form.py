@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array, Arrays
+    from streammetrics.core.types import Array, Arrays, Document
     from streammetrics.ledger.shards import ShardId
 
 COLUMNS = 2  # the format of the second form
@@ -39,7 +39,7 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 _NUMBER = re.compile("0|-?[1-9][0-9]{0,38}")
 
 
-def written(known: Known) -> tuple[dict[str, Any], dict[str, Array]]:
+def written(known: Known) -> tuple[Document, dict[str, Array]]:
     """Return what a file says of a ledger, and its arrays."""
     names = sorted(known.shards, key=order)
     arrays: dict[str, Array] = {} if known.empty is None else {"empty": _of(known.empty.to_bytes())}
@@ -76,7 +76,7 @@ def read(said: Mapping[str, object], arrays: Arrays) -> Known:
 # --- spelled out ---------------------------------------------------------------------------------
 
 
-def _spelled(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any], dict[str, Array]]:
+def _spelled(known: Known, names: Sequence[ShardId]) -> tuple[Document, dict[str, Array]]:
     rows, arrays = [], {}
     for index, name in enumerate(names):
         shard = known.shards[name]
@@ -122,7 +122,7 @@ def _is_row(row: object) -> bool:
 # --- in columns ----------------------------------------------------------------------------------
 
 
-def _in_columns(known: Known, names: Sequence[ShardId]) -> tuple[dict[str, Any], dict[str, Array]]:
+def _in_columns(known: Known, names: Sequence[ShardId]) -> tuple[Document, dict[str, Array]]:
     shards = [known.shards[name] for name in names]
     kinds = [
         _HELD if s.state is not None else _SEALED if s.digest else _CONTRADICTED for s in shards

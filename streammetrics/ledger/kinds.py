@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
     from streammetrics.core.feeding.states import Feed, State
-    from streammetrics.core.types import Array, Ints
+    from streammetrics.core.types import Array, Ints, Json
     from streammetrics.ledger.columns import Contents
 
 
@@ -90,7 +90,7 @@ def _of_one_file(group: Sequence[object]) -> TypeGuard[list[StateRow]]:
     )
 
 
-def written(kinds: Sequence[Kind]) -> tuple[list[Any], dict[str, Array]]:
+def written(kinds: Sequence[Kind]) -> tuple[list[Json], dict[str, Array]]:
     """Return what a file says of kinds of states, and the arrays of all."""
     arrays: dict[str, Array] = {}
     for index, kind in enumerate(kinds):

@@ -31,7 +31,8 @@ from streammetrics.ledger.shards import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from streammetrics.core.types import Array, Arrays
+    from streammetrics.core.stateful import Description
+    from streammetrics.core.types import Arrays
 
 __all__ = ["Ledger"]
 
@@ -275,7 +276,7 @@ class Ledger(Stateful):
         except IncompatibleMetricsError:  # which `merged` will tell
             return line
 
-    def _describe(self) -> tuple[dict[str, Any], dict[str, Array], str]:
+    def _describe(self) -> Description:
         """Return what a file says of the shards, and their states as arrays of bytes."""
         said, arrays = written(self._seen())
         return {"class": registered_name(type(self)), **said}, arrays, ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import State
-    from streammetrics.core.types import Array, Arrays, Ints
+    from streammetrics.core.types import Array, Arrays, Ints, Json
     from streammetrics.ledger.columns import Contents
 
 _TOGETHER = 4  # rows from which on it is cheaper to open them together
@@ -104,7 +104,7 @@ def _by_kind(arrays: Arrays, n: int) -> list[dict[str, Array]]:
     return every
 
 
-def _read(said: Any, arrays: Arrays, n: int, feeds: int) -> Kind:
+def _read(said: Json, arrays: Arrays, n: int, feeds: int) -> Kind:
     counts = take_array(arrays, "rows", "int64", 3)
     fits = (
         isinstance(said, tuple)

@@ -291,7 +291,7 @@ class Asking:
         with self._at_rest():
             return self._over(self._longest())
 
-    def _whole(self) -> Any:
+    def _whole(self) -> object:
         """Return a set, or metric, or slices where there are some, of all that is kept."""
         with self._at_rest() as stream:
             return self._suite._at(stream.over(self._longest(), self._clock))

@@ -115,7 +115,7 @@ def sort_of(value: Any, kind: Kind) -> Sort:
     return cls if cls is str or cls is bool or cls is float else "alone"
 
 
-def _array(sort: Sort, values: Sequence[object]) -> Any:
+def _array(sort: Sort, values: Sequence[object]) -> object:
     if sort in {"number", float}:
         return packed(values, "d")
     if sort is int:
@@ -142,7 +142,7 @@ class Buffer:
         heads: Sequence[str] = ("time",),
         keys: Collection[str] = (),
     ) -> None:
-        self.forms: dict[tuple[Any, ...], WaitingRows] = {}
+        self.forms: dict[tuple[object, ...], WaitingRows] = {}
         self.first: WaitingRows | None = None  # mostly the only one, and with an entry of its own
         self._keys, self._alike = keys, dict[str, Any]()
         self.kind, self.check, self._kinds, self._heads = kind, check, kinds, heads

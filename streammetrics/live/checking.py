@@ -55,7 +55,7 @@ class Checks:
         self._feeds = self._layout.start.feeds
         keys = SliceKeys(suite)
         self._keys, self._made = keys.kinds, keys.kinds.keys() | keys.titles
-        self._example: dict[str, Column | list[Any]] = {}  # a prediction that was good
+        self._example: dict[str, Column | list[object]] = {}  # a prediction that was good
 
     def observed(self, columns: Mapping[str, Any]) -> bool:
         """Check rows; return whether they may wait beside others.
@@ -250,7 +250,7 @@ def _with_facts(rows: Rows, names: Set[str]) -> Rows:
     return rows._replace(facts={name: f for name, f in rows.facts.items() if name in names})
 
 
-def _first(keys: Any) -> list[Any]:
+def _first(keys: Any) -> list[object]:
     """Return the first of a column of keys, as Python has it."""
     first = keys[:1]
     for name in ("to_pylist", "to_list", "tolist"):  # of Arrow, of pandas and polars, of NumPy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from streammetrics.live.time import DAY, SECOND, duration, shown_duration
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
+
+    from streammetrics.core.types import Document
 
 QUARTER = 900 * SECOND
 LONGEST = 10_000 * DAY  # two of them past the latest time are still nanoseconds of int64
@@ -78,7 +80,7 @@ class Config:
         zoned = any(tier.zone for tier in self.tiers)
         return math.gcd(tier.length, QUARTER) if zoned else tier.length
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Document:
         """Return what a file says of the parameters."""
         told = {field.name: getattr(self, field.name) for field in fields(self)}
         tiers = [[tier.length, tier.count, tier.zone] for tier in self.tiers]

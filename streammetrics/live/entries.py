@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from streammetrics.core.types import Options
+
     # What values of a column are that wait together: numbers, labels of one type, or arrays.
     Sort = Literal["number", "alone"] | type | tuple[tuple[int, ...], np.dtype[Any]]
 
@@ -27,7 +29,7 @@ _HEADS = {
 }
 
 
-def known_names(sorts: Sequence[Sort]) -> dict[str, Any]:
+def known_names(sorts: Sequence[Sort]) -> Options:
     """Return the global names of functions that know no number and no label to be good yet."""
     types = {"_type": type, "_len": len, "_float": float, "_int": int, "_str": str, "_bool": bool}
     known = {**types, "_ids": IDS, "_version": 1, "_versions": VERSIONS, "_until": 0.0}

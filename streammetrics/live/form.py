@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array, Arrays
+    from streammetrics.core.stateful import Description
+    from streammetrics.core.types import Array, Arrays, Document, Json
     from streammetrics.live.join import Join
     from streammetrics.live.newest import Some
     from streammetrics.live.possible.unlabelled import Left
@@ -37,7 +38,7 @@ def bytes_of(cls: type, stream: Stream) -> bytes:
     return packed(*described(cls, stream))
 
 
-def described(cls: type, stream: Stream) -> tuple[dict[str, Any], dict[str, Array], str]:
+def described(cls: type, stream: Stream) -> Description:
     """Return what a file says of a settled stream, its arrays, and no opening."""
     panes, pane_arrays = _panes(stream.panes)
     counted, counted_arrays = _panes(stream.counted)
@@ -98,7 +99,7 @@ def _stream(suite: Mergeable, config: Config) -> Stream:
 # --- panes ---------------------------------------------------------------------------------------
 
 
-def _panes(panes: Panes) -> tuple[list[Any], dict[str, Array]]:
+def _panes(panes: Panes) -> tuple[list[object], dict[str, Array]]:
     numbers, states = [], []
     for row in panes.rows:
         numbers.append(np.array(list(row.states), np.int64))
@@ -136,11 +137,11 @@ def _read_panes(said: object, arrays: Arrays, panes: Panes) -> None:
         raise StateFormatError(f"the panes saw different kinds of rows: {error}") from error
 
 
-def _left(left: Left) -> tuple[dict[str, Any], dict[str, Array]]:
+def _left(left: Left) -> tuple[Document, dict[str, Array]]:
     """Return what a file says of rows that left without a label, nothing where none did."""
     if not any(row.states for panes in left.columns.values() for row in panes.rows):
         return {}, {}
-    told: list[Any] = []
+    told: list[Json] = []
     arrays: dict[str, Array] = {}
     for place, (_, panes) in enumerate(sorted(left.columns.items())):
         said, mine = _panes(panes)
@@ -167,13 +168,13 @@ def _time(value: object) -> int:
 # --- rows that wait ------------------------------------------------------------------------------
 
 
-def _rows(join: Join) -> tuple[dict[str, Any], dict[str, Array]]:
+def _rows(join: Join) -> tuple[Document, dict[str, Array]]:
     table, orphans = join.table, join.orphans()
     keys, times = table.keys[: len(table)], table.times.values
     order = np.lexsort((keys[:, 1], keys[:, 0], times))
     rows, flags = table.at(order), table.flags.values[order].astype(np.uint8)
     names = list(join.names) if len(table) else []
-    told: dict[str, Any] = {"newest": join.newest, "displaced": join.displaced, "names": names}
+    told: Document = {"newest": join.newest, "displaced": join.displaced, "names": names}
     arrays: dict[str, Array] = {"keys": rows.keys, "times": rows.times, "flags": flags}
     for place, column in enumerate(rows.columns if names else ()):
         arrays |= nested(f"column/{place}", column_arrays(column))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array, Ints
+    from streammetrics.core.types import Array, Foreign, Ints
 
 IDS = frozenset({str, int, bytes, UUID})  # others are brought to these
 _STR, _BYTES, _INT, _UUID = 0x00, 0x20, 0x40, 0x60  # and 0x10 for what is hashed
@@ -78,7 +78,7 @@ def _of_alike(ids: list[Any]) -> NDArray[np.uint64] | None:
     return _of_texts(np.frombuffer(joined.encode(), np.uint8), lengths)
 
 
-def _of_arrow(ids: Any) -> NDArray[np.uint64] | None:
+def _of_arrow(ids: Foreign) -> NDArray[np.uint64] | None:
     """Return the keys of short texts of Arrow, ``None`` of others."""
     wide = {"string": np.int32, "large_string": np.int64}.get(str(ids.type))
     if wide is None or not hasattr(ids, "buffers") or ids.null_count or not len(ids):

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import timedelta
 
-    from streammetrics.core.types import Array, Arrays
+    from streammetrics.core.stateful import Description
+    from streammetrics.core.types import Arrays
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.events import Events
     from streammetrics.slices.keyed import By
@@ -278,7 +279,7 @@ class Live(Stateful, Entrance, Surviving, Asking):
     def _types(self) -> tuple[type, ...]:
         return self._suite._types
 
-    def _describe(self) -> tuple[dict[str, Any], dict[str, Array], str]:
+    def _describe(self) -> Description:
         """Return what a file says of the panes, and their states as columns."""
         self._catch_up()
         return form.described(type(self), self._snapshot())

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Array, Floats, Ints
+    from streammetrics.core.types import Array, Floats, Foreign, Ints
 
 SECOND = 10**9
 DAY = 86_400 * SECOND
@@ -90,7 +90,7 @@ def instants(values: object, name: str = "time") -> Ints:
     return _refuse(name, f"holds {array.dtype}, which is no time", array.tolist()[0], 0)
 
 
-def _array(values: Any, name: str) -> Array:
+def _array(values: Foreign, name: str) -> Array:
     """Return a column as NumPy has it: of numbers, dates, or objects."""
     kind = type(values).__module__.partition(".")[0]
     if kind == "pandas" and getattr(values.dtype, "tz", None) is not None:

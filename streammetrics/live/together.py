@@ -20,7 +20,7 @@ class EventColumns(NamedTuple):
 
     kind: Kind
     time: Any
-    heads: tuple[Any, ...]  # the ids of predictions, the ids and versions of labels
+    heads: tuple[object, ...]  # the ids of predictions, the ids and versions of labels
     columns: Mapping[str, Any]
 
 

@@ -6,7 +6,7 @@ import ast
 import inspect
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.by_name.catalogue import catalogue, letters
 from streammetrics.core.columns.naming import meant, near
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Options
 
 # Python's spelling and JSON's, in any case.
 WORDS = {
@@ -33,7 +34,7 @@ class Spec:
     """The name of a metric and the parameters that were given with it."""
 
     name: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
     def __str__(self) -> str:
         written = ", ".join(f"{key}={value!r}" for key, value in self.parameters.items())
@@ -76,7 +77,7 @@ def _meant(name: str, parameters: Mapping[str, object]) -> Spec:
     return Spec(found[0], with_ours({**found[1], **parameters}, known))
 
 
-def called(item: ast.expr) -> tuple[str, dict[str, Any]]:
+def called(item: ast.expr) -> tuple[str, Options]:
     """Return the name and the keyword parameters of a parsed call, which is never executed.
 
     A name or a call may be followed by a depth: ``nDCG@10``, ``P(rel=2)@10``.
@@ -99,7 +100,7 @@ def called(item: ast.expr) -> tuple[str, dict[str, Any]]:
     raise ValueError("neither a name nor a call with keywords")
 
 
-def _value(node: ast.expr) -> Any:
+def _value(node: ast.expr) -> object:
     match node:
         case ast.Name(id=word):
             return WORDS.get(word.lower(), word)

@@ -10,6 +10,8 @@ from streammetrics.core.by_name.catalogue import letters
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streammetrics.core.types import Options
+
 # Keys are in lower case without underscores. A depth follows @ or an underscore.
 _WHOLE = {
     "ap": "MAP", "rr": "MRR", "reciprank": "MRR", "rprec": "RPrecision",
@@ -25,7 +27,7 @@ _AT = {
     "judged": "JudgedAtK", "err": "ExpectedReciprocalRank", "fallout": "FallOutAtK",
     "iprec": "InterpolatedPrecision", "iprecatrecall": "InterpolatedPrecision",
 }  # fmt: skip
-_IMPLIED: Mapping[str, Mapping[str, Any]] = {
+_IMPLIED: Mapping[str, Mapping[str, object]] = {
     "err": {"max_grade": 4},  # as in gdeval, which ir_measures calls
     "ndcgburges": {"gain": "exponential"},
     "dcgburges": {"gain": "exponential"},
@@ -55,7 +57,7 @@ def in_python(text: str) -> str:
     return text
 
 
-def spelled(name: str, depth: object = None) -> tuple[str, dict[str, Any]] | None:
+def spelled(name: str, depth: object = None) -> tuple[str, Options] | None:
     """Return the metric and the parameters that a name stands for, ``None`` if it is unknown.
 
     >>> spelled("nDCG", 10), spelled("P_5"), spelled("AP"), spelled("Accuracy")
@@ -75,7 +77,7 @@ def spelled(name: str, depth: object = None) -> tuple[str, dict[str, Any]] | Non
     return metric, implied
 
 
-def with_ours(parameters: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def with_ours(parameters: Mapping[str, Any], known: Mapping[str, object]) -> Options:
     """Return the parameters with ``rel`` and ``dcg`` of ir_measures translated to ours.
 
     >>> with_ours({"rel": 2}, {"relevant_at": 1.0}), with_ours({"dcg": "exp-log2"}, {"gain": ""})

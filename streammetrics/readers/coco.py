@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from streammetrics.readers.sources import source_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from streammetrics.core.types import Places
+    from streammetrics.core.types import Document, Foreign, Json, Places
     from streammetrics.readers.sources import Source
 
 INPUTS = {
@@ -44,14 +44,14 @@ class _Boxes(NamedTuple):
     """Boxes in the order of the images: how many each has, and what is said of them."""
 
     counts: Places
-    entries: list[dict[str, Any]]
+    entries: list[Document]
 
     def numbers(self, key: str, default: float | None = None) -> Nested:
         """Return a column of one number, or four of them, for each box."""
         values = [entry.get(key, default) for entry in self.entries]
         return self._column(Column(np.array(values, np.float64), None, True))
 
-    def labels(self, names: Mapping[Any, Any]) -> Nested:
+    def labels(self, names: Mapping[Json, Json]) -> Nested:
         """Return the column of categories, by their names."""
         values = [names.get(e["category_id"], f"category {e['category_id']}") for e in self.entries]
         return self._column(as_column(values, "category_id"))
@@ -82,7 +82,7 @@ class CocoPiece:
         """Return 0: it is read from the start."""
         return 0
 
-    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, dict[str, Any]]]:  # noqa: ARG002 - files are parsed whole
+    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Foreign]]:  # noqa: ARG002 - files are parsed whole
         """Yield the number of images and their boxes, some images at a time."""
         told = _parsed(self.annotations, dict, "an object of images, annotations and categories")
         lacking = [key for key in ("images", "annotations") if not isinstance(told.get(key), list)]
@@ -114,7 +114,7 @@ def pieces(annotations: str, results: str) -> list[CocoPiece]:
     return [CocoPiece(source_of(annotations, "coco"), found)]
 
 
-def _parsed(source: Source, kind: type, words: str) -> Any:
+def _parsed(source: Source, kind: type, words: str) -> Json:
     with reading(source), source.open() as file:
         value = json.load(file)
     if not isinstance(value, kind):
@@ -122,7 +122,7 @@ def _parsed(source: Source, kind: type, words: str) -> Any:
     return value
 
 
-def _ids(images: Sequence[Any], source: Source) -> set[Any]:
+def _ids(images: Sequence[Json], source: Source) -> set[Json]:
     """Return the ids of images."""
     for number, image in enumerate(images):
         if not isinstance(image, dict) or not isinstance(image.get("id"), int | str):
@@ -133,7 +133,7 @@ def _ids(images: Sequence[Any], source: Source) -> set[Any]:
     return found
 
 
-def _names(categories: Sequence[Any]) -> dict[Any, Any]:
+def _names(categories: Sequence[Json]) -> dict[Json, Json]:
     """Return the name of each category, or its id where names are not there for all, or again."""
     ids = [category["id"] for category in categories]
     names = [category.get("name") for category in categories]
@@ -142,7 +142,7 @@ def _names(categories: Sequence[Any]) -> dict[Any, Any]:
 
 
 def _by_image(
-    entries: Mapping[Source, Sequence[Any]], kind: str, places: Mapping[Any, int]
+    entries: Mapping[Source, Sequence[Json]], kind: str, places: Mapping[Json, int]
 ) -> _Boxes:
     """Return checked entries in the order of the images, those of one in the order of the file."""
     rows = [
@@ -156,7 +156,7 @@ def _by_image(
     return _Boxes(counts, [every[place] for place in order.tolist()])
 
 
-def _image(entry: object, kind: str, places: Mapping[Any, int], title: str) -> int:
+def _image(entry: object, kind: str, places: Mapping[Json, int], title: str) -> int:
     """Return the place of an entry's image, or raise where something is not there."""
     if not isinstance(entry, dict):
         raise InvalidBatchError(f"{title} is not an object")

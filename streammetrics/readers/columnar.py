@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from streammetrics.readers.selection import needed, of_kind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from streammetrics.core.types import Foreign
     from streammetrics.readers.selection import WantedColumn
     from streammetrics.readers.sources import Source
 
@@ -73,7 +74,7 @@ class Parquet(File):
         return pieces
 
 
-def _parquet_file(source: Source, coded: Sequence[str] = ()) -> Any:
+def _parquet_file(source: Source, coded: Sequence[str] = ()) -> Foreign:
     """Open a file, not mapped into memory: where a mapped one is cut, the process dies."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - only for those who read Parquet
 
@@ -139,7 +140,7 @@ class Arrow(File):
 
 
 @contextlib.contextmanager
-def _arrow_file(source: Source, columns: Sequence[WantedColumn]) -> Iterator[Any]:
+def _arrow_file(source: Source, columns: Sequence[WantedColumn]) -> Iterator[Foreign]:
     """Open a file, not mapped into memory: where a mapped one is cut, the process dies."""
     with pa.OSFile(source.path, "rb") as file:
         names = pa.ipc.open_file(file).schema.names

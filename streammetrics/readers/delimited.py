@@ -7,7 +7,7 @@ import io
 import re
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from streammetrics.readers.whole import alike, exact, is_number, long_places, tr
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from streammetrics.core.types import Foreign
     from streammetrics.readers.selection import WantedColumn
     from streammetrics.readers.sources import Source
 
@@ -109,7 +110,7 @@ class CsvPiece(FilePiece):
                 self._explain(str(error))
                 raise
 
-    def _with_numbers(self, batch: pa.RecordBatch, names: Sequence[str], row: int) -> Any:
+    def _with_numbers(self, batch: pa.RecordBatch, names: Sequence[str], row: int) -> Foreign:
         """Return the batch with the numbers that the texts of some columns spell."""
         columns = {name: batch.column(name) for name in batch.schema.names}
         for name in names:
@@ -207,7 +208,7 @@ def _rows(text: str, delimiter: str, *, whole: bool) -> list[list[str]]:
 
 def _with_labels(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch with text that spells numbers or booleans as what it spells."""
-    columns: list[Any] = [
+    columns: list[Foreign] = [
         pa.DictionaryArray.from_arrays(column.indices, spelled(column.dictionary))
         if isinstance(column, pa.DictionaryArray)
         else column

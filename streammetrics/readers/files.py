@@ -18,6 +18,7 @@ from streammetrics.readers.errors import ReadError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from streammetrics.core.types import Foreign
     from streammetrics.readers.selection import WantedColumn
     from streammetrics.readers.sources import Source
 
@@ -57,7 +58,7 @@ class FilePiece(ABC):
         """Return where in the file the piece begins."""
         return 0
 
-    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Foreign]]:
         """Yield the number of rows and the columns of each batch, of at most `batch_rows`."""
         with reading(self.source):
             for batch in self.batches(batch_rows, threads=threads):
@@ -96,7 +97,7 @@ class KeyedPiece:
         """Return where in the file the piece begins."""
         return self.piece.first_row()
 
-    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Foreign]]:
         """Yield the number of rows and the columns of each batch."""
         for rows, table in self.piece.tables(batch_rows, threads=threads):
             keys = {title: wanted.repeated(value, rows) for title, value in self.values.items()}

@@ -21,6 +21,7 @@ from streammetrics.readers.whole import alike, exact, long_places
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from streammetrics.core.types import Document, Json
     from streammetrics.readers.selection import WantedColumn
 
 _BLOCK = 1 << 22  # bytes of text parsed at a time
@@ -181,7 +182,7 @@ def _items(stream: io.BufferedReader, size: int) -> Iterator[str]:
         at, row = end, row + 1
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _object(line: bytes) -> dict[str, object]:
     """Return a line's object; what is none raises `ValueError`."""
     if not line or line.isspace():
         return {}
@@ -194,9 +195,9 @@ def _object(line: bytes) -> dict[str, Any]:
     return value
 
 
-def _spelled(line: bytes) -> dict[str, Any]:
+def _spelled(line: bytes) -> dict[str, object]:
     """Return a line's object, its numbers as they are written."""
-    values: dict[str, Any] = json.loads(line, parse_int=str, parse_float=str)
+    values: Document = json.loads(line, parse_int=str, parse_float=str)
     return values
 
 
@@ -218,7 +219,7 @@ def _kinds(lines: bytes, names: Sequence[str]) -> dict[str, pa.DataType]:
 
 def _of_lists(lines: bytes, names: Sequence[str], where: str, row: int) -> dict[str, pa.Array[Any]]:
     """Return the columns whose rows are lists: labels, tags, scores, boxes of a row."""
-    values: dict[str, list[Any]] = {name: [] for name in names}
+    values: dict[str, list[Json]] = {name: [] for name in names}
     for at, line in enumerate(line for line in io.BytesIO(lines) if not line.isspace()):
         try:
             found = _object(line)
@@ -236,7 +237,7 @@ def _lists(values: Sequence[object], name: str, where: str, row: int) -> pa.Arra
     try:
         return pa.array(values, None if any(values) else pa.list_(pa.float64()))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        few: list[Any] = []  # up to the first row that does not go with those before
+        few: list[Json] = []  # up to the first row that does not go with those before
         for at, value in enumerate(values):
             few = [next(filter(None, few), None), value]
             try:

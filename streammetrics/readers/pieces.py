@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from streammetrics.core.columns.tables import n_rows
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streammetrics.core.columns.tables import BatchStream
+    from streammetrics.core.types import Foreign
 
 BATCH_ROWS = 1 << 16  # two columns of float64 stay in a 2 MB cache from decoding to counting
 
@@ -32,7 +33,7 @@ class Piece(Protocol):
     def first_row(self) -> int:
         """Return the number of rows before it in its file."""
 
-    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Any]]:
+    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Foreign]]:
         """Yield the number of rows and the table of each batch; `threads`: every core is free."""
 
 
@@ -55,7 +56,7 @@ class StreamPiece:
         """Return 0: it is whole."""
         return 0
 
-    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Any]]:  # noqa: ARG002 - as they come
+    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Foreign]]:  # noqa: ARG002 - as they come
         """Yield the batches."""
         for batch in self.stream.batches(self.names):
             yield n_rows(batch), batch
@@ -65,7 +66,7 @@ class StreamPiece:
 class TablePiece:
     """A whole table in memory."""
 
-    table: Any
+    table: Foreign
     index: int
 
     unit: ClassVar[str] = "table"
@@ -83,6 +84,6 @@ class TablePiece:
         """Return 0: it is whole."""
         return 0
 
-    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Any]]:  # noqa: ARG002 - it is in memory already
+    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Foreign]]:  # noqa: ARG002 - it is in memory already
         """Yield the table."""
         yield self.rows, self.table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.types import Foreign
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def of_kind(columns: Sequence[WantedColumn], kind: Kind) -> set[str]:
     return {name for column in columns if column.kind == kind for name in column.names}
 
 
-def table(batch: pa.RecordBatch, columns: Sequence[WantedColumn]) -> dict[str, Any]:
+def table(batch: pa.RecordBatch, columns: Sequence[WantedColumn]) -> dict[str, Foreign]:
     """Return the batch by the titles of `columns`, several columns as one matrix."""
     return {
         column.title: _matrix(batch, column.names)
@@ -91,14 +92,14 @@ def table(batch: pa.RecordBatch, columns: Sequence[WantedColumn]) -> dict[str, A
     }
 
 
-def _matrix(batch: pa.RecordBatch, names: Sequence[str]) -> Any:
+def _matrix(batch: pa.RecordBatch, names: Sequence[str]) -> Foreign:
     parts = [_array(batch.column(name)) for name in names]
     if all(isinstance(part, np.ndarray) and part.dtype == np.float64 for part in parts):
         return np.column_stack(parts)
     return batch.select(list(names))
 
 
-def _array(column: Any) -> Any:
+def _array(column: Foreign) -> Foreign:
     """Return a column of numbers as it lies in memory; anything else as it is.
 
     Arrow's own conversion imports pandas where that is installed, which takes longer than to read
@@ -110,14 +111,14 @@ def _array(column: Any) -> Any:
     return column
 
 
-def repeated(value: object, rows: int) -> Any:
+def repeated(value: object, rows: int) -> object:
     """Return a column of one value."""
     if value is None:
         return pa.nulls(rows)
     return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([value]))
 
 
-def spelled(texts: Any) -> Any:
+def spelled(texts: Foreign) -> Foreign:
     """Return texts as the integers, numbers or booleans that all of them spell, if they do.
 
     What is like 0x1f stays text: Arrow reads it as 31, and it is somebody's name for a class.
@@ -132,7 +133,7 @@ def spelled(texts: Any) -> Any:
     return texts
 
 
-def _is_hexadecimal(texts: Any) -> bool:
+def _is_hexadecimal(texts: Foreign) -> bool:
     data = texts.buffers()[2]
     if data is None or b"x" not in data.to_pybytes().lower():
         return False

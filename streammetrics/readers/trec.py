@@ -11,7 +11,7 @@ import io
 import math
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from streammetrics.core.types import Array
+    from streammetrics.core.types import Array, Foreign
     from streammetrics.readers.sources import Source
 
-    Table = dict[str, Any]
+    Table = dict[str, Foreign]
 
 BATCH_ROWS = 1 << 18
 INPUTS = {name: name for name in ("query", "relevance", "score", "doc")}

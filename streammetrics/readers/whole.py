@@ -15,13 +15,13 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.types import Places
+    from streammetrics.core.types import Foreign, Places
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _INTEGERS = (pa.int64(), pa.uint64())
 
 
-def long_places(column: Any) -> Places:
+def long_places(column: Foreign) -> Places:
     """Return where a column of float64 is so large that it may be a rounded integer."""
     values = np.frombuffer(column.buffers()[1], np.float64)[column.offset :][: len(column)]
     if not len(values) or (values.max() < EXACT and values.min() > -EXACT):
@@ -30,7 +30,7 @@ def long_places(column: Any) -> Places:
     return np.flatnonzero((sizes >= EXACT) & (sizes < np.inf))
 
 
-def exact(floats: Any, texts: Any, name: str, row: int) -> Any:
+def exact(floats: Foreign, texts: Foreign, name: str, row: int) -> Foreign:
     """Return numbers as float64 where that holds every integer among them, else as integers.
 
     Args:
@@ -66,7 +66,7 @@ def exact(floats: Any, texts: Any, name: str, row: int) -> Any:
     )
 
 
-def trimmed(texts: Any) -> Any:
+def trimmed(texts: Foreign) -> Foreign:
     """Return texts without the blanks around them, which numbers may have."""
     import pyarrow.compute as pc  # noqa: PLC0415 - it is slow to import, and seldom needed
 
@@ -81,20 +81,20 @@ def is_number(text: Any) -> bool:
     return False
 
 
-def alike(columns: Sequence[Any]) -> list[Any]:
+def alike(columns: Sequence[Foreign]) -> list[Foreign]:
     """Return columns all as integers, where one is and each can be: they may make a matrix."""
     if any(pa.types.is_integer(column.type) for column in columns):
         return [_as_integers(column) for column in columns]
     return list(columns)
 
 
-def _as_integers(column: Any) -> Any:
+def _as_integers(column: Foreign) -> object:
     with contextlib.suppress(pa.ArrowInvalid):
         return column.cast(pa.int64())
     return column
 
 
-def lost_integers(floats: Any, texts: Any) -> dict[int, int]:
+def lost_integers(floats: Foreign, texts: Foreign) -> dict[int, int]:
     """Return the integers that texts spell and that their floats round, by their places."""
     spelled = {place: texts[place].as_py() for place in long_places(floats).tolist()}
     wholes = {place: int(text) for place, text in spelled.items() if _INTEGER.fullmatch(text or "")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.core.results.values import flat
@@ -35,7 +35,7 @@ def model_index(
     dataset_name: str = "",
     split: str = "test",
     revision: str | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the ``model-index`` of a model card: what the Hub shows beside a model.
 
     Put into the YAML at the head of a README, or given to `huggingface_hub.ModelCardData` by
@@ -77,7 +77,7 @@ def _type(metric: Metric) -> str:
     return _TYPES.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
-def _args(metric: Metric) -> dict[str, Any]:
+def _args(metric: Metric) -> dict[str, object]:
     """Return the parameters that are not the metric's defaults."""
     plain = (bool, int, float, str)
     known = metric._parameters

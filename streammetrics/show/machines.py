@@ -15,6 +15,7 @@ from streammetrics.core.results.values import VALUE, LabelledArray, Result, numb
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streammetrics.core.types import Document, Json
     from streammetrics.show.report import MetricRow, ModelReport, ModelReports
 
 _UNKNOWN = {VALUE: None}
@@ -46,7 +47,7 @@ def as_json(results: ModelReports) -> str:
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def _document(report: ModelReport) -> dict[str, Any]:
+def _document(report: ModelReport) -> Document:
     return {
         "n_rows": report.n_rows,
         "n_omitted": report.n_omitted,
@@ -56,7 +57,7 @@ def _document(report: ModelReport) -> dict[str, Any]:
     }
 
 
-def _entry(row: MetricRow) -> dict[str, Any]:
+def _entry(row: MetricRow) -> dict[str, object]:
     same = row.exact and not isinstance(row.value, int | float | np.ndarray)
     entry = {
         "value": plain(row.value),
@@ -76,7 +77,7 @@ def _entry(row: MetricRow) -> dict[str, Any]:
     return entry
 
 
-def plain(value: object) -> Any:
+def plain(value: object) -> Json:
     """Return a value of any metric as what JSON has."""
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())
@@ -128,7 +129,7 @@ def _lines(row: MetricRow) -> Iterator[tuple[Any, ...]]:
         yield f"query={query}", _text(figure), "", "", *counts, *("" for _ in sure)
 
 
-def _text(value: object) -> Any:
+def _text(value: object) -> object:
     if isinstance(value, np.generic):
         value = value.item()
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value

@@ -26,7 +26,7 @@ class MetricRow:
     """One metric's result."""
 
     name: str
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
     value: Any
     low: Any
     high: Any
@@ -82,7 +82,7 @@ class ModelReports:
         return of_all + of_some
 
 
-def _common(first: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _common(first: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Return what stands in all of them alike, also inside of what stands in them."""
     found = {}
     for key, value in first.items():

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Document
     from streammetrics.slices.slices import Slices
     from streammetrics.slices.worst import Slice
 
@@ -64,9 +65,9 @@ class Sliced:
                 for name, metric in self.read._metrics.items():
                     yield from _lines(each, name, metric)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Document:
         """Return the slices as JSON has them, column by column."""
-        found: dict[str, Any] = {"slices": self.table.to_dict()}
+        found: Document = {"slices": self.table.to_dict()}
         if self.worst is not None:
             found["worst"] = {"by": self.by, **self.worst.to_dict()}
         return found

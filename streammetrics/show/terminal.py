@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -125,7 +125,7 @@ def _pages(sizes: Sequence[int], width: int) -> Iterator[list[int]]:
     yield page
 
 
-def _flat(about: Mapping[str, object]) -> Iterable[tuple[str, Any]]:
+def _flat(about: Mapping[str, object]) -> Iterable[tuple[str, object]]:
     for key, value in about.items():
         yield from _flat(value) if isinstance(value, dict) else [(key, value)]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Array
+    from streammetrics.core.types import Array, Foreign
 
     Codes = Array  # integers, of any width
 
@@ -23,7 +23,7 @@ def day_of(day: int) -> datetime.date:
     return datetime.date(1970, 1, 1) + datetime.timedelta(day)
 
 
-def days_of(value: Any, title: str) -> Array | None:
+def days_of(value: Foreign, title: str) -> Array | None:
     """Return a column of dates as days, ``None`` where it holds none."""
     if isinstance(value, datetime.date):
         value = [value]
@@ -74,7 +74,7 @@ def _zoned(title: str, zone: object, row: int | None) -> InvalidBatchError:
     )
 
 
-def _zone(value: object) -> Any:
+def _zone(value: object) -> object:
     """Return the zone of a column of times of any library, ``None`` where it has none."""
     kind = getattr(value, "type", None) or getattr(value, "dtype", None)
     kind = getattr(kind, "pyarrow_dtype", kind)

@@ -211,7 +211,7 @@ class KeyedSet(MetricSet):
         return kinds
 
     @property
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         return super()._identity, self.by, self.max_slices, self.overflow, self.unit
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Json
     from streammetrics.slices.groups import KeptSlices, SliceKind
 
 
@@ -179,7 +180,7 @@ class Slices(KeyedSet, Audit):
 
     def _judged_of(
         self, metric: Metric, spec: SliceKind, kept: KeptSlices
-    ) -> list[tuple[Any, str]]:
+    ) -> list[tuple[object, str]]:
         if kept.keys or spec.columns:
             return kept.judged(metric)
         return [metric._judged(*metric._chosen(self._suite._layout.start))]
@@ -282,7 +283,7 @@ class Slices(KeyedSet, Audit):
     def _titled(self) -> str:
         return f"Slices by {_listed(self.by)} of {self._suite._titled()}"
 
-    def _configuration(self) -> dict[str, Any]:
+    def _configuration(self) -> dict[str, object]:
         return {
             **super()._configuration(),
             "by": [[_written(column) for column in spec] for spec in self.by],
@@ -292,9 +293,9 @@ class Slices(KeyedSet, Audit):
         }
 
     @classmethod
-    def _configured(cls, meta: Mapping[str, Any]) -> Self:
+    def _configured(cls, meta: Mapping[str, Json]) -> Self:
         suite = MetricSet._configured(meta)
-        by: Any = meta.get("by")
+        by: Json = meta.get("by")
         try:
             specs = [[_read_back(column) for column in spec] for spec in by]
             return cls(
@@ -321,11 +322,11 @@ def _listed(by: object) -> str:
     return str([list(spec) for spec in by]) if isinstance(by, tuple) else repr(by)
 
 
-def _written(column: str | Bins) -> Any:
+def _written(column: str | Bins) -> object:
     return [column.column, list(column.edges)] if isinstance(column, Bins) else column
 
 
-def _read_back(column: Any) -> str | Bins:
+def _read_back(column: Json) -> str | Bins:
     if isinstance(column, str):
         return column
     name, edges = column

@@ -17,6 +17,7 @@ from streammetrics.statistics.grouped.keys import Bin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from streammetrics.core.types import Foreign
     from streammetrics.statistics.grouped.keys import Part
 
 MISSING, OTHERS = "missing", "(other)"
@@ -49,7 +50,7 @@ class SliceTable(Result, dict[str, Any]):
             for title, column in self.items()
         }
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> Foreign:
         """Return an Arrow table, by pyarrow; keys of several kinds in a column are text."""
         try:
             arrow = importlib.import_module("pyarrow")
@@ -141,7 +142,7 @@ def key_columns(
     """
     every = dict.fromkeys([*kinds, *(columns for columns, _ in keys)])
     titles = dict.fromkeys(title for columns in every for title in columns)
-    result: dict[str, Any] = {}
+    result: dict[str, object] = {}
     if len(every) > 1:
         result["by"] = objects(", ".join(columns) for columns, _ in keys)
     for title in titles:
@@ -149,7 +150,7 @@ def key_columns(
     return result
 
 
-def _value(title: str, columns: tuple[str, ...], parts: tuple[Part, ...] | None) -> Any:
+def _value(title: str, columns: tuple[str, ...], parts: tuple[Part, ...] | None) -> object:
     if title not in columns:
         return None
     if parts is None:
@@ -204,7 +205,7 @@ def value_columns(name: str, values: Sequence[object]) -> dict[str, Any]:
     }
 
 
-def _numbers(values: Sequence[object]) -> Any:
+def _numbers(values: Sequence[object]) -> object:
     array = np.array(values)
     return array if array.dtype.kind in "biuf" else objects(values)
 

@@ -41,7 +41,7 @@ class UnitSet(KeyedSet):
             warn_unsure(repr(name), interval)
         return values
 
-    def _configuration(self) -> dict[str, Any]:
+    def _configuration(self) -> dict[str, object]:
         return {**super()._configuration(), "unit": self.unit}
 
     @classmethod

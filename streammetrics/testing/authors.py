@@ -188,7 +188,7 @@ def _of_nothing(metric: Metric) -> Iterator[Finding]:
         yield "no rows", f"compute() warns by itself ({odd[0].message}): test for it and return nan"
 
 
-def made_up(metric: Metric) -> dict[str, Any]:
+def made_up(metric: Metric) -> dict[str, object]:
     """Return rows for a metric, from the kinds of its columns: ties and repeated rows included."""
     place = np.arange(_ROWS)
     first: dict[str, Any] = {

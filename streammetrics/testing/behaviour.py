@@ -163,7 +163,7 @@ def _of_far_apart(
         yield from _of_reading(fed, f"{name}={_FAR} beside {other}={-_FAR}")
 
 
-def _with(column: object, row: int, number: float) -> Any:
+def _with(column: object, row: int, number: float) -> object:
     """Return a column with a number in a row, or in one place of it where it is (n, d)."""
     hard = np.array(column)
     hard.reshape(len(hard), -1)[row, 0] = number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.cli import inputs
 from streammetrics.cli import options as typed
@@ -20,6 +20,8 @@ from streammetrics.readers.pieces import BATCH_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from streammetrics.core.types import Options
 
 
 def evaluate(
@@ -114,7 +116,7 @@ def evaluate(
         "true_areas": true_areas, "pred_boxes": pred_boxes, "pred_labels": pred_labels,
         "pred_scores": pred_scores,
     }  # fmt: skip
-    options: dict[str, Any] = {
+    options: Options = {
         "threshold": threshold,
         "max_bins": max_bins,
         "nan_policy": nan_policy,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,9 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.show.report import ModelReports, report
+
+if TYPE_CHECKING:
+    from streammetrics.core.types import Options
 
 
 def merge(
@@ -75,7 +78,7 @@ def show_state(
     outputs = outputs_of(json, csv, markdown)
     check_outputs(outputs, [state], force=force)
     what = state_of(state)
-    about: dict[str, Any] = {"state": state}
+    about: Options = {"state": state}
     notes = []
     if isinstance(what, Ledger):
         if not what.ids:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.conversion import Beside
@@ -19,6 +19,8 @@ from streammetrics.core.parameters import brief
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from streammetrics.core.types import ArrayLike, Foreign
 
 _AT_MAKING = {"columns", "unit"}  # parameters of a set
 
@@ -127,7 +129,7 @@ def _made_with(name: str, value: object) -> InvalidBatchError:
     )
 
 
-def columns_of(table: Any, parts: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+def columns_of(table: Foreign, parts: Mapping[str, tuple[str, ...]]) -> dict[str, ArrayLike]:
     """Return what each title stands for in a table."""
     return {
         title: table[names[0]] if len(names) == 1 else Beside({name: table[name] for name in names})

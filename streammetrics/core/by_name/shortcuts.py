@@ -18,7 +18,7 @@ _AVERAGES = ("micro", "macro", "weighted", "samples")
 
 # Where a metric is called otherwise elsewhere, as a scorer of scikit-learn mostly, in letters of
 # any case, and `_score`.
-_SCORERS: dict[str, tuple[str, dict[str, Any]]] = {
+_SCORERS: dict[str, tuple[str, dict[str, object]]] = {
     "adjusted_rand_score": ("AdjustedRandIndex", {}),
     "mean_absolute_error": ("MAE", {}),
     "mean_absolute_percentage_error": ("MAPE", {}),

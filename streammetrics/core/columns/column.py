@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array, Bools, Places
+    from streammetrics.core.types import Array, Bools, Foreign, Places
 
     Mask = Bools
-    Reader = Callable[[Any, str], "Column"]  # what `as_column` does, any number of dimensions
+    Reader = Callable[[Foreign, str], "Column"]  # what `as_column` does, any number of dimensions
 
 EXACT = 2**53  # float64 holds every integer up to here
 BESIDE_UNSIGNED = "beside integers of 2**63 or more"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Columns, Finished, Kind, Taken
-    from streammetrics.core.types import Array, Bools, Places
+    from streammetrics.core.columns.schema import Finished, Kind, Taken
+    from streammetrics.core.types import Array, Bools, Columns, Places
 
     Marks = NDArray[np.uint8]
 

@@ -15,8 +15,8 @@ from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Columns, Finished
-    from streammetrics.core.types import Array, Bools, Places
+    from streammetrics.core.columns.schema import Finished
+    from streammetrics.core.types import Array, Bools, Columns, Places
 
 _CUT = "to cut scores, give the metric a threshold, as threshold=0.5; numbers are for regression"
 A_LABEL = "an integer, a boolean or a string"

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from streammetrics.core.errors import InvalidBatchError, an
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.column import Reader
-    from streammetrics.core.types import Bools
+    from streammetrics.core.types import Bools, Foreign
 
 _ARROW_STRINGS = {"string", "large_string", "string_view"}
 _ARROW_NUMBERS = {"bool", "halffloat", "float", "double"} | {
@@ -42,7 +42,7 @@ _ARROW_NUMBERS = {"bool", "halffloat", "float", "double"} | {
 
 
 @lru_cache(maxsize=512)
-def foreign_reader(cls: type) -> Callable[[Any, str, Reader], Column]:
+def foreign_reader(cls: type) -> Callable[[Foreign, str, Reader], Column]:
     """Choose how to read a type, by the modules it and its bases come from."""
     roots = {base.__module__.partition(".")[0] for base in cls.__mro__}
     if "torch" in roots and hasattr(cls, "detach"):
@@ -70,7 +70,7 @@ def _from_unknown(value: object, name: str, _read: Reader) -> Column:
     raise InvalidBatchError(f"{name} is {an(type_title(type(value)))}; pass a list or an array")
 
 
-def _from_torch(value: Any, name: str, read: Reader) -> Column:
+def _from_torch(value: Foreign, name: str, read: Reader) -> Column:
     if value.is_complex():
         refuse_kind(name, *REFUSED["c"])
     try:
@@ -80,7 +80,7 @@ def _from_torch(value: Any, name: str, read: Reader) -> Column:
     return read(array, name)
 
 
-def _from_pandas(value: Any, name: str, read: Reader) -> Column:
+def _from_pandas(value: Foreign, name: str, read: Reader) -> Column:
     if hasattr(value, "columns"):
         dtypes = set(value.dtypes)
         if len(dtypes) == 1 and isinstance(dtypes.pop(), np.dtype):
@@ -88,7 +88,7 @@ def _from_pandas(value: Any, name: str, read: Reader) -> Column:
         titles = enumerate(value.columns)
         parts = [_from_pandas(value.iloc[:, i], f"{name}[{title!r}]", read) for i, title in titles]
         return stacked(parts, name)
-    dtype, array = value.dtype, getattr(value, "array", value)
+    dtype, array = value.dtype, value.array if hasattr(value, "array") else value
     if isinstance(dtype, np.dtype):
         return read(value.to_numpy(), name)
     if hasattr(dtype, "categories"):
@@ -102,7 +102,7 @@ def _from_pandas(value: Any, name: str, read: Reader) -> Column:
     return read(np.asarray(array), name)
 
 
-def _from_polars(value: Any, name: str, read: Reader) -> Column:
+def _from_polars(value: Foreign, name: str, read: Reader) -> Column:
     if hasattr(value, "get_columns"):
         columns = value.get_columns()
         return stacked([_from_polars(s, f"{name}[{s.name!r}]", read) for s in columns], name)
@@ -137,7 +137,7 @@ def _from_polars(value: Any, name: str, read: Reader) -> Column:
     return with_nulls(read(filled.to_numpy(), name), value.is_null().to_numpy(), name)
 
 
-def _from_polars_strings(value: Any, kind: str, name: str) -> Column:
+def _from_polars_strings(value: Foreign, kind: str, name: str) -> Column:
     present = value.drop_nulls()
     coded_by = present.cast(sys.modules["polars"].Categorical) if kind == "String" else present
     keys = coded_by.to_physical().to_numpy()
@@ -150,7 +150,7 @@ def _from_polars_strings(value: Any, kind: str, name: str) -> Column:
     return coded(*recode(codes, labels), name)
 
 
-def _from_arrow(value: Any, name: str, read: Reader) -> Column:
+def _from_arrow(value: Foreign, name: str, read: Reader) -> Column:
     if hasattr(value, "columns"):
         titled = zip(value.columns, value.schema.names, strict=True)
         return stacked([_from_arrow(c, f"{name}[{title!r}]", read) for c, title in titled], name)
@@ -200,7 +200,7 @@ def _refuse_lengths(lengths: Sequence[int | None], name: str) -> NoReturn:
     refuse(name, found, "pass (n,) or (n, d)")
 
 
-def _from_arrow_lists(value: Any, kind: str, name: str, read: Reader) -> Column:
+def _from_arrow_lists(value: Foreign, kind: str, name: str, read: Reader) -> Column:
     if kind == "fixed_size_list":  # null rows have entries too, and a slice keeps its parent's
         width = value.type.list_size
         flat = value.values.slice(value.offset * width, len(value) * width)
@@ -214,5 +214,5 @@ def _from_arrow_lists(value: Any, kind: str, name: str, read: Reader) -> Column:
     return with_nulls(matrix, np.repeat(_arrow_nulls(value)[:, None], width, axis=1), name)
 
 
-def _arrow_nulls(value: Any) -> Bools:
+def _arrow_nulls(value: Foreign) -> Bools:
     return np.asarray(value.is_null().to_numpy(zero_copy_only=False))

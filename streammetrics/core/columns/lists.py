@@ -126,7 +126,7 @@ def _from_each(
 
 def _found(
     items: Iterable[Any], is_bad: Callable[[Any], bool], width: int
-) -> Iterator[tuple[int, Any]]:
+) -> Iterator[tuple[int, object]]:
     """Yield each bad item after its row; `width` items make a row. Callers refuse the first."""
     return ((place // width, item) for place, item in enumerate(items) if is_bad(item))
 

@@ -18,7 +18,7 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.types import Array, Bools, Ints, Places
+    from streammetrics.core.types import Array, Bools, Foreign, Ints, Places
 
     Counts = Ints
 
@@ -76,7 +76,7 @@ def within(starts: Counts, counts: Counts) -> Places:
     return places
 
 
-def joined(parts: Sequence[Any]) -> Any:
+def joined(parts: Sequence[Any]) -> Foreign:
     """Return the rows of columns of one kind, one after the other."""
     if isinstance(parts[0], Nested):
         flat = concatenate([part.flat for part in parts])
@@ -104,7 +104,7 @@ def as_nested(value: object, name: str, each: str) -> Nested:
     return Nested.of(nested.values, flat, nulls)
 
 
-def _read(value: Any, name: str, each: str) -> Nested:
+def _read(value: Foreign, name: str, each: str) -> Nested:
     if hasattr(value, "to_arrow") and not hasattr(value, "columns"):  # a polars Series
         value = value.to_arrow()
     if hasattr(value, "combine_chunks"):
@@ -127,13 +127,13 @@ def _read(value: Any, name: str, each: str) -> Nested:
     return Nested.of(np.full(n, width), flat)
 
 
-def _from_arrow(value: Any, name: str) -> Nested:
+def _from_arrow(value: Foreign, name: str) -> Nested:
     nulls = np.asarray(value.is_null().to_numpy(zero_copy_only=False))
     lengths = value.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     return Nested.of(np.asarray(lengths, np.int64), as_column(value.flatten(), name), nulls)
 
 
-def _points(row: object) -> Any:
+def _points(row: object) -> Foreign:
     """Return an array that is a map of points as a list of them, anything else as it is."""
     return row.reshape(-1, row.shape[-1]) if type(row) is np.ndarray and row.ndim > 2 else row
 

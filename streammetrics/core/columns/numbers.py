@@ -14,8 +14,8 @@ from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Columns, Finished, Taken
-    from streammetrics.core.types import Bools, Floats, Places
+    from streammetrics.core.columns.schema import Finished, Taken
+    from streammetrics.core.types import Bools, Columns, Floats, Places
 
 
 @dataclass(frozen=True)

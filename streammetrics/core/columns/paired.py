@@ -13,8 +13,8 @@ from streammetrics.core.columns.schema import Field, reject_present
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Columns, Finished, Taken
-    from streammetrics.core.types import Array, Bools, Places
+    from streammetrics.core.columns.schema import Finished, Taken
+    from streammetrics.core.types import Array, Bools, Columns, Places
 
 
 class PairedLists(Field):

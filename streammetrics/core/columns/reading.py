@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Columns, Facts, Schema
-    from streammetrics.core.types import Bools, Floats, Places
+    from streammetrics.core.columns.schema import Facts, Schema
+    from streammetrics.core.types import Bools, Columns, Floats, Places
 
     Mask = Bools
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.types import Columns
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
@@ -23,7 +24,7 @@ KINDS: tuple[Kind, ...] = ("label", "id", "number")
 _SHOWN = 6
 
 Facts = dict[str, Any]  # what all rows of one metric must agree on: kind of labels, width, ...
-Columns: TypeAlias = tuple[Any, ...]  # of a field, each of the type that this field reads it as
+
 Taken: TypeAlias = "tuple[Columns, Bools | None]"  # converted columns, missing rows
 Finished: TypeAlias = tuple[Columns, Facts]  # canonical columns, and their facts
 
@@ -132,7 +133,7 @@ class Schema:
         """Return the columns of rows as the statistic takes them."""
         if not self._makes:
             return columns
-        shown: list[Any] = []
+        shown: list[object] = []
         for field in self.fields:
             first = len(shown)
             shown += field.present(columns[first : first + len(field.names)])

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Columns, Finished, Kind, Taken
+    from streammetrics.core.columns.schema import Finished, Kind, Taken
     from streammetrics.core.columns.scores import Scores
-    from streammetrics.core.types import Array, Bools, Places
+    from streammetrics.core.types import Array, Bools, Columns, Places
 
 
 _ORDER = "labels come first, scores second"
@@ -162,7 +162,7 @@ def _binary_codes(
         codes = values.view(np.uint8)
         if not pos_label:
             codes = codes ^ np.uint8(1)
-        negative: Any = 1 - int(pos_label)
+        negative: object = 1 - int(pos_label)
     elif pos_label == 1 and kind == "i" and column.vocabulary is None and _are_bits(values):
         codes, negative = values.astype(np.uint8), 0
     else:
@@ -185,7 +185,7 @@ def _are_bits(values: Array) -> bool:
     return 0 <= int(np.bitwise_or.reduce(values)) <= 1  # one pass: only the lowest bit is set
 
 
-def _example(column: Column) -> Any:
+def _example(column: Column) -> object:
     """Return one of the labels that a column holds."""
     if column.vocabulary is not None:
         return column.vocabulary[column.values.max()].item()

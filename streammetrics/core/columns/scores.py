@@ -15,8 +15,8 @@ from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Columns, Finished
-    from streammetrics.core.types import Bools, Floats, Places
+    from streammetrics.core.columns.schema import Finished
+    from streammetrics.core.types import Bools, Columns, Floats, Places
 
 
 _CLOSE = 5e-7  # sums this near to 1 need no second look

@@ -46,7 +46,7 @@ def marked(rows: list[Any], labels: tuple[Any, ...] | None, title: str) -> Colum
             f"{title} holds sets of labels: say which there are, in their order, labels=[...]"
         )
     places = {label: place for place, label in enumerate(labels)}
-    held: list[Collection[Any]] = [() if row is None else row for row in rows]
+    held: list[Collection[object]] = [() if row is None else row for row in rows]
     counts = np.fromiter(map(len, held), np.intp, len(held))
     flat = [places.get(label, -1) for row in held for label in row]
     found = np.array(flat, np.intp)

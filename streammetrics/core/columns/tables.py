@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.errors import InvalidBatchError, an
+
+if TYPE_CHECKING:
+    from streammetrics.core.types import Foreign
 
 
 class BatchStream(NamedTuple):
     """Rows that come batch by batch: the names of their columns, and those of some of them."""
 
     names: list[str]
-    batches: Callable[[list[str]], Iterable[Any]]
+    batches: Callable[[list[str]], Iterable[Foreign]]
 
 
 _NAMES = ("column_names", "columns", "keys")  # of Arrow tables, of data frames, of mappings
@@ -34,7 +37,7 @@ def is_stream(what: object) -> bool:
     )
 
 
-def streamed(table: Any) -> BatchStream | None:
+def streamed(table: Foreign) -> BatchStream | None:
     """Return a table whose rows come batch by batch as a stream, ``None`` where it is none.
 
     These are polars LazyFrames, Arrow Datasets and RecordBatchReaders, and DuckDB relations.
@@ -53,13 +56,13 @@ def streamed(table: Any) -> BatchStream | None:
         )
     import pyarrow as pa  # noqa: PLC0415 - DuckDB hands over its rows by it
 
-    def batches(names: list[str]) -> Any:
+    def batches(names: list[str]) -> Foreign:
         return pa.RecordBatchReader.from_stream(table.project(_quoted(names)))
 
     return BatchStream(list(table.columns), batches)
 
 
-def _narrowed(dataset: Any, names: Sequence[str]) -> Any:
+def _narrowed(dataset: Foreign, names: Sequence[str]) -> Foreign:
     """Return an Arrow Dataset of some columns: one in which two have a name cannot be scanned."""
     schema = dataset.schema
     if len(set(schema.names)) == len(schema.names):
@@ -85,7 +88,7 @@ def table_columns(table: object) -> list[str]:
     )
 
 
-def n_rows(table: Any) -> int:
+def n_rows(table: Foreign) -> int:
     """Return the number of rows of a table."""
     shape = getattr(table, "shape", None)  # of pandas, polars and Arrow tables
     if shape is not None:

@@ -6,7 +6,7 @@ import functools
 import math
 from fractions import Fraction
 from operator import add, sub
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.exact.digits import Digits, Floats
-    from streammetrics.core.types import Array, Arrays, Ints, Places
+    from streammetrics.core.types import Array, Arrays, Ints, Numeric, Places
 
 
 _LONG = 64  # rows that `sum` adds up side by side, as one long row
@@ -125,7 +125,7 @@ class ExactNumbers:
     def __neg__(self) -> Self:
         return self.zero(self.shape) - self
 
-    def _plus(self, other: Self, operation: Callable[[Any, Any], Any]) -> Self:
+    def _plus(self, other: Self, operation: Callable[[Numeric, Numeric], Numeric]) -> Self:
         if self.shape != other.shape:
             raise ValueError(f"sums of shapes {self.shape} and {other.shape} cannot be added")
         mine, theirs = self._few, other._few
@@ -265,7 +265,7 @@ class ExactNumbers:
             return near[0] if self.shape == () else np.array(near).reshape(self.shape)
         return rounded(self.digits, self.exponent + exponent).reshape(self.shape)
 
-    def integers(self) -> tuple[Any, int]:
+    def integers(self) -> tuple[Numeric, int]:
         """Return the exact integers and the exponent of their unit: ``integer * 2**exponent``.
 
         An ``int`` for a single number, else an array of Python integers.

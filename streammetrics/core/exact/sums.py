@@ -31,7 +31,7 @@ from streammetrics.core.exact.reductions import (
     tables,
 )
 from streammetrics.core.exact.totals import Totals
-from streammetrics.core.types import Array, Ints, Places
+from streammetrics.core.types import Array, Ints, Places, ReadColumn
 
 
 class ExactSum(ExactNumbers):
@@ -106,7 +106,7 @@ class ExactSum(ExactNumbers):
 
     @classmethod
     def of_powers(
-        cls, terms: Callable[..., Any], columns: Sequence[Any], powers: Collection[int]
+        cls, terms: Callable[..., Any], columns: Sequence[ReadColumn], powers: Collection[int]
     ) -> tuple[dict[int, Self], float, float]:
         """Return the sums of powers of ``terms(*columns)`` by exponent, and the terms' extremes.
 
@@ -176,7 +176,7 @@ class ExactSum(ExactNumbers):
 
     @classmethod
     def moments(
-        cls, columns: Sequence[Any], weight: Array | None = None
+        cls, columns: Sequence[ReadColumn], weight: Array | None = None
     ) -> tuple[list[Self], dict[tuple[int, int], Self]]:
         """Return the sums of each column, and of the products of each pair ``(i, j)``, ``i <= j``.
 
@@ -218,7 +218,7 @@ class ExactSum(ExactNumbers):
 
     @classmethod
     def _long_moments(
-        cls, columns: Sequence[Any], weight: Array | None
+        cls, columns: Sequence[ReadColumn], weight: Array | None
     ) -> tuple[list[Self], dict[tuple[int, int], Self]]:
         """Return the same of columns some of which are long: products of their halves are added."""
         parts = [part for column in columns for part in halves(column)]

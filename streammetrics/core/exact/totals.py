@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from streammetrics.core import tuning
 from streammetrics.core.exact.digits import MASK, Digits, canonical_columns
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Array, Places
+    from streammetrics.core.types import Array, Numeric, Places
 
 _MAX_REACHED = 1 << 61
 
@@ -21,7 +21,7 @@ class Totals:
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
-        self._parts: dict[int, Any] = {}  # unit -> int, or int64 (m,)
+        self._parts: dict[int, Numeric] = {}  # unit -> int, or int64 (m,)
         self._columns: dict[int, Digits] = {}  # digit position -> int64 (m,)
         self._additions = 0
         self._reached = 0  # no digit is larger in magnitude
@@ -68,7 +68,7 @@ class Totals:
             other._carry()
         self._add_at(index, other._columns, other._reached * most)
 
-    def _add_at(self, index: Places, columns: dict[int, Any], reached: int) -> None:
+    def _add_at(self, index: Places, columns: dict[int, Numeric], reached: int) -> None:
         self._reached += reached
         if self._reached > _MAX_REACHED:
             self._carry()

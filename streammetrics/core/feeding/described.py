@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.feeding.states import Feed, State
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.state.arrays import Stack
-    from streammetrics.core.types import Array, Arrays
+    from streammetrics.core.types import Array, Arrays, Json
 
 
-def described(state: State) -> tuple[list[Any], dict[str, Array]]:
+def described(state: State) -> tuple[list[Json], dict[str, Array]]:
     """Return what a file says of the rows of a state, and the arrays of its statistics."""
     arrays: dict[str, Array] = {}
     for index, statistic in enumerate(state.statistics):

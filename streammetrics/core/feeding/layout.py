@@ -92,7 +92,7 @@ class Layout:
             _KNOWN[key] = layout
         return layout
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         schemas = [self.schemas[source] for source in self.sources]
         return type(self), (self.start.statistics, schemas)
 

@@ -7,7 +7,7 @@ vary as one row times w does, by w².
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from streammetrics.core.state.arrays import Stack, nested
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.types import Array, Floats, Ints, Places
+    from streammetrics.core.types import Array, Floats, Ints, Numeric, Places
 
 MANY = 1 << 62  # counts below can be added
 _DIGIT = 1 << 31  # counts below are digits of exact sums
@@ -40,12 +40,12 @@ class Amount:
 
     def __init__(
         self,
-        counts: Any,
+        counts: Numeric,
         weights: ExactSum | None = None,
         most: int = 0,
         squares: ExactSum | None = None,
     ) -> None:
-        self.counts: Any = counts
+        self.counts: Numeric = counts
         self.weights, self.squares = weights, squares
         self._most = most  # no count in an array is larger
         if most >= MANY:

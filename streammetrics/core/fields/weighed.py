@@ -182,7 +182,7 @@ def _narrow(columns: ColumnHistograms) -> ColumnHistograms:
     return tuple([column.narrowed(min(column.max_cells, CELLS)) for column in columns])
 
 
-def _places(column: DyadicHistogram) -> list[Any]:
+def _places(column: DyadicHistogram) -> list[object]:
     """Return where there are rows of each class."""
     blocks = [(low.tolist(), (counts > 0).tolist()) for low, _, _, counts in column.cells()]
     return [column.level, blocks]

@@ -84,7 +84,7 @@ class Curves(Result, tuple[Points, ...]):
         }
         return Table({"class": list(chain.from_iterable(labels))}, columns)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (tuple(self), self.labels)
 
 

@@ -127,7 +127,7 @@ class Differences(Result, tuple[Difference, ...]):
         header, lines = self.grid()
         return aligned([header, *lines], {0, 1, 3, len(header) - 2, len(header) - 1})
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (tuple(self), self.level, self.n_rows)
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from streammetrics.core.types import Options
+
 
 @dataclass(frozen=True)
 class ReadNumber:
@@ -44,8 +46,8 @@ class Drawing:
     read: ReadNumber | None = None
     n_rows: int | None = None
     name: str = ""
-    options: dict[str, Any] = field(default_factory=dict)
-    style: dict[str, Any] = field(default_factory=dict)
+    options: Options = field(default_factory=dict)
+    style: Options = field(default_factory=dict)
 
 
 @singledispatch

@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from streammetrics.core.types import Array
+    from streammetrics.core.types import Array, Foreign
 
     Column = Sequence[Any] | Array
 
@@ -36,7 +36,7 @@ class Table:
     def __len__(self) -> int:
         return max(map(len, chain(self.index.values(), self.columns.values())), default=0)
 
-    def frame(self, library: Library) -> Any:
+    def frame(self, library: Library) -> Foreign:
         """Return the table as a data frame of a library."""
         if library not in {"pandas", "polars"}:
             raise ValueError(f"to_frame({library!r}): expected 'pandas' or 'polars'")
@@ -80,10 +80,10 @@ class Table:
         texts = [any(isinstance(x, str) for x in column) for column in self.columns.values()]
         return [True] * len(self.index) + texts
 
-    def _titles(self) -> list[Any]:
+    def _titles(self) -> list[object]:
         return [*self.index, *self.columns]
 
-    def _cells(self) -> Iterable[list[Any]]:
+    def _cells(self) -> Iterable[list[object]]:
         every = [*self.index.values(), *self.columns.values()]
         return ([column[at] for column in every] for at in range(len(self)))
 
@@ -120,7 +120,7 @@ class Table:
         return range(min(len(self), _SHOWN))
 
 
-def _pandas(pandas: Any, table: Table) -> Any:
+def _pandas(pandas: Foreign, table: Table) -> object:
     index = None
     if len(table.index) == 1:
         ((name, values),) = table.index.items()
@@ -134,7 +134,7 @@ def _pandas(pandas: Any, table: Table) -> Any:
     return frame
 
 
-def _polars(polars: Any, table: Table) -> Any:
+def _polars(polars: Foreign, table: Table) -> object:
     columns = chain(table.index.items(), table.columns.items())
     return polars.DataFrame([polars.Series(str(name), values) for name, values in columns])
 
@@ -180,7 +180,7 @@ def shown(value: object) -> str:
     return f"{value:,}" if type(value) is int else str(value)
 
 
-def _full(value: object) -> Any:
+def _full(value: object) -> object:
     plain = value.item() if isinstance(value, np.generic) else value
     return "" if plain is None or (isinstance(plain, float) and math.isnan(plain)) else plain
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from streammetrics.core.results.table import Column, Library
+    from streammetrics.core.types import Foreign
 
     NamedAxes = tuple[tuple[str, tuple[Any, ...]], ...]  # of each what it is of, and the labels
 
@@ -55,7 +56,7 @@ class Result:
     def _table(self) -> Table:
         """Return the value as a table."""
 
-    def to_frame(self, library: Library = "pandas") -> Any:
+    def to_frame(self, library: Library = "pandas") -> Foreign:
         """Return the value as a data frame.
 
         What the rows are of is the index in pandas, and the first columns in polars.
@@ -170,7 +171,7 @@ class LabelledArray(Result, np.ndarray):
     def __deepcopy__(self, memo: object) -> Self:
         return self.__copy__()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (np.asarray(self), self.axes)
 
     def __repr__(self) -> str:
@@ -199,7 +200,7 @@ class KeyedValues(Result, dict[Any, float]):
     def _table(self) -> Table:
         return Table({self.name: list(self)}, {VALUE: list(self.values())})
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (dict(self), self.name)
 
 
@@ -280,7 +281,7 @@ def numbers(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "", {VALUE: value}
 
 
-def _alike(values: Iterable[object]) -> list[Any]:
+def _alike(values: Iterable[object]) -> list[object]:
     """Return a column with its integers as floats where it has floats too, as frames want it."""
     column = list(values)
     if not any(isinstance(value, float) for value in column):

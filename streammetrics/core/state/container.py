@@ -23,7 +23,7 @@ from streammetrics.core.state.arrays import LONGEST_EMPTY, MOST_DIMENSIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from streammetrics.core.types import Array, Arrays
+    from streammetrics.core.types import Array, Arrays, Document, Json
 
 FORMAT = 1  # of metrics and sets; readers open every older one
 LATEST = 2  # of ledgers of many shards
@@ -53,7 +53,7 @@ class StateFile(NamedTuple):
     comes after the opening.
     """
 
-    meta: dict[str, Any]
+    meta: Document
     arrays: dict[str, Array]
     unsigned: bytes
     known: Any
@@ -211,14 +211,14 @@ def _checksum_at(header: bytes | bytearray) -> int:
     return found.start(1)
 
 
-def _parsed(text: str | bytes | bytearray) -> Any:
+def _parsed(text: str | bytes | bytearray) -> Json:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise StateFormatError(f"the header of the state is not JSON: {error}") from error
 
 
-def _encoded(value: object) -> Any:
+def _encoded(value: object) -> Json:
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if isinstance(value, dict):
@@ -228,7 +228,7 @@ def _encoded(value: object) -> Any:
     return value
 
 
-def _decoded(value: object, depth: int) -> Any:
+def _decoded(value: object, depth: int) -> Json:
     if not depth:
         raise StateFormatError("what the state says is nested too deeply")
     if isinstance(value, list):

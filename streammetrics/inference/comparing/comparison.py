@@ -244,7 +244,7 @@ class Comparison(MetricSet):
         return tuple(dict.fromkeys(names))
 
     @property
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         metrics = tuple((name, metric._key) for name, metric in self._metrics.items())
         return metrics, self.models, self.baseline, self.max_rows, sorted(self.columns.items())
 
@@ -262,7 +262,7 @@ class Comparison(MetricSet):
         ]
         return "; ".join(parts) or super()._apart(other)
 
-    def _configuration(self) -> dict[str, Any]:
+    def _configuration(self) -> dict[str, object]:
         """Return what a file says of the comparison before its rows."""
         own = {alias(n, m): n for m in self.models for n in OF_MODELS}
         shared = {name: text for name, text in self.columns.items() if name not in own}

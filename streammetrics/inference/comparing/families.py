@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.scored import ScoredLabels
@@ -34,6 +34,7 @@ from streammetrics.statistics.joint.schema import OF_MODELS
 
 if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Options
     from streammetrics.inference.comparing.base import Family
 
 _SEVERAL = (
@@ -76,7 +77,7 @@ def _is_whole_area(metric: Metric) -> TypeGuard[ROCAUC]:
 
 def refused(metric: Metric) -> str:
     """Return why a metric cannot be compared, and nothing where it can."""
-    config: dict[str, Any] = metric.config
+    config: Options = metric.config
     if isinstance(metric, _SEVERAL) or ("average" in config and config["average"] is None):
         return "it is several numbers; compare one of them, such as average='macro'"
     if config.get("multioutput") == "raw_values":

@@ -71,7 +71,7 @@ class Rule(Configured, ABC):
         }
         configure(self, (), kept)
 
-    def _shortened(self, value: Any, name: str) -> Any:
+    def _shortened(self, value: Any, name: str) -> object:
         """Return a duration as it is kept, or several; one that may be missing may be so."""
         default = self._parameters[name].given
         if isinstance(default, tuple):

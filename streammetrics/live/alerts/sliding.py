@@ -29,7 +29,7 @@ class Reads(NamedTuple):
 
     suite: Mergeable
     part: Callable[[State], State]
-    shown: Callable[[State], Any]
+    shown: Callable[[State], object]
 
     def of(self, states: Sequence[State]) -> Any:
         """Return what some states of panes come to, as it is shown."""

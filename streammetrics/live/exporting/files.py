@@ -104,7 +104,7 @@ def dashboard(title: str, metrics: Sequence[str], window: str) -> str:
 
 def _panel(
     title: str, queries: Sequence[tuple[str, str]], unit: str = "short", *, stacked: bool = False
-) -> dict[str, Any]:
+) -> dict[str, object]:
     source = {"type": "prometheus", "uid": "${source}"}
     custom = {"stacking": {"mode": "normal"}, "fillOpacity": 20} if stacked else {}
     return {

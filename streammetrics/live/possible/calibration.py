@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Numeric
     from streammetrics.live.possible.remembered import ScoreCells
     from streammetrics.metrics.scores.view import Staircase
 
@@ -58,7 +59,7 @@ def interval(known: CalibrationError, held: ScoreCells, _: object) -> Interval |
     return Interval(*values)
 
 
-def _certain(known: CalibrationError, negative: Staircase, other: Any) -> Interval | None:
+def _certain(known: CalibrationError, negative: Staircase, other: Numeric) -> Interval | None:
     """Return the same of cells of several scores: all rows without a label are of one class."""
     if other is None:
         return None

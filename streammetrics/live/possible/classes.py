@@ -145,14 +145,14 @@ def two_classes(known: Metric, predicted: Counts | None = None) -> Two | None:
     return (next(iter(others)) if others else _another(positive)), positive
 
 
-def _seen(known: Metric) -> set[Any]:
+def _seen(known: Metric) -> set[object]:
     """Return the labels that rows had, as far as the state tells."""
     facts = [feed.facts for feed in known._accumulator.flush().feeds]
     found = {fact["negative label"] for fact in facts if "negative label" in fact}
     return found | set(getattr(known, "classes", ()) if "y_pred" in known.inputs else ())
 
 
-def _another(label: object) -> Any:
+def _another(label: object) -> object:
     """Return a label that is not this one."""
     if isinstance(label, str):
         return label + "~"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.metric_set import MetricSet
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Range = tuple[float, float] | None
 
 
-def possible(suite: Mergeable, state: State, rows: Unlabelled, target_range: Range) -> Any:
+def possible(suite: Mergeable, state: State, rows: Unlabelled, target_range: Range) -> object:
     """Return what each metric may be, by name, or of a single one; ``None`` where nobody knows."""
     seen = suite._at(state)._accumulator
     found = {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from streammetrics.core.results.values import Interval
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, Numeric
     from streammetrics.live.possible.groups import ScoreGroups
 
     Numbers = Floats
@@ -36,13 +36,13 @@ def precision(groups: ScoreGroups) -> Interval | None:
 class _Group(NamedTuple):
     """Rows of one score or cell, below `above` known positives and `before` rows in all."""
 
-    p: Any
-    n: Any
-    single: Any
-    above: Any
-    before: Any
+    p: Numeric
+    n: Numeric
+    single: Numeric
+    above: Numeric
+    before: Numeric
 
-    def sum(self, m: Any, above: Any, rows: Any, best: Any) -> Any:
+    def sum(self, m: Numeric, above: Numeric, rows: Numeric, best: Numeric) -> Numeric:
         """Return the sum of precisions at m positives of so many rows, below so many positives.
 
         Rows of one score count together. In a cell of several scores it is most where all
@@ -83,7 +83,7 @@ def _line(flat: Numbers, slope: Numbers, first: int, last: int, size: int) -> Nu
     return line
 
 
-def _chosen(sums: Numbers, group: _Group, unknown: int, rows: int, best: Any) -> Numbers:
+def _chosen(sums: Numbers, group: _Group, unknown: int, rows: int, best: Numeric) -> Numbers:
     """Return the best sums after a group, of which any number of unknown rows is positive."""
     found = np.full(len(sums) + unknown, np.inf if best is np.minimum else -np.inf)
     above = group.above + np.arange(len(sums))

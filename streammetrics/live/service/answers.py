@@ -17,6 +17,7 @@ from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Document, Json
     from streammetrics.live.alerts.states import Alerts
     from streammetrics.live.asking import Asking
     from streammetrics.live.coverage import Coverage
@@ -26,7 +27,7 @@ LEVEL = 0.95  # of confidence
 MOST = 500  # points of a line
 
 
-def now(live: Asking, view: PageView) -> dict[str, Any]:
+def now(live: Asking, view: PageView) -> Document:
     """Return the newest window: each metric with its intervals, and what became of its rows."""
     window = live.window(view.window)
     end = _end(live, view.window)
@@ -49,9 +50,9 @@ class WindowAnswers:
     """Windows one after the other; one that is as it was is not measured again."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, dict[str, dict[str, Any]]] = {}
+        self._known: dict[bytes, dict[str, Document]] = {}
 
-    def read(self, live: Asking, window: str, every: str) -> dict[str, Any]:
+    def read(self, live: Asking, window: str, every: str) -> Document:
         """Return the windows, the newest last: each metric as columns."""
         with live._at_rest() as stream:
             newest, tiers = stream.panes.newest, live._config.tiers
@@ -60,7 +61,7 @@ class WindowAnswers:
         rows: list[int] = []
         covered: list[float | None] = []
         columns: dict[str, dict[str, list[Any]]] = {}
-        known: dict[bytes, dict[str, dict[str, Any]]] = {}
+        known: dict[bytes, dict[str, dict[str, object]]] = {}
         for span in spans:
             with live._at_rest() as stream:  # others come in between
                 found, share = live._over(span), stream.share(span, live._clock)
@@ -87,23 +88,23 @@ class WindowAnswers:
         }
 
 
-def coverage(live: Asking, window: str) -> dict[str, Any]:
+def coverage(live: Asking, window: str) -> Document:
     """Return what became of the predictions of the newest window."""
     return {"window": window, **counted(live.coverage(window))}
 
 
-def possible(live: Asking, view: PageView) -> dict[str, Any]:
+def possible(live: Asking, view: PageView) -> dict[str, object]:
     """Return what each metric may be, whatever the missing labels are."""
     return {"window": view.window, "metrics": _possible(live, view)}
 
 
-def _possible(live: Asking, view: PageView) -> dict[str, list[Any] | None]:
+def _possible(live: Asking, view: PageView) -> dict[str, list[object] | None]:
     found = live.possible(view.window, target_range=view.target_range)
     named = found if isinstance(found, dict) else {ALONE: found}
     return {name: _interval(interval) for name, interval in named.items()}
 
 
-def alerts(judged: Alerts) -> dict[str, Any]:
+def alerts(judged: Alerts) -> Document:
     """Return how rules stand, those that fire first."""
     found = [{**alert.to_dict(), "changes": len(alert.changes)} for alert in judged]
     for alert in found:
@@ -112,7 +113,7 @@ def alerts(judged: Alerts) -> dict[str, Any]:
     return {"alerts": sorted(found, key=lambda alert: order.get(str(alert["state"]), 2))}
 
 
-def slices(live: Any, window: str) -> dict[str, Any]:
+def slices(live: Any, window: str) -> dict[str, object]:
     """Return each kind of slices that is kept, of the newest window, as lines of a table."""
     if not isinstance(live._suite, Slices):
         return {"window": window, "slices": []}
@@ -132,7 +133,7 @@ def _is_plain(cells: Any) -> bool:
     return all(isinstance(cell, int | float | np.number) for cell in cells)
 
 
-def _cell(cell: object) -> Any:
+def _cell(cell: object) -> object:
     return _number(cell) if isinstance(cell, int | float | np.number) else shown_key(cell)
 
 
@@ -141,7 +142,7 @@ def shown_key(key: object) -> str | None:
     return None if key is None else str(key)
 
 
-def measured(metric: Metric[Any]) -> dict[str, Any]:
+def measured(metric: Metric[Any]) -> dict[str, object]:
     """Return a value that is a number, what certainly holds the exact one, and its confidence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
@@ -162,7 +163,7 @@ def measured(metric: Metric[Any]) -> dict[str, Any]:
     }
 
 
-def counted(found: Coverage) -> dict[str, Any]:
+def counted(found: Coverage) -> Document:
     """Return what became of predictions."""
     counts = {name: _number(value) for name, value in found._asdict().items()}
     return {**counts, "coverage": _number(found.coverage)}
@@ -174,13 +175,13 @@ def _end(live: Asking, window: str) -> str:
     return shown_time(live._config.tiers[span.place].start(span.last + 1))
 
 
-def _interval(interval: Any) -> list[Any] | None:
+def _interval(interval: Any) -> list[object] | None:
     if interval is None or not isinstance(interval.low, int | float | np.number):
         return None
     return [_number(interval.low), _number(interval.high)]
 
 
-def _number(value: object) -> Any:
+def _number(value: object) -> Json:
     """Return a number as JSON has it, which knows no nan."""
     if isinstance(value, np.generic):
         value = value.item()

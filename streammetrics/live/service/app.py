@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from streammetrics.core.types import Document
     from streammetrics.live.alerts.rule import Rule
 
 _OPEN = ("/", "/health", "/openapi.json", *(f"/{name}" for name in FILES))
@@ -156,7 +157,7 @@ class Service:
     async def alerts(self, request: Request) -> Response:
         """Answer how the rules stand."""
 
-        def call(_: object) -> dict[str, Any]:
+        def call(_: object) -> Document:
             return answers.alerts(self._watching.alerts() or self._watching.unjudged)
 
         return await self._answer(request, ("alerts",), call)
@@ -211,7 +212,7 @@ class Service:
         """Answer how the service is, to who bears the token all of it."""
         keeper, intake = self._live._keeper, self._intake
         trouble = "" if keeper is None else keeper.down
-        told: dict[str, Any] = {"status": "degraded" if trouble else "ok"}
+        told: Document = {"status": "degraded" if trouble else "ok"}
         if request.scope["streammetrics.trusted"]:
             newest = self._live._stream.panes.newest
             told |= {

@@ -83,7 +83,7 @@ def _part(group: Group, names: Names) -> EventColumns:
     time = columns.pop(names.time, None)
     if time is None:
         _refuse(f"has no {names.time!r}", group)
-    heads: tuple[Any, ...] = ()
+    heads: tuple[object, ...] = ()
     if kind != "observe":
         ids = columns.pop(names.id, None)
         if ids is None:
@@ -92,7 +92,7 @@ def _part(group: Group, names: Names) -> EventColumns:
     return EventColumns(kind, _as_array(time), heads, columns)
 
 
-def _as_array(times: object) -> Any:
+def _as_array(times: object) -> object:
     """Return a list of numbers as an array, which need not be looked at one by one."""
     if type(times) is list and {*map(type, times)} <= {float, int}:
         with contextlib.suppress(OverflowError):

@@ -22,8 +22,9 @@ from streammetrics.metrics.specs import SpecError, construct, parse
 from streammetrics.slices.bins import column_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from streammetrics.core.types import Options
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.service.toml import Section
     from streammetrics.slices.bins import Bins
@@ -38,7 +39,7 @@ class Settings:
     path: str
     suite: MetricSet
     names: Names
-    options: Mapping[str, Any]  # of `Live`
+    options: Options  # of `Live`
     view: PageView
     server: Server
     rules: tuple[Rule, ...]  # of alerts
@@ -76,7 +77,7 @@ def settings(path: str | os.PathLike[str]) -> Settings:
     return Settings(file.file, suite, names, options, view, server, rules)
 
 
-def _empty(table: Section, suite: MetricSet, options: Mapping[str, Any]) -> Live:
+def _empty(table: Section, suite: MetricSet, options: Options) -> Live:
     """Return the live state without a store; raise where its parameters do not go together."""
     try:
         return Live(suite, **{**options, "store": None})
@@ -99,7 +100,7 @@ def _rules(table: Section, empty: Live, folder: str) -> tuple[Rule, ...]:
     return tuple(found)
 
 
-def _suite(file: Section, columns: Section, inputs: Mapping[str, Any]) -> MetricSet:
+def _suite(file: Section, columns: Section, inputs: Mapping[str, Sequence[str]]) -> MetricSet:
     table = file.table("metrics")
     metrics = {}
     for name, words in table.rest().items():
@@ -137,13 +138,13 @@ def _check_apart(columns: Section, names: Names, suite: MetricSet) -> None:
         columns.fail("id", "id, time and version are columns of their own")
 
 
-def _options(table: Section, suite: MetricSet, folder: str) -> dict[str, Any]:
+def _options(table: Section, suite: MetricSet, folder: str) -> Options:
     tiers = table.take("tiers", list, DEFAULT)
     try:
         tiers_of(tiers)
     except (ValueError, TypeError) as error:
         table.fail("tiers", str(error))
-    options: dict[str, Any] = {"tiers": tiers}
+    options: Options = {"tiers": tiers}
     for key, default in (("label_ttl", "1d"), ("label_lateness", "1d"), ("max_ahead", "10min")):
         options[key] = _duration(table, key, default)
     options["max_pending"] = table.take("max_pending", int, 10_000_000)
@@ -174,7 +175,7 @@ def _by(table: Section) -> list[list[str | Bins]]:
         table.fail("by", str(error))
 
 
-def _label(table: Section, suite: MetricSet) -> Any:
+def _label(table: Section, suite: MetricSet) -> object:
     label = table.take("default_label", object)
     if label is not None and not isinstance(label, int | float | str | bool):
         table.fail("default_label", "expected a label: a number, text in quotes, true or false")

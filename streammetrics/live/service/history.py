@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.types import Array, Ints, Places
+    from streammetrics.core.types import Array, Foreign, Ints, Places
     from streammetrics.live.live import Live
     from streammetrics.live.service.config import Settings
 
@@ -169,7 +169,7 @@ class _Files:
         return HistoryRows(np.concatenate([np.empty(0, np.int64), *times]), whole, tuple(files))
 
 
-def _together(parts: Sequence[Any]) -> Any:
+def _together(parts: Sequence[Foreign]) -> Foreign:
     """Return one column of several, of NumPy where all are numbers."""
     if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(parts) if parts else np.empty(0)
@@ -180,8 +180,8 @@ def _together(parts: Sequence[Any]) -> Any:
     return pa.concat_arrays(arrays)
 
 
-def _decoded(part: Any) -> Any:
-    array: Any = part if isinstance(part, pa.Array) else pa.array(part)
+def _decoded(part: Foreign) -> Foreign:
+    array: Foreign = part if isinstance(part, pa.Array) else pa.array(part)
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import json
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from streammetrics.live.events import KINDS
 from streammetrics.live.service.groups import BodyError, Group, no_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from streammetrics.core.types import Document, Json
 
 
 def of_lines(body: bytes, kind: str | None) -> list[Group]:
@@ -20,7 +22,7 @@ def of_lines(body: bytes, kind: str | None) -> list[Group]:
     Raises:
         BodyError: A row is no object, has no kind, or is unlike the others of its kind.
     """
-    found: dict[str, tuple[list[int], list[dict[str, Any]]]] = {}
+    found: dict[str, tuple[list[int], list[Document]]] = {}
     for row, event in enumerate(_objects(body)):
         if type(event) is not dict:
             raise BodyError(f"row {row} is no JSON object", None, row)
@@ -33,7 +35,7 @@ def of_lines(body: bytes, kind: str | None) -> list[Group]:
     return [_alike(which, *mine) for which, mine in found.items()]
 
 
-def _alike(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Any]]) -> Group:
+def _alike(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Json]]) -> Group:
     """Return events of a kind as columns."""
     keys = tuple(events[0])
     if {*map(len, events)} != {len(keys)}:
@@ -45,7 +47,7 @@ def _alike(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Any]]) 
     return Group(kind, rows, columns)  # type: ignore[arg-type]  # it is one of `KINDS`
 
 
-def _differ(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Any]]) -> NoReturn:
+def _differ(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Json]]) -> NoReturn:
     """Raise about the first event that has other keys than the first one."""
     first = events[0]
     row, other = next(
@@ -62,7 +64,7 @@ def _differ(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Any]])
     )
 
 
-def _objects(body: bytes) -> Iterator[Any]:
+def _objects(body: bytes) -> Iterator[Json]:
     """Yield what the lines that are not empty hold, or an array; raise about the first bad one."""
     if body.lstrip().startswith(b"["):
         yield from _decoded(body, 0)
@@ -74,7 +76,7 @@ def _objects(body: bytes) -> Iterator[Any]:
             row += 1
 
 
-def _decoded(line: bytes, row: int) -> Any:
+def _decoded(line: bytes, row: int) -> Json:
     try:
         return _DECODER.decode(line.decode())
     except (ValueError, RecursionError) as error:

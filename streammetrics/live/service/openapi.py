@@ -9,6 +9,7 @@ from streammetrics.live.events import KINDS
 from streammetrics.live.truth import kinds_of, truth_of
 
 if TYPE_CHECKING:
+    from streammetrics.core.types import Document
     from streammetrics.live.service.names import Names, PageView
     from streammetrics.live.service.server import Server
 
@@ -32,7 +33,7 @@ _ERROR = {
 }
 
 
-def described(live: object, names: Names, view: PageView, server: Server) -> dict[str, Any]:
+def described(live: object, names: Names, view: PageView, server: Server) -> dict[str, object]:
     """Return the description of a service."""
     paths = {
         "/events": {"post": _events(live, names)},
@@ -56,7 +57,7 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
             }
         },
     }
-    told: dict[str, Any] = {
+    told: Document = {
         "openapi": "3.1.0",
         "info": {"title": view.title, "version": _version()},
         "paths": paths,
@@ -75,7 +76,7 @@ def _version() -> str:
         return "0"
 
 
-def _events(live: Any, names: Names) -> dict[str, Any]:
+def _events(live: Any, names: Names) -> dict[str, object]:
     kinds, truth = kinds_of(live._suite), truth_of(live._suite)
     columns = {n: _LABEL if k == "label" else {"type": _TYPES[k]} for n, k in kinds.items()}
     required = [n for n in columns if n != "sample_weight"]
@@ -115,7 +116,7 @@ def _events(live: Any, names: Names) -> dict[str, Any]:
     }
 
 
-def _event(kind: str, columns: dict[str, Any], required: list[str]) -> dict[str, Any]:
+def _event(kind: str, columns: Document, required: list[str]) -> dict[str, object]:
     return {
         "type": "object",
         "properties": {"kind": {"const": kind}, **columns},
@@ -123,7 +124,7 @@ def _event(kind: str, columns: dict[str, Any], required: list[str]) -> dict[str,
     }
 
 
-def _reading(summary: str, *parameters: str) -> dict[str, Any]:
+def _reading(summary: str, *parameters: str) -> dict[str, object]:
     asked = [
         {
             "name": name,
@@ -139,11 +140,11 @@ def _reading(summary: str, *parameters: str) -> dict[str, Any]:
     return {"get": {"summary": summary, "parameters": asked, "responses": responses}}
 
 
-def _content(form: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _content(form: str, schema: Document) -> dict[str, object]:
     return {"description": "Done.", "content": {form: {"schema": schema}}}
 
 
-def _refusals(*statuses: int) -> dict[str, Any]:
+def _refusals(*statuses: int) -> dict[str, object]:
     schema = {"$ref": "#/components/schemas/Error"}
     content = {"application/json": {"schema": schema}}
     return {str(status): {"description": "Refused.", "content": content} for status in statuses}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import StreamMetricsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from streammetrics.core.types import Document, Json
 
 _TABLE = re.compile(r"\s*(\[\[?)\s*([^\[\]#]+?)\s*\]\]?\s*(?:#.*)?")
 _KEY = re.compile(r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*[A-Za-z0-9_-]+)*)\s*=""")
@@ -31,13 +33,13 @@ class Section:
     """A table of a file, of which every key is taken, and those that are left are mistakes."""
 
     def __init__(
-        self, file: str, lines: Mapping[Path, int], values: Mapping[str, Any], path: Path = ()
+        self, file: str, lines: Mapping[Path, int], values: Mapping[str, Json], path: Path = ()
     ) -> None:
         self.file, self.path = file, path
         self._lines, self._values = lines, dict(values)
         self._known: list[str] = []
 
-    def take(self, key: str, kind: type, default: object = None) -> Any:
+    def take(self, key: str, kind: type, default: object = None) -> Json:
         """Return a value, or the default where there is none, after checking its type."""
         self._known.append(key)
         value = self._values.pop(key, None)
@@ -63,7 +65,7 @@ class Section:
             for place, values in enumerate(found)
         ]
 
-    def rest(self) -> dict[str, Any]:
+    def rest(self) -> Document:
         """Return all keys that were not taken, which may be called anything."""
         values, self._values = self._values, {}
         return values

@@ -27,7 +27,7 @@ from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import ArrayLike
+    from streammetrics.core.types import ArrayLike, Numeric, Options
 
 
 class ContingencyMetric(Metric[V_co]):
@@ -92,7 +92,7 @@ class ContingencyMetric(Metric[V_co]):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the table of labels, or of scores at the threshold."""
-        rows: dict[str, Any] = {
+        rows: Options = {
             "labels": self.labels,
             "nan_policy": self.nan_policy,
             "ignore_index": self.ignore_index,
@@ -185,7 +185,7 @@ class ContingencyMetric(Metric[V_co]):
         """Return the value without rows."""
         return cast("V_co", math.nan)
 
-    def ratio(self, numerator: Any, denominator: Any) -> float:
+    def ratio(self, numerator: Numeric, denominator: Numeric) -> float:
         """Return the ratio of two sums, or the value of 0/0."""
         if isinstance(denominator, np.ndarray):  # of many groups
             return cast("float", self._ratios(numerator, denominator))

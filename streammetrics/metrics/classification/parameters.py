@@ -13,7 +13,7 @@ from streammetrics.core.configured import require
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Array
+    from streammetrics.core.types import Array, Options
 
 
 def judged_column(metric: Any, y_pred: Any, y_score: Any) -> tuple[str, Any]:
@@ -43,7 +43,7 @@ def check_multilabel(metric: Any) -> None:
         require(metric, "threshold", shares, "probabilities, with from_logits=True")
 
 
-def multilabel_options(metric: Any) -> dict[str, Any]:
+def multilabel_options(metric: Any) -> Options:
     """Return the parameters of the statistics of rows with several labels."""
     cuts = metric.threshold
     if metric.from_logits and cuts is not None:

@@ -14,7 +14,7 @@ from streammetrics.metrics.averages import light
 from streammetrics.metrics.classification.view import ROOM
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Array, Floats, Ints
+    from streammetrics.core.types import Array, Floats, Ints, Numeric
     from streammetrics.statistics.tables.multilabel import LabelTables, RowKinds, RowTables
 
 
@@ -61,7 +61,7 @@ class LabelCounts:
             cells = [self.unscaled(cell) for cell in (self.tn, self.fp, self.fn, self.tp)]
         return np.stack(list(cells), axis=-1).reshape(-1, 2, 2)
 
-    def unscaled(self, amount: Any) -> Any:
+    def unscaled(self, amount: Numeric) -> Numeric:
         """Return floats of this table without the scaling, infinite where they are too large."""
         with np.errstate(over="ignore"):
             return np.ldexp(amount, self.exponent) if self.exponent else amount

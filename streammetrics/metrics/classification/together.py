@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streammetrics.core.fields.amounts import Amount
-    from streammetrics.core.types import Bools, Floats, Ints
+    from streammetrics.core.types import Bools, Floats, Ints, Numeric
     from streammetrics.statistics.grouped.pairs import GroupedCells
 
 
@@ -98,7 +98,7 @@ class Confusions(Margins):
         """Rows predicted wrong, (groups,)."""
         return self.total - self.hits
 
-    def unscaled(self, amount: object) -> Any:
+    def unscaled(self, amount: Numeric) -> Numeric:
         """Return the amount, as nothing is scaled here."""
         return amount
 

@@ -14,7 +14,7 @@ from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Array, Bools, Floats, Ints
+    from streammetrics.core.types import Array, Bools, Floats, Ints, Numeric
     from streammetrics.statistics.tables.contingency import LabelCells
 
     Amounts = Ints | ExactSum
@@ -28,10 +28,10 @@ WHOLE = 1 << 53  # integers with a sum below this are exact in float64, and so a
 class Margins:
     """False positives, false negatives and true negatives of each class, from its margins."""
 
-    actual: Any
-    predicted: Any
-    tp: Any
-    total: Any
+    actual: Numeric
+    predicted: Numeric
+    tp: Numeric
+    total: Numeric
 
     @property
     def fp(self) -> Floats:
@@ -159,7 +159,7 @@ class Confusion(Margins):
             return np.asarray(self._amount.to_float(-self.exponent))
         return self._amount.astype(np.float64)
 
-    def unscaled(self, amount: Any) -> Any:
+    def unscaled(self, amount: Numeric) -> Numeric:
         """Return floats of this table without the scaling, infinite where they are too large."""
         if not self.exponent:
             return amount

@@ -17,7 +17,7 @@ from streammetrics.statistics.detection.matching import AREAS
 from streammetrics.statistics.detection.schema import BoxFormat  # noqa: TC001 - of a parameter
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import ArrayLike, Ints, Places
+    from streammetrics.core.types import ArrayLike, Ints, Options, Places
 
 _MOST_IOUS = 30  # outcomes of as many thresholds fit 64 bits
 
@@ -72,7 +72,7 @@ class BoxMetric(Metric[float | Floats]):
         return IOUS if self.iou is None else (float(self.iou),)
 
     @property
-    def _matched(self) -> dict[str, Any]:
+    def _matched(self) -> Options:
         """The parameters of the statistic, with all of COCO's thresholds if ours are among them."""
         return {
             "ious": IOUS if _places(self._ious) is not None else self._ious,

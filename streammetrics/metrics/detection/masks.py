@@ -21,7 +21,7 @@ from streammetrics.statistics.tables.contingency import ContingencyTable
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import ArrayLike
+    from streammetrics.core.types import ArrayLike, Options
 
 __all__ = ["Dice", "MeanIoU"]
 
@@ -55,7 +55,7 @@ class MaskMetric(Metric[float | Floats]):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the table of classes."""
-        rows: dict[str, Any] = {"nan_policy": self.nan_policy, "ignore_index": self.ignore_index}
+        rows: Options = {"nan_policy": self.nan_policy, "ignore_index": self.ignore_index}
         return (ContingencyTable(labels=self.labels, **rows),)
 
     def update(

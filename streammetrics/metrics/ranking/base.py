@@ -17,13 +17,13 @@ from streammetrics.statistics.rankings.buffer import RankingBuffer
 from streammetrics.statistics.rankings.ids import decoded
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import ArrayLike, Bools, Floats
+    from streammetrics.core.types import ArrayLike, Bools, Floats, Options
 
 __all__ = ["ranking_preset"]
 
 _BLOCK = 1 << 19  # rows read at a time
 
-_PRESETS: dict[str, dict[str, Any]] = {
+_PRESETS: dict[str, dict[str, object]] = {
     "trec_eval": {"ties": "doc", "relevant_at": 1.0, "no_relevant": "zero", "unretrieved": "skip"},
     "sklearn": {
         "ties": "average", "relevant_at": 1.0, "no_relevant": "zero", "unretrieved": "zero",
@@ -31,7 +31,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def ranking_preset(name: Literal["trec_eval", "sklearn"]) -> dict[str, Any]:
+def ranking_preset(name: Literal["trec_eval", "sklearn"]) -> Options:
     """Return the parameters with which ranking metrics reproduce another tool.
 
     ``"trec_eval"`` is trec_eval without ``-c``; for ``-c`` set ``unretrieved="zero"`` too. It

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.results.curves import Points
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import ArrayLike
+    from streammetrics.core.types import ArrayLike, Numeric, Options
     from streammetrics.metrics.scores.view import Staircase
 
 C = TypeVar("C", bound="Points")
@@ -73,7 +73,7 @@ class ScoredMetric(Metric[V_co]):
         return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
 
     @property
-    def _schema_options(self) -> dict[str, Any]:
+    def _schema_options(self) -> Options:
         return schema_options(self)
 
     def _histogram(self, max_bins: int) -> ScoreHistogram:
@@ -98,7 +98,7 @@ def _label_histograms(metric: Any, max_bins: int, *, joined: bool = False) -> La
     )
 
 
-def schema_options(metric: object) -> dict[str, Any]:
+def schema_options(metric: object) -> Options:
     """Return the parameters that say how labels are read."""
     return {n: getattr(metric, n) for n in ("pos_label", "labels", "nan_policy", "ignore_index")}
 
@@ -285,8 +285,8 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
 
 
 def outward(
-    low: Any, value: Any, high: Any, ends: tuple[float, float] = (0.0, 1.0)
-) -> tuple[Any, Any]:
+    low: Numeric, value: Numeric, high: Numeric, ends: tuple[float, float] = (0.0, 1.0)
+) -> tuple[Numeric, Numeric]:
     """Return bounds within the ends, widened for rounding and so that they contain the value."""
     margin = ROUNDING * np.maximum(1.0, high)
     return (

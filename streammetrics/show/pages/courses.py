@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.live.coverage import TOLD
 from streammetrics.live.reading import numbers_of
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from streammetrics.core.results.values import Interval
+    from streammetrics.core.types import Document
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.alerts.states import Alerts
     from streammetrics.live.coverage import Coverage
@@ -89,7 +90,7 @@ class Course:
             title = f"What values may be once all labels are there{of}"
             yield Grid(title, ("Metric", *(f"Last {length}" for length in some)), lines)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Document:
         """Return the same for machines, in full."""
         windows = {
             length: {

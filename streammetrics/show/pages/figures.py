@@ -161,7 +161,7 @@ def _titled(name: str, value: object, kind: str | None) -> str:
     return f"Quantiles of {name}" if isinstance(value, Distribution) else name
 
 
-def _sure(metric: Metric, value: object, confidence: float) -> dict[str, Any]:
+def _sure(metric: Metric, value: object, confidence: float) -> dict[str, object]:
     """Return the confidence that a picture is asked for, nothing where there is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)

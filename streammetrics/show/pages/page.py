@@ -6,7 +6,7 @@ import importlib
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.results.table import shown
 from streammetrics.show.formulas import set_formula, set_letters
@@ -18,6 +18,7 @@ from streammetrics.show.reference import formula
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
+    from streammetrics.core.types import Document, Json
     from streammetrics.show.pages.subjects import Findings
 
 _ENDS = re.compile("_(low|high|rest|adjusted)$")  # of columns, which a page breaks in two lines
@@ -85,7 +86,7 @@ def as_document(found: Findings, title: str = "") -> str:
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def _told_in_points(model: str, document: dict[str, Any]) -> Iterator[str]:
+def _told_in_points(model: str, document: Document) -> Iterator[str]:
     """Leave points of long curves out of a model's document, and say of which there were more."""
     of = f" of {model}" if model else ""
     for name, entry in document["metrics"].items():
@@ -97,7 +98,7 @@ def _told_in_points(model: str, document: dict[str, Any]) -> Iterator[str]:
             )
 
 
-def _fewer(holder: Any, key: Any) -> int:
+def _fewer(holder: Json, key: Json) -> int:
     """Thin the curves that stand at a place, and return how many points the longest had."""
     value = holder.get(key) if isinstance(holder, dict) else holder[key]
     if not isinstance(value, dict | list):

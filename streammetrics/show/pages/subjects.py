@@ -65,7 +65,7 @@ class Findings:
         return self.results.differences
 
 
-def subjects_of(name: str, state: Any, about: Mapping[str, Any]) -> list[Subject]:
+def subjects_of(name: str, state: Any, about: Mapping[str, object]) -> list[Subject]:
     """Return the models of a state: of a comparison all of them, of any other one."""
     told = dict(about)
     if isinstance(state, Ledger):

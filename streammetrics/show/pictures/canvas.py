@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from streammetrics.core.results.pictures import Drawing
-    from streammetrics.core.types import Array
+    from streammetrics.core.types import Array, Foreign, Options
 
 # Okabe and Ito's colours, which colour-blind readers tell apart, the darker ones first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -40,7 +40,7 @@ class Sheet:
         return self.figure.subplots()
 
 
-def library(name: str = "pyplot") -> Any:
+def library(name: str = "pyplot") -> Foreign:
     """Return a module of Matplotlib, or all of it.
 
     Raises:
@@ -79,7 +79,7 @@ def _text_figure() -> type[Figure]:
 
 def _apart(ax: Axes) -> None:
     """Leave room at the edges: axes within axes are not seen by the layout."""
-    engine: Any = ax.figure.get_layout_engine()  # a constrained one, which has these
+    engine: Foreign = ax.figure.get_layout_engine()  # a constrained one, which has these
     engine.set(h_pad=0.1, w_pad=0.1)
 
 
@@ -196,7 +196,7 @@ def between(bounds: Any, sure: Any) -> str:
 def legend(ax: Axes, **options: Any) -> None:
     """Explain what has a label, if anything has one."""
     handles, labels = ax.get_legend_handles_labels()
-    unique: dict[str, Any] = {}
+    unique: Options = {}
     for label, handle in zip(labels, handles, strict=True):
         unique.setdefault(label, handle)  # a band of several curves is told once
     if unique:

@@ -37,6 +37,7 @@ from streammetrics.show.pictures.values import draw_distributions
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from streammetrics.core.types import Options
     from streammetrics.show.pictures.paths import Rates
 
 _TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999)  # of error rates, on DET axes
@@ -191,7 +192,7 @@ def _told(curve: Rates, kind: str) -> str:
 
 def _reference(ax: Axes, kind: str, curve: Rates) -> None:
     """Draw what chance alone would give."""
-    style: dict[str, Any] = {
+    style: Options = {
         "color": GREY, "linestyle": ":", "linewidth": 1.0, "label": "chance",
     }  # fmt: skip
     if kind in {"roc", "gains"}:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from streammetrics.core.results.curves import Curves
-    from streammetrics.core.types import Bools
+    from streammetrics.core.types import Bools, Options
 
 _BINS = 30
 _NAMED = 30  # values other than queries', each of which has a line of its own
@@ -175,7 +175,7 @@ def _inside(cells: Any) -> Bools:
     return inside
 
 
-def _line(ax: Axes, cells: Any, style: dict[str, Any]) -> None:
+def _line(ax: Axes, cells: Any, style: Options) -> None:
     """Draw the quantiles: those of a cell's rows lie between its edges, wherever in it they are."""
     inside = _inside(cells)
     low, high = cells.low[inside], cells.high[inside]
@@ -197,7 +197,7 @@ def _quantiles(ax: Axes, cells: Distribution, drawing: Drawing) -> None:
         place = min(int(np.searchsorted(share, level)), len(share) - 1)
         if np.isfinite(high[place]):
             text = f"{100 * level:g} % at most {figure(float(high[place]))}"
-            mark: dict[str, Any] = {"color": COLOURS[1 + number], "label": text, "clip_on": False}
+            mark: Options = {"color": COLOURS[1 + number], "label": text, "clip_on": False}
             ax.plot([100 * level], [high[place]], "osD"[number], **mark)
     legend(ax, loc="upper left")
 

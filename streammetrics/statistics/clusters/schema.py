@@ -13,8 +13,8 @@ from streammetrics.statistics.tables.contingency import UNWEIGHTED
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Columns, Finished
-    from streammetrics.core.types import Places
+    from streammetrics.core.columns.schema import Finished
+    from streammetrics.core.types import Columns, Places
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.types import Bools, Floats, Ints
+    from streammetrics.core.types import Bools, Floats, Ints, ReadColumn
 
 
 IOUS = tuple(np.linspace(0.5, 0.95, 10).tolist())  # COCO's
@@ -50,7 +50,7 @@ class BoxStatistic(Statistic):
         boxes = Boxes(self.ious, self.box_format, self.classes)
         return Schema((boxes,), self.nan_policy, "metrics of boxes")
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Take images, whose boxes are matched."""
         seen = Outcomes(*columns)
         if len(seen.true_labels.flat):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from streammetrics.core.fields.labels import coded_labels
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streammetrics.core.types import Bools, Floats, Ints, Places
+    from streammetrics.core.types import Bools, Columns, Floats, Ints, Places
 
 
 AREAS = {
@@ -59,7 +59,7 @@ class _Side(NamedTuple):
         return cls(order, groups[order], boxes.flat.values[order], areas[order])
 
 
-def matched(columns: Any, ious: tuple[float, ...], *, classes: bool = True) -> Outcomes:
+def matched(columns: Columns, ious: tuple[float, ...], *, classes: bool = True) -> Outcomes:
     """Return what becomes of the boxes of each image.
 
     Boxes of a class are taken by score from above, those of equal scores in the order given; each

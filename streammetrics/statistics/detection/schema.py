@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from streammetrics.statistics.detection.matching import matched
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Columns, Finished, Kind, Taken
-    from streammetrics.core.types import Bools, Floats, Places
+    from streammetrics.core.columns.schema import Finished, Kind, Taken
+    from streammetrics.core.types import Bools, Columns, Floats, Places, ReadColumn
 
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 
@@ -54,7 +54,7 @@ class Boxes(Field):
 
     def take(self, batch: Batch) -> Taken:
         """Return the columns, `None` where one is left out, and where a row lacks a value."""
-        taken: list[Any] = []
+        taken: list[ReadColumn] = []
         missing: Bools | None = None
         for name in self.names:
             if name in self.optional and not batch.has(name):

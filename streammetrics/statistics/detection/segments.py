@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Columns, Kind
-    from streammetrics.core.types import Bools, Floats, Ints
+    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.types import Bools, Columns, Floats, Ints, ReadColumn
 
 
 _EACH = "the pixels of an image, a category and an instance each"
@@ -109,7 +109,7 @@ class SegmentCounts(Statistic):
         segments = Segments(self.things, self.stuffs, self.void)
         return Schema((segments,), self.nan_policy, "metrics of segments")
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Match the segments of images."""
         if not len(columns[0].flat):
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,13 +12,15 @@ from streammetrics.statistics.grouped.columns import from_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streammetrics.core.types import Json
+
 
 def facts_text(facts: Mapping[str, object]) -> str:
     """Return facts as text."""
     return json.dumps(facts, sort_keys=True, separators=(",", ":"))
 
 
-def facts_of(text: object) -> Any:
+def facts_of(text: object) -> Json:
     """Return the facts that a text tells."""
     return from_bytes(np.frombuffer(str(text).encode(), np.uint8))
 

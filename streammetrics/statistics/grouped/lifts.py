@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, ReadColumn
 
 
 Lift = Callable[[Any, Grouping, Any, Any], "dict[str, Any] | None"]
@@ -44,8 +44,8 @@ def _amounts(by: Grouping, weight: Floats | None) -> Amount:
 
 
 def _contingency(
-    _: ContingencyTable, by: Grouping, columns: Sequence[Any], weight: Floats | None
-) -> dict[str, Any]:
+    _: ContingencyTable, by: Grouping, columns: Sequence[ReadColumn], weight: Floats | None
+) -> dict[str, object]:
     (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
     cell = by.cells(len(row_labels))
     cell += rows
@@ -67,7 +67,7 @@ def _contingency(
 
 
 def _threshold(
-    of: ThresholdTable, by: Grouping, columns: Sequence[Any], weight: Floats | None
+    of: ThresholdTable, by: Grouping, columns: Sequence[ReadColumn], weight: Floats | None
 ) -> dict[str, Any]:
     positive, score = columns
     cell = by.cells(4)
@@ -103,7 +103,7 @@ Summing = Callable[[Any, Grouping, Any, Any], _Summed | None]
 
 
 def _probability_loss(
-    of: ProbabilityLossSum, by: Grouping, columns: Sequence[Any], weight: Floats | None
+    of: ProbabilityLossSum, by: Grouping, columns: Sequence[ReadColumn], weight: Floats | None
 ) -> _Summed:
     scores, losses = columns[1], of.losses(*columns)
     total = _sums(by, losses, weight)
@@ -112,7 +112,7 @@ def _probability_loss(
     return _Summed(fields, lambda: losses, total)
 
 
-def _single(columns: Sequence[Any]) -> tuple[int, list[Any]] | None:
+def _single(columns: Sequence[ReadColumn]) -> tuple[int, list[Any]] | None:
     """Return how many outputs columns have, and them, one output as (n,)."""
     if any(isinstance(column, LongNumbers) for column in columns):
         return None

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Columns, Finished, Taken
-    from streammetrics.core.types import Array, Places
+    from streammetrics.core.columns.schema import Finished, Taken
+    from streammetrics.core.types import Array, Columns, Places
 
 KEY = "by"  # the canonical name of the column of keys
 _NEGATIVE = "negative label"  # a fact only of batches that hold such a label

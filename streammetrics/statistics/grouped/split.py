@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from streammetrics.statistics.sums.values import ValueHistogram
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.types import Array, Arrays, Floats, Places
+    from streammetrics.core.types import Array, Arrays, Columns, Floats, Places, ReadColumn
     from streammetrics.statistics.grouped.grouping import Grouping
 
 _ROWS = 1 << 16  # that are worth a call of the statistic of every group
@@ -29,7 +29,7 @@ class _Waiting(NamedTuple):
     """Rows that wait to be sorted by group, in arrays of their own."""
 
     codes: Array
-    columns: tuple[Any, ...]
+    columns: Columns
     weight: Floats | None
 
     def moved(self, places: Places) -> _Waiting:
@@ -66,7 +66,7 @@ class Split(Form):
         """Return the states whose `arrays_at` are given."""
         return cls(of, _Held(tuple([of.restored(arrays) for arrays in every])))
 
-    def updated(self, by: Grouping, columns: Sequence[Any], weight: Floats | None) -> Self:
+    def updated(self, by: Grouping, columns: Sequence[ReadColumn], weight: Floats | None) -> Self:
         """Return the states after rows, or with rows that wait."""
         states, waiting = self._held
         codes = by.codes
@@ -135,7 +135,7 @@ def _room(size: int) -> int:
     return min(max(_ROWS, _EACH * size), _MOST)
 
 
-def _size(column: Any) -> int:
+def _size(column: ReadColumn) -> int:
     if isinstance(column, Nested):
         return column.values.nbytes + column.flat.values.nbytes
     if isinstance(column, Column):
@@ -158,7 +158,7 @@ def _fed(held: _Held) -> _Held:
 def split(
     states: Sequence[Statistic],
     codes: Places,
-    columns: Sequence[Any],
+    columns: Sequence[ReadColumn],
     weight: Floats | None,
 ) -> list[Statistic]:
     """Return the state of each group after its rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Array, Columns, Floats, ReadColumn
 
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -95,7 +95,7 @@ class _Terms:
     def __init__(self, statistic: Statistic) -> None:
         self.statistic = statistic
 
-    def __call__(self, columns: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    def __call__(self, columns: list[Columns]) -> Columns:
         return tuple(row_terms(self.statistic, *each) for each in columns)
 
 
@@ -106,7 +106,7 @@ def row_terms(statistic: Statistic, *columns: object) -> Floats:  # noqa: ARG001
 
 
 @row_terms.register(LossSum)
-def _(statistic: LossSum, y: Any, p: Any) -> Floats:
+def _(statistic: LossSum, y: Floats, p: Floats) -> Floats:
     with np.errstate(all="ignore"):
         try:
             found = statistic.terms(y, p)
@@ -117,17 +117,17 @@ def _(statistic: LossSum, y: Any, p: Any) -> Floats:
 
 
 @row_terms.register(ProbabilityLossSum)
-def _(statistic: ProbabilityLossSum, codes: Any, scores: Any) -> Floats:
+def _(statistic: ProbabilityLossSum, codes: Array, scores: Floats) -> Floats:
     return statistic.losses(codes, scores)
 
 
 @row_terms.register(TopKHits)
-def _(statistic: TopKHits, truth: Any, scores: Any) -> Floats:
+def _(statistic: TopKHits, truth: ReadColumn, scores: ReadColumn) -> Floats:
     return statistic.hit(truth, scores).astype(np.float64)
 
 
 @row_terms.register(Moments)
-def _(statistic: Moments, *columns: Any) -> Floats:
+def _(statistic: Moments, *columns: ReadColumn) -> Floats:
     if statistic.of == "pair":
         y, p = columns
         return _one(p - y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from streammetrics.core.columns.long import nearest
 from streammetrics.core.columns.numbers import Numbers
@@ -11,7 +11,7 @@ from streammetrics.statistics.joint.sample import RowSample
 from streammetrics.statistics.sums.targets import regression_schema
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, ReadColumn
 
 
 class MomentSample(RowSample):
@@ -32,7 +32,7 @@ class MomentSample(RowSample):
             return Schema((Numbers("values", long=True),), self.nan_policy)
         return regression_schema(self.nan_policy)
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Take the rows among those kept."""
         tables = [nearest(column).reshape(len(column), -1) for column in columns]
         super().update(*tables, weight=weight)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.schema import Schema
-    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
+    from streammetrics.core.types import Array, Arrays, Columns, Floats, Ints, Places
 
 
 _MOST = 1 << 62  # copies of a row that are counted
@@ -186,7 +186,7 @@ def rows_of(schema: Schema) -> tuple[Schema, Bring]:
     return schema, Bring("rows", _whole)
 
 
-def _whole(columns: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+def _whole(columns: list[Columns]) -> Columns:
     return (_table(columns[0][0]), *(_table(each[-1]) for each in columns))
 
 

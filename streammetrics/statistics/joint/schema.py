@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.schema import Condition, Facts, Field, Schema
 from streammetrics.statistics.rankings.rows import RankingRows
@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.types import Bools, Places
-
-    Columns = tuple[Any, ...]
+    from streammetrics.core.types import Bools, Columns, Places
 
 # Inputs of which each model has its own; all others are of the rows.
 OF_MODELS = ("y_score", "y_pred", "score", "labels_pred", "values")

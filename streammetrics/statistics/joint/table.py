@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
     from streammetrics.core.configured import Configured
-    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
+    from streammetrics.core.types import Array, Arrays, Columns, Floats, Ints, Places
     from streammetrics.statistics.tables.contingency import ContingencyTable
 
 _PACKED = 1 << 20  # labels up to here: a triple of them fits 64 bits
@@ -170,7 +170,7 @@ def labels_of(table: ContingencyTable | ThresholdTable) -> Bring:
     return Bring(("labels", table._key), _first_and_others)
 
 
-def _first_and_others(columns: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+def _first_and_others(columns: list[Columns]) -> Columns:
     return (columns[0][0], *(predicted for _, predicted in columns))
 
 
@@ -180,7 +180,7 @@ class _Cut:
 
     threshold: float
 
-    def __call__(self, columns: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    def __call__(self, columns: list[Columns]) -> Columns:
         truth = columns[0][0].astype(np.int8)
         called = [(scores >= self.threshold).astype(np.int8) for _, scores in columns]
         return tuple(Column(values, None, True) for values in (truth, *called))

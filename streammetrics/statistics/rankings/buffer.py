@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from streammetrics.statistics.rankings.table import lifted
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Rows
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, ReadColumn
     from streammetrics.statistics.rankings.table import RankingTable
 
 
@@ -56,7 +56,7 @@ class RankingBuffer(Statistic):
         """Whether rows may contradict others, which the update that brings them has to refuse."""
         return not rows.facts.keys().isdisjoint(("doc ids", "query weights"))
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Take rows; raise where a document or a weight contradicts what is held."""
         query, relevance, score, doc, weights = columns
         if not len(score):  # all rows of the batch are of other runs

@@ -15,8 +15,8 @@ from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Columns, Finished, Kind, Taken
-    from streammetrics.core.types import Bools, Floats, Places
+    from streammetrics.core.columns.schema import Finished, Kind, Taken
+    from streammetrics.core.types import Bools, Columns, Floats, Places
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from streammetrics.statistics.sums.rowwise import RowSum
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools, Floats
+    from streammetrics.core.types import Bools, Floats, ReadColumn
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class DistributionSum(RowSum):
         )
         return Schema(fields, self.nan_policy, conditions=(OfOneWidth(),))
 
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the divergence of each row."""
         p, q = (np.stack([1 - c, c], axis=1) if c.ndim == 1 else c for c in columns)
         terms = p * -np.log(np.clip(q, EPSILON, 1 - EPSILON))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from streammetrics.core.configured import Configured
     from streammetrics.core.fields.weighed import Added
     from streammetrics.core.state.arrays import Stack
-    from streammetrics.core.types import Array, Arrays, Floats
+    from streammetrics.core.types import Array, Arrays, Floats, ReadColumn
 
 
 MAX_BINS = 1 << 20
@@ -142,7 +142,7 @@ class ScoreHistogram(ScoredStatistic):
         # Integers as logits would have to be rounded by the softmax.
         return Scores(wide=True, from_logits=self.from_logits, long=not self.from_logits)
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Count the rows at their scores: codes (n,) and scores (n,) or (n, K)."""
         codes, scores = columns
         rows: list[Added]
@@ -210,7 +210,7 @@ class TopLabelHistogram(ScoreHistogram):
 
     matrix = True
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Count the rows at their largest score."""
         codes, scores = columns
         best = scores.argmax(axis=1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.fields.weighed import Added
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, ReadColumn
 
 
 def _indicators(labels: Any, *, probabilities: bool = False) -> Indicators:
@@ -48,7 +48,7 @@ class JoinedHistogram(ScoreHistogram):
         """No: they are kept as probabilities."""
         return False
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Count every score of the rows."""
         codes, scores = columns
         if scores.ndim == 1:
@@ -76,7 +76,7 @@ class LabelHistograms(ScoreHistogram):
         """Whether scores are kept as logits."""
         return self.from_logits
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Count the rows at their scores."""
         truth, scores = columns
         if self.joined:

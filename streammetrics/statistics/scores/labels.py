@@ -20,7 +20,7 @@ from streammetrics.statistics.sums.spreads import Spreading, sums_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Bools, Floats
+    from streammetrics.core.types import Bools, Floats, ReadColumn
 
 
 class LabelRankingSum(Statistic):
@@ -45,7 +45,7 @@ class LabelRankingSum(Statistic):
         indicators = Indicators("y_score", True, self.labels, len(self.labels or ()))
         return Schema((indicators,), self.nan_policy)
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add what the rows have."""
         self.total += ExactSum.of(self.of_each(*columns), weight)
         self.rows += Amount.of_rows(len(columns[0]), weight)
@@ -95,13 +95,13 @@ class LabelRankingSpread(Spreading, LabelRankingSum):
         if bool(self.rows) != bool(self.squared_weight):
             raise StateFormatError("the squares are not those of the rows")
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add what the rows have, and the squares."""
         found = sums_of(self.numbers, columns, weight)
         self.total += found.total
         self.rows += found.rows
         self.spread_by(found.powers, found.squared)
 
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: ReadColumn) -> Floats:
         """Return what each row has."""
         return self.of_each(*columns)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array, Floats, Places
+    from streammetrics.core.types import Array, Columns, Floats, Places, ReadColumn
 
 
 LossName: TypeAlias = Literal["log", "logit", "brier", "focal", "hinge", "ranked", "excess"]
@@ -69,11 +69,11 @@ class ProbabilityLossSum(ScoredStatistic):
         """Probabilities, logits or decision values."""
         return Scores(wide=True, use=_LOSSES[self.loss].use, from_logits=self.from_logits)
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the losses of rows: codes (n,) and scores (n,) or (n, K)."""
         self.add(columns, self.lift(columns, weight), Amount.of_rows(len(columns[0]), weight))
 
-    def add(self, columns: tuple[Any, ...], loss: ExactSum, rows: Amount) -> None:
+    def add(self, columns: Columns, loss: ExactSum, rows: Amount) -> None:
         """Add rows, of which this is the sum of losses, and what they weigh."""
         scores = columns[1]
         self.total += loss
@@ -246,7 +246,7 @@ class ClassWeights(ScoredStatistic):
         """Any scores: another statistic of the metric says what they may be."""
         return Scores(wide=True, use="rank")
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the weights of rows: codes (n,) and scores (n,) or (n, K)."""
         codes, scores = columns
         size = 2 if scores.ndim == 1 else scores.shape[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.sums.spreads import Spreading, sums_of, weighted_sums
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Columns, Floats, ReadColumn
 
 
 class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
     """The sum of a loss of probabilities, and of its squares."""
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the losses of the rows, and their squares, in one pass."""
         self.update_among((self,), {}, columns, weight)
 
     def update_among(
         self,
         peers: Sequence[Statistic],
-        found: dict[Any, Any],
-        columns: tuple[Any, ...],
+        found: dict[object, ReadColumn],
+        columns: Columns,
         weight: Floats | None,
     ) -> None:
         """Add the losses of the rows; where they have weights those of peers are summed beside."""
@@ -42,6 +42,6 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
         self.add(columns, spread.total, spread.rows)
         self.spread_by(spread.powers, spread.squared)
 
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the losses."""
         return self.losses(*columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, ReadColumn
 
 
 class VersusHistogram(ScoreHistogram):
@@ -21,7 +21,7 @@ class VersusHistogram(ScoreHistogram):
     (0, 1), (0, 2), ... For (n,) scores there are two classes, and one histogram says all.
     """
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Count the rows of every class at the scores of it, and of each of the others."""
         codes, scores = columns
         if scores.ndim == 1 or scores.shape[1] == 1:

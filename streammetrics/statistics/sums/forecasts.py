@@ -23,7 +23,7 @@ from streammetrics.statistics.sums.targets import regression_schema
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools, Floats
+    from streammetrics.core.types import Bools, Floats, Numeric, ReadColumn
 
 _MOST = 2.0**250  # of numbers, whose inverse is the least scale
 _TERMS = 64  # of the series of a normal distribution's score
@@ -69,7 +69,7 @@ class IntervalSum(RowSum):
         fields = tuple(_bounded(name) for name in ("y_true", "y_low", "y_high"))
         return Schema(fields, self.nan_policy, conditions=(Ascending(("y_low", "y_high")),))
 
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: ReadColumn) -> Floats:
         """Return what each row has."""
         y, low, high = columns
         if self.loss == "coverage":
@@ -92,7 +92,7 @@ class EnsembleSum(RowSum):
         """A target, and (n, m) members."""
         return Schema((_bounded("y_true"), _bounded("y_ensemble", wide=True)), self.nan_policy)
 
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: ReadColumn) -> Floats:
         """Return mean |x - y| less half the mean |x - x'|, of pairs that differ if it is fair."""
         y, members = columns
         members = np.sort(members.reshape(len(y), -1), axis=1)
@@ -116,7 +116,7 @@ class GaussianSum(RowSum):
         std = _bounded("y_std", low=1 / _MOST)
         return Schema((_bounded("y_true"), _bounded("y_mean"), std), self.nan_policy)
 
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the score of each row."""
         y, mean, std = columns
         z = np.abs(y - mean) / std
@@ -125,7 +125,7 @@ class GaussianSum(RowSum):
         return score
 
 
-def _gaussian_score(x: Any) -> Any:
+def _gaussian_score(x: Numeric) -> Numeric:
     """Return z (2 Φ(z) - 1) + 2 φ(z) - 1 / √π at z from 0 to the tail, for x from -1 to 1."""
     z = (x + 1) * (_TAIL / 2)
     erf = np.array([math.erf(each / math.sqrt(2)) for each in z])
@@ -148,7 +148,7 @@ class QuantileSum(RowSum):
         ascending = Ascending(("y_quantiles",), len(self.levels))
         return Schema(fields, self.nan_policy, conditions=(ascending,))
 
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the score of each row."""
         y, quantiles = columns
         off = y[:, None] - quantiles.reshape(len(y), -1)
@@ -169,7 +169,7 @@ class ScaledSum(RowSum):
         scale = _bounded("scale", low=1 / _MOST)
         return Schema((_bounded("y_true"), _bounded("y_pred"), scale), self.nan_policy)
 
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the scaled error of each row."""
         y, p, scale = columns
         off: Floats = np.abs(y - p) / scale
@@ -193,7 +193,7 @@ class CosineSum(RowSum):
         true, pred = (_bounded(name, wide=True) for name in ("y_true", "y_pred"))
         return regression_schema(self.nan_policy, true=true, pred=pred)
 
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the cosine of each row."""
         y, p = (_normed(each.reshape(len(each), -1)) for each in columns)
         cosine: Floats = (y * p).sum(axis=1)
@@ -221,8 +221,8 @@ class BinnedShares(Statistic):
         """Values of a distribution function."""
         return Schema((Numbers("pit", low=0.0, high=1.0),), self.nan_policy)
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, pit: Floats, *, weight: Floats | None) -> None:
         """Count the values."""
         edges = np.linspace(0.0, 1.0, self.n_bins + 1)[1:-1]
-        at = edges.searchsorted(columns[0], side="right")
+        at = edges.searchsorted(pit, side="right")
         self.bins += Amount.at_places(at, self.n_bins, weight, squared=False)

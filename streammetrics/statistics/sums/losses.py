@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Columns, Floats, ReadColumn
     from streammetrics.statistics.sums.targets import Extent
 
 
@@ -117,7 +117,7 @@ class LossSum(ExactSums):
     def update_among(
         self,
         peers: Sequence[Statistic],
-        found: dict[Any, Any],
+        found: dict[object, ReadColumn],
         columns: tuple[object, ...],
         weight: Floats | None,
     ) -> None:
@@ -139,11 +139,11 @@ class LossSum(ExactSums):
         """Which powers are summed of the terms, or of those that these are the squares of."""
         return (2,) if LOSSES[self.loss].root else (1,)
 
-    def add_powers(self, columns: tuple[Any, ...], sums: Mapping[int, ExactSum]) -> None:
+    def add_powers(self, columns: Columns, sums: Mapping[int, ExactSum]) -> None:
         """Add rows, of which these are the sums of powers."""
         self.add(columns, None, {"loss": sums[self.exponents[0]]})
 
-    def add_whole(self, columns: tuple[Any, ...], weight: Floats | None) -> None:
+    def add_whole(self, columns: Columns, weight: Floats | None) -> None:
         """Add rows that have weights, or squares beyond the normal floats."""
         self.add(columns, weight, self.lift(columns, weight))
 

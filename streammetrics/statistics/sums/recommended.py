@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.statistics.sums.rowwise import RowSum
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, ReadColumn
 
 
 class Popularity(RowSum):
@@ -26,7 +26,7 @@ class Popularity(RowSum):
         """Shares above 0."""
         return Schema((Numbers("popularity", above=0.0, high=1.0),), self.nan_policy)
 
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: ReadColumn) -> Floats:
         """Return what each item has."""
         popularity: Floats = columns[0]
         return np.abs(np.log2(popularity)) if self.surprise else popularity.copy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.sums import Sum
@@ -14,7 +14,7 @@ from streammetrics.statistics.sums.spreads import Spreading, sums_of
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, ReadColumn
 
 
 class RowSum(Spreading, Statistic):
@@ -31,7 +31,7 @@ class RowSum(Spreading, Statistic):
     def numbers(self, *columns: object) -> Floats:
         """Return the number of each row, (n,)."""
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the numbers of rows, and their squares."""
         found = sums_of(self.numbers, columns, weight)
         self.total += found.total

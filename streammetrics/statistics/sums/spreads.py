@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from streammetrics.statistics.sums.moments import Moments
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Columns, Floats, ReadColumn
 
 Powers = dict[str, ExactSum]
 
@@ -75,14 +75,14 @@ class LossSpread(Spreading, LossSum):
         (power,) = super().exponents
         return power, 2 * power
 
-    def add_powers(self, columns: tuple[Any, ...], sums: Mapping[int, ExactSum]) -> None:
+    def add_powers(self, columns: Columns, sums: Mapping[int, ExactSum]) -> None:
         """Add rows, of which these are the sums of powers."""
         super().add_powers(columns, sums)
         values, squares = (sums[power] for power in self.exponents)
         rows = Amount.of_rows(len(columns[0]), None)
         self.spread_by({"values": values, "squares": squares}, rows)
 
-    def add_whole(self, columns: tuple[Any, ...], weight: Floats | None) -> None:
+    def add_whole(self, columns: Columns, weight: Floats | None) -> None:
         """Add rows that have weights, or squares beyond the normal floats."""
         super().add_whole(columns, weight)
         try:
@@ -91,7 +91,7 @@ class LossSpread(Spreading, LossSum):
             found = powers_of(self._clipped, columns, weight)
         self.spread_by(*found)
 
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the losses."""
         return self.terms(*columns)
 
@@ -103,18 +103,18 @@ class LossSpread(Spreading, LossSum):
 class MomentSpread(Spreading, Moments):
     """The sum of values, or of targets and predictions, and the squares of their differences."""
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the rows."""
         super().update(*columns, weight=weight)
         self.spread_by(*powers_of(self.numbers, columns, weight))
 
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the values, or predictions less targets."""
         return columns[1] - columns[0] if self.of == "pair" else nearest(columns[0])
 
 
 def powers_of(
-    terms: Callable[..., Floats], columns: tuple[Any, ...], weight: Floats | None
+    terms: Callable[..., Floats], columns: Columns, weight: Floats | None
 ) -> tuple[Powers, Amount]:
     """Return Σ w² x² and Σ w² x of ``terms(*columns)``, (n,) or (n, d), of each row, and Σ w²."""
     if weight is None:
@@ -134,9 +134,7 @@ def powers_of(
     return {"values": values, "squares": squares}, squared
 
 
-def sums_of(
-    terms: Callable[..., Floats], columns: tuple[Any, ...], weight: Floats | None
-) -> SpreadSums:
+def sums_of(terms: Callable[..., Floats], columns: Columns, weight: Floats | None) -> SpreadSums:
     """Return what ``terms(*columns)``, (n,), add."""
     if weight is None:
         powers, rows = powers_of(terms, columns, None)

@@ -23,7 +23,7 @@ from streammetrics.statistics.tables.contingency import amounts_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array, Floats, Ints, Places
+    from streammetrics.core.types import Array, Floats, Ints, Places, ReadColumn
 
     Marks = NDArray[np.uint8]
 
@@ -71,7 +71,7 @@ class LabelTables(MultilabelStatistic):
     amount = WideWeights(3, "columns of labels")
     rows = Weight((1,))
 
-    def update(self, truth: Marks, judged: Any, *, weight: Floats | None) -> None:
+    def update(self, truth: Marks, judged: ReadColumn, *, weight: Floats | None) -> None:
         """Count the labels of the rows."""
         called = self._called(judged)
         sides = (truth, called, truth & called)
@@ -119,7 +119,7 @@ class RowTables(MultilabelStatistic):
     table = LabelTable(amount=Weights())
     width = Width("columns of labels", _MOST)
 
-    def update(self, truth: Marks, judged: Any, *, weight: Floats | None) -> None:
+    def update(self, truth: Marks, judged: ReadColumn, *, weight: Floats | None) -> None:
         """Count the rows by their labels."""
         called = self._called(judged)
         width = truth.shape[1]

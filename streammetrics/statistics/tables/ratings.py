@@ -20,7 +20,7 @@ from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Array, Bools, Floats
+    from streammetrics.core.types import Array, Bools, Floats, ReadColumn
 
 _MOST = 1 << 20  # ratings of an item that fall to one category
 
@@ -62,7 +62,7 @@ class RatingCounts(Statistic):
         counts = Numbers("ratings", low=0.0, high=float(_MOST), wide=True)
         return Schema((counts,), self.nan_policy, "metrics of agreement", (WholeRatings(),))
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Add the items."""
         counts = columns[0].reshape(len(columns[0]), -1).astype(np.int64)
         ratings, of, items = np.unique(counts.sum(axis=1), return_inverse=True, return_counts=True)

@@ -22,7 +22,7 @@ from streammetrics.statistics.sums.rowwise import RowSum
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools, Floats, Places
+    from streammetrics.core.types import Bools, Columns, Floats, Places, ReadColumn
 
 REFERENCE, PREDICTION = "reference", "prediction"
 
@@ -52,7 +52,7 @@ def text_schema(condition: Texts, *, nan_policy: str, unweighted: str = "") -> S
     return Schema(fields, nan_policy, unweighted, (condition,))
 
 
-def distinct_pairs(columns: Any) -> tuple[list[tuple[str, str]], Places]:
+def distinct_pairs(columns: Columns) -> tuple[list[tuple[str, str]], Places]:
     """Return the pairs of texts that occur, and which of them each row has."""
     (first, references), (second, predictions) = map(coded_labels, columns)
     codes, places = np.unique(first * len(predictions) + second, return_inverse=True)
@@ -143,7 +143,7 @@ class TextScores(RowSum):
         values = [self.score(*pair) for pair in pairs]
         super().update(np.array(values)[places], weight=weight)
 
-    def numbers(self, *columns: Any) -> Floats:
+    def numbers(self, *columns: ReadColumn) -> Floats:
         """Return what `update` has found of the rows."""
         values: Floats = columns[0]
         return values.copy()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from streammetrics.statistics.texts.base import TextCounts
+
+if TYPE_CHECKING:
+    from streammetrics.core.types import Foreign
 
 
 class EditCounts(TextCounts):
@@ -34,7 +37,7 @@ class EditCounts(TextCounts):
         return [len(true) - replaced - left_out, replaced, left_out, put_in]
 
 
-def _levenshtein() -> Any:
+def _levenshtein() -> Foreign:
     try:
         from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - an extra
     except ImportError:

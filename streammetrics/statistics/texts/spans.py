@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.texts.tags import Scheme, Tags, spans_of
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import Floats, Ints, ReadColumn
 
 _KINDS = 3  # true spans, predicted ones, and those that are both
 
@@ -34,7 +34,7 @@ class SpanCounts(Statistic):
         """The tags of sentences."""
         return Schema((Tags(self.scheme, self.suffix),), self.nan_policy, "metrics of spans")
 
-    def update(self, *columns: Any, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Count the spans of sentences."""
         true, pred, names = spans_of((columns[0], columns[1]), self.scheme, suffix=self.suffix)
         # No two spans of a side have one end.
