@@ -99,7 +99,8 @@ def slices_of(
     try:
         if worst is not None:
             worst = named(worst, state)
-            ranked = state.worst(worst, min_rows=min_rows, unit=state.unit)
+            level = 0.95 if confidence is None else confidence
+            ranked = state.worst(worst, min_rows=min_rows, confidence=level, unit=state.unit)
     except (StreamMetricsError, ValueError) as error:
         raise CommandError(f"--worst {worst}: {error}") from error
     return Sliced.of(state, min_rows, worst, ranked, confidence)

@@ -110,9 +110,9 @@ def as_csv(results: ModelReports) -> str:
             for line in _lines(row):
                 writer.writerow((*([name] if several else []), row.name, *line))
         lines = report.slices.lines() if report.slices is not None else ()
-        for metric, part, value, low, high, *counts in lines:
-            line = part, *map(_text, (value, low, high)), *counts
-            writer.writerow((*([name] if several else []), metric, *line))
+        for metric, part, *numbers_of in lines:
+            told = metric, part, *map(_text, numbers_of)
+            writer.writerow((*([name] if several else []), *told))
     return out.getvalue()
 
 

@@ -28,6 +28,7 @@ class Sliced:
         read: All that were read, of which those of fewer than `min_rows` are left out.
         hidden: How many have too few rows.
         worst: The worst by one metric, if they were asked for, and its name.
+        sure: Whether the table has limits of confidence.
     """
 
     table: SliceTable
@@ -36,6 +37,7 @@ class Sliced:
     hidden: int
     by: str | None
     worst: SliceTable | None
+    sure: bool
 
     @classmethod
     def of(
@@ -56,14 +58,26 @@ class Sliced:
         whole, rows = table._whole(), table["n_rows"].tolist()
         parts = [place for place in range(len(table)) if place != whole]
         kept = [place for place in parts if rows[place] >= min_rows]
-        return cls(taken(table, kept), slices, min_rows, len(parts) - len(kept), by, worst)
+        hidden, sure = len(parts) - len(kept), level is not None
+        return cls(taken(table, kept), slices, min_rows, hidden, by, worst, sure)
 
     def lines(self) -> Iterator[tuple[Any, ...]]:
-        """Yield each number: metric, part, value, certain limits, whether exact, rows, omitted."""
-        for each in self.read._slices(self.read._accumulator.flush()):
-            if each.columns and each.n_rows >= self.min_rows:
-                for name, metric in self.read._metrics.items():
-                    yield from _lines(each, name, metric)
+        """Yield each number: metric, part, value, certain limits, whether exact, rows, omitted.
+
+        Limits of confidence come last, where there are any.
+        """
+        every = self.read._slices(self.read._accumulator.flush())
+        shown = [each for each in every if each.columns and each.n_rows >= self.min_rows]
+        for place, each in enumerate(shown):
+            for name, metric in self.read._metrics.items():
+                for part, line in _lines(each, name, metric):
+                    yield *line, *self._limits(f"{name}_{part}" if part else name, place)
+
+    def _limits(self, title: str, place: int) -> Iterator[Any]:
+        """Yield both limits of a line of the table; a curve has none, nor columns."""
+        for side in ("low", "high") if self.sure else ():
+            column = self.table.get(f"{title}_{side}")
+            yield None if column is None else column[place]
 
     def document(self) -> Document:
         """Return the slices as JSON has them, column by column."""
@@ -78,7 +92,7 @@ def taken(table: SliceTable, places: list[int]) -> SliceTable:
     return SliceTable({title: column[places] for title, column in table.items()})
 
 
-def _lines(each: Slice, name: str, metric: Metric) -> Iterator[tuple[Any, ...]]:
+def _lines(each: Slice, name: str, metric: Metric) -> Iterator[tuple[str, tuple[Any, ...]]]:
     read = metric._chosen(each.state)
     exact = "true" if metric.is_exact(*read) else "false"
     value, _ = metric._judged(*read)
@@ -88,4 +102,4 @@ def _lines(each: Slice, name: str, metric: Metric) -> Iterator[tuple[Any, ...]]:
         sides = limits.get(part, {})
         found = (row["value"], sides.get("low"), sides.get("high"))
         title = "/".join(filter(None, (each.title, part)))
-        yield name, title, *found, exact, metric._n_rows(each.state), omitted
+        yield part, (name, title, *found, exact, metric._n_rows(each.state), omitted)

@@ -42,7 +42,7 @@ class Bins:
     edges: tuple[float, ...]
 
     def __init__(self, column: str, edges: Sequence[float]) -> None:
-        if not isinstance(column, str):
+        if not isinstance(column, str) or not column:
             raise TypeError(f"Bins({column!r}): expected the name of a column first, then edges")
         try:
             # Whole edges are told as integers: 18 and 18.0 are one edge.
@@ -104,10 +104,13 @@ def specs_of(by: object, *, some: bool = True) -> tuple[tuple[str | Bins, ...], 
     """Return what to slice by: for each kind of slice its columns.
 
     Raises:
-        ValueError: It names no column, where there must be `some`, or one in two ways.
+        ValueError: It names no column, where there must be `some`, one in two ways, or the same
+            columns twice; or it is a set, which has no order.
     """
+    if any(isinstance(each, set | frozenset) for each in (by, *(by if iterable(by) else ()))):
+        raise ValueError(f"by={by!r}: a set has no order, and results would differ in it: a list")
     given = [by] if isinstance(by, str | Bins) or not iterable(by) else list(by)
-    specs = []
+    specs: list[tuple[str | Bins, ...]] = []
     for spec in given:
         columns = (spec,) if isinstance(spec, str | Bins) or not iterable(spec) else tuple(spec)
         if not all(isinstance(column, str | Bins) and title_of(column) for column in columns):
@@ -117,8 +120,12 @@ def specs_of(by: object, *, some: bool = True) -> tuple[tuple[str | Bins, ...], 
             )
         if len(set(map(title_of, columns))) < len(columns):
             raise ValueError(f"by names a column twice in {list(columns)!r}")
-        if columns not in specs:
-            specs.append(columns)
+        if columns in specs:
+            continue
+        same = next((other for other in specs if set(other) == set(columns)), None)
+        if same is not None:
+            raise ValueError(f"by has one kind of slice twice: {list(same)} and {list(columns)}")
+        specs.append(columns)
     if not any(specs) and (some or not specs):
         raise ValueError(f'by={by!r} names no column to slice by: by=[["country"]]')
     ways: dict[str, str | Bins] = {}

@@ -64,7 +64,7 @@ class KeyedSet(MetricSet):
         self.__dict__.update(suite.copy().__dict__)
         self.__dict__.pop("_opening", None)
         self.max_slices, self.overflow = max_slices, overflow
-        if unit is not None and (not isinstance(unit, str) or overflow == "other"):
+        if unit is not None and (not isinstance(unit, str) or not unit or overflow == "other"):
             raise ValueError(
                 f"{self._called}(unit={unit!r}): expected the name of a column"
                 + (", and overflow='raise': what is folded has no units" * (overflow == "other"))

@@ -250,7 +250,7 @@ def as_integers(
 
 def _binned(value: object, bins: Bins) -> _CodedColumn:
     title = bins.column
-    column = flat(as_column(value, title), title)
+    column = flat(as_column(value, title, advice="Bins need numbers"), title)
     if column.vocabulary is not None and len(column.vocabulary):
         raise InvalidBatchError(f"{title} holds text; Bins need numbers")
     if column.values.dtype.kind in "iu":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streammetrics.core.confidence import check_level, unsure
+from streammetrics.core.confidence import check_level
 from streammetrics.core.errors import (
     StateFormatError,
     UndefinedMetricWarning,
@@ -171,11 +171,12 @@ class Slices(KeyedSet, Audit):
                 self._warn(name, "is nan", doubtful, len(every), depth)
             if level is not None:
                 limits = [limits_of(metric, each.state, level, anytime=anytime) for each in every]
-                without = [e for e, limit in zip(every, limits, strict=True) if limit is None]
-                if without:
-                    self._warn(name, "has no confidence limits", without, len(every), depth)
-                nothing = unsure(level, "")
-                tables.append(limit_columns(name, [limit or nothing for limit in limits]))
+                reasons = [(e, why) for e, (_, why) in zip(every, limits, strict=True) if why]
+                if reasons:
+                    without, (why, *_) = zip(*reasons, strict=True)
+                    what = "has no confidence limits"
+                    self._warn(name, what, without, len(every), depth, why)
+                tables.append(limit_columns(name, [limit for limit, _ in limits]))
         return merged_tables(tables).told(level, self._better)
 
     def _judged_of(
@@ -212,10 +213,17 @@ class Slices(KeyedSet, Audit):
     def _better(self) -> dict[str, bool | None]:
         return {name: metric.higher_is_better for name, metric in self._metrics.items()}
 
-    def _warn(self, name: str, what: str, of: Sequence[Any], total: int, depth: int) -> None:
+    def _warn(
+        self,
+        name: str,
+        what: str,
+        of: Sequence[Any],
+        total: int,
+        depth: int,
+        why: str = "their rows do not define it",
+    ) -> None:
         warnings.warn(
-            f"{name!r} {what} in {len(of):,} of {total:,} slices, first of {of[0].title}: "
-            f"their rows do not define it",
+            f"{name!r} {what} in {len(of):,} of {total:,} slices, first of {of[0].title}: {why}",
             UndefinedMetricWarning,
             stacklevel=depth + 1,
         )
@@ -276,8 +284,8 @@ class Slices(KeyedSet, Audit):
             for name in mine
             if mine[name] != theirs[name]
         ]
-        if super()._identity != super(Slices, other)._identity:
-            parts.append(super()._apart(other))
+        if self._suite._identity != other._suite._identity:
+            parts.append(self._suite._apart(other._suite))
         return "; ".join(parts)
 
     def _titled(self) -> str:

@@ -42,12 +42,12 @@ def groups_of(value: object, title: str) -> Ints:
     """
     if value is None:
         raise InvalidBatchError(f"no column {title!r}, which says what unit each row is of")
-    column = flat(as_column(value, title), title)
+    column = flat(as_column(value, title, advice="units are text or integers"), title)
     values, missing = column.values, column.nulls
     if values.dtype.kind == "f":
         values, missing = as_integers(values, missing, title, "holds numbers that are no ids")
     if missing is not None and missing.any():
-        reject(title, "is missing, and every row is of a unit", missing)
+        reject(title, "is missing", missing, advice="every row is of a unit")
     of = column.vocabulary
     hashes = label_hashes(values.astype(np.int64) if of is None else of, _SEED)
     groups: Ints = (hashes % np.uint64(GROUPS)).astype(np.int64)

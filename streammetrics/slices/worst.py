@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.confidence import unsure
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.slices.fairness import (
     Measured,
@@ -189,11 +190,11 @@ def ranked(
 
 def limits_of(
     metric: Metric, state: State, level: float, *, anytime: bool = False
-) -> ConfidenceInterval | None:
-    """Return the confidence limits of a metric at a state, ``None`` where there are none."""
+) -> tuple[ConfidenceInterval, str]:
+    """Return the confidence limits of a metric at a state; where there are none, why."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         try:
-            return metric._confident(state, level, anytime=anytime)
-        except NoConfidenceError:
-            return None
+            return metric._confident(state, level, anytime=anytime), ""
+        except NoConfidenceError as error:
+            return unsure(level, ""), str(error)

@@ -63,6 +63,35 @@ def test_slices_are_shown_and_written(command, predictions, tmp_path):
     assert "Worst by F1" in shown.out
 
 
+@pytest.mark.parametrize("unit", [[], ["--unit", "age"]])
+def test_csv_has_the_limits_of_every_slice(command, predictions, unit):
+    metrics = "F1,Recall(average=none),CalibrationError,ROCCurve"
+    asked = ["--metrics", metrics, "--by", "country", "--confidence", "0.9", *unit]
+    lines = list(csv.reader(command(*BASE, *asked, "--csv", "-", predictions[0]).out.splitlines()))
+    assert {len(line) for line in lines} == {10}
+    limits = {(line[0], line[1]): line[8:] for line in lines[1:]}
+    document = json.loads(command(*BASE, *asked, "--json", "-", predictions[0]).out)["slices"]
+    recall = "Recall(average=None)"
+    for place, country in enumerate(document["country"]):
+        for name, part in (("F1", ""), (recall, "0"), (recall, "1")):
+            title = f"{name}_{part}" if part else name
+            expected = [document[f"{title}_{side}"][place] for side in ("low", "high")]
+            found = limits[name, "/".join(filter(None, (f"country={country}", part)))]
+            assert list(map(float, found)) == expected
+        assert limits["ROCCurve", f"country={country}/0/fpr"] == ["", ""]
+    if not unit:
+        assert limits["CalibrationError", "country=DE"] == ["", ""]
+
+
+def test_the_worst_are_ranked_at_the_level_that_is_asked(command, predictions):
+    asked = ["--metrics", "F1", "--by", "country", "--worst", "F1", "--json", "-"]
+    done = command(*BASE, *asked, "--confidence", "0.8", predictions[0])
+    document = json.loads(done.out)
+    lows = dict(zip(document["slices"]["country"], document["slices"]["F1_low"], strict=True))
+    worst = document["worst"]
+    assert worst["F1_low"] == [lows[country] for country in worst["country"]]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

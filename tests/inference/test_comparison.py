@@ -507,6 +507,12 @@ def test_what_cannot_be_compared_is_told(metrics, models, options, words):
         sm.Comparison(metrics, models, **options)
 
 
+@pytest.mark.parametrize("column", [1, ["x", 2], None])
+def test_what_is_no_column_of_a_model_is_told(column):
+    with pytest.raises(TypeError, match="is no column: expected its name, or a list of names"):
+        sm.Comparison({"auc": sm.ROCAUC()}, {"a": column, "b": "y"})
+
+
 def test_a_suite_with_rows_is_refused():
     auc = sm.MetricSet({"auc": sm.ROCAUC()}).update(y_true=[0, 1], y_score=[0.1, 0.2])
     with pytest.raises(ValueError, match="already seen 2 rows"):

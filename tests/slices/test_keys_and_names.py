@@ -222,3 +222,22 @@ def test_what_is_no_column_to_slice_by_is_told_how_to_write_it(by):
 def test_edges_that_are_none_are_told_how_to_write_them(edges):
     with pytest.raises(ValueError, match=r"such as Bins\('age', \[18, 30, 50\]\)"):
         sm.Bins("age", edges)
+
+
+@pytest.mark.parametrize("values", [[datetime.date(2024, 1, 1)], [b"a"], [{}]])
+def test_bins_and_units_say_what_they_need(values):
+    accuracy = sm.MetricSet({"acc": sm.Accuracy()})
+    binned = sm.Slices(accuracy, by=[[sm.Bins("k", [1])]])
+    with pytest.raises(sm.InvalidBatchError, match="k holds .* in row 0; Bins need numbers"):
+        binned.update(y_true=[1], y_pred=[1], k=values)
+    with pytest.raises(sm.InvalidBatchError, match="u holds .*; units are text or integers"):
+        sm.Slices(accuracy, by="k", unit="u").update(y_true=[1], y_pred=[1], k=[1], u=values)
+
+
+def test_inputs_that_share_a_column_are_told_once():
+    suite = sm.MetricSet(
+        {"acc": sm.Accuracy(threshold=0.5), "mean": sm.Mean()}, columns={"values": "y_score"}
+    )
+    told = "the inputs are 'y_true', 'y_score', 'sample_weight'$"
+    with pytest.raises(sm.InvalidBatchError, match=told):
+        suite.update(y_true=[1], y_score=[0.5], label=[1])

@@ -188,6 +188,30 @@ def test_slices_without_confidence_are_warned_of_once():
         slices.compute(confidence=0.9)
 
 
+def test_the_warning_says_why_there_are_no_limits():
+    binned = sm.Slices(sm.MetricSet({"ece": sm.CalibrationError()}), by="k")
+    binned.update(y_true=[0, 1], y_score=[0.2, 0.6], k=[1, 2])
+    with pytest.warns(sm.UndefinedMetricWarning, match="first of k=1: .* chance alone moves every"):
+        table = binned.compute(confidence=0.9)
+    assert np.isnan(table["ece_low"]).all()
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"by": "d"}, r"\(by is \[\['d'\]\] there and \[\['k'\]\] here\)"),
+        ({"by": "k", "unit": "u"}, r"\(unit is 'u' there and None here\)"),
+    ],
+)
+def test_a_refused_merge_tells_what_differs_and_nothing_else(other, told):
+    metrics = sm.MetricSet({"acc": sm.Accuracy()})
+    with pytest.raises(sm.IncompatibleMetricsError, match=told):
+        sm.Slices(metrics, by="k").merge(sm.Slices(metrics, **other))
+    renamed = sm.MetricSet({"acc": sm.Accuracy()}, columns={"y_true": "label"})
+    with pytest.raises(sm.IncompatibleMetricsError, match=r"differ \(columns are .* here\)"):
+        sm.Slices(metrics, by="k").merge(sm.Slices(renamed, by="k"))
+
+
 def test_folded_slices_do_not_depend_on_the_order():
     rng = np.random.default_rng(5)
     table = {
@@ -281,6 +305,10 @@ def test_too_many_slices_do_not_merge():
         ({"by": [[1]]}, "expected a list of lists of columns"),
         ({"by": [["a", "a"]]}, "names a column twice"),
         ({"by": [["a"], [sm.Bins("a", [1])]]}, "in two ways"),
+        ({"by": [["a", "b"], ["b", "a"]]}, r"twice: \['a', 'b'\] and \['b', 'a'\]"),
+        ({"by": {"a", "b"}}, "a set has no order"),
+        ({"by": [{"a", "b"}]}, "a set has no order"),
+        ({"by": "a", "unit": ""}, "expected the name of a column"),
         ({"by": [["f1"]]}, "a metric is called 'f1'"),
         ({"by": [["n_rows"]]}, "the result has a column 'n_rows'"),
         ({"by": "a", "max_slices": 0}, "max_slices=0"),

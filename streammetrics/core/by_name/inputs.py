@@ -86,7 +86,7 @@ class NamedInputs:
 
     def _known(self, columns: Mapping[str, object]) -> list[str]:
         """Return the names, each of which some input asks for."""
-        titles = self._titles.values()
+        titles = dict.fromkeys(self._titles.values())
         other = columns.keys() - set(titles)
         unknown = sorted(n for n in other if not any(asks_for(title, n) for title in titles))
         if unknown:

@@ -7,6 +7,8 @@ import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from numpy import iterable
+
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ def as_text(columns: str | Sequence[str]) -> str:
     """Return a name, or several as one text."""
     if isinstance(columns, str):
         return columns
+    if not iterable(columns) or not all(isinstance(name, str) for name in columns):
+        raise TypeError(f"{columns!r} is no column: expected its name, or a list of names")
     odd = [name for name in columns if "," in name or not name.strip()]
     if odd or not columns:
         raise ValueError(
