@@ -38,8 +38,9 @@ def check_metric(
     """Tell everything that is missing or broken in a metric, at once.
 
     Its documentation and whether the example in it runs; parameters and statistics; the signature
-    of `update`; the laws of `check_laws` on the rows given; numbers that are hard for it; what it
-    gives without rows; its bounds; many threads at a time.
+    of `update`; what its statistics remember beside their fields; weights, where it takes them; the
+    laws of `check_laws` on the rows given; numbers that are hard for it; what it gives without
+    rows; its bounds; many threads at a time.
 
     Args:
         metric: The metric, or its class where it can be made without parameters.

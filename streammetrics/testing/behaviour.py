@@ -6,14 +6,18 @@ import inspect
 import math
 import threading
 import warnings
+from functools import cached_property
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core import tuning
+from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.errors import EstimateWarning, StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.results.values import plain
-from streammetrics.testing.laws import laws, split_rows
+from streammetrics.core.statistic import Statistic
+from streammetrics.testing.laws import laws, same_value, split_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,9 +38,14 @@ Finding = tuple[str, str]  # what it is about, and what to do
 def of_rows(metric: Metric, rows: Mapping[str, object], seed: int) -> Iterator[Finding]:
     """Yield what is found with rows that the metric takes."""
     yield from _of_update(metric, rows)
-    yield from _of_laws(metric, rows, seed, "")
+    yield from _of_fields(metric, rows)
+    yield from _of_weights(metric, rows)
+    yield from _of_given_columns(metric, rows)
+    broken = list(_of_laws(metric, rows, seed, ""))
+    yield from broken
     yield from _of_bounds(metric, rows)
-    yield from _of_threads(metric, rows, seed)
+    if not broken:  # else batches, and not threads, may be what makes a difference
+        yield from _of_threads(metric, rows, seed)
     yield from _of_hostile(metric, rows, seed)
 
 
@@ -59,8 +68,69 @@ def _of_update(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
         yield "update", "what it feeds are not the columns that it is given"
 
 
+def _of_fields(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
+    """Find what a statistic remembers beside its fields, which nothing merges or saves."""
+    fed = metric.copy().feed(rows)._accumulator.flush().statistics
+    for empty, statistic in zip(metric._accumulator.flush().statistics, fed, strict=True):
+        cls = type(statistic)
+        if cls.arrays is not Statistic.arrays:
+            continue  # it spells its state itself
+        before = vars(empty)
+        known = {*statistic.fields, *statistic.config}
+        for name, value in vars(statistic).items():
+            changed = name not in before or before[name] is not value
+            if changed and name not in known and not isinstance(_of(cls, name), cached_property):
+                yield (
+                    "state",
+                    f"{cls.__name__}.{name} is no field, so that it is neither merged nor saved: "
+                    f"declare it in the class, as {name} = Sum(), Weight() or another field",
+                )
+
+
+def _of(cls: type, name: str) -> object:
+    return inspect.getattr_static(cls, name, None)
+
+
+def _of_weights(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
+    """Feed weights, where the metric takes them: two is as two rows, and 0 as none."""
+    n = len(np.asarray(next(iter(rows.values()))))
+    times = np.arange(n) % 3
+    weighted, repeated = metric.copy(), metric.copy()
+    plainly = {name: np.asarray(column) for name, column in rows.items() if name != WEIGHT}
+    if WEIGHT not in inspect.signature(metric.update).parameters:
+        return
+    try:
+        weighted.update(**{**plainly, WEIGHT: times.astype(np.float64)})
+        repeated.feed({name: np.repeat(c, times, axis=0) for name, c in plainly.items()})
+        mine, theirs = (list(numbers_in(plain(_read(each)))) for each in (weighted, repeated))
+    except Exception:  # rows without weights are tried elsewhere, and metrics may refuse weights
+        return
+    if len(mine) != len(theirs) or not np.allclose(mine, theirs, rtol=1e-9, equal_nan=True):
+        told = "a row of weight 2 does not count as two rows, or one of weight 0 as none"
+        advice = "hand sample_weight to feed(), and weight to ExactSum.of and Amount.of_rows"
+        yield "weights", f"{told}: {advice}"
+
+
+def _of_given_columns(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
+    """Feed so many rows that the statistics get the columns themselves, which are the caller's."""
+    n = len(np.asarray(next(iter(rows.values()))))
+    many = np.arange(tuning.STAGED_ROWS + 1) % n
+    given = {name: np.asarray(column)[many] for name, column in rows.items()}
+    before = {name: column.copy() for name, column in given.items()}
+    try:
+        metric.copy().feed(given).to_bytes()
+    except Exception:  # what a metric refuses is found with fewer rows
+        return
+    written = [name for name, column in given.items() if not same_value(column, before[name])]
+    if written:
+        yield (
+            "update",
+            f"a statistic writes to {', '.join(written)}, which is its caller's: copy it",
+        )
+
+
 def _of_laws(metric: Metric, rows: Mapping[str, object], seed: int, of: str) -> Iterator[Finding]:
-    checks = laws(metric, rows, seed=seed)
+    checks, failed = laws(metric, rows, seed=seed), set[str]()
     while True:
         try:
             with warnings.catch_warnings():
@@ -73,7 +143,9 @@ def _of_laws(metric: Metric, rows: Mapping[str, object], seed: int, of: str) -> 
         except AssertionError as error:
             yield "laws", f"{str(error).removeprefix('law broken: ')}: this does not hold{of}"
         except Exception as error:
-            yield "laws", f"they cannot be checked{of}: {said(error)}"
+            if said(error) not in failed:
+                failed.add(said(error))
+                yield "laws", f"they cannot be checked{of}: {said(error)}"
 
 
 def _of_bounds(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
@@ -191,11 +263,11 @@ def _of_reading(metric: Metric, where: str) -> Iterator[Finding]:
         yield "hostile values", f"compute() with {where} raises {said(error)}"
 
 
-def _read(metric: Metric) -> None:
+def _read(metric: Metric) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         warnings.simplefilter("ignore", EstimateWarning)
-        metric.compute()
+        return metric.compute()
 
 
 def numbers_in(value: object) -> Iterator[Any]:
