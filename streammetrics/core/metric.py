@@ -55,11 +55,11 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     """
 
     _parameters: ClassVar[dict[str, Parameter]] = {}
-    _key: tuple[Any, ...]
+    _key: tuple[object, ...]
 
     # Parameters younger than the metric, and what it did before it had them. Files leave them out
     # at that value: a state that needs none of them has the bytes it always had.
-    _younger: ClassVar[tuple[tuple[str, Any], ...]] = ()
+    _younger: ClassVar[tuple[tuple[str, object], ...]] = ()
 
     # Whether a larger value is that of a better model; None where neither is.
     higher_is_better: ClassVar[bool | None] = None

@@ -25,6 +25,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 Places: TypeAlias = NDArray[np.intp]  # which rows, cells or groups: an index
+ClassLabel: TypeAlias = bool | int | float | str  # those of one metric are all of one kind
 ArrayLike: TypeAlias = object  # lists, arrays, series, tensors: what core/columns takes
 
 # What nothing narrower is true of, by what it is; who takes a part of it looks at what that is.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -29,17 +29,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streammetrics.core.metric import Metric
+    from streammetrics.core.results.curves import Points
     from streammetrics.core.types import Floats
     from streammetrics.inference.areas import Ladder
     from streammetrics.metrics.scores.view import Staircase
+    from streammetrics.statistics.scores.histogram import ScoreHistogram
+    from streammetrics.statistics.sums.forecasts import BinnedShares
 
     Sides = tuple[Floats, Floats]  # sums of weights, and of their squares
+
+P = TypeVar("P", bound="Points")
 
 _POINTWISE = "Wilson's score of each point alone"
 
 
 def _pointwise(
-    metric: Any, asked: Asked, scores: Any, sides_of: Callable[[Ladder, Any, float], Any]
+    metric: Any,
+    asked: Asked,
+    scores: ScoreHistogram,
+    sides_of: Callable[[Ladder, P, float], list[P]],
 ) -> ConfidenceInterval:
     if asked.anytime:
         raise not_anytime(metric)
@@ -81,7 +89,7 @@ def _up(side: Sides) -> Sides:
 
 
 @confidence_of.register(curves.ROCCurve)
-def of_roc(metric: Metric, asked: Asked, scores: Any) -> ConfidenceInterval:
+def of_roc(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceInterval:
     """Both rates at each threshold; above all scores they are 0 for certain."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
@@ -98,7 +106,7 @@ def of_roc(metric: Metric, asked: Asked, scores: Any) -> ConfidenceInterval:
 
 
 @confidence_of.register(errors.DETCurve)
-def of_errors(metric: Metric, asked: Asked, scores: Any) -> ConfidenceInterval:
+def of_errors(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceInterval:
     """Both rates of errors at each threshold."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
@@ -112,7 +120,7 @@ def of_errors(metric: Metric, asked: Asked, scores: Any) -> ConfidenceInterval:
 
 
 @confidence_of.register(gains.CumulativeGains)
-def of_gains(metric: Metric, asked: Asked, scores: Any) -> ConfidenceInterval:
+def of_gains(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceInterval:
     """The share of the positives at each depth, the depth being given; it is 0 of no rows."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
@@ -125,7 +133,7 @@ def of_gains(metric: Metric, asked: Asked, scores: Any) -> ConfidenceInterval:
 
 
 @confidence_of.register(curves.PrecisionRecallCurve)
-def of_precision_recall(metric: Metric, asked: Asked, scores: Any) -> ConfidenceInterval:
+def of_precision_recall(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceInterval:
     """Precision and recall at each threshold; the last point is there by definition."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
@@ -145,7 +153,7 @@ def of_precision_recall(metric: Metric, asked: Asked, scores: Any) -> Confidence
 
 @confidence_of.register(reliability.CalibrationIntercept)
 @confidence_of.register(reliability.CalibrationSlope)
-def of_fit(metric: Any, asked: Asked, scores: Any, *_: Any) -> ConfidenceInterval:
+def of_fit(metric: Any, asked: Asked, scores: ScoreHistogram, *_: object) -> ConfidenceInterval:
     """A coefficient, by the information of its fit, or by what each row of a weight adds."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -172,7 +180,9 @@ def of_fit(metric: Any, asked: Asked, scores: Any, *_: Any) -> ConfidenceInterva
 
 
 @confidence_of.register(calibration.CalibrationCurve)
-def of_calibration(metric: Any, asked: Asked, scores: Any, *_: Any) -> ConfidenceInterval:
+def of_calibration(
+    metric: Any, asked: Asked, scores: ScoreHistogram, *_: object
+) -> ConfidenceInterval:
     """The fraction of positives in each bin, given its rows and their mean score."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -190,7 +200,9 @@ def of_calibration(metric: Any, asked: Asked, scores: Any, *_: Any) -> Confidenc
     return ConfidenceInterval(sides[0], sides[1], asked.level, _POINTWISE)
 
 
-def _of_bins(metric: Any, stairs: Staircase, cells: Ladder) -> tuple[Sides, Sides]:
+def _of_bins(
+    metric: calibration.CalibrationCurve, stairs: Staircase, cells: Ladder
+) -> tuple[Sides, Sides]:
     """Return the positives and the negatives of the bins that a curve shows."""
     at = bins_of_cells(stairs, metric.n_bins, metric.strategy)
     every = (cells.p, cells.p_square, cells.n, cells.n_square)
@@ -201,7 +213,7 @@ def _of_bins(metric: Any, stairs: Staircase, cells: Ladder) -> tuple[Sides, Side
 
 
 @confidence_of.register(predictive.PITHistogram)
-def of_bins(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_bins(metric: Metric, asked: Asked, held: BinnedShares) -> ConfidenceInterval:
     """The share of each bin alone."""
     if asked.anytime:
         raise not_anytime(metric)

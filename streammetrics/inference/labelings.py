@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from streammetrics.metrics.clustering.base import LabelingMetric
 from streammetrics.metrics.clustering.view import Overlap
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Ints
+    from streammetrics.core.types import Ints, Places
     from streammetrics.statistics.tables.contingency import LabelPairs
 
     Counts = Ints
@@ -67,7 +67,7 @@ def of_labelings(
 
 
 def _jackknife(
-    metric: LabelingMetric[float], rows: object, columns: object, counts: Counts
+    metric: LabelingMetric[float], rows: Places, columns: Places, counts: Counts
 ) -> float:
     """Return the standard error by leaving out a row of each pair of labels."""
     n = int(counts.sum())
@@ -82,7 +82,7 @@ def _jackknife(
     return math.sqrt((n - 1) / n * float(counts @ (values - mean) ** 2))
 
 
-def overlap(rows: Any, columns: Any, counts: Counts) -> Overlap:
+def overlap(rows: Places, columns: Places, counts: Counts) -> Overlap:
     """Return an overlap of counts some of which may be 0."""
     occurs = counts > 0
     sides = [np.unique(side[occurs], return_inverse=True)[1] for side in (rows, columns)]

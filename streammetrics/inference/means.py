@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.metric import Metric
+    from streammetrics.statistics.scores.labels import LabelRankingSum
+    from streammetrics.statistics.scores.losses import ProbabilityLossSum
+    from streammetrics.statistics.sums.losses import LossSum
+    from streammetrics.statistics.sums.moments import Moments
+    from streammetrics.statistics.sums.rowwise import RowSum
 
 
 _NOISE = Fraction(1, 1 << 40)  # of the squares: less than that is their rounding
@@ -108,7 +113,7 @@ def _means(
 
 
 @confidence_of.register(losses.MeanLoss)
-def of_losses(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_losses(metric: Metric, asked: Asked, held: LossSum) -> ConfidenceInterval:
     """The mean of losses that are not negative."""
     if asked.anytime:
         if not isinstance(metric, relative.SMAPE):
@@ -119,7 +124,7 @@ def of_losses(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
 
 
 @confidence_of.register(losses.RootMeanLoss)
-def of_roots(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_roots(metric: Metric, asked: Asked, held: LossSum) -> ConfidenceInterval:
     """The root of such a mean, whose relative error is half as large."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -130,7 +135,7 @@ def of_roots(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
 
 
 @confidence_of.register(losses.MeanError)
-def of_errors(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_errors(metric: Metric, asked: Asked, held: Moments) -> ConfidenceInterval:
     """The mean of errors of either sign."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -140,7 +145,7 @@ def of_errors(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
 
 
 @confidence_of.register(aggregation.Mean)
-def of_values(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_values(metric: Metric, asked: Asked, held: Moments) -> ConfidenceInterval:
     """The mean of values."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -149,7 +154,7 @@ def of_values(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
 
 
 @confidence_of.register(relative.WAPE)
-def of_ratio(metric: Metric, asked: Asked, *held: Any) -> ConfidenceInterval:
+def of_ratio(metric: Metric, asked: Asked, *held: LossSum) -> ConfidenceInterval:
     """A ratio of two means, linearised: the mean of e - r |y| over that of |y|."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -178,7 +183,9 @@ def of_ratio(metric: Metric, asked: Asked, *held: Any) -> ConfidenceInterval:
 @confidence_of.register(margins.HingeLoss)
 @confidence_of.register(scored.ProbabilityLoss)
 @confidence_of.register(labels.LabelRankingMetric)
-def of_probabilities(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_probabilities(
+    metric: Metric, asked: Asked, held: ProbabilityLossSum | LabelRankingSum
+) -> ConfidenceInterval:
     """The mean loss of probabilities; that of Brier is bounded, by 2 or halved by 1."""
     total = held.rows.fraction()
     if asked.anytime and not isinstance(metric, scored.BrierScore):
@@ -197,7 +204,7 @@ def of_probabilities(metric: Metric, asked: Asked, held: Any) -> ConfidenceInter
 
 
 @confidence_of.register(scored.Perplexity)
-def of_perplexity(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_perplexity(metric: Metric, asked: Asked, held: ProbabilityLossSum) -> ConfidenceInterval:
     """The exponential of the limits of the mean log loss."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -210,7 +217,7 @@ def of_perplexity(metric: Metric, asked: Asked, held: Any) -> ConfidenceInterval
 
 
 @confidence_of.register(rowwise.RowMean)
-def of_rows(metric: Any, asked: Asked, held: Any) -> ConfidenceInterval:
+def of_rows(metric: rowwise.RowMean, asked: Asked, held: RowSum) -> ConfidenceInterval:
     """The mean of a number of each row; a share of rows by Wilson's score."""
     mean, total = held.exact_mean(), held.rows.fraction()
     low, high = metric._ends

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.confidence import (
     Asked,
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 @confidence_of.register(distributions.Quantile)
-def of_values(metric: Any, asked: Asked, values: ValueHistogram) -> ConfidenceInterval:
+def of_values(
+    metric: distributions.Quantile, asked: Asked, values: ValueHistogram
+) -> ConfidenceInterval:
     """A quantile of values, which may be infinite."""
     estimates = values.quantiles(metric.q, metric.method)
     sides, method = _sides(metric, metric.q, asked, values, estimates, -math.inf)
@@ -37,7 +39,9 @@ def of_values(metric: Any, asked: Asked, values: ValueHistogram) -> ConfidenceIn
 
 
 @confidence_of.register(quantiles.ErrorQuantile)
-def of_errors(metric: Any, asked: Asked, errors: ValueHistogram) -> ConfidenceInterval:
+def of_errors(
+    metric: quantiles.ErrorQuantile, asked: Asked, errors: ValueHistogram
+) -> ConfidenceInterval:
     """A quantile of absolute errors, for each output or their mean."""
     level = getattr(metric, "q", 0.5)
     sides, method = _sides(metric, level, asked, errors, metric._estimates(errors), 0.0)

@@ -198,7 +198,7 @@ def _of_class(metric: ClassScoreMetric, stairs: Staircase, cells: Ladder) -> _Of
 
 
 def of_scores(
-    metric: ClassScoreMetric, asked: Asked, scores: Any, *_: object
+    metric: ClassScoreMetric, asked: Asked, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
     """A number for one class, or a mean of those of several."""
     if asked.anytime:
@@ -282,7 +282,7 @@ def _sides(
     return float(below), float(above), exact
 
 
-def _least(metric: Any) -> float:
+def _least(metric: ClassScoreMetric) -> float:
     """Return the least value that there can be."""
     if isinstance(metric, roc_area.ROCAUC) and (rate := _rate(metric)) < 1:
         return 0.5 * (1 - rate / (2 - rate))  # standardised, an area of 0 is not 0
@@ -291,7 +291,11 @@ def _least(metric: Any) -> float:
 
 
 def _error_of_mean(
-    metric: Any, scores: Any, classes: Sequence[Ladder], values: Floats, errors: Floats
+    metric: ClassScoreMetric,
+    scores: Any,
+    classes: Sequence[Ladder],
+    values: Floats,
+    errors: Floats,
 ) -> float:
     """Return the error of the mean of classes: at most what they have if they vary together.
 

@@ -31,12 +31,16 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Numeric
     from streammetrics.metrics.classification.averaged import AveragedMetric
     from streammetrics.metrics.classification.view import Confusion
+    from streammetrics.statistics.tables.contingency import ContingencyTable
+    from streammetrics.statistics.tables.threshold import ThresholdTable
     from streammetrics.statistics.tables.topk import TopKHits
 
 JACKKNIFE = "infinitesimal jackknife"
 
 
-def tables_of(metric: Any, asked: Asked, table: Any) -> tuple[Confusion, Confusion]:
+def tables_of(
+    metric: ContingencyMetric[object], asked: Asked, table: Any
+) -> tuple[Confusion, Confusion]:
     """Return the table of amounts, and that of the sums of squared weights.
 
     Where squares could be too large or too small, in a unit of which there are some in all.
@@ -188,7 +192,11 @@ def of_classes(metric: AveragedMetric, asked: Asked, table: object) -> Confidenc
 
 @confidence_of.register(overall.Accuracy)
 @confidence_of.register(overall.ZeroOneLoss)
-def of_accuracy(metric: Any, asked: Asked, table: Any) -> ConfidenceInterval:
+def of_accuracy(
+    metric: overall.Accuracy | overall.ZeroOneLoss,
+    asked: Asked,
+    table: ContingencyTable | ThresholdTable,
+) -> ConfidenceInterval:
     """The share of rows predicted right, or wrong."""
     if not metric.normalize:
         raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
@@ -247,7 +255,9 @@ def of_kappa(metric: overall.CohenKappa, asked: Asked, table: object) -> Confide
 
 
 @confidence_of.register(reports.ConfusionMatrix)
-def of_matrix(metric: reports.ConfusionMatrix, asked: Asked, table: Any) -> ConfidenceInterval:
+def of_matrix(
+    metric: reports.ConfusionMatrix, asked: Asked, table: ContingencyTable | ThresholdTable
+) -> ConfidenceInterval:
     """The shares of a matrix; its counts grow with the rows and estimate nothing."""
     if metric.normalize is None:
         raise without(

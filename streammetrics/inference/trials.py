@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,12 @@ from streammetrics.inference.shares import parts_of, shares_of
 from streammetrics.metrics.classification import overall, topk
 from streammetrics.metrics.classification.averaged import AveragedMetric
 from streammetrics.metrics.scores import losses
+
+if TYPE_CHECKING:
+    from streammetrics.statistics.scores.losses import ProbabilityLossSum
+    from streammetrics.statistics.tables.contingency import ContingencyTable
+    from streammetrics.statistics.tables.threshold import ThresholdTable
+    from streammetrics.statistics.tables.topk import TopKHits
 
 
 @singledispatch
@@ -31,18 +37,20 @@ def _no_share(metric: object) -> TypeError:
 
 
 @trials_of.register(overall.Accuracy)
-def _of_accuracy(metric: overall.Accuracy, table: Any) -> tuple[float, float]:
+def _of_accuracy(
+    metric: overall.Accuracy, table: ContingencyTable | ThresholdTable
+) -> tuple[float, float]:
     cells = metric._confusion(table)
     return float(cells.hits), float(cells.total)
 
 
 @trials_of.register(topk.TopKAccuracy)
-def _of_top_k(metric: topk.TopKAccuracy, counts: Any) -> tuple[float, float]:  # noqa: ARG001 - as others
+def _of_top_k(metric: topk.TopKAccuracy, counts: TopKHits) -> tuple[float, float]:  # noqa: ARG001 - as others
     return float(counts.hits.fraction()), float(counts.total.fraction())
 
 
 @trials_of.register(losses.BrierScore)
-def _of_brier(metric: losses.BrierScore, held: Any) -> tuple[float, float]:
+def _of_brier(metric: losses.BrierScore, held: ProbabilityLossSum) -> tuple[float, float]:
     total = float(held.rows.fraction())
     return (metric.readout(held) * total if total else 0.0), total
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.types import ArrayLike
     from streammetrics.live.entries import Sort
     from streammetrics.live.events import Kind as EventKind
 
@@ -40,7 +41,7 @@ class WaitingRows:
 
     __slots__ = ("_good", "heads", "knows", "names", "sorts", "values")
 
-    knows: Callable[[Mapping[str, Any]], bool]
+    knows: Callable[[Mapping[str, ArrayLike]], bool]
 
     def __init__(self, heads: Sequence[str], names: tuple[str, ...], sorts: Sequence[Sort]) -> None:
         self.names, self.sorts, self.heads = names, sorts, tuple(heads)
@@ -137,7 +138,7 @@ class Buffer:
     def __init__(
         self,
         kind: EventKind,
-        check: Callable[[Mapping[str, Any]], bool],
+        check: Callable[[Mapping[str, ArrayLike]], bool],
         kinds: Mapping[str, Kind],
         heads: Sequence[str] = ("time",),
         keys: Collection[str] = (),

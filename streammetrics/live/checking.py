@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows, Schema
     from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.types import ArrayLike, ClassLabel
 
 _GUESSES = {
     "number": Column(np.array([0.5]), None, True),
@@ -57,7 +58,7 @@ class Checks:
         self._keys, self._made = keys.kinds, keys.kinds.keys() | keys.titles
         self._example: dict[str, Column | list[object]] = {}  # a prediction that was good
 
-    def observed(self, columns: Mapping[str, Any]) -> bool:
+    def observed(self, columns: Mapping[str, ArrayLike]) -> bool:
         """Check rows; return whether they may wait beside others.
 
         Raises:
@@ -70,7 +71,7 @@ class Checks:
         """What all rows that were checked have agreed on."""
         return tuple([feed.facts for feed in self._feeds])
 
-    def predicted(self, columns: Mapping[str, Any]) -> bool:
+    def predicted(self, columns: Mapping[str, ArrayLike]) -> bool:
         """Check rows without their label, which is stood in for, as `observed`."""
         n = _length(columns)
         first: InvalidBatchError | None = None
@@ -173,7 +174,7 @@ class Told:
     def __init__(self, kinds: Mapping[str, str]) -> None:
         self._kinds = kinds
         self._ends: dict[str, tuple[float, float]] = {}
-        self._labels: dict[str, set[Any]] = {}
+        self._labels: dict[str, set[ClassLabel]] = {}
 
     def covers(self, columns: Mapping[str, Column]) -> bool:
         """Whether rows are nothing else than those before."""
@@ -220,7 +221,7 @@ def _is_plain(column: Column) -> bool:
     return column.values.ndim == 1 and column.nulls is None and len(column) > 0
 
 
-def _labels(column: Column) -> set[Any]:
+def _labels(column: Column) -> set[ClassLabel]:
     words = column.vocabulary
     return set((np.unique(column.values) if words is None else words).tolist())
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from streammetrics.core.types import Array, Floats
+    from streammetrics.core.types import Array, Floats, Json
     from streammetrics.live.tiers import Tier
     from streammetrics.slices.slices import Slices
 
@@ -33,7 +33,7 @@ def metrics_of(suite: object) -> dict[str, Any]:
 class Series(Result, dict[str, Any]):
     """Metrics over windows that end one after the other: columns by name."""
 
-    def to_dict(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> dict[str, list[Json]]:
         """Return the columns as lists, times as text of ISO 8601."""
         plain = {name: column.tolist() for name, column in self.items() if name != "time"}
         return {"time": np.datetime_as_string(self["time"], timezone="UTC").tolist(), **plain}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.live.events import KINDS
@@ -11,6 +11,7 @@ from streammetrics.live.events import KINDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from streammetrics.core.types import ArrayLike
     from streammetrics.live.entrance import Entrance
     from streammetrics.live.events import Events, Kind
 
@@ -19,9 +20,9 @@ class EventColumns(NamedTuple):
     """Columns of events of one kind."""
 
     kind: Kind
-    time: Any
+    time: ArrayLike
     heads: tuple[object, ...]  # the ids of predictions, the ids and versions of labels
-    columns: Mapping[str, Any]
+    columns: Mapping[str, ArrayLike]
 
 
 class PartError(InvalidBatchError):

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -116,7 +116,7 @@ def as_csv(results: ModelReports) -> str:
     return out.getvalue()
 
 
-def _lines(row: MetricRow) -> Iterator[tuple[Any, ...]]:
+def _lines(row: MetricRow) -> Iterator[tuple[object, ...]]:
     counts = "true" if row.exact else "false", row.n_rows, row.n_omitted
     low, high = dict(numbers(row.low)), dict(numbers(row.high))
     sure = [] if row.sure is None else [dict(numbers(side)) for side in row.sure]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.results.differences import Differences
+    from streammetrics.core.types import Document, Json
     from streammetrics.show.sliced import Sliced
 
 
@@ -41,7 +42,7 @@ class MetricRow:
 class ModelReport:
     """The results of one model, what they are of, and what there is to say about them."""
 
-    about: dict[str, Any]  # task, columns, ...: shown in a line above, and in the JSON
+    about: Document  # task, columns, ...: shown in a line above, and in the JSON
     rows: list[MetricRow]
     n_rows: int
     n_omitted: int
@@ -63,7 +64,7 @@ class ModelReports:
         return report
 
     @property
-    def shared(self) -> dict[str, Any]:
+    def shared(self) -> Document:
         """What is true of all models."""
         first, *others = (report.about for report in self.models.values())
         return _common(first, others)
@@ -82,7 +83,7 @@ class ModelReports:
         return of_all + of_some
 
 
-def _common(first: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+def _common(first: Mapping[str, Json], others: Sequence[Mapping[str, Json]]) -> dict[str, object]:
     """Return what stands in all of them alike, also inside of what stands in them."""
     found = {}
     for key, value in first.items():

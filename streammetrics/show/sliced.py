@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.core.results.values import numbers
@@ -61,7 +61,7 @@ class Sliced:
         hidden, sure = len(parts) - len(kept), level is not None
         return cls(taken(table, kept), slices, min_rows, hidden, by, worst, sure)
 
-    def lines(self) -> Iterator[tuple[Any, ...]]:
+    def lines(self) -> Iterator[tuple[object, ...]]:
         """Yield each number: metric, part, value, certain limits, whether exact, rows, omitted.
 
         Limits of confidence come last, where there are any.
@@ -73,7 +73,7 @@ class Sliced:
                 for part, line in _lines(each, name, metric):
                     yield *line, *self._limits(f"{name}_{part}" if part else name, place)
 
-    def _limits(self, title: str, place: int) -> Iterator[Any]:
+    def _limits(self, title: str, place: int) -> Iterator[object]:
         """Yield both limits of a line of the table; a curve has none, nor columns."""
         for side in ("low", "high") if self.sure else ():
             column = self.table.get(f"{title}_{side}")
@@ -92,7 +92,7 @@ def taken(table: SliceTable, places: list[int]) -> SliceTable:
     return SliceTable({title: column[places] for title, column in table.items()})
 
 
-def _lines(each: Slice, name: str, metric: Metric) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def _lines(each: Slice, name: str, metric: Metric) -> Iterator[tuple[str, tuple[object, ...]]]:
     read = metric._chosen(each.state)
     exact = "true" if metric.is_exact(*read) else "false"
     value, _ = metric._judged(*read)

@@ -24,7 +24,8 @@ from streammetrics.statistics.grouped.schema import KeyColumn
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from streammetrics.core.types import Array, Bools, Ints, Places
+    from streammetrics.core.columns.schema import Facts
+    from streammetrics.core.types import Array, Bools, Foreign, Ints, Places
 
     Codes = Array  # integers, of any width
 
@@ -66,7 +67,7 @@ def key_column(columns: Mapping[str, object], by: Sequence[str | Bins]) -> KeyCo
     Raises:
         InvalidBatchError: A column is not there, or holds what is no key.
     """
-    facts: dict[str, Any] = {}
+    facts: Facts = {}
     parts: list[_CodedColumn] = []
     for column in by:
         title = title_of(column)
@@ -102,7 +103,7 @@ def read_keys(column: Column, by: Sequence[str | Bins]) -> KeyColumn:
     """
     if column.vocabulary is None:
         raise InvalidBatchError("the keys of the rows that wait are no text")
-    facts: dict[str, Any] = {}
+    facts: Facts = {}
     used = column.vocabulary[np.unique(column.values)]
     for text in used.tolist():
         for kind, name in zip(_kinds_in(text), by, strict=True):
@@ -236,7 +237,7 @@ def _places(values: Array) -> tuple[Codes, Sequence[int]]:
 
 def as_integers(
     values: Array, nulls: Bools | None, title: str, what: str, advice: str = ""
-) -> tuple[Ints, Any]:
+) -> tuple[Ints, Foreign]:
     """Return floats as integers, as frames that have missing values hold them, or refuse them."""
     missing = np.isnan(values)
     if nulls is not None:

@@ -38,6 +38,7 @@ from streammetrics.testing.states import broken_states
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+
 __all__ = ["check_laws", "laws", "same_value", "split_rows"]
 
 M = TypeVar("M", Metric, MetricSet)
@@ -115,7 +116,9 @@ def _check_splits(
         _true(before == after, "merge leaves its arguments untouched")
 
 
-def _check_monoid(empty: M, whole: M, expected: bytes, rows: Mapping[str, Any], rng: Any) -> None:
+def _check_monoid(
+    empty: M, whole: M, expected: bytes, rows: Mapping[str, Any], rng: np.random.Generator
+) -> None:
     _same(whole.copy().merge(empty), expected, "identity: merging an empty state changes nothing")
     _same(empty.copy().merge(whole), expected, "identity: an empty state merged with another is it")
     _same(merge([empty, whole, empty]), expected, "identity: sm.merge with empty states")
@@ -220,7 +223,7 @@ def _check_refusals(empty: M, whole: M, expected: bytes, rows: Mapping[str, obje
     _same(metric, expected, "a refused merge changes nothing")
 
 
-def _refused(call: Any) -> bool:
+def _refused(call: Callable[[], object]) -> bool:
     try:
         call()
     except StreamMetricsError:

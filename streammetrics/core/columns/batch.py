@@ -19,7 +19,7 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streammetrics.core.types import Array, Floats
+    from streammetrics.core.types import Array, ClassLabel, Floats
 
 WEIGHT = "sample_weight"
 
@@ -118,7 +118,7 @@ class Batch:
                 self._positions = column.values.shape
             self._keep(title, column)
 
-    def mark(self, name: str, labels: tuple[object, ...] | None) -> None:
+    def mark(self, name: str, labels: tuple[ClassLabel, ...] | None) -> None:
         """Bring a column of sets of labels, if it is such, to indicators of them."""
         title = self._renamed.get(name, name)
         rows = as_sets(self._raw.get(title)) if title not in self._columns else None

@@ -39,7 +39,7 @@ from streammetrics.core.errors import InvalidBatchError, an
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streammetrics.core.types import Array
+    from streammetrics.core.types import Array, ArrayLike
 
 __all__ = ["Beside", "Column", "as_column", "concatenate"]
 
@@ -50,7 +50,7 @@ _READY = frozenset("?bBhHiIlqefd")  # dtype characters taken as they are; unsign
 class Beside:
     """Columns by name that make one matrix."""
 
-    columns: Mapping[str, Any]
+    columns: Mapping[str, ArrayLike]
 
 
 def as_column(value: object, name: str, *, max_ndim: int = 2, advice: str = "") -> Column:

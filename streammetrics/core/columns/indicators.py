@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Finished, Kind, Taken
-    from streammetrics.core.types import Array, Bools, Columns, Places
+    from streammetrics.core.types import Array, Bools, ClassLabel, Columns, Places
 
     Marks = NDArray[np.uint8]
 
@@ -34,7 +34,7 @@ class Indicators(Field):
 
     second: str = "y_pred"
     scores: bool = False
-    labels: tuple[Any, ...] | None = None
+    labels: tuple[ClassLabel, ...] | None = None
     width: int = 0  # how many labels there are, 0 where it is not known
     probabilities: bool = False
 

@@ -12,6 +12,7 @@ from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.schema import Facts, Field, reject, shown
 from streammetrics.core.constraints import Satisfies
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.types import ClassLabel
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
@@ -91,7 +92,7 @@ class Labels(Field):
     """A column of labels; with `matrix` also (n, K) scores, where the first largest wins."""
 
     name: str
-    allowed: tuple[Any, ...] | None = None
+    allowed: tuple[ClassLabel, ...] | None = None
     matrix: bool = False
     fact: str = "labels"  # columns with the same fact hold one kind of labels
     ignore_index: int | None = None  # rows with this label are as if absent
@@ -226,10 +227,10 @@ def is_label(value: object) -> bool:
     return not isinstance(value, float) or value.is_integer()
 
 
-Label = Annotated[bool | int | float | str, Satisfies(is_label, A_LABEL)]
+Label = Annotated[ClassLabel, Satisfies(is_label, A_LABEL)]
 
 
-def one_kind(labels: object, ignore_index: int | None = None) -> tuple[Any, ...] | None:
+def one_kind(labels: object, ignore_index: int | None = None) -> tuple[ClassLabel, ...] | None:
     """Return distinct labels of one kind as a tuple, booleans and whole floats as integers.
 
     ``None`` stays: where no labels are given, any are taken.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Facts, Schema
-    from streammetrics.core.types import Bools, Columns, Floats, Places
+    from streammetrics.core.types import Bools, Columns, Floats, Places, ReadColumn
 
     Mask = Bools
 
@@ -61,7 +61,7 @@ class SharedReading:
         if len(self._fields) == 1:
             finished, facts = self._fields[0].finish(batch, taken[0], rows)
             return Rows(finished, weight, n, omitted, facts)
-        every: list[Any] = []
+        every: list[ReadColumn] = []
         facts = {}
         for field, columns in zip(self._fields, taken, strict=True):
             finished, more = field.finish(batch, columns, rows)

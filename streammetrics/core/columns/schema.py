@@ -14,7 +14,7 @@ from streammetrics.core.types import Columns
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Array, Bools, Floats, Places
+    from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Places
 
 # What a column holds, which tells how text is read: a label may spell an integer or a boolean, an
 # id is the text that it is. A column read as several is of the last of its kinds.
@@ -49,7 +49,7 @@ class Field(ABC):
     optional: frozenset[str] = frozenset()  # those of the names that a batch may leave out
     leader: str = ""  # labels whose shape (B, T...) the columns beside them follow
     sets: tuple[str, ...] = ()  # those of the names whose rows may be sets of `labels`
-    labels: tuple[Any, ...] | None = None
+    labels: tuple[ClassLabel, ...] | None = None
     nested: tuple[tuple[str, str], ...] = ()  # names of columns of lists, and what a list is
 
     @property

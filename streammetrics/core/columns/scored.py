@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Finished, Kind, Taken
     from streammetrics.core.columns.scores import Scores
-    from streammetrics.core.types import Array, Bools, Columns, Places
+    from streammetrics.core.types import Array, Bools, ClassLabel, Columns, Places
 
 
 _ORDER = "labels come first, scores second"
@@ -58,8 +58,8 @@ class ScoredLabels(Field):
     """
 
     scores: Scores
-    pos_label: Any = 1
-    labels: tuple[Any, ...] | None = None
+    pos_label: ClassLabel = 1
+    labels: tuple[ClassLabel, ...] | None = None
     truth: str = "y_true"
     matrix: bool = False
     ignore_index: int | None = None
@@ -132,7 +132,9 @@ class ScoredLabels(Field):
         """Return codes, and scores as they are used."""
         return (columns[0], *self.scores.present(columns[1:]))
 
-    def _classes(self, batch: Batch, column: Column, width: int, rows: Any) -> tuple[Places, Facts]:
+    def _classes(
+        self, batch: Batch, column: Column, width: int, rows: Places | None
+    ) -> tuple[Places, Facts]:
         if self.labels is not None:
             if len(self.labels) != width:
                 raise InvalidBatchError(
@@ -149,9 +151,9 @@ def _binary_codes(
     batch: Batch,
     name: str,
     column: Column,
-    pos_label: object,
-    allowed: Any,
-    rows: Any,
+    pos_label: ClassLabel,
+    allowed: tuple[ClassLabel, ...] | None,
+    rows: Places | None,
     pair: Pair,
 ) -> tuple[NDArray[np.uint8], Facts]:
     """Return 1 where the label is `pos_label`, else 0; one other label there may be."""
@@ -162,7 +164,7 @@ def _binary_codes(
         codes = values.view(np.uint8)
         if not pos_label:
             codes = codes ^ np.uint8(1)
-        negative: object = 1 - int(pos_label)
+        negative: ClassLabel = 1 - int(pos_label)
     elif pos_label == 1 and kind == "i" and column.vocabulary is None and _are_bits(values):
         codes, negative = values.astype(np.uint8), 0
     else:
@@ -195,9 +197,9 @@ def _example(column: Column) -> object:
 def _binary_by_search(
     title: str,
     column: Column,
-    pos_label: Any,
-    allowed: Any,
-    rows: Any,
+    pos_label: ClassLabel,
+    allowed: tuple[ClassLabel, ...] | None,
+    rows: Places | None,
     facts: Facts,
     pair: Pair,
 ) -> tuple[NDArray[np.uint8], Facts]:

@@ -12,6 +12,8 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from streammetrics.core.types import ClassLabel
+
 
 def as_sets(value: object) -> list[Any] | None:
     """Return the sets of labels that a value holds, ``None`` where it holds something else.
@@ -39,14 +41,14 @@ def as_sets(value: object) -> list[Any] | None:
     return rows if texts or not any(map(len, nested)) else None
 
 
-def marked(rows: list[Any], labels: tuple[Any, ...] | None, title: str) -> Column:
+def marked(rows: list[Any], labels: tuple[ClassLabel, ...] | None, title: str) -> Column:
     """Return the indicators of sets of labels."""
     if labels is None:
         raise InvalidBatchError(
             f"{title} holds sets of labels: say which there are, in their order, labels=[...]"
         )
     places = {label: place for place, label in enumerate(labels)}
-    held: list[Collection[object]] = [() if row is None else row for row in rows]
+    held: list[Collection[ClassLabel]] = [() if row is None else row for row in rows]
     counts = np.fromiter(map(len, held), np.intp, len(held))
     flat = [places.get(label, -1) for row in held for label in row]
     found = np.array(flat, np.intp)

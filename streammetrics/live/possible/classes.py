@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
     from streammetrics.core.metric import Metric
     from streammetrics.core.results.values import Interval
+    from streammetrics.core.types import ClassLabel
     from streammetrics.live.possible.fed import Rows
 
-    Two = tuple[Any, Any]  # the negative class, and the positive one
-    Counts = dict[Any, int]
+    Two = tuple[ClassLabel, ClassLabel]  # the negative class, and the positive one
+    Counts = dict[ClassLabel, int]
 
 # Each grows, or falls, with either of two counts: those of the rows that are called positive, and
 # those that are called negative, whose label is positive. So its extremes are at the corners.
@@ -88,7 +89,7 @@ class _CalledRows(NamedTuple):
     positive: int
     negative: int
     name: str  # of what says so
-    called: tuple[Any, Any]  # what it is of a row of either
+    called: Two  # what it is of a row of either
     two: Two
 
     def value(self, known: Metric, a: int, b: int) -> tuple[float, float]:
@@ -145,14 +146,14 @@ def two_classes(known: Metric, predicted: Counts | None = None) -> Two | None:
     return (next(iter(others)) if others else _another(positive)), positive
 
 
-def _seen(known: Metric) -> set[object]:
+def _seen(known: Metric) -> set[ClassLabel]:
     """Return the labels that rows had, as far as the state tells."""
     facts = [feed.facts for feed in known._accumulator.flush().feeds]
     found = {fact["negative label"] for fact in facts if "negative label" in fact}
     return found | set(getattr(known, "classes", ()) if "y_pred" in known.inputs else ())
 
 
-def _another(label: object) -> object:
+def _another(label: ClassLabel) -> ClassLabel:
     """Return a label that is not this one."""
     if isinstance(label, str):
         return label + "~"

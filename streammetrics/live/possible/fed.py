@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Array
+    from streammetrics.core.types import Array, ClassLabel
 
-    Rows = Sequence[tuple[Any, Any, int]]  # a label, a prediction, and how many such rows
+    Rows = Sequence[
+        tuple[ClassLabel, ClassLabel, int]
+    ]  # a label, a prediction, and how many such rows
     Limits = tuple[float, float]
 
 

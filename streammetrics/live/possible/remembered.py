@@ -8,7 +8,7 @@ each class.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from streammetrics.statistics.scores.losses import ProbabilityLossSum
 if TYPE_CHECKING:
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.histograms.histogram import DyadicHistogram
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.types import ClassLabel, Floats, Ints
 
 
 READ_CELLS = 1 << 20  # in which rows that still wait are read, and those that left where they fit
@@ -179,7 +179,7 @@ class Classes(Remembered):
         return int(self.classes.columns["rows"].counts.sum())
 
     @property
-    def counts(self) -> dict[Any, int]:
+    def counts(self) -> dict[ClassLabel, int]:
         """The rows of each class that occurs."""
         table = self.classes
         return dict(zip(table.labels.tolist(), table.columns["rows"].counts.tolist(), strict=True))

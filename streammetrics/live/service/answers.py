@@ -60,7 +60,7 @@ class WindowAnswers:
         times: list[str] = []
         rows: list[int] = []
         covered: list[float | None] = []
-        columns: dict[str, dict[str, list[Any]]] = {}
+        columns: dict[str, dict[str, list[Json]]] = {}
         known: dict[bytes, dict[str, dict[str, object]]] = {}
         for span in spans:
             with live._at_rest() as stream:  # others come in between
@@ -129,7 +129,7 @@ def slices(live: Any, window: str) -> dict[str, object]:
     return {"window": window, "slices": found}
 
 
-def _is_plain(cells: Any) -> bool:
+def _is_plain(cells: Json) -> bool:
     return all(isinstance(cell, int | float | np.number) for cell in cells)
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from streammetrics.core.types import Document
+    from streammetrics.core.types import Document, Json
     from streammetrics.live.alerts.rule import Rule
 
 _OPEN = ("/", "/health", "/openapi.json", *(f"/{name}" for name in FILES))
@@ -184,7 +184,7 @@ class Service:
         return replace(self._view, **said)
 
     async def _answer(
-        self, request: Request, key: tuple[str, ...], call: Callable[[Any], Any]
+        self, request: Request, key: tuple[str, ...], call: Callable[[Any], Json]
     ) -> Response:
         """Answer from the cache, or with 304 where the client has it."""
         try:
@@ -197,7 +197,7 @@ class Service:
             return Response(status_code=304, headers=headers)
         return Response(body, media_type="application/json", headers=headers)
 
-    def _read(self, call: Callable[[Any], Any]) -> Any:
+    def _read(self, call: Callable[[Any], Json]) -> Json:
         if self._server.clock == "wall":
             self._live.now(time.time())
         return call(self._live)

@@ -6,11 +6,13 @@ import asyncio
 import json
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from concurrent.futures import Executor
+
+    from streammetrics.core.types import Json
 
 _LEAST = 0.25  # seconds that an answer is kept
 _SHARE = 8  # times what it took to make it
@@ -25,7 +27,7 @@ class Cache:
         self._kept: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()
         self._made: dict[Hashable, asyncio.Task[bytes]] = {}
 
-    async def get(self, key: Hashable, make: Callable[[], Any]) -> bytes:
+    async def get(self, key: Hashable, make: Callable[[], Json]) -> bytes:
         """Return the body for a key, made if it is not there or too old."""
         until, body = self._kept.get(key, (0.0, b""))
         if time.monotonic() < until:
@@ -36,7 +38,7 @@ class Cache:
             task.add_done_callback(lambda _: self._made.pop(key, None))
         return await asyncio.shield(task)
 
-    async def _make(self, key: Hashable, make: Callable[[], Any]) -> bytes:
+    async def _make(self, key: Hashable, make: Callable[[], Json]) -> bytes:
         loop = asyncio.get_running_loop()
         body, took = await loop.run_in_executor(self._executor, _timed, make)
         self._kept[key] = time.monotonic() + max(_LEAST, _SHARE * took), body
@@ -46,7 +48,7 @@ class Cache:
         return body
 
 
-def _timed(make: Callable[[], Any]) -> tuple[bytes, float]:
+def _timed(make: Callable[[], Json]) -> tuple[bytes, float]:
     start = time.monotonic()
     body = json.dumps(make(), separators=(",", ":"), allow_nan=False).encode()
     return body, time.monotonic() - start

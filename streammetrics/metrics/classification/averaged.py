@@ -23,6 +23,7 @@ from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ClassLabel
     from streammetrics.metrics.classification.view import Confusion
 
 
@@ -146,6 +147,6 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         return LabelledArray.of(np.full(table.kept, math.nan), table.labels)
 
 
-def _listed(labels: list[Any]) -> str:
+def _listed(labels: list[ClassLabel]) -> str:
     shown = ", ".join(map(repr, labels[:5]))
     return f"{shown}, ... ({len(labels)})" if len(labels) > 5 else shown

@@ -27,7 +27,7 @@ from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import ArrayLike, Numeric, Options
+    from streammetrics.core.types import ArrayLike, ClassLabel, Numeric, Options
 
 
 class ContingencyMetric(Metric[V_co]):
@@ -65,7 +65,7 @@ class ContingencyMetric(Metric[V_co]):
     from_logits: bool = False
     ignore_index: int | None = None
 
-    _younger: ClassVar[tuple[tuple[str, Any], ...]] = (
+    _younger: ClassVar[tuple[tuple[str, object], ...]] = (
         ("from_logits", False),
         ("ignore_index", None),
     )
@@ -146,7 +146,7 @@ class ContingencyMetric(Metric[V_co]):
         return Confusion(list(self.labels), cells.rows ^ flip, cells.columns ^ flip, cells.amount)
 
     @property
-    def classes(self) -> list[Any]:
+    def classes(self) -> list[ClassLabel]:
         """The labels of the classes, in the order in which results list them."""
         return self._confusion(*self._read()).labels  # type: ignore[arg-type]  # a table, by statistics()
 

@@ -14,14 +14,14 @@ from streammetrics.metrics.averages import light
 from streammetrics.metrics.classification.view import ROOM
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Array, Floats, Ints, Numeric
+    from streammetrics.core.types import Array, ClassLabel, Floats, Ints, Numeric
     from streammetrics.statistics.tables.multilabel import LabelTables, RowKinds, RowTables
 
 
 class LabelCounts:
     """The counts of each label (L,), with the names that `Confusion` has for those of classes."""
 
-    def __init__(self, labels: list[Any], amount: Amount, rows: Amount) -> None:
+    def __init__(self, labels: list[ClassLabel], amount: Amount, rows: Amount) -> None:
         self.labels, self.size, self.kept = labels, len(labels), len(labels)
         self.exponent = _exponent(rows)  # all floats here are divided by this power of two
         sums, total = amount.exact(), rows.exact()
@@ -37,7 +37,7 @@ class LabelCounts:
         self.doubt = ""  # the text of a warning about the value read
 
     @classmethod
-    def of(cls, table: LabelTables, labels: tuple[object, ...] | None) -> LabelCounts:
+    def of(cls, table: LabelTables, labels: tuple[ClassLabel, ...] | None) -> LabelCounts:
         """Return the counts; labels without names are numbered."""
         width = table.amount.counts.shape[1]
         return cls(list(labels or range(width)), _wide(table.amount, labels), table.rows)
@@ -67,7 +67,7 @@ class LabelCounts:
             return np.ldexp(amount, self.exponent) if self.exponent else amount
 
 
-def _wide(amount: Amount, labels: tuple[object, ...] | None) -> Amount:
+def _wide(amount: Amount, labels: tuple[ClassLabel, ...] | None) -> Amount:
     """Return the amounts of all labels, zeros where there are no rows."""
     if amount.counts.shape[1] or not labels:
         return amount

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streammetrics.core.fields.amounts import Amount
-    from streammetrics.core.types import Bools, Floats, Ints, Numeric
+    from streammetrics.core.types import Bools, ClassLabel, Floats, Ints, Numeric
     from streammetrics.statistics.grouped.pairs import GroupedCells
 
 
@@ -34,12 +34,12 @@ class Confusions(Margins):
     Rows are not weighted, and each group has fewer than 2**53, so that floats hold all sums.
     """
 
-    def __init__(self, labels: list[Any], counts: Ints, *, known: bool) -> None:
+    def __init__(self, labels: list[ClassLabel], counts: Ints, *, known: bool) -> None:
         """Take counts (groups, true, predicted); `known`: every group has all of the labels."""
         self.labels, self._counts, self._known = labels, counts.astype(np.float64), known
 
     @classmethod
-    def of_amounts(cls, labels: list[Any], amount: Amount, *, flip: bool) -> Self | None:
+    def of_amounts(cls, labels: list[ClassLabel], amount: Amount, *, flip: bool) -> Self | None:
         """Return the tables of two classes (groups, 4), with `flip` in reverse order."""
         if amount.weights is not None or not _fit(amount.counts):
             return None
@@ -48,7 +48,7 @@ class Confusions(Margins):
 
     @classmethod
     def of_cells(
-        cls, cells: GroupedCells, size: int, labels: tuple[object, ...] | None
+        cls, cells: GroupedCells, size: int, labels: tuple[ClassLabel, ...] | None
     ) -> Self | None:
         """Return tables over the labels given, or over all labels of any group."""
         sides = (cells.row_labels, cells.column_labels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Array, Bools, Floats, Ints, Numeric
+    from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Ints, Numeric
     from streammetrics.statistics.tables.contingency import LabelCells
 
     Amounts = Ints | ExactSum
@@ -75,7 +75,7 @@ class Confusion(Margins):
 
     def __init__(
         self,
-        labels: list[Any],
+        labels: list[ClassLabel],
         rows: Array,
         columns: Array,
         amount: Amounts,
@@ -103,7 +103,7 @@ class Confusion(Margins):
             self.actual, self.predicted, self.tp = np.array(self._few[:3], np.float64)
 
     @classmethod
-    def of_labels(cls, cells: LabelCells, labels: tuple[object, ...] | None) -> Self:
+    def of_labels(cls, cells: LabelCells, labels: tuple[ClassLabel, ...] | None) -> Self:
         """Return the table over the labels given, or over all labels seen on either side."""
         others = False
         sides = [cells.row_labels, cells.column_labels]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.types import Ints  # noqa: TC001 - of a public function
+from streammetrics.core.types import Ints
 from streammetrics.metrics.clustering.base import LabelingMetric
 from streammetrics.metrics.clustering.view import Overlap  # noqa: TC001 - of a public method
 

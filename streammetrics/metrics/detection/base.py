@@ -17,7 +17,7 @@ from streammetrics.statistics.detection.matching import AREAS
 from streammetrics.statistics.detection.schema import BoxFormat  # noqa: TC001 - of a parameter
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import ArrayLike, Ints, Options, Places
+    from streammetrics.core.types import ArrayLike, ClassLabel, Ints, Options, Places
 
 _MOST_IOUS = 30  # outcomes of as many thresholds fit 64 bits
 
@@ -125,7 +125,7 @@ class BoxMetric(Metric[float | Floats]):
         pred = {"pred_boxes": pred_boxes, "pred_labels": pred_labels, "pred_scores": pred_scores}
         return self.feed({**true, "true_areas": true_areas, **pred})
 
-    def _averaged(self, labels: list[Any], values: Floats, truths: Ints) -> Any:
+    def _averaged(self, labels: list[ClassLabel], values: Floats, truths: Ints) -> Any:
         """Return the average of values (n, T), as configured, over classes with true boxes."""
         has_boxes = truths > 0
         if self.average is None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.histograms.histogram import DyadicHistogram
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Bools, Floats, Ints, Places
+    from streammetrics.core.types import Bools, ClassLabel, Floats, Ints, Places
 
 __all__ = ["BoxAveragePrecision", "BoxAverageRecall"]
 
@@ -82,12 +82,12 @@ class BoxAveragePrecision(BoxMetric):
         histograms = (h for outcome, h in held.outcomes.items() if outcome.area == self._place)
         return all(histogram.exact for histogram in histograms)
 
-    def _read_sides(self, held: BoxScores) -> tuple[list[Any], Ints, Floats, Floats]:
+    def _read_sides(self, held: BoxScores) -> tuple[list[ClassLabel], Ints, Floats, Floats]:
         """Return the classes, their numbers of true boxes, and bounds of their values (n, T)."""
         labels, table = held.table(outcome.label for outcome in held.outcomes)
         truths, columns = table[:, self._place, 0], self._columns
         low, high = np.zeros((2, len(labels), columns.size))
-        by_class: dict[Any, list[tuple[int, DyadicHistogram]]] = {}
+        by_class: dict[ClassLabel, list[tuple[int, DyadicHistogram]]] = {}
         for (label, area, code), histogram in held.outcomes.items():
             if area == self._place:
                 by_class.setdefault(label, []).append((code, histogram))

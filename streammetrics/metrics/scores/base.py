@@ -53,7 +53,7 @@ class ScoredMetric(Metric[V_co]):
     from_logits: bool = False
     ignore_index: int | None = None
 
-    _younger: ClassVar[tuple[tuple[str, Any], ...]] = (
+    _younger: ClassVar[tuple[tuple[str, object], ...]] = (
         ("from_logits", False),
         ("ignore_index", None),
     )

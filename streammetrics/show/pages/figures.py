@@ -48,7 +48,7 @@ class Figure:
     title: str
     svg: str
     header: tuple[str, ...]
-    lines: list[tuple[Any, ...]]
+    lines: list[tuple[object, ...]]
     more: int  # lines that are left out
 
     @property
@@ -125,7 +125,7 @@ def _only(table: Table, metric: str, *beside: str) -> Table:
 def _metrics(
     subject: Subject, confidence: float, of: str
 ) -> Iterator[Callable[[int], Figure | None]]:
-    done: set[Any] = set()
+    done: set[object] = set()
     for name, metric in sorted(subject.metrics.items(), key=lambda item: _rank(item[1])):
         try:
             value = metric._shape(*metric._read())
@@ -219,7 +219,7 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _lines(table: Table) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
+def _lines(table: Table) -> tuple[tuple[str, ...], list[tuple[object, ...]], int]:
     """Return a table as text, of a long one lines at equal distances, the first and last too."""
     titles = (*table.index, *table.columns)
     columns = [*table.index.values(), *table.columns.values()]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.results.differences import Differences
+    from streammetrics.core.types import Json
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.show.pages.courses import Course
     from streammetrics.show.report import ModelReport
@@ -38,7 +39,7 @@ class Subject:
 
     name: str
     state: Metric | MetricSet
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Json] = field(default_factory=dict)
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
@@ -87,7 +88,7 @@ def subjects_of(name: str, state: Any, about: Mapping[str, object]) -> list[Subj
 
 def findings(
     states: Mapping[str, object],
-    about: Mapping[str, Mapping[str, Any]],
+    about: Mapping[str, Mapping[str, Json]],
     *,
     confidence: float,
     min_rows: int = 0,

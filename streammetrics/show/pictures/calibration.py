@@ -34,7 +34,7 @@ _SQUARE = (5.6, 5.4)
 
 
 @drawn.register(CalibrationPoints)
-def draw_calibration_points(curve: CalibrationPoints, ax: object, drawing: Drawing) -> Axes:
+def draw_calibration_points(curve: Any, ax: object, drawing: Drawing) -> Axes:
     """Draw the calibration of one class."""
     return draw_calibration(Curves([curve], [""]), ax, drawing)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from streammetrics.core.types import Floats
 from streammetrics.show.pictures.thinning import thinned
+
+if TYPE_CHECKING:
+    from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
 
 Outline: TypeAlias = tuple[Floats, Floats]
 
@@ -56,7 +59,7 @@ def stepped(x: Floats, y: Floats) -> Outline:
     return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
 
-def certain_pr(curve: Any) -> Outline:
+def certain_pr(curve: PRPoints) -> Outline:
     """Return what precision over recall lies in, whatever the order of rows within a cell is.
 
     Of a cell's rows the positives come first at best, and last at worst. Precision then rises with
@@ -77,13 +80,13 @@ def _share(tp: Floats, fp: Floats) -> Floats:
     return np.divide(tp, tp + fp, out=np.zeros_like(tp), where=tp + fp > 0)
 
 
-def sure_roc(limits: Any) -> Outline:
+def sure_roc(limits: tuple[ROCPoints, ROCPoints]) -> Outline:
     """Return what lies between the best and the worst rates at each threshold."""
     low, high = limits
     return around((low.fpr, high.tpr), (high.fpr, low.tpr))
 
 
-def sure_det(limits: Any) -> Outline:
+def sure_det(limits: tuple[Any, Any]) -> Outline:
     """Return what lies between the best and the worst rates of errors, as logits."""
     low, high = limits
     if hasattr(low, "tpr"):
@@ -100,7 +103,7 @@ def logits(shares: Floats) -> Floats:
     return np.asarray(np.log(inside / (1 - inside)))
 
 
-def sure_pr(limits: Any) -> Outline:
+def sure_pr(limits: tuple[PRPoints, PRPoints]) -> Outline:
     """Return what lies between the best and the worst shares at each threshold."""
     low, high = limits
     return around(

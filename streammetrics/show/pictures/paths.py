@@ -21,6 +21,7 @@ from streammetrics.show.pictures.outlines import (
 from streammetrics.show.pictures.thinning import thinned
 
 if TYPE_CHECKING:
+    from streammetrics.core.results.curves import Points
     from streammetrics.core.types import Floats
     from streammetrics.show.pictures.outlines import Outline
 
@@ -103,7 +104,7 @@ def deviates(places: Floats) -> Floats:
     return np.array([normal_quantile(1 / (1 + np.exp(-place))) for place in places])
 
 
-def _errors(curve: Any) -> Outline:
+def _errors(curve: ROCPoints | DETPoints) -> Outline:
     return curve.fpr, curve.fnr if isinstance(curve, DETPoints) else 1 - curve.tpr
 
 
@@ -114,7 +115,7 @@ def _det(x: Floats, y: Floats) -> Outline:
     return deviates(x[at]), deviates(y[at])
 
 
-def _gains(curve: Any) -> Outline:
+def _gains(curve: ROCPoints | GainPoints | LiftPoints) -> Outline:
     """Return the share of rows at or above each threshold, and that of the positives."""
     if isinstance(curve, GainPoints):
         return curve.depth, curve.gain
@@ -124,14 +125,14 @@ def _gains(curve: Any) -> Outline:
     return curve.tpr * share + curve.fpr * (1 - share), curve.tpr
 
 
-def _lift(curve: object) -> Outline:
+def _lift(curve: ROCPoints | GainPoints | LiftPoints) -> Outline:
     if isinstance(curve, LiftPoints):
         return curve.depth, curve.lift
     depth, gain = _gains(curve)
     return depth[depth > 0], gain[depth > 0] / depth[depth > 0]
 
 
-def _prevalence(curve: Any) -> float:
+def _prevalence(curve: Points) -> float:
     if curve.positives is None or curve.negatives is None:
         raise TypeError("gains and lift need the counts of a curve that a metric computed")
     return float(curve.positives / (curve.positives + curve.negatives))

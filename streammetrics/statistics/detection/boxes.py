@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.types import Bools, Floats, Ints, ReadColumn
+    from streammetrics.core.types import Bools, ClassLabel, Floats, Ints, ReadColumn
 
 
 IOUS = tuple(np.linspace(0.5, 0.95, 10).tolist())  # COCO's
@@ -74,7 +74,7 @@ class BoxStatistic(Statistic):
         pairs = Pairs.of(names, np.arange(width), found, Amount.of_counts(counts[found]))
         self.counts = type(self).counts.plus(self.counts, pairs)
 
-    def table(self, labels: Iterable[object] = ()) -> tuple[list[Any], Ints]:
+    def table(self, labels: Iterable[object] = ()) -> tuple[list[ClassLabel], Ints]:
         """Return all classes, and others, in order, and what is counted of each (n, A, 1 + T).
 
         The first column is of true boxes, the others of hits at each threshold.

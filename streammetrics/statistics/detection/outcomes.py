@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.types import Array, Arrays, Floats, Ints
+    from streammetrics.core.types import Array, Arrays, ClassLabel, Floats, Ints
 
 
 class Outcome(NamedTuple):
@@ -27,9 +27,12 @@ class Outcome(NamedTuple):
     The code is that of `matching.Outcomes`.
     """
 
-    label: Any
+    label: ClassLabel
     area: int
     code: int
+
+
+Held: TypeAlias = "Mapping[Outcome, DyadicHistogram]"
 
 
 class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
@@ -45,7 +48,7 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
 
     def added(
         self,
-        value: Mapping[Outcome, DyadicHistogram],
+        value: Held,
         of: Any,
         labels: Column,
         scores: Floats,
@@ -69,11 +72,15 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
             held[outcome] = histogram
         return held
 
-    def plus(self, mine: object, other: object) -> dict[Outcome, DyadicHistogram]:
+    def plus(self, mine: Held, other: Held) -> dict[Outcome, DyadicHistogram]:
         """Return the boxes of both."""
         return self.merged(mine, [other])
 
-    def merged(self, mine: Any, others: Sequence[Any]) -> dict[Outcome, DyadicHistogram]:
+    def merged(
+        self,
+        mine: Held,
+        others: Sequence[Held],
+    ) -> dict[Outcome, DyadicHistogram]:
         """Return the boxes of all: histograms of an outcome are merged at once."""
         gathered: dict[Outcome, list[DyadicHistogram]] = {}
         for value in (mine, *others):
@@ -87,7 +94,7 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
                 result[outcome].merge(*rest)
         return result
 
-    def arrays(self, value: Any) -> dict[str, Array]:
+    def arrays(self, value: Held) -> dict[str, Array]:
         """Return the classes, the outcomes by class, area and code, and their histograms."""
         outcomes = sorted(value)
         labels = np.array(sorted({outcome.label for outcome in outcomes}) or np.empty(0, np.int64))
@@ -128,11 +135,11 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
             raise StateFormatError(f"the arrays of {self.name} are not such as are written")
         return value
 
-    def nbytes(self, value: Any) -> int:
+    def nbytes(self, value: Held) -> int:
         """Bytes held now."""
         return sum(histogram.nbytes for histogram in value.values())
 
-    def minus(self, value: Any, other: Any) -> dict[Outcome, DyadicHistogram]:
+    def minus(self, value: Held, other: Held) -> dict[Outcome, DyadicHistogram]:
         """Return what is left; only histograms within their budget can tell."""
         if not other.keys() <= value.keys():
             raise not_among("some outcomes of boxes are not here")

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Floats, ReadColumn
 
 
-Lift = Callable[[Any, Grouping, Any, Any], "dict[str, Any] | None"]
+Lift = Callable[
+    [Any, Grouping, "Sequence[ReadColumn]", "Floats | None"], "dict[str, object] | None"
+]
 
 
 def _amounts(by: Grouping, weight: Floats | None) -> Amount:
@@ -68,7 +70,7 @@ def _contingency(
 
 def _threshold(
     of: ThresholdTable, by: Grouping, columns: Sequence[ReadColumn], weight: Floats | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     positive, score = columns
     cell = by.cells(4)
     cell += positive << 1
@@ -94,12 +96,12 @@ def _sums(by: Grouping, terms: Floats, weight: Floats | None) -> ExactSum:
 class _Summed(NamedTuple):
     """What a lift of sums has found, with what the spread of rows is computed from."""
 
-    fields: dict[str, Any]
+    fields: dict[str, object]
     numbers: Callable[[], Floats]  # of the rows, whose mean it is
     total: ExactSum | None = None  # of the numbers, where it is known
 
 
-Summing = Callable[[Any, Grouping, Any, Any], _Summed | None]
+Summing = Callable[[Any, Grouping, "Sequence[ReadColumn]", "Floats | None"], _Summed | None]
 
 
 def _probability_loss(
@@ -112,7 +114,7 @@ def _probability_loss(
     return _Summed(fields, lambda: losses, total)
 
 
-def _single(columns: Sequence[ReadColumn]) -> tuple[int, list[Any]] | None:
+def _single(columns: Sequence[ReadColumn]) -> tuple[int, list[ReadColumn]] | None:
     """Return how many outputs columns have, and them, one output as (n,)."""
     if any(isinstance(column, LongNumbers) for column in columns):
         return None
@@ -161,7 +163,7 @@ def _plain(lift: Summing) -> Lift:
 
     def lifted(
         of: object, by: Grouping, columns: Sequence[object], weight: Floats | None
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, object] | None:
         found = lift(of, by, columns, weight)
         return None if found is None else found.fields
 
@@ -173,7 +175,7 @@ def _spreading(lift: Summing) -> Lift:
 
     def lifted(
         of: Spreading, by: Grouping, columns: Sequence[object], weight: Floats | None
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, object] | None:
         # Weights are rare, and their squares rarer.
         found = None if weight is not None else lift(of, by, columns, weight)
         if found is None:

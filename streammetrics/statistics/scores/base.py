@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.columns.scored import ScoredLabels
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.statistic import Statistic
+from streammetrics.core.types import ClassLabel
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.scores import Scores
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 class ScoredStatistic(Statistic):
     """A statistic that reads a label and a score, or a score for each of the classes."""
 
-    pos_label: Any = 1
-    labels: tuple[Any, ...] | None = None
+    pos_label: ClassLabel = 1
+    labels: tuple[ClassLabel, ...] | None = None
     nan_policy: NanPolicy = "raise"
     ignore_index: int | None = None
 

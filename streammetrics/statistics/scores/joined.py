@@ -11,6 +11,7 @@ from streammetrics.core.columns.schema import Schema
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.statistic import Statistic
+from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class LabelHistograms(ScoreHistogram):
 class LabelProbabilities(Statistic):
     """Keeps nothing: its schema checks that every score of a label is in [0, 1]."""
 
-    labels: tuple[Any, ...] | None = None
+    labels: tuple[ClassLabel, ...] | None = None
     nan_policy: NanPolicy = "raise"
 
     @property

@@ -15,6 +15,7 @@ from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
+from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.sums.spreads import Spreading, sums_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class LabelRankingSum(Statistic):
     """
 
     of: Literal["coverage", "precision", "inversions"]
-    labels: tuple[Any, ...] | None = None
+    labels: tuple[ClassLabel, ...] | None = None
     nan_policy: NanPolicy = "raise"
 
     total = Sum()

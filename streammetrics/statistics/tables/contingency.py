@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.labels import coded_labels
 from streammetrics.core.fields.tables import Pairs, PairTable
 from streammetrics.core.statistic import Statistic
+from streammetrics.core.types import ClassLabel
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.conversion import Column
@@ -66,7 +67,7 @@ class ContingencyTable(Statistic):
 
     row: str = "y_true"
     column: str = "y_pred"
-    labels: tuple[Any, ...] | None = None
+    labels: tuple[ClassLabel, ...] | None = None
     alike: bool = True
     nan_policy: Literal["raise", "omit"] = "raise"
     ignore_index: int | None = None

@@ -18,6 +18,7 @@ from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.fields.wide import WideWeights
 from streammetrics.core.statistic import Statistic
+from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.tables.contingency import amounts_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class MultilabelStatistic(Statistic):
     """A statistic of rows with several labels, judged by labels or by scores of each."""
 
     threshold: Any = None
-    labels: tuple[Any, ...] | None = None
+    labels: tuple[ClassLabel, ...] | None = None
     nan_policy: NanPolicy = "raise"
 
     @property
