@@ -42,9 +42,8 @@ COUNTED_ROWS = 1 << 20  # at a time: bounds the scratch memory of an add
 PASS_ROWS = 1 << 16  # worth a pass over the cells
 JOINED_ROWS = 1 << 14  # of a waiting chunk worth joining to the next
 UNITED_HISTOGRAMS = 4  # whose cells are sorted together: more would leave the cache
-ADDRESS_BITS = 4  # by which a table of marks is longer than cells are many: few levels are in doubt
+ADDRESS_BITS = 5  # by which a table of marks is longer than cells may be many
 ROW_ADDRESS_BITS = 3  # the same of a table that rows are marked in: most are beyond the cache
-ADDRESSES = (1 << 18) - 1  # of the longest such table, which stays in the cache
 INDEXED_HISTOGRAMS = 64  # that an index is made for: worth it, and soon looked over
 
 # Tables, rankings, pairs and clusters.

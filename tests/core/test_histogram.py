@@ -513,7 +513,7 @@ def test_packed_scores_are_those_of_rows(kind):
     assert np.array_equal(run.codes[by_score], codes[order])
     for classes in (1, 2):
         plain = chunks if classes == 2 else [rows._replace(codes=None) for rows in chunks]
-        cells = packing.cells_or_rows(plain, classes)
+        cells = packing.cells_or_rows(plain, n, classes)
         if kind in {"grid", "whole"} and tuning.DENSE_CELLS >= 1 << 16:
             assert isinstance(cells, Cells)
         if isinstance(cells, Cells):

@@ -1,11 +1,11 @@
-"""Cells merged by direct address are those that sorting gives, and those of all rows at once."""
+"""Rows and cells counted by direct address are those that sorting gives."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from streammetrics.core.histograms import addressed, forms, merging
+from streammetrics.core.histograms import addressed, forms, merging, packing
 from streammetrics.core.histograms.histogram import DyadicHistogram
 
 SCORES = {
@@ -89,3 +89,29 @@ def test_weights_are_summed_by_address_as_by_sorting(name, classes, halves, max_
         assert by_address.is_same(counted(seed))
     for cells in found.values():
         assert name not in CROWDED or any(each is not None for each in cells)
+
+
+@pytest.mark.parametrize("max_cells", [2, 61, 700])
+@pytest.mark.parametrize("name", [*SCORES, "zeros of both signs"])
+def test_rows_counted_by_address_are_those_that_sorting_gives(name, max_cells, monkeypatch):
+    scores_of = SCORES | {"zeros of both signs": lambda rng, n: rng.choice([0.0, -0.0, 1e-9], n)}
+    found = []
+
+    def noted(*args):
+        found.append(addressed.addressed(*args))
+        return found[-1]
+
+    for n in (max_cells + 1, 5000, 9000):
+        rng = np.random.default_rng(n)
+        scores, codes = scores_of[name](rng, n), rng.integers(0, 2, n).astype(np.uint8)
+        for classes in (1, 2):
+            counted = []
+            for by in (noted, lambda *_: None):
+                monkeypatch.setattr(packing, "addressed", by)
+                counted.append(DyadicHistogram(max_cells, classes))
+                counted[-1].add(scores, codes if classes == 2 else None)
+                counted[-1].check()
+            assert counted[0].is_same(counted[1])
+            assert counted[0].level == counted[1].level
+    # Few scores have few keys where rows are many, which are counted before.
+    assert any(cells is not None for cells in found) or name == "few"

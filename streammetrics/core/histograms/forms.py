@@ -131,7 +131,7 @@ def settled(form: Form, limits: Limits, *, counted_whole: bool) -> Form:
     size = size_of(waiting)
     plain = not any(rows.weight is not None for rows in waiting)
     if plain and 0 < size <= limits.max_cells and not form.cells.ids.size:
-        run = cells_or_rows(waiting, limits.classes)
+        run = cells_or_rows(waiting, *limits)
         if isinstance(run, Cells):
             return Sorting(run)
         distinct = 1 + int(np.count_nonzero(run.scores[1:] != run.scores[:-1]))
@@ -217,7 +217,7 @@ def _cells_of(chunks: Sequence[ScoredRows], level: int, limits: Limits) -> Cells
     # Some of the rows never need a higher level than all of them, so this level is safe. Of rows
     # that are sorted, cells that the budget cannot hold are not even made.
     if chunks[0].weight is None:
-        rows = sorted_rows(chunks) if level else cells_or_rows(chunks, limits.classes)
+        rows = sorted_rows(chunks) if level else cells_or_rows(chunks, *limits)
         if isinstance(rows, Cells):
             return rows
         level = level or fitting_level(rows.scores, 0, limits.max_cells)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.core.histograms.addressed import addressed, row_cells
 from streammetrics.core.histograms.cells import Cells, narrow_counts
 from streammetrics.core.histograms.keys import (
     FEW,
@@ -124,14 +125,18 @@ def sorted_rows(chunks: Sequence[ScoredRows]) -> ScoredRows:
     return _sorted(chunks, None if chunks[0].codes is None else Packing.of(chunks))
 
 
-def cells_or_rows(chunks: Sequence[ScoredRows], classes: int) -> Cells | ScoredRows:
-    """Return cells of one score each, counted by key; if there are too many keys, `sorted_rows`.
+def cells_or_rows(chunks: Sequence[ScoredRows], max_cells: int, classes: int) -> Cells | ScoredRows:
+    """Return cells at level 0, or at that which rows need; if they cannot be told, `sorted_rows`.
 
     Chunks have no weights.
     """
     packing, size = Packing.of(chunks), size_of(chunks)
     if packing is not None and packing.size * classes <= max(tuning.DENSE_CELLS, 2 * size):
         return _counted(chunks, packing, classes)
+    if max_cells < size <= tuning.KEY_ROWS:
+        cells = addressed(row_cells(chunks, classes), max_cells, np.int32)
+        if cells is not None:
+            return cells
     return _sorted(chunks, packing)
 
 
