@@ -19,6 +19,7 @@ from streammetrics.statistics.grouped.forms import Form
 from streammetrics.statistics.grouped.lifts import LIFTS
 from streammetrics.statistics.grouped.pairs import GroupedPairs
 from streammetrics.statistics.grouped.split import split
+from streammetrics.statistics.grouped.waiting import GroupedRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,7 +86,8 @@ class Tables(Form):
         lift, _ = LIFTS[type(self.of)]
         values = lift(self.of, by, columns, weight)
         if values is None:
-            states = split([self.of] * self.size, by.codes, columns, weight)
+            rows = GroupedRows.of(by.codes, columns, weight, self.size)
+            states = split([self.of] * self.size, [rows])
             return self.plus(self._of_states(self.of, states))
         return self.plus(type(self)(self.of, self.size, values))
 

@@ -1,0 +1,122 @@
+"""Rows that wait to be split by group: however they are cut, each group takes its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from streammetrics.statistics.grouped import split, waiting
+from streammetrics.statistics.grouped.grouping import Grouping
+from streammetrics.statistics.grouped.split import Split
+from streammetrics.statistics.grouped.waiting import GroupedRows, appended, in_order, rows_of
+from streammetrics.statistics.scores.histogram import ScoreHistogram
+
+GROUPS = 7
+
+
+def rows(rng, n, *, weighted=False, groups=GROUPS):
+    scores, codes = rng.random(n), rng.integers(0, 2, n).astype(np.uint8)
+    weight = rng.random(n) + 0.5 if weighted else None
+    return rng.integers(0, groups, n), (codes, scores), weight
+
+
+def told(chunks):
+    """Return the rows of each group, sorted."""
+    found = [
+        (int(group), *(float(column[k]) for column in columns), 1.0 if w is None else w[k])
+        for group_codes, columns, w in chunks
+        for k, group in enumerate(group_codes)
+    ]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("piece", [1, 20, 1 << 20])
+@pytest.mark.parametrize("sizes", [(50,), (3, 40, 0, 17), (1,) * 30])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_chunks_come_by_ascending_group_and_none_is_cut(sizes, piece, mixed, monkeypatch):
+    monkeypatch.setattr(waiting, "_PIECE", piece)
+    rng = np.random.default_rng(len(sizes))
+    given = [rows(rng, n, weighted=mixed and k % 2 == 1) for k, n in enumerate(sizes)]
+    chunks = [GroupedRows.of(*one, GROUPS) for one in given]
+    pieces = list(in_order(chunks, GROUPS))
+    assert told(pieces) == told(given)
+    codes = np.concatenate([piece.codes for piece in pieces])
+    assert (codes[1:] >= codes[:-1]).all()
+    groups = [set(piece.codes.tolist()) for piece in pieces]
+    assert sum(map(len, groups)) == len(set(codes.tolist()))
+    if piece == 1 and len(sizes) > 1:
+        assert len(pieces) > 1
+
+
+@pytest.mark.parametrize("piece", [20, 1 << 20])
+def test_small_chunks_are_joined(piece, monkeypatch):
+    monkeypatch.setattr(waiting, "_PIECE", piece)
+    rng = np.random.default_rng(0)
+    chunks: tuple[GroupedRows, ...] = ()
+    given = [rows(rng, 5) for _ in range(64)]
+    for one in given:
+        chunks = appended(chunks, GroupedRows.of(*one, GROUPS), GROUPS)
+    assert len(chunks) < 20
+    assert rows_of(chunks) == 5 * 64
+    given.append(rows(rng, 500))
+    chunks = appended(chunks, GroupedRows.of(*given[-1], GROUPS), GROUPS)
+    assert told(chunks) == told(given)
+    assert all((rows.codes[1:] >= rows.codes[:-1]).all() for rows in chunks)
+
+
+def test_rows_that_wait_are_not_those_of_the_caller():
+    codes, columns, _ = rows(np.random.default_rng(1), 40)
+    codes = np.sort(codes)
+    mine = GroupedRows.of(codes, columns, np.ones(40), GROUPS)
+    before = told([mine])
+    columns[1][:] = 9.0
+    codes[:] = 0
+    assert told([mine]) == before
+
+
+def test_rows_move_to_other_groups():
+    given = rows(np.random.default_rng(2), 60)
+    places = np.array([2, -1, 0, 0, 1, -1, 2])
+    moved = GroupedRows.of(*given, GROUPS).moved(places, 3)
+    codes, columns, _ = given
+    kept = places[codes] >= 0
+    expected = (places[codes][kept], tuple(column[kept] for column in columns), None)
+    assert told([moved]) == told([expected])
+    assert (moved.codes[1:] >= moved.codes[:-1]).all()
+
+
+@pytest.mark.parametrize("max_bins", [16, 1 << 20])
+@pytest.mark.parametrize("room", [1, 200, 1 << 26])
+def test_groups_hold_what_their_rows_give(max_bins, room, monkeypatch):
+    monkeypatch.setattr(split, "_ROWS", min(room, 1 << 16))
+    monkeypatch.setattr(split, "_MOST", min(room, 1 << 20))
+    monkeypatch.setattr(split, "_BYTES", room)
+    rng = np.random.default_rng(3)
+    empty = ScoreHistogram(max_bins=max_bins)
+    form = Split.empty(empty, GROUPS)
+    fresh = [ScoreHistogram(max_bins=max_bins) for _ in range(GROUPS)]
+    for n in (90, 1, 400, 30):
+        codes, columns, _ = rows(rng, n)
+        form = form.updated(Grouping(codes, GROUPS), columns, None)
+        for group in range(GROUPS):
+            mine = codes == group
+            if mine.any():
+                fresh[group].update(*[column[mine] for column in columns], weight=None)
+    assert form.nbytes > 0
+    for group in range(GROUPS):
+        arrays, expected = form.arrays_at(group), fresh[group].arrays()
+        assert arrays.keys() == expected.keys()
+        assert all(arrays[name].tobytes() == expected[name].tobytes() for name in arrays)
+
+
+def test_many_rows_of_few_bins_wait_no_longer_than_bins_take():
+    rng = np.random.default_rng(4)
+    suite = sm.MetricSet({"auc": sm.ROCAUC(max_bins=64)})
+    slices = sm.Slices(suite, by="group")
+    for _ in range(4):
+        n = 1 << 17
+        slices.update(
+            y_true=rng.integers(0, 2, n), y_score=rng.random(n), group=rng.integers(0, 20, n)
+        )
+    assert slices.nbytes < 1 << 20
