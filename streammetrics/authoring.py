@@ -46,7 +46,8 @@ from streammetrics.core.fields.tables import PairTable
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import Curves, Points
-from streammetrics.core.results.values import Interval, KeyedValues, LabelledArray, Report
+from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import Interval, KeyedValues, Report
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import Floats, Ints
 from streammetrics.metrics.aggregation import Aggregate

@@ -14,7 +14,7 @@ from streammetrics.core.confidence import (
     not_anytime,
     without,
 )
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.inference.areas import Influences
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import share_limits

@@ -21,7 +21,7 @@ from streammetrics.core.confidence import (
     without,
 )
 from streammetrics.core.exact.reductions import LARGEST
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.limits import anytime_limits, limits, share_limits
 from streammetrics.metrics import aggregation, rowwise

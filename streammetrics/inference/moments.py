@@ -18,7 +18,7 @@ from streammetrics.core.confidence import (
     not_anytime,
     without,
 )
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.limits import limits
 from streammetrics.metrics import aggregation

@@ -15,7 +15,7 @@ from streammetrics.core.confidence import (
     unsure,
     without,
 )
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.influence import derivatives, influence
 from streammetrics.inference.limits import limits

@@ -17,7 +17,7 @@ from streammetrics.core.confidence import (
     without,
 )
 from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.influence import influence, standard_error
 from streammetrics.inference.limits import clopper_pearson, limits

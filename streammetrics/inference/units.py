@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.confidence import ConfidenceInterval
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.limits import limits
 from streammetrics.inference.rankings import SHARES

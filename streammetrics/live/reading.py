@@ -9,8 +9,8 @@ import numpy as np
 
 from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
-from streammetrics.core.results.values import Result
 from streammetrics.live.time import duration, shown_duration, shown_time
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from streammetrics.statistics.sums.values import EnclosedValue, QuantileMethod, 
 
 if TYPE_CHECKING:
     from streammetrics.core.histograms.histogram import DyadicHistogram
-    from streammetrics.core.results.values import Result
+    from streammetrics.core.results.result import Result
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Floats
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core.results.values import VALUE, LabelledArray, Result, numbers
+from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.result import VALUE, Result
+from streammetrics.core.results.values import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

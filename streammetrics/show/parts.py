@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.results.curves import Curves, Points, is_curve
-from streammetrics.core.results.values import KeyedValues, LabelledArray, Report
+from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import KeyedValues, Report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

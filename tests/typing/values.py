@@ -6,7 +6,8 @@ from typing import Any, assert_type
 
 import streammetrics as sm
 from streammetrics.core.results.curves import Curves
-from streammetrics.core.results.values import LabelledArray, Report
+from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import Report
 from streammetrics.core.types import Floats
 from streammetrics.metrics.scores.calibration import CalibrationPoints
 from streammetrics.metrics.scores.curves import PRPoints, ROCPoints

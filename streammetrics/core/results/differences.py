@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
+from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table, aligned
-from streammetrics.core.results.values import Result, plain
+from streammetrics.core.results.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

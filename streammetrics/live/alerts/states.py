@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
+from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
-from streammetrics.core.results.values import Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

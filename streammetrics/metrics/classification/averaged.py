@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.configured import require
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
 from streammetrics.metrics.averages import lone_doubt, mean_of_classes
 from streammetrics.metrics.classification.base import ContingencyMetric

@@ -10,7 +10,7 @@ import numpy as np
 
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import V_co
 from streammetrics.metrics.classification.parameters import (
     check_multilabel,

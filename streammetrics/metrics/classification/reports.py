@@ -9,7 +9,8 @@ import numpy as np
 
 from streammetrics.core.configured import require
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.results.values import LabelledArray, Report
+from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import Report
 from streammetrics.metrics.averages import mean_of_classes
 from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.metrics.classification.parameters import check_multilabel, multilabel_options

@@ -10,7 +10,7 @@ import numpy as np
 
 from streammetrics.core.constraints import Positive
 from streammetrics.core.exact.integers import exact_dot
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.metrics.clustering.base import LabelingMetric
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between, NanPolicy
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
 from streammetrics.statistics.detection.boxes import IOUS
 from streammetrics.statistics.detection.matching import AREAS

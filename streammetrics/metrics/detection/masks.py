@@ -14,7 +14,7 @@ from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Array, Floats
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.statistics.tables.contingency import ContingencyTable

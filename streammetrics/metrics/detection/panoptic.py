@@ -12,7 +12,7 @@ import numpy as np
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
 from streammetrics.statistics.detection.segments import SegmentCounts
 

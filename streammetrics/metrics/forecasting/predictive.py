@@ -11,7 +11,7 @@ import numpy as np
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between, NanPolicy
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.metrics.rowwise import RowMean
 from streammetrics.statistics.sums.forecasts import (
     BinnedShares,

@@ -10,7 +10,7 @@ from streammetrics.core.constraints import NanPolicy, Satisfies
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
-from streammetrics.core.results.values import LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.spreads import LossSpread

@@ -15,7 +15,7 @@ from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.values import QuantileMethod, ValueHistogram
 
 if TYPE_CHECKING:
-    from streammetrics.core.results.values import Result
+    from streammetrics.core.results.result import Result
     from streammetrics.core.statistic import Statistic
     from streammetrics.metrics.regression.base import Value
     from streammetrics.statistics.sums.values import EnclosedValue

@@ -13,7 +13,8 @@ from streammetrics.core.configured import require
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import Curves
-from streammetrics.core.results.values import Interval, LabelledArray
+from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import Interval
 from streammetrics.core.types import Floats, V_co
 from streammetrics.metrics.averages import ZeroDivision, lone_doubt, mean_of_classes
 from streammetrics.metrics.scores.view import staircases

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.core.confidence import Asked, confidence_of
 from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.results.curves import Curves
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.pictures import drawn
+from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
-from streammetrics.core.results.values import KeyedValues, LabelledArray, Report, Result
+from streammetrics.core.results.values import KeyedValues, Report
 from streammetrics.metrics.distributions import Distribution
 from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
 from streammetrics.show.pictures import series as courses

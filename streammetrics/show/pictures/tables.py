@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.pictures import Drawing, drawn
-from streammetrics.core.results.values import LabelledArray, Report
+from streammetrics.core.results.values import Report
 from streammetrics.show.pictures.canvas import (
     COLOURS,
     GREY,
