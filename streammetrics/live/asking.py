@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from streammetrics.live.alerts.rule import Rule
 from streammetrics.live.decay import decayed
 from streammetrics.live.possible.targets import check_range
-from streammetrics.live.reading import Series, Span, series_by, series_of, span_of, spans_of
+from streammetrics.live.reading import Span, span_of, spans_of
+from streammetrics.live.series import Series, series_over
 from streammetrics.live.time import duration, instant
 
 if TYPE_CHECKING:
@@ -252,7 +250,7 @@ class Asking:
         with self._at_rest() as stream:
             newest = stream.panes.newest
             spans = spans_of(self._config.tiers, window, every, newest, self._clock)
-            return self._series(stream, spans, by)
+            return series_over(stream, spans, self._clock, by)
 
     def _course(self, place: int, panes: int, since: int) -> Series:
         """Return the metrics over runs of panes of one tier, one after the other since a time."""
@@ -260,26 +258,7 @@ class Asking:
         with self._at_rest() as stream:
             lasts = range(tier.number(self._clock), tier.number(since) - 1, -panes)
             spans = [Span(place, last - panes + 1, last) for last in reversed(lasts)]
-            return self._series(stream, spans, None)
-
-    def _series(self, stream: Stream, spans: Sequence[Span], by: By) -> Series:
-        states = [self._over(span, by) for span in spans]
-        if not spans:  # a window without rows tells which columns there are
-            alone = stream.keys.shown(self._suite._layout.start, by)
-            none = self._columns([alone], [math.nan], [0], by)
-            return Series({name: column[:0] for name, column in none.items()})
-        covered = [stream.share(span, self._clock) for span in spans]
-        ends = [self._config.tiers[span.place].start(span.last + 1) for span in spans]
-        return self._columns(states, covered, ends, by)
-
-    @staticmethod
-    def _columns(
-        states: Sequence[Any], covered: Sequence[float], ends: Sequence[int], by: By
-    ) -> Series:
-        times = np.array(ends, np.int64).view("datetime64[ns]")
-        if by is not None:
-            return series_by(states, times)
-        return series_of(states, times, np.array(covered, np.float64))
+            return series_over(stream, spans, self._clock)
 
     @property
     def n_rows(self) -> int:

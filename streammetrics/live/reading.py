@@ -1,4 +1,4 @@
-"""Which panes a window is made of, and the columns of a series of windows."""
+"""Which panes a window is made of, and what numbers it gives."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ import numpy as np
 
 from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.results.result import Result
-from streammetrics.core.results.table import Table
 from streammetrics.live.time import duration, shown_duration, shown_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from streammetrics.core.types import Array, Floats, Json
     from streammetrics.live.tiers import Tier
-    from streammetrics.slices.slices import Slices
 
 
 ALONE = "value"  # what a metric is called that is in no set
@@ -28,18 +24,6 @@ ALONE = "value"  # what a metric is called that is in no set
 def metrics_of(suite: object) -> dict[str, Any]:
     """Return the metrics of a set, or one that is alone, by name."""
     return dict(suite.items()) if isinstance(suite, MetricSet) else {ALONE: suite}
-
-
-class Series(Result, dict[str, Any]):
-    """Metrics over windows that end one after the other: columns by name."""
-
-    def to_dict(self) -> dict[str, list[Json]]:
-        """Return the columns as lists, times as text of ISO 8601."""
-        plain = {name: column.tolist() for name, column in self.items() if name != "time"}
-        return {"time": np.datetime_as_string(self["time"], timezone="UTC").tolist(), **plain}
-
-    def _table(self) -> Table:
-        return Table({}, dict(self))
 
 
 class Span(NamedTuple):
@@ -115,37 +99,6 @@ def spans_of(
     return [Span(place, number - panes + 1, number) for number in reversed(lasts)]
 
 
-def series_of(states: Sequence[Any], ends: Array, coverage: Floats) -> Series:
-    """Return the columns of a series: times, rows, and each metric with its interval.
-
-    Args:
-        states: The sets, or metrics, of the windows.
-        ends: When each window ends.
-        coverage: Of the rows that were predicted, the part whose label is known.
-    """
-    columns: dict[str, list[float]] = {}
-    for window in states:
-        for name, value in _numbers(window).items():
-            columns.setdefault(name, []).append(value)
-    rows = np.array([window.n_rows for window in states], np.int64)
-    whole = {n: np.array(c) for n, c in columns.items() if len(c) == len(states)}
-    return Series({"time": ends, "n_rows": rows, "coverage": coverage, **whole})
-
-
-def series_by(states: Sequence[Slices], ends: Array) -> Series:
-    """Return the columns of a series of slices, a row for each slice of each window."""
-    tables = []
-    for window in states:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
-            tables.append({**window.compute(), **window.bounds()})
-    rows = [len(table["n_rows"]) for table in tables]
-    some = [table for table, n in zip(tables, rows, strict=True) if n]
-    names = [name for name in (some or tables)[-1] if all(name in table for table in some)]
-    columns = {name: np.concatenate([table[name] for table in some or tables]) for name in names}
-    return Series({"time": np.repeat(ends, rows), **columns})
-
-
 def numbers_of(window: Any) -> dict[str, tuple[float, float, float]]:
     """Return those values of a window that are numbers, each with what holds the exact one.
 
@@ -161,13 +114,3 @@ def numbers_of(window: Any) -> dict[str, tuple[float, float, float]]:
         for name, value in values.items()
         if isinstance(value, int | float | np.number)
     }
-
-
-def _numbers(window: object) -> dict[str, float]:
-    """Return the columns of a window: of a single metric ``value``, ``low`` and ``high``."""
-    alone = not isinstance(window, MetricSet)
-    found: dict[str, float] = {}
-    for name, (value, low, high) in numbers_of(window).items():
-        prefix = "" if alone else f"{name}_"
-        found |= {name: value, f"{prefix}low": low, f"{prefix}high": high}
-    return found

@@ -220,9 +220,8 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         """Return the curves that the values are read from."""
         return one_or_all([self._curve(stairs) for stairs in staircases(scores)], self.labels)
 
-    _pictured_by: ClassVar[type[Metric] | None] = (
-        None  # the curve that a picture of the value shows
-    )
+    # The curve that a picture of the value shows.
+    _pictured_by: ClassVar[type[Metric] | None] = None
 
     def _pictured(self) -> Metric:
         if self._pictured_by is None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streammetrics.live.alerts.states import Alerts
     from streammetrics.live.coverage import Coverage
     from streammetrics.live.live import Live
-    from streammetrics.live.reading import Series
+    from streammetrics.live.series import Series
     from streammetrics.live.tiers import Tier
 
 _WINDOWS = ("1h", "1d", "7d", "28d")  # that are told of, where they are kept

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core.results.pictures import Drawing, drawn
-from streammetrics.live.reading import Series
+from streammetrics.live.series import Series
 from streammetrics.show.pictures.canvas import (
     COLOURS,
     GREY,
