@@ -25,6 +25,10 @@ KNOWN_OPENINGS = 256
 OPENING_CHARACTERS = 1 << 14  # an opening that is longer is not worth keeping
 
 # Exact sums.
+MASKED_GROUPS = (
+    16  # whose weights are added up as products with masks: twice to three times as quick
+)
+WEIGHTED_OUTPUTS = 4  # summed together: their folds and those of weights are as many as are kept
 FEW_ROWS = 128  # up to which Python's integers are quicker, twice to four times
 WIDE_ROWS = 64  # of a block, however wide they are
 CLUSTER_ELEMENTS = 1 << 15  # of a block: its folds stay in the cache

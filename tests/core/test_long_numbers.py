@@ -138,3 +138,18 @@ def test_long_integers_of_lists_are_refused_with_advice_for_numbers_and_for_ids(
     says = "pass labels and ids as strings, divide numbers or subtract an offset"
     with pytest.raises(sm.InvalidBatchError, match=rf"values holds an integer .*row 0; {says}"):
         sm.Sum().update(values)
+
+
+@pytest.mark.parametrize("n", [3, 600])  # few rows are added up as Python's integers
+@pytest.mark.parametrize("outputs", [1, 5])
+def test_integers_of_rows_with_weights_are_added_up_whole(n, outputs):
+    rng = np.random.default_rng(n)
+    true = 2**60 + rng.integers(1, 1000, (n, outputs))
+    pred, weight = true - rng.integers(-9, 9, (n, outputs)), rng.exponential(size=n)
+    metric = sm.WAPE(multioutput="raw_values").update(true, pred, sample_weight=weight)
+    weights = [Fraction(each) for each in weight.tolist()]
+    for k, value in enumerate(np.atleast_1d(metric.compute()).tolist()):
+        rows = list(zip(weights, true[:, k].tolist(), pred[:, k].tolist(), strict=True))
+        lost = sum(w * abs(p - y) for w, y, p in rows)
+        assert value == float(lost / sum(w * abs(y) for w, y, _ in rows))
+    assert metric.confidence() is not None

@@ -132,8 +132,8 @@ class FoldStack:
         if used:
             self.levels[first + 1] = (e - bits, shift)
 
-    def push_row(self, values: Floats, unit: int, shift: int) -> int:
-        """Append a fold; return how many rows are in use."""
+    def push_row(self, values: Array, unit: int, shift: int) -> int:
+        """Append a fold, or ones and zeros; return how many rows are in use."""
         row = self._free(values.size, 1)[0]
         np.copyto(row, values)
         self.levels.append((unit, shift))

@@ -82,8 +82,14 @@ def _bits(rows: int, factors: int) -> int:
 
 
 def _column_sums(values: Floats) -> Floats:
-    # A product with ones takes half the time of a sum.
-    return _ONES[: len(values)] @ values
+    # A product with ones takes half the time of a sum, in pieces so short that BLAS starts no
+    # threads, for which it may have to wait.
+    rows, width = values.shape
+    step = max(1, PIECE // max(width, 1))
+    whole = rows - rows % step
+    pieces: Floats = _ONES[:step] @ values[:whole].reshape(-1, step, width)
+    total: Floats = pieces.sum(axis=0) + _ONES[: rows - whole] @ values[whole:]
+    return total
 
 
 def _weighted_folds(x: Floats, w: Floats | None, bits: int, work: Workspace) -> Iterator[Fold]:
@@ -222,7 +228,7 @@ def add_moments(
 
 
 def add_weighted(
-    once: Sequence[Totals], twice: Sequence[Totals], columns: Sequence[Floats], weight: Floats
+    once: Sequence[Totals], twice: Sequence[Totals], columns: Sequence[Array], weight: Floats
 ) -> None:
     """Add sums of columns ``(n,)`` times weights to `once`, and times their squares to `twice`.
 
@@ -237,7 +243,12 @@ def add_weighted(
     with FoldStack(min(len(weight), STACKED_BLOCK)) as stack:
         for rows, shape, work in _blocks(weight.shape, STACKED_BLOCK):
             stack.levels.clear()
-            left = [0, *(stack.push(work.load(x, rows), None, bits, work) for x in columns)]
+            left = [0]
+            for x in columns:
+                if x.dtype == np.bool_:  # which is one fold
+                    left.append(stack.push_row(x[rows], 0, 0))
+                else:
+                    left.append(stack.push(work.load(x, rows), None, bits, work))
             left.append(stack.push_row(_ONES[: shape[0]], 0, 0))
             w = work.load(weight, rows)
             right = [left[-1], stack.push(w, None, bits, work), stack.push_square(w, bits, work)]

@@ -153,10 +153,11 @@ class ExactSum(ExactNumbers):
         return cls._from_totals(totals)
 
     @classmethod
-    def weighted(cls, columns: Sequence[Floats], weight: Floats) -> tuple[list[Self], list[Self]]:
+    def weighted(cls, columns: Sequence[Array], weight: Floats) -> tuple[list[Self], list[Self]]:
         """Return the sums of each column ``(n,)`` times the weight, and times its square.
 
-        They take one pass. Last come those of the weight, and of its square, alone.
+        They take one pass; a column may be a mask. Last come those of the weight, and of its
+        square, alone.
 
         >>> once, twice = ExactSum.weighted([np.array([1.0, 3.0])], np.array([2.0, 0.5]))
         >>> [total.to_float() for total in once + twice]
@@ -255,6 +256,21 @@ class ExactSum(ExactNumbers):
         totals = Totals((size,))
         add_groups(totals, index, values, weight)
         return cls._from_totals(totals)
+
+    @classmethod
+    def grouped_weights(cls, index: Places, size: int, weight: Floats) -> tuple[Self, Self]:
+        """Return the sums of weights (n,), and of their squares, in each group below `size`."""
+        if size > tuning.MASKED_GROUPS or weight.size <= tuning.FEW_ROWS:
+            return cls.grouped(index, size, weight), cls.grouped(index, size, weight, weight)
+        once, twice = cls.weighted([index == group for group in range(size)], weight)
+        return cls.row_of(once[:-1]), cls.row_of(twice[:-1])
+
+    @classmethod
+    def row_of(cls, every: Sequence[Self]) -> Self:
+        """Return single sums as an array of them."""
+        integers = [total.integers() for total in every]
+        low = min([unit for _, unit in integers])
+        return cls.few((len(every),), [value << unit - low for value, unit in integers], low)
 
     def plus_at(self, rows: Iterable[tuple[Places, Floats | None]]) -> Self:
         """Return these sums (m,) with values (n,) added at an index (n,); ``None`` adds 1 each."""

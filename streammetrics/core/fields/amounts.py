@@ -74,8 +74,9 @@ class Amount:
         """Return the weights of rows, and if `squared` their squares, at each of `size` places."""
         if weight is None:
             return cls.of_counts(np.bincount(places, minlength=size), places.size)
-        squares = ExactSum.grouped(places, size, weight, weight) if squared else None
-        return cls.of_weights(ExactSum.grouped(places, size, weight), squares)
+        if squared:
+            return cls.of_weights(*ExactSum.grouped_weights(places, size, weight))
+        return cls.of_weights(ExactSum.grouped(places, size, weight))
 
     @classmethod
     def of_counts(cls, counts: Ints, most: int | None = None) -> Self:

@@ -225,9 +225,6 @@ def _cells_of(chunks: Sequence[ScoredRows], level: int, limits: Limits) -> Cells
     found = weighed(concatenated(chunks), level, limits.max_cells, limits.classes)
     if found is not None:
         return found
-    if not level:
-        scores = np.concatenate([rows.scores for rows in chunks])
-        scores.sort()
-        level = fitting_level(scores, 0, limits.max_cells)
-        del scores
-    return counted(rows_by_cell(chunks, level), level, limits.classes)
+    rows = rows_by_cell(chunks, level)
+    level = level or fitting_level(rows.scores, 0, limits.max_cells)
+    return counted(rows, level, limits.classes)

@@ -23,7 +23,7 @@ from streammetrics.statistics.sums.formulas import (
     quiet,
     squared_of,
 )
-from streammetrics.statistics.sums.moments import ExactSums
+from streammetrics.statistics.sums.moments import ExactSums, weight_of
 from streammetrics.statistics.sums.targets import PRED, TRUE, FiniteTerms, regression_schema
 
 if TYPE_CHECKING:
@@ -141,11 +141,11 @@ class LossSum(ExactSums):
 
     def add_powers(self, columns: Columns, sums: Mapping[int, ExactSum]) -> None:
         """Add rows, of which these are the sums of powers."""
-        self.add(columns, None, {"loss": sums[self.exponents[0]]})
+        self.add(columns, len(columns[0]), {"loss": sums[self.exponents[0]]})
 
     def add_whole(self, columns: Columns, weight: Floats | None) -> None:
         """Add rows that have weights, or squares beyond the normal floats."""
-        self.add(columns, weight, self.lift(columns, weight))
+        self.add(columns, weight_of(columns, weight), self.lift(columns, weight))
 
     def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
         """Return the sum of the losses of rows."""

@@ -50,15 +50,14 @@ class ExactSums(Statistic):
 
     def update(self, *columns: Floats, weight: Floats | None) -> None:
         """Add the sums of the rows."""
-        self.add(columns, weight, self.lift(columns, weight))
+        self.add(columns, weight_of(columns, weight), self.lift(columns, weight))
 
     def add(
-        self, columns: tuple[Floats, ...], weight: Floats | None, sums: dict[str, ExactSum]
+        self, columns: tuple[Floats, ...], rows: int | Amount, sums: dict[str, ExactSum]
     ) -> None:
-        """Add rows, of which these are the sums."""
-        n = len(columns[0])
-        plain = weight is None
-        self.weight = self.weight.plus_rows(n) if plain else self.weight + Amount.of_rows(n, weight)
+        """Add rows, of which these are the sums, and their number or what they weigh."""
+        mine = self.weight
+        self.weight = mine.plus_rows(rows) if isinstance(rows, int) else mine + rows
         self.sums = each_plus(self.sums, sums)
         self.width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
 
@@ -97,6 +96,12 @@ class ExactSums(Statistic):
         weight, parts = self.weight.ratio()
         above, below = parts << max(exponent, 0), weight << max(-exponent, 0)
         return [Fraction(integer * above, below) for integer in integers]
+
+
+def weight_of(columns: tuple[Floats, ...], weight: Floats | None) -> int | Amount:
+    """Return how many rows there are, or what they weigh."""
+    n = len(columns[0])
+    return n if weight is None else Amount.of_rows(n, weight)
 
 
 class Moments(ExactSums):

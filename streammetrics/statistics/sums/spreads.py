@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.columns.long import nearest
+from streammetrics.core import tuning
+from streammetrics.core.columns.long import LongNumbers, nearest
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.exact.reductions import LARGEST
 from streammetrics.core.exact.sums import ExactSum
@@ -84,12 +85,14 @@ class LossSpread(Spreading, LossSum):
 
     def add_whole(self, columns: Columns, weight: Floats | None) -> None:
         """Add rows that have weights, or squares beyond the normal floats."""
-        super().add_whole(columns, weight)
         try:
-            found = powers_of(self.numbers, columns, weight)
+            found = sums_of(self.numbers, columns, weight)
         except FloatingPointError:  # of a square
-            found = powers_of(self._clipped, columns, weight)
-        self.spread_by(*found)
+            super().add_whole(columns, weight)
+            self.spread_by(*powers_of(self._clipped, columns, weight))
+            return
+        self.add(columns, found.rows, {"loss": found.total})
+        self.spread_by(found.powers, found.squared)
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the losses."""
@@ -121,36 +124,48 @@ def powers_of(
         found, _, _ = ExactSum.of_powers(terms, columns, (1, 2))
         powers = {"values": found[1], "squares": found[2]}
         return powers, Amount.of_rows(len(columns[0]), None)
-    numbers = terms(*columns)
-    numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
-    if numbers.ndim == 1:
-        (spread,) = weighted_sums([numbers], weight)
-        return spread.powers, spread.squared
-    each = np.repeat(weight[:, None], numbers.shape[1], axis=1)
-    values, squares = (
-        ExactSum.product(power, each, weight) for power in (numbers, squares_of(nearest(numbers)))
-    )
-    squared = Amount.of_weights(ExactSum.product(weight, weight))
-    return {"values": values, "squares": squares}, squared
+    sums = sums_of(terms, columns, weight)
+    return sums.powers, sums.squared
 
 
 def sums_of(terms: Callable[..., Floats], columns: Columns, weight: Floats | None) -> SpreadSums:
-    """Return what ``terms(*columns)``, (n,), add."""
+    """Return what ``terms(*columns)``, (n,) or (n, d), add."""
     if weight is None:
         powers, rows = powers_of(terms, columns, None)
         return SpreadSums(powers["values"], powers, rows, rows)
-    return weighted_sums([terms(*columns)], weight)[0]
+    numbers = terms(*columns)
+    if numbers.ndim == 1:
+        return weighted_sums([numbers], weight)[0]
+    width, step = numbers.shape[1], tuning.WEIGHTED_OUTPUTS
+    every: list[SpreadSums] = []
+    for start in range(0, width, step):
+        some = [numbers[:, k] for k in range(start, min(start + step, width))]
+        every += weighted_sums(some, weight)
+    if width == 1:
+        return every[0]
+    names, (first, *_) = every[0].powers, every
+    powers = {name: ExactSum.row_of([each.powers[name] for each in every]) for name in names}
+    total = ExactSum.row_of([each.total for each in every])
+    return SpreadSums(total, powers, first.rows, first.squared)
 
 
-def weighted_sums(every: Sequence[Floats], weight: Floats) -> list[SpreadSums]:
+def weighted_sums(every: Sequence[Floats | LongNumbers], weight: Floats) -> list[SpreadSums]:
     """Return what each of several numbers (n,) of the same rows adds, from one pass over these."""
-    columns = [column for numbers in every for column in (numbers, squares_of(numbers))]
+    parts = [
+        (numbers.head, numbers.tail) if isinstance(numbers, LongNumbers) else (numbers,)
+        for numbers in every
+    ]
+    columns = [column for part in parts for column in (*part, squares_of(part[0]))]
     once, twice = ExactSum.weighted(columns, weight)
     rows, squared = Amount.of_weights(once[-1]), Amount.of_weights(twice[-1])
-    return [
-        SpreadSums(once[i], {"values": twice[i], "squares": twice[i + 1]}, rows, squared)
-        for i in range(0, len(columns), 2)
-    ]
+    sums, first = [], 0
+    for part in parts:
+        last = first + len(part)
+        total, values = (s[first].plus_all(s[first + 1 : last]) for s in (once, twice))
+        powers = {"values": values, "squares": twice[last]}
+        sums.append(SpreadSums(total, powers, rows, squared))
+        first = last + 1
+    return sums
 
 
 def squares_of(numbers: Floats) -> Floats:
