@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from streammetrics.cli.errors import CommandError
 from streammetrics.core.columns.naming import near
-from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.show.sliced import Sliced
 from streammetrics.slices.bins import Bins, column_of, title_of
@@ -100,7 +100,10 @@ def slices_of(
         if worst is not None:
             worst = named(worst, state)
             level = 0.95 if confidence is None else confidence
-            ranked = state.worst(worst, min_rows=min_rows, confidence=level, unit=state.unit)
+            try:
+                ranked = state.worst(worst, min_rows=min_rows, confidence=level, unit=state.unit)
+            except NoConfidenceError:  # which a note tells where limits were asked for
+                ranked = state.worst(worst, min_rows=min_rows, confidence=None)
     except (StreamMetricsError, ValueError) as error:
         raise CommandError(f"--worst {worst}: {error}") from error
     return Sliced.of(state, min_rows, worst, ranked, confidence)

@@ -72,7 +72,8 @@ def _slices(slices: Sliced, model: str) -> Iterator[Grid]:
     yield Grid(title, header, lines, texts)
     if slices.worst is not None:
         header, lines, texts = cells_of(slices.worst)
-        yield Grid(f"Worst by {slices.by}{of}, the surest first", header, lines, texts)
+        how = "the surest first" if "p" in slices.worst else "which has no limits of confidence"
+        yield Grid(f"Worst by {slices.by}{of}, {how}", header, lines, texts)
 
 
 # --- one line a metric ---------------------------------------------------------------------------

@@ -45,7 +45,7 @@ class Disparity:
 
     def __str__(self) -> str:
         words = [f"{self.value:.6g}"]
-        if self.bounds.low != self.bounds.high:
+        if self.bounds.low < self.bounds.high:
             words.append(f"certainly {self.bounds.low:.6g} .. {self.bounds.high:.6g}")
         if self.confidence is not None:
             low, high = self.confidence

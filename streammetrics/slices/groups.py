@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from streammetrics.core.columns.naming import near
+from streammetrics.core.errors import InvalidBatchError
 from streammetrics.slices.bins import Bins, title_of
+from streammetrics.slices.dates import day_of, days_of
 from streammetrics.slices.table import OTHERS, named
 from streammetrics.statistics.grouped.grouped import Grouped
 from streammetrics.statistics.grouped.groups import Groups
@@ -205,6 +207,8 @@ def _dated(part: Part) -> Part:
 
 def _asked(value: Any, by: str | Bins) -> Part:
     """Return a value as the part of a key that it is: of numbers to be binned their bin."""
+    if isinstance(value, np.datetime64):
+        return _day(np.array([value]), value, by)
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or value != value or isinstance(value, Bin):  # noqa: PLR0124 - the test for nan
@@ -218,9 +222,20 @@ def _asked(value: Any, by: str | Bins) -> Part:
             ):
                 return part
     if isinstance(value, datetime.datetime):
-        return value.date()
+        return _day([value], value, by)
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, str | int | datetime.date):
         return value
     raise KeyError(f"{title_of(by)}={value!r} is no key: text, an integer, a boolean or a date")
+
+
+def _day(times: Any, value: object, by: str | Bins) -> Part:
+    """Return the date that a time is, if it is one that could have been a key."""
+    try:
+        days: Any = days_of(times, title_of(by))
+    except InvalidBatchError:
+        raise KeyError(
+            f"{title_of(by)}={value!r} is no key: times of day, or of a zone, are no dates"
+        ) from None
+    return None if np.isnat(days[0]) else day_of(int(days[0].astype(np.int64)))

@@ -83,6 +83,17 @@ def test_csv_has_the_limits_of_every_slice(command, predictions, unit):
         assert limits["CalibrationError", "country=DE"] == ["", ""]
 
 
+def test_what_has_no_limits_is_ranked_by_its_values(command, predictions):
+    asked = ["--metrics", "CalibrationError", "--by", "country", "--worst", "CalibrationError"]
+    done = command(*BASE, *asked, predictions[0])
+    assert (done.code, done.err) == (0, "")
+    _, _, worst = done.out.partition("Worst by CalibrationError, which has no limits of confidence")
+    assert worst.split()[:3] == ["country", "Rows", "CalibrationError"]
+    values = [float(line.split()[-1]) for line in worst.strip().splitlines()[1:]]
+    assert values == sorted(values, reverse=True)
+    assert len(values) == 3
+
+
 def test_the_worst_are_ranked_at_the_level_that_is_asked(command, predictions):
     asked = ["--metrics", "F1", "--by", "country", "--worst", "F1", "--json", "-"]
     done = command(*BASE, *asked, "--confidence", "0.8", predictions[0])

@@ -212,6 +212,45 @@ def test_dates_are_found_by_the_text_that_a_table_tells():
         texts[{"k": day}]
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        datetime.datetime(2024, 2, 29),
+        datetime.datetime(2024, 2, 29, tzinfo=datetime.UTC),
+        np.datetime64("2024-02-29", "ns"),
+        np.datetime64("2024-02-29"),
+        pd.Timestamp("2024-02-29"),
+    ],
+)
+def test_dates_are_found_by_any_date_that_could_be_a_key(found):
+    slices = of_key(datetime.date(2024, 2, 29), datetime.date(2024, 3, 1), None)
+    assert slices[{"k": found}].n_rows == 1
+    for missing in (np.datetime64("NaT"), pd.NaT, None):
+        assert slices[{"k": missing}].n_rows == 1
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        datetime.datetime(2024, 2, 29, 5),
+        np.datetime64("2024-02-29T05:00"),
+        pd.Timestamp("2024-02-29", tz="Europe/Berlin"),
+    ],
+)
+def test_a_time_that_is_no_key_finds_no_date(odd):
+    slices = of_key(datetime.date(2024, 2, 29))
+    with pytest.raises(KeyError, match="is no key: times of day, or of a zone, are no dates"):
+        slices[{"k": odd}]
+
+
+def test_a_gap_that_is_not_defined_has_no_bounds_to_tell():
+    with pytest.warns(
+        sm.UndefinedMetricWarning, match="it takes two slices, and only k=a is there"
+    ):
+        gap = by_key(["a"]).gap("acc")
+    assert str(gap) == "nan"
+
+
 @pytest.mark.parametrize("by", [3, [3], None, [None], [["k", 3]]])
 def test_what_is_no_column_to_slice_by_is_told_how_to_write_it(by):
     with pytest.raises(ValueError, match=r'such as \[\["country"\], \["country", "device"\]\]'):
