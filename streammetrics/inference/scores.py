@@ -1,4 +1,4 @@
-"""How sure are metrics of scores: areas by their influences, best thresholds by a bootstrap."""
+"""How sure are metrics of scores: the limits of one class, of each of several or of their mean."""
 
 from __future__ import annotations
 
@@ -15,24 +15,16 @@ from streammetrics.core.confidence import (
     without,
 )
 from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.inference.areas import (
-    Ladder,
-    distance_influences,
-    exponential_variance,
-    partial_roc_influences,
-    precision_influences,
-    roc_influences,
-)
-from streammetrics.inference.bootstrap import best_errors, point_errors, top_rise
-from streammetrics.inference.distributions import normal_quantile, t_quantile
+from streammetrics.inference.areas import Ladder
 from streammetrics.inference.limits import clopper_pearson, limits
+from streammetrics.inference.score_errors import ERRORS, StandardError, rate_of
 from streammetrics.inference.tables import no_squares
-from streammetrics.metrics.scores import errors, gains, precision_area, roc_area, thresholds
+from streammetrics.metrics.scores import errors, gains, roc_area, thresholds
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.versus import VersusHistogram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Numeric
@@ -59,115 +51,6 @@ def ladders(
     return found
 
 
-class _Error(NamedTuple):
-    """The standard error of a value, how it was found, and of how many degrees of freedom.
-
-    By `excess` the values of samples are on average larger than that of their population. The limit
-    on the side of the middle has an error of its own, where `inward` is larger.
-    """
-
-    error: float
-    method: str
-    freedom: float = math.inf
-    excess: float = 0.0
-    inward: float = 0.0
-
-    @property
-    def inmost(self) -> float:
-        """The error of the limit on the side of the middle."""
-        return max(self.error, self.inward)
-
-    def reach(self, asked: Asked) -> float:
-        """Return how many standard errors limits are away."""
-        if math.isfinite(self.freedom):
-            return t_quantile(1 - asked.tail, self.freedom)
-        return normal_quantile(1 - asked.tail)
-
-
-# Of the variance that an area has by a model, whatever its rows: the fewest with which limits were
-# held in 93 % of simulated samples at 0.98, also where the few positives spread twice as far.
-_MODEL_FREEDOM = 10
-
-
-def _roc(metric: roc_area.ROCAUC, cells: Ladder, value: float) -> _Error:
-    rate = _rate(metric)
-    if rate == 1:
-        if min(cells.rows) <= 1:
-            return _Error(0.0, "DeLong")
-        variances = roc_influences(cells, value).variances(cells)
-        freedom, inward = _freedom(variances, cells.rows), sum(variances)
-        if inward > 0 and freedom < math.inf:
-            # Near an end most samples lack the few rows that vary, and would be too sure.
-            model = exponential_variance(value, *cells.rows)
-            inward = (freedom * inward + _MODEL_FREEDOM * model) / (freedom + _MODEL_FREEDOM)
-        errors = math.sqrt(sum(variances)), math.sqrt(inward)
-        return _Error(errors[0], "DeLong", freedom, inward=errors[1])
-    side = cells if metric.min_tpr is None else cells.mirrored()
-    error = partial_roc_influences(side, rate).error(side)
-    return _Error(error / (2 * (rate - rate**2 / 2)), "influences of the partial area")
-
-
-def _freedom(variances: tuple[float, float], rows: tuple[float, float]) -> float:
-    """Return the degrees of freedom of the sum of two variances, after Satterthwaite (1946)."""
-    parts = zip(variances, rows, strict=True)
-    doubt = sum(variance * variance / (n - 1) for variance, n in parts)
-    return sum(variances) ** 2 / doubt if doubt > 0 else math.inf
-
-
-def _rate(metric: roc_area.ROCAUC) -> float:
-    """Return up to which rate the area goes, of false positives or of false negatives."""
-    if metric.min_tpr is not None:
-        return 1 - metric.min_tpr
-    return 1.0 if metric.max_fpr is None else metric.max_fpr
-
-
-def _precision(metric: Metric[object], cells: Ladder, value: float) -> _Error:
-    freedom = cells.rows[0] - 1
-    if freedom <= 0:
-        return _Error(0.0, "influences")
-    trapezoid = isinstance(metric, precision_area.PRAUC)
-    influences, excess = precision_influences(cells, value, trapezoid=trapezoid)
-    # As of a mean over positives, of which the variance is over one less of them.
-    error = influences.error(cells) * math.sqrt(1 + 1 / freedom)
-    return _Error(error, "influences", freedom, excess)
-
-
-def _distance(metric: Metric[object], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
-    """Redraws start from a maximum that is too large already, and rise above it by less.
-
-    Twice their rise makes up for both.
-    """
-    method = "binomial at the largest distance, the lower limit less what a maximum is too high"
-    error = distance_influences(cells).error(cells)
-    return _Error(error, method, excess=2 * top_rise(cells) if error > 0 else 0.0)
-
-
-def _threshold(metric: Metric[object], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
-    return _Error(best_errors(metric, cells), "bootstrap of the cells")
-
-
-def _point(metric: Metric[object], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
-    return _Error(point_errors(metric, cells), "bootstrap of the cells")
-
-
-def _gini(metric: Metric[object], cells: Ladder, value: float) -> _Error:  # noqa: ARG001 - as others
-    of_area = _roc(roc_area.ROCAUC(), cells, (value + 1) / 2)
-    return of_area._replace(error=2 * of_area.error, inward=2 * of_area.inward)
-
-
-_ERRORS: dict[type, Callable[[Any, Ladder, float], _Error]] = {
-    roc_area.ROCAUC: _roc,
-    precision_area.AveragePrecision: _precision,
-    precision_area.PRAUC: _precision,
-    thresholds.KolmogorovSmirnov: _distance,
-    thresholds.PrecisionAtRecall: _threshold,
-    thresholds.RecallAtPrecision: _threshold,
-    thresholds.SensitivityAtSpecificity: _threshold,
-    thresholds.SpecificityAtSensitivity: _threshold,
-    errors.EqualErrorRate: _point,
-    gains.Gini: _gini,
-    gains.TopDecileLift: _point,
-}
 _OF_BOTH = (
     roc_area.ROCAUC, errors.EqualErrorRate, gains.Gini, thresholds.KolmogorovSmirnov
 )  # fmt: skip
@@ -179,16 +62,16 @@ class _OfClass(NamedTuple):
     value: float
     low: float
     high: float
-    sure: _Error
+    sure: StandardError
     rows: float  # what the smallest class that it depends on is worth
 
 
 def _of_class(metric: ClassScoreMetric, stairs: Staircase, cells: Ladder) -> _OfClass:
     value = metric.read(stairs)
     low, high = (value, value) if stairs.exact else metric._sides(stairs)
-    sure = _Error(math.nan, "")
+    sure = StandardError(math.nan, "")
     if value == value:  # noqa: PLR0124 - the test for nan
-        error_of = next(_ERRORS[cls] for cls in type(metric).__mro__ if cls in _ERRORS)
+        error_of = next(ERRORS[cls] for cls in type(metric).__mro__ if cls in ERRORS)
         sure = error_of(metric, cells, value)
     if sure.error > 0 and sure.excess:  # still above the end
         least = _least(metric)
@@ -223,7 +106,7 @@ def of_scores(
     rows = min(one.rows for one in each)
     freedom = min(one.sure.freedom for one in each)
     method = f"{_method(each)}, of a mean over classes as if they varied together (at most)"
-    sure = _Error(error, method, freedom, inward=inward)
+    sure = StandardError(error, method, freedom, inward=inward)
     least, most, exact = _sides(metric, least, most, sure, rows, asked)
     if exact:
         method = f"Clopper-Pearson of {rows:g} rows, as no row varies"
@@ -256,12 +139,12 @@ def _method(each: Sequence[_OfClass]) -> str:
     return next(filter(None, [one.sure.method for one in each]), "no rows of a class")
 
 
-for _kind in _ERRORS:
+for _kind in ERRORS:
     confidence_of.register(_kind, of_scores)
 
 
 def _sides(
-    metric: ClassScoreMetric, low: float, high: float, sure: _Error, n: float, asked: Asked
+    metric: ClassScoreMetric, low: float, high: float, sure: StandardError, n: float, asked: Asked
 ) -> tuple[float, float, bool]:
     """Return L(low) and U(high), and whether they are the exact ones of values that do not vary."""
     ends, reach = (_least(metric), metric._ends[1]), sure.reach(asked)
@@ -284,7 +167,7 @@ def _sides(
 
 def _least(metric: ClassScoreMetric) -> float:
     """Return the least value that there can be."""
-    if isinstance(metric, roc_area.ROCAUC) and (rate := _rate(metric)) < 1:
+    if isinstance(metric, roc_area.ROCAUC) and (rate := rate_of(metric)) < 1:
         return 0.5 * (1 - rate / (2 - rate))  # standardised, an area of 0 is not 0
     least: float = metric._ends[0]
     return least

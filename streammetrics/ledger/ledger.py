@@ -18,6 +18,7 @@ from streammetrics.ledger.shards import (
     ShardId,
     as_attempt,
     as_id,
+    as_ids,
     check_alike,
     contradiction,
     known_to_both,
@@ -159,7 +160,7 @@ class Ledger(Stateful):
             IncompatibleMetricsError: One of them is contradicted, or shards were sealed in two
                 places, as `merged` says; nothing has changed.
         """
-        names = _ids(ids)
+        names = as_ids(ids)
         with self._guard._lock:
             empty, shards, blocks = self._known
             if unknown := self.missing(names):
@@ -181,7 +182,7 @@ class Ledger(Stateful):
     def missing(self, expected_ids: Iterable[ShardId]) -> list[ShardId]:
         """Return those of the ids, in their order, of which no state was added."""
         shards = self._known.shards
-        return [name for name in _ids(expected_ids) if name not in shards]
+        return [name for name in as_ids(expected_ids) if name not in shards]
 
     def merged(self) -> Any:
         """Return a new metric, or set, that has seen what all shards have.
@@ -298,9 +299,3 @@ def _mergeable(metric: object) -> Mergeable:
     if not isinstance(metric, Mergeable):
         raise TypeError(f"{an(type(metric).__name__)} is not a metric or a MetricSet")
     return metric
-
-
-def _ids(ids: Iterable[ShardId]) -> list[ShardId]:
-    if isinstance(ids, str):
-        raise TypeError(f"{ids!r} is one name; pass a list of names")
-    return list(dict.fromkeys(map(as_id, ids)))

@@ -14,7 +14,7 @@ from streammetrics.core.errors import IncompatibleMetricsError
 from streammetrics.ledger.held import states_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.ledger.held import Held
@@ -206,6 +206,13 @@ def as_id(value: object) -> ShardId:
             raise ValueError("the number of a shard takes more than 128 bits")
         return int(value)
     raise TypeError(f"a shard is named by a string or an integer, not by {value!r}")
+
+
+def as_ids(values: Iterable[ShardId]) -> list[ShardId]:
+    """Return the names of shards, each once, in their order."""
+    if isinstance(values, str):
+        raise TypeError(f"{values!r} is one name; pass a list of names")
+    return list(dict.fromkeys(map(as_id, values)))
 
 
 def as_attempt(value: object) -> int:
