@@ -14,6 +14,7 @@ import pyarrow as pa
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers import selection as wanted
 from streammetrics.readers.errors import ReadError
+from streammetrics.readers.pieces import SourcePiece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,26 +38,11 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class FilePiece(ABC):
-    """A file, or a part of one. It can be sent to a process."""
+class FilePiece(SourcePiece, ABC):
+    """A file of columns, or a part of one. It can be sent to a process."""
 
-    source: Source
     columns: tuple[WantedColumn, ...]
     rows: int | None  # how many, where it is known
-
-    unit: ClassVar[str] = "file"
-
-    @property
-    def once(self) -> bool:
-        """Whether it can only be read in this process."""
-        return self.source.once
-
-    def __str__(self) -> str:
-        return str(self.source)
-
-    def first_row(self) -> int:
-        """Return where in the file the piece begins."""
-        return 0
 
     def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Foreign]]:
         """Yield the number of rows and the columns of each batch, of at most `batch_rows`."""

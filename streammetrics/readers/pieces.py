@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.tables import BatchStream
     from streammetrics.core.types import Foreign
+    from streammetrics.readers.sources import Source
 
 BATCH_ROWS = 1 << 16  # two columns of float64 stay in a 2 MB cache from decoding to counting
 
@@ -35,6 +36,27 @@ class Piece(Protocol):
 
     def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Foreign]]:
         """Yield the number of rows and the table of each batch; `threads`: every core is free."""
+
+
+@dataclass(frozen=True)
+class SourcePiece:
+    """A file, or a part of one, which messages call by its name."""
+
+    source: Source
+
+    unit: ClassVar[str] = "file"
+
+    @property
+    def once(self) -> bool:
+        """Whether it can only be read in this process."""
+        return self.source.once
+
+    def __str__(self) -> str:
+        return str(self.source)
+
+    def first_row(self) -> int:
+        """Return where in the file the piece begins."""
+        return 0
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,14 @@ import io
 import math
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.files import reading
 from streammetrics.readers.paths import matching
+from streammetrics.readers.pieces import SourcePiece
 from streammetrics.readers.sources import source_of
 
 if TYPE_CHECKING:
@@ -137,26 +138,12 @@ def _refuse_number(
 
 
 @dataclass(frozen=True)
-class TrecPiece:
+class TrecPiece(SourcePiece):
     """A file of judgments or results."""
 
-    source: Source
     judged: bool
     score: str = "score"  # what the scores of a run are called
     rows = None  # how many is only known at the end
-    unit: ClassVar[str] = "file"
-
-    @property
-    def once(self) -> bool:
-        """Whether it can only be read in this process."""
-        return self.source.once
-
-    def __str__(self) -> str:
-        return str(self.source)
-
-    def first_row(self) -> int:
-        """Return 0: it is read from the start."""
-        return 0
 
     def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Table]]:  # noqa: ARG002 - lines are split one by one
         """Yield the number of rows and the columns of each batch."""
