@@ -30,6 +30,7 @@ MASKED_GROUPS = (
 )
 WEIGHTED_OUTPUTS = 4  # summed together: their folds and those of weights are as many as are kept
 FEW_ROWS = 128  # up to which Python's integers are quicker, twice to four times
+FOLDED_ROWS = 1 << 11  # up to which a sum needs no scratch buffers, nor BLAS threads for its folds
 WIDE_ROWS = 64  # of a block, however wide they are
 CLUSTER_ELEMENTS = 1 << 15  # of a block: its folds stay in the cache
 DIGIT_ROWS = 1 << 13  # of a table worked on at a time, so that they stay in the cache

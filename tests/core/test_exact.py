@@ -16,10 +16,11 @@ from streammetrics.core import tuning
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.exact import floats, totals
 from streammetrics.core.exact.digits import canonical, from_integer, is_canonical
-from streammetrics.core.exact.few import few_moments, few_sum
+from streammetrics.core.exact.few import few_moments, few_sums
+from streammetrics.core.exact.folds import extremes
 from streammetrics.core.exact.sums import ExactSum
 
-AS_IS = tuning.FEW_ROWS
+AS_IS = tuning.FEW_ROWS, tuning.FOLDED_ROWS
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,13 +28,15 @@ def folds_of_any_rows():
     """Have the small columns of these tests summed as large ones are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tuning, "FEW_ROWS", 0)
+        patch.setattr(tuning, "FOLDED_ROWS", 0)
         yield
 
 
 @pytest.fixture
 def few_rows(monkeypatch):
     """Sum few rows as it is done outside of these tests."""
-    monkeypatch.setattr(tuning, "FEW_ROWS", AS_IS)
+    monkeypatch.setattr(tuning, "FEW_ROWS", AS_IS[0])
+    monkeypatch.setattr(tuning, "FOLDED_ROWS", AS_IS[1])
     return monkeypatch
 
 
@@ -536,6 +539,7 @@ def test_few_rows_give_the_bytes_that_folds_give(n, few_rows):
 
     found = list(results())
     few_rows.setattr(tuning, "FEW_ROWS", 0)
+    few_rows.setattr(tuning, "FOLDED_ROWS", 0)
     for few, many in zip(found, results(), strict=True):
         assert few.exponent == many.exponent
         np.testing.assert_array_equal(few.digits, many.digits, strict=True)
@@ -561,16 +565,28 @@ def test_digits_are_canonical_where_an_integer_is_written_so(width):
         assert is_canonical(list(row)) == ((*digits[0].tolist(),) == row and not exponent), row
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("n", [1, 2, 40, 64, 65, 1000, 2048])
 @pytest.mark.parametrize("reach", [0, 3, 60, 500, 1070])
-def test_few_rows_are_summed_whole_though_the_last_part_is_not_looked_for(reach, seed):
-    rng = np.random.default_rng(seed)
-    values = np.ldexp(rng.normal(size=40), rng.integers(-reach, 1, size=40))
-    values = np.concatenate([values, -values[: 2 * seed], np.zeros(seed % 2)])
-    least = np.abs(values[values != 0]).min(initial=1.0)
-    for limit in (0.0, least / 2, least):
-        whole, unit = few_sum(values, limit)
-        assert Fraction(whole) * Fraction(2) ** unit == sum(map(Fraction, values.tolist()))
+@pytest.mark.parametrize("highest", [-1060, 0, 990, 1024])
+def test_few_rows_are_summed_whole_whatever_is_known_of_them(highest, reach, n):
+    rng = np.random.default_rng(n)
+    values = np.ldexp(rng.uniform(-1, 1, n), highest - rng.integers(0, reach + 1, n))
+    values[1:] *= rng.choice([0.0, 1.0, -1.0], n - 1)
+    values[n // 2 + 1 :] = -values[1 : (n + 1) // 2]  # cancels
+    table = np.stack([values, np.full(n, -values[0]), np.abs(values)])
+    low, high = extremes(table)
+    for least in (0.0, low):
+        for row, (whole, unit) in zip(table, few_sums(table, least, high), strict=True):
+            assert Fraction(whole) * Fraction(2) ** unit == sum(map(Fraction, row.tolist()))
+
+
+@pytest.mark.parametrize("powers", [(1,), (2,), (4,), (1, 2), (4, 2), (1, 2, 4)])
+@pytest.mark.parametrize("scale", [-1060, -530, 0, 400, 1022])
+def test_powers_of_few_rows_are_those_of_many(few_rows, scale, powers):
+    values = np.ldexp(np.array([1.0, -0.3, 0.0, 0.7, 1 + 2.0**-52] * 20), scale)
+    found, *limits = ExactSum.of_powers(np.negative, [values], powers)
+    few_rows.setattr(tuning, "FOLDED_ROWS", 0)
+    assert ExactSum.of_powers(np.negative, [values], powers) == (found, *limits)
 
 
 @pytest.mark.parametrize("n", [1, 64, 128])

@@ -1,15 +1,15 @@
-"""Exact sums of few rows in Python's integers: setting up folds would take longer than adding.
+"""Exact sums of few rows, for which scratch buffers and totals would take longer than adding.
 
-Sums: ``math.fsum`` gives the float64 nearest to the exact sum. Taken out of the values and called
-again, it gives the float64 nearest to what is left, until nothing is: a few floats that add up to
-the exact sum. Products have no such help: those of columns are dot products of folds (see
-`core.exact.folds`) scaled to whole numbers; those with weights are products of Python's integers,
-as a float64 is an integer of at most 53 bits times a power of two.
+Sums are those of folds (see `core.exact.folds`), products of columns dot products of folds scaled
+to whole numbers. Products with weights are those of Python's integers, as a float64 is an integer
+of at most 53 bits times a power of two.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from math import frexp, ldexp
 from operator import lshift, mul
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,48 +17,88 @@ import numpy as np
 
 from streammetrics.core.columns.batch import extent
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.exact.folds import HIGH, LOW
+from streammetrics.core.exact.folds import HIGH, LOW, ONES
+from streammetrics.core.exact.reductions import squares
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
     from streammetrics.core.types import Array, Floats, Places
 
 MANY = 1 << 15  # rows from which blocks in the cache are quicker, also for few groups
+_HIGHEST = 2.0**1000  # sums of few that are smaller cannot overflow
 _HEAVIEST = 2.0**30  # weights from here on leave too few bits to a fold
 _SHORTEST = 16  # bits of a fold: with fewer there would be too many of them
 _MOST_FOLDS = 5  # of a column: if it needs more, integers are quicker
 _STEPS = [np.array(2.0 ** (bits + 1)) for bits in range(27)]  # quicker than floats
 
 
-def few_sum(values: Array, least: float = 0.0) -> tuple[int, int]:
-    """Return the sum of values (n,), an integer and the exponent of its unit.
+def few_sums(table: Floats, least: float, most: float) -> list[tuple[int, int]]:
+    """Return the sum of each row of a table (k, n), an integer and the exponent of its unit.
 
-    Raises `InvalidBatchError` unless all are finite. No value but 0 may be below `least` in
-    magnitude: all are multiples of the last bit of `least` then, and so is what is left of their
-    sum. If the next part is no larger than `least`, it is all that is left, and no further pass
-    has to show that.
+    All rows are split into folds of one unit. `least` and `most` are the `extremes` of the table;
+    a `least` of 0 stands for one that is not known.
 
-    >>> few_sum(np.array([1e16, 1.25, -1e16]))
-    (5, -2)
+    >>> (total, unit), = few_sums(np.array([[1e16, 1.25, -1e16]]), 0.0, 1e16)
+    >>> total * 2.0**unit
+    1.25
     """
-    floats, total, unit = values.tolist(), 0, 1
-    try:
-        part = math.fsum(floats)
-        while part:
-            above, below = part.as_integer_ratio()  # a power of two
-            if below > unit:
-                total, unit = total * (below // unit), below
-            total += above * (unit // below)
-            if -least <= part <= least:
-                break
-            floats.append(-part)
-            part = math.fsum(floats)
-    except (OverflowError, ValueError):  # partial sums beyond float64; infinities and nan
-        return DigitColumn.of(values).total()
-    return total, 1 - unit.bit_length()
+    if not most < _HIGHEST:
+        return [DigitColumn.of(row).total() for row in table]
+    n = table.shape[1]
+    bits = min(50, 53 - (n - 1).bit_length())
+    step = bits + 1
+    lowest = frexp(least)[1] - 53 if least else -1074  # all are multiples of 2**lowest
+    first = unit = frexp(most)[1] - bits
+    ones, rest, parts = ONES[:n], table, []
+    while lowest < unit:
+        sigma = _sigma(unit)
+        head = rest + sigma - sigma
+        parts.append(head.dot(ones).tolist())
+        rest = rest - head
+        unit -= step
+        if not least and not np.count_nonzero(rest):
+            break
+    parts.append(rest.dot(ones).tolist())
+    totals = []
+    for row in zip(*parts, strict=True):
+        total, shift = 0, -first
+        for part in row:
+            total = (total << step) + int(ldexp(part, shift))
+            shift += step
+        totals.append((total, unit))
+    return totals
+
+
+def few_powers(
+    values: Floats, low: float, high: float, powers: Collection[int]
+) -> dict[int, tuple[int, int]]:
+    """Return the sums of powers of values (n,) by exponent, each as `few_sums` gives it.
+
+    Exponents are among 1, 2, 4, ...: each power but the first is the `squares` of the one before.
+    `low` and `high` are the `extremes` of the values.
+    """
+    exponents = sorted(powers)
+    table = np.empty((len(exponents), values.size))
+    least, most, power = math.inf, 0.0, 1
+    for row, exponent in zip(table, exponents, strict=True):
+        if exponent == 1:
+            row[:] = values
+        while power < exponent:
+            values, low, high = squares(values, low, high, row)
+            power *= 2
+        if 0.0 < low < least:
+            least = low
+        most = max(most, high)
+    return dict(zip(exponents, few_sums(table, least, most), strict=True))
+
+
+@functools.cache  # there are 2099 at most
+def _sigma(unit: int) -> Floats:
+    """Return what rounds to multiples of ``2**unit``, quicker as an array than as a float."""
+    return np.array(ldexp(1.5, unit + 52))
 
 
 def few_groups(
@@ -82,12 +122,12 @@ def few_groups(
     if bits < _SHORTEST:
         return None
     folds: list[tuple[Array, int]] = []
-    e = math.frexp(largest)[1]
+    e = frexp(largest)[1]
     while True:
         if not (LOW <= e <= HIGH and largest < math.inf):
             return None
         unit = e - bits
-        sigma = math.ldexp(1.5, unit + 52)
+        sigma = _sigma(unit)
         head = values + sigma
         head -= sigma
         held = np.bincount(index, head if weight is None else head * weight, size)
@@ -143,7 +183,7 @@ def _whole_folds(column: Floats, bits: int, table: Floats) -> tuple[int, int] | 
     ``2**(bits + 1)`` times that of the next.
     """
     low, high = extent(column)
-    e = math.frexp(max(-low, high))[1]
+    e = frexp(max(-low, high))[1]
     if not (LOW <= e <= HIGH and high - low < math.inf):
         return None
     rest = column * 2.0 ** (bits - e)

@@ -129,10 +129,16 @@ class ExactNumbers:
         if self.shape != other.shape:
             raise ValueError(f"sums of shapes {self.shape} and {other.shape} cannot be added")
         mine, theirs = self._few, other._few
-        if mine is not None and theirs is not None:
-            return self._few_plus(mine, theirs, operation)
         if self.shape == ():
-            return self._few_plus(self._counted(), other._counted(), operation)
+            mine, theirs = mine or self._counted(), theirs or other._counted()
+        if mine is not None and theirs is not None:
+            (ours, unit), (others, other_unit) = mine, theirs
+            if unit > other_unit:
+                ours = [value << unit - other_unit for value in ours]
+                unit = other_unit
+            elif unit < other_unit:
+                others = [value << other_unit - unit for value in others]
+            return self.few(self.shape, list(map(operation, ours, others)), unit)
         if not other.digits.shape[1]:  # all zero, as sums are before the first rows
             return self
         if operation is add and not self.digits.shape[1]:
@@ -156,21 +162,6 @@ class ExactNumbers:
             raise ValueError("a single sum and several cannot be added")
         low = min([unit for _, unit in every])
         return self.single(sum([value << unit - low for (value,), unit in every]), low)
-
-    def _few_plus(
-        self,
-        mine: tuple[list[int], int],
-        theirs: tuple[list[int], int],
-        operation: Callable[[int, int], int],
-    ) -> Self:
-        (left, unit), (right, other_unit) = mine, theirs
-        if unit > other_unit:
-            shift, unit = unit - other_unit, other_unit
-            left = [value << shift for value in left]
-        elif unit < other_unit:
-            shift = other_unit - unit
-            right = [value << shift for value in right]
-        return self.few(self.shape, list(map(operation, left, right)), unit)
 
     def _counted(self) -> tuple[list[int], int]:
         """Return a single number as a list of its integer, and the exponent of its unit."""

@@ -14,6 +14,7 @@ from streammetrics.core import tuning
 from streammetrics.core.exact.digits import Floats
 from streammetrics.core.exact.folds import (
     DIGIT,
+    ONES,
     SHORT,
     Fold,
     exponents_of,
@@ -32,9 +33,6 @@ from streammetrics.core.types import Array, Places
 LARGEST = 2.0**1023  # what squares are cut to
 _SMALLEST = 5e-324
 _TAME = 2.0**500  # squares of numbers between its inverse and this neither over- nor underflow
-
-_ONES = np.ones(BLOCK)
-_ONES.flags.writeable = False
 
 
 def tables(columns: Sequence[Array], weight: Array | None = None) -> list[Array]:
@@ -87,8 +85,8 @@ def _column_sums(values: Floats) -> Floats:
     rows, width = values.shape
     step = max(1, PIECE // max(width, 1))
     whole = rows - rows % step
-    pieces: Floats = _ONES[:step] @ values[:whole].reshape(-1, step, width)
-    total: Floats = pieces.sum(axis=0) + _ONES[: rows - whole] @ values[whole:]
+    pieces: Floats = ONES[:step] @ values[:whole].reshape(-1, step, width)
+    total: Floats = pieces.sum(axis=0) + ONES[: rows - whole] @ values[whole:]
     return total
 
 
@@ -221,7 +219,7 @@ def add_moments(
             if w is not None and short is not None:
                 stack.push_row(w, short, 0)
             else:
-                stack.push_row(_ONES[: shape[0]], 0, 0)
+                stack.push_row(ONES[: shape[0]], 0, 0)
             dots = stack.products(left[-1], right[0], shape[0])
             products.add(StackLayout(tuple(stack.levels), tuple(left), tuple(right)), dots)
     products.flush()
@@ -249,7 +247,7 @@ def add_weighted(
                     left.append(stack.push_row(x[rows], 0, 0))
                 else:
                     left.append(stack.push(work.load(x, rows), None, bits, work))
-            left.append(stack.push_row(_ONES[: shape[0]], 0, 0))
+            left.append(stack.push_row(ONES[: shape[0]], 0, 0))
             w = work.load(weight, rows)
             right = [left[-1], stack.push(w, None, bits, work), stack.push_square(w, bits, work)]
             dots = stack.products(left[-1], right[0], shape[0])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from streammetrics.core.exact import floats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from fractions import Fraction
 
     from streammetrics.core.types import Floats
 
@@ -24,7 +24,10 @@ def nearest(value: Number) -> float:
     if value is None:
         return math.nan
     try:
-        return float(value)
+        if not isinstance(value, Fraction):
+            return float(value)
+        above, below = value.as_integer_ratio()
+        return above / below
     except OverflowError:
         return math.inf if value > 0 else -math.inf
 

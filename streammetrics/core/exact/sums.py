@@ -17,7 +17,14 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.batch import extent
 from streammetrics.core.columns.long import LongNumbers, halves, nearest
 from streammetrics.core.exact.digits import Floats, are_in_range, canonical, frozen
-from streammetrics.core.exact.few import MANY, DigitColumn, few_groups, few_moments, few_sum
+from streammetrics.core.exact.few import (
+    MANY,
+    DigitColumn,
+    few_groups,
+    few_moments,
+    few_powers,
+    few_sums,
+)
 from streammetrics.core.exact.folds import extremes
 from streammetrics.core.exact.numbers import SMALL, ExactNumbers
 from streammetrics.core.exact.reductions import (
@@ -67,17 +74,15 @@ class ExactSum(ExactNumbers):
         cls,
         values: Array | LongNumbers,
         weight: Array | None = None,
-        *,
-        least: float = 0.0,
     ) -> Self:
-        """Return the sums over axis 0 of `values` ``(n, *shape)``, times `weight` ``(n,)``.
-
-        No value but 0 may be below `least` in magnitude: to say so saves time.
-        """
+        """Return the sums over axis 0 of `values` ``(n, *shape)``, times `weight` ``(n,)``."""
         if isinstance(values, LongNumbers):
             return cls.of(values.head, weight) + cls.of(values.tail, weight)
-        if weight is None and values.ndim == 1 and 0 < values.size <= tuning.FEW_ROWS:
-            return cls.single(*few_sum(values, least))
+        if weight is None and values.ndim == 1 and 0 < values.size <= tuning.FOLDED_ROWS:
+            column = np.asarray(values, np.float64)
+            low, high = extent(column)
+            (total,) = few_sums(column.reshape(1, -1), 0.0, max(-low, high))
+            return cls.single(*total)
         (table,) = tables([values], weight)
         if weight is not None and _are_few(values):
             return cls.single(*DigitColumn.of(values).times(DigitColumn.of(weight)).total())
@@ -117,7 +122,7 @@ class ExactSum(ExactNumbers):
         >>> {power: total.to_float() for power, total in sums.items()}, least, most
         ({1: -4.0, 2: 10.0, 4: 82.0}, 1.0, 3.0)
         """
-        if len(columns[0]) > tuning.FEW_ROWS and not any(
+        if len(columns[0]) > tuning.FOLDED_ROWS and not any(
             column.ndim > 1 or isinstance(column, LongNumbers) for column in columns
         ):
             totals = {power: Totals(()) for power in powers}
@@ -128,12 +133,15 @@ class ExactSum(ExactNumbers):
             values = values[:, 0]
         near = nearest(values)
         low, high = extremes(near)
-        sums = {1: cls.of(values, least=low)} if 1 in powers else {}
+        if near is values and values.ndim == 1 and 0 < values.size <= tuning.FOLDED_ROWS:
+            few = few_powers(values, low, high, powers)
+            return {power: cls.single(*total) for power, total in few.items()}, low, high
+        sums = {1: cls.of(values)} if 1 in powers else {}
         power, end, least, most = 2, max(powers), low, high
         while power <= end:
             near, least, most = squares(near, least, most)
             if power in powers:
-                sums[power] = cls.of(near, least=least)
+                sums[power] = cls.of(near)
             power *= 2
         return sums, low, high
 
