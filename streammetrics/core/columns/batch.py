@@ -177,16 +177,16 @@ class Batch:
         if found is None:
             column = self.column(name)
             values, residual = column.values, None
-            if values.dtype == _FLOAT64 and column.nulls is None:
-                low, high = extent(values)
-            else:
-                if column.vocabulary is not None:
-                    title = self.title(name)
-                    raise InvalidBatchError(f"{title} holds text; numbers are needed", title)
-                values = _to_float(column)
-                low, high = extent(values)
-                if column.values.dtype.char in _LONG:
-                    residual = _residual(column, values, (low, high))
+            if column.vocabulary is not None:
+                title = self.title(name)
+                raise InvalidBatchError(f"{title} holds text; numbers are needed", title)
+            if (kind := values.dtype.char) != "d":
+                values = values.astype(_FLOAT64)
+            if column.nulls is not None:
+                values = np.where(column.nulls, math.nan, values)
+            low, high = extent(values)
+            if kind in _LONG:
+                residual = _residual(column, values, (low, high))
             found = self._numeric[name] = Numeric(values, low, high, residual)
         return found
 
@@ -230,13 +230,6 @@ class Batch:
         return weight
 
 
-def _to_float(column: Column) -> Floats:
-    values = column.values.astype(np.float64)
-    if column.nulls is not None:
-        values[column.nulls] = math.nan
-    return values
-
-
 def _residual(column: Column, head: Floats, limits: tuple[float, float]) -> Floats | None:
     values = column.values
     low, high = limits if column.nulls is None else extent(values)
@@ -255,7 +248,9 @@ def extent(values: Array) -> tuple[float, float]:
     """Return minimum and maximum, both ``nan`` where a value is; ``(inf, -inf)`` of nothing."""
     if values.size == 0:
         return math.inf, -math.inf
+    if (
+        values.size <= tuning.SHORT_COLUMN
+    ):  # cheaper to call; a nan is both extremes to these as well
+        return values.item(values.argmin()), values.item(values.argmax())
     flat = values if values.ndim == 1 else values.reshape(-1)
-    if flat.size <= tuning.SHORT_COLUMN:  # cheaper to call; a nan is both extremes to these as well
-        return flat.item(flat.argmin()), flat.item(flat.argmax())
     return float(np.minimum.reduce(flat)), float(np.maximum.reduce(flat))

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Finished, Taken
     from streammetrics.core.types import Bools, Columns, Floats, Places
 
+_INF = math.inf
+
 
 @dataclass(frozen=True)
 class Numbers(Field):
@@ -74,7 +76,7 @@ class Numbers(Field):
             return
         numbers = batch.numeric(self.name)  # read by now
         low, high = numbers.low, numbers.high
-        if self.low <= low > self.above and high <= self.high and low > -math.inf < high < math.inf:
+        if self.above < low >= self.low and low > -_INF and high <= self.high and high < _INF:
             return
         values = numbers.values
         wrong = ~self._inside(values)

@@ -27,6 +27,7 @@ class Layout:
     """Distinct statistics, their schemas, and the readings that serve several of these."""
 
     __slots__ = (
+        "_alone",
         "_firsts",
         "_peers",
         "_readers",
@@ -61,6 +62,7 @@ class Layout:
         plain = list(alike)
         self._readers = tuple([plain.index(schema.plain) for schema in self.schemas])
         self._firsts = tuple(map(self._readers.index, range(len(plain))))
+        self._alone = len(plain) == len(self.schemas)  # each of them has a reading of its own
         optional = {WEIGHT}.union(*(schema.optional for schema in self.schemas))
         inputs = dict.fromkeys(name for schema in self.schemas for name in schema.inputs)
         self.required = tuple(name for name in inputs if name not in optional)
@@ -68,8 +70,9 @@ class Layout:
         leaders = (field.leader for schema in self.schemas for field in schema.fields)
         self.leader = next(filter(None, leaders), "")
         fields = [field for schema in self.schemas for field in schema.fields]
-        self._sets = {name: field.labels for field in fields for name in field.sets}
-        self.nested = dict.fromkeys(column for field in fields for column in field.nested)
+        sets = {name: field.labels for field in fields for name in field.sets}
+        self._sets = tuple(sets.items())
+        self.nested = tuple(dict.fromkeys(column for field in fields for column in field.nested))
         self.start = State(tuple(Feed({}, 0, 0) for _ in self.schemas), tuple(distinct.values()))
         self._peers = tuple(
             tuple(s for s, of in zip(distinct.values(), self.sources, strict=True) if of == source)
@@ -109,7 +112,7 @@ class Layout:
         """Read columns with several values a row: labels at positions, sets of labels, lists."""
         if self.leader:
             batch.spread(self.leader)
-        for name, labels in self._sets.items():
+        for name, labels in self._sets:
             batch.mark(name, labels)
         for name, each in self.nested:
             batch.nest(name, each)
@@ -120,7 +123,7 @@ class Layout:
 
     def agree(self, feeds: Sequence[Feed]) -> bool:
         """Whether schemas that share a reading know the same of their rows."""
-        if len(self._readers) == len(self._firsts):  # none share one
+        if self._alone:
             return True
         shared = zip(self._readers, feeds, strict=True)
         return all(feed == feeds[self._firsts[reader]] for reader, feed in shared)
@@ -198,11 +201,13 @@ class Layout:
         return tuple(updated)
 
     def _grown(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
-        grown = [
-            feeds[first].grown(facts, n, omitted)
-            for first, (_, _, n, omitted, facts) in zip(self._firsts, rows, strict=True)
-        ]
-        return tuple([grown[reader] for reader in self._readers])
+        grown = tuple(
+            [
+                feeds[first].grown(facts, n, omitted)
+                for first, (_, _, n, omitted, facts) in zip(self._firsts, rows, strict=True)
+            ]
+        )
+        return grown if self._alone else tuple([grown[reader] for reader in self._readers])
 
     def agreed(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
         """Return the feeds with the facts of staged rows, which are counted at flush."""

@@ -45,8 +45,8 @@ def check_outputs(n: int, multioutput: str | tuple[float, ...]) -> None:
 
 def averaged(values: Sequence[Number], multioutput: str | tuple[float, ...]) -> Value:
     """Return the values of the outputs, or their mean; ``nan`` without rows."""
-    check_outputs(len(values), multioutput)
     if isinstance(multioutput, tuple):
+        check_outputs(len(values), multioutput)
         pairs = list(zip(values, map(Fraction, multioutput), strict=bool(values)))
         used = [(v if isinstance(v, Fraction) else nearest(v), w) for v, w in pairs if w]
         floats = [value for value, _ in used if isinstance(value, float)]

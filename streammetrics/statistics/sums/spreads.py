@@ -79,9 +79,9 @@ class LossSpread(Spreading, LossSum):
     def add_powers(self, columns: Columns, sums: Mapping[int, ExactSum]) -> None:
         """Add rows, of which these are the sums of powers."""
         super().add_powers(columns, sums)
-        values, squares = (sums[power] for power in self.exponents)
-        rows = Amount.of_rows(len(columns[0]), None)
-        self.spread_by({"values": values, "squares": squares}, rows)
+        power, squared = self.exponents
+        self.powers = each_plus(self.powers, {"values": sums[power], "squares": sums[squared]})
+        self.squared_weight = self.squared_weight.plus_rows(len(columns[0]))
 
     def add_whole(self, columns: Columns, weight: Floats | None) -> None:
         """Add rows that have weights, or squares beyond the normal floats."""
