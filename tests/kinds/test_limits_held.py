@@ -19,7 +19,7 @@ from streammetrics.core.histograms.keys import cell_ids
 from streammetrics.core.histograms.restoring import _below
 from streammetrics.core.results.table import Table
 from streammetrics.core.state.arrays import same
-from streammetrics.statistics.grouped.split import _Waiting
+from streammetrics.statistics.grouped.waiting import GroupedRows
 from streammetrics.statistics.sums.values import deviation
 
 MOST = 1 << 31
@@ -142,8 +142,8 @@ def test_a_row_of_one_against_one_is_counted_once_however_many_pairs_it_is_in():
 @pytest.mark.parametrize("weight", [None, np.array([0.5, 1.5, 2.5, 3.5])])
 @pytest.mark.parametrize("places", [[0, 1], [1, -1], [-1, 0], [-1, -1]])
 def test_rows_that_wait_for_a_group_that_is_cut_go_nowhere(places, weight):
-    codes, values = np.array([0, 1, 1, 0]), np.array([5, 6, 7, 8])
-    moved = _Waiting(codes, (values,), weight).moved(np.array(places))
+    codes, values = np.array([0, 0, 1, 1]), np.array([5, 6, 7, 8])
+    moved = GroupedRows.of(codes, (values,), weight, 2).moved(np.array(places), 2)
     kept = np.array([places[code] >= 0 for code in codes])
     assert moved.codes.tolist() == [places[code] for code in codes[kept]]
     assert moved.columns[0].tolist() == values[kept].tolist()
