@@ -28,7 +28,7 @@ OPENING_CHARACTERS = 1 << 14  # an opening that is longer is not worth keeping
 MASKED_GROUPS = (
     16  # whose weights are added up as products with masks: twice to three times as quick
 )
-WEIGHTED_OUTPUTS = 4  # summed together: their folds and those of weights are as many as are kept
+WEIGHTED_SUMS = 4  # made together: their folds and those of weights are as many as are kept
 FEW_ROWS = 128  # up to which Python's integers are quicker, twice to four times
 FOLDED_ROWS = 1 << 11  # up to which a sum needs no scratch buffers, nor BLAS threads for its folds
 WIDE_ROWS = 64  # of a block, however wide they are

@@ -115,3 +115,26 @@ def test_rows_counted_by_address_are_those_that_sorting_gives(name, max_cells, m
             assert counted[0].level == counted[1].level
     # Few scores have few keys where rows are many, which are counted before.
     assert any(cells is not None for cells in found) or name == "few"
+
+
+def test_weighted_scores_that_repeat_are_counted_by_address_within_the_budget(monkeypatch):
+    rng = np.random.default_rng(0)
+    some = np.array([0.0, -0.0, 1.0, -1.0, *rng.normal(size=900).round(2)])
+    scores, weight = rng.choice(some, 70_000), rng.exponential(size=70_000)
+    codes, found = rng.integers(0, 2, 70_000).astype(np.uint8), []
+
+    def counted():
+        histogram = DyadicHistogram(1 << 17, 2)
+        histogram.add(scores, codes, weight)
+        histogram.check()
+        return histogram
+
+    def noted(*args):
+        found.append(addressed.weighed(*args))
+        return found[-1]
+
+    monkeypatch.setattr(forms, "weighed", noted)
+    by_address = counted()
+    assert [cells.level for cells in found] == [0]
+    monkeypatch.setattr(forms, "weighed", lambda *_: None)
+    assert by_address.is_same(counted())

@@ -292,3 +292,16 @@ def test_a_statistic_with_an_update_of_its_own_is_fed_by_it_beside_its_base():
     suite = sm.MetricSet({"mae": sm.MAE(), "shifted": ShiftedMAE(), "mse": sm.MSE()})
     suite.update(y_true=[1.0, 2.0], y_pred=[1.5, 3.0])
     assert suite.compute() == {"mae": 0.75, "shifted": 1.75, "mse": 0.625}
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e200])  # of which no square is a float64
+@pytest.mark.parametrize("d", [1, 3])
+def test_losses_of_a_set_that_have_weights_are_those_of_each_alone(scale, d):
+    y, p = rows(300, d)
+    weight = np.random.default_rng(1).exponential(size=300)
+    metrics = [sm.MAE(), sm.MSE(), sm.MeanError(), sm.MAPE(), sm.SMAPE(), sm.PinballLoss(alpha=0.3)]
+    suite = sm.MetricSet({str(k): metric for k, metric in enumerate(metrics)})
+    suite.update(y_true=scale * y, y_pred=p, sample_weight=weight)
+    for k, metric in enumerate(metrics):
+        metric.update(scale * y, p, sample_weight=weight)
+        assert suite[str(k)].copy().to_bytes() == metric.to_bytes()

@@ -58,7 +58,7 @@ def weighed(rows: ScoredRows, level: int, max_cells: int, classes: int) -> Cells
     ``None`` as of `_found`.
     """
     scores, codes, weight = rows
-    if not level and scores.size <= max_cells:
+    if not level and scores.size <= max_cells and not _repeat(scores):
         return None
     bits = min(scores.size, max_cells).bit_length() + tuning.ROW_ADDRESS_BITS
     found = _found(cell_ids(scores, level or 1), scores, level, max_cells, bits)
@@ -92,6 +92,12 @@ def summed(every: Sequence[Cells], max_cells: int) -> Cells | None:
     parts = zip(np.split(found.places, ends), masses, strict=True)
     mass = ExactSum.gathered(parts, found.ids.size)
     return Cells(found.level, found.ids, found.scores, mass, every[0].classes)
+
+
+def _repeat(scores: Floats) -> bool:
+    """Whether scores, of which some are looked at, mostly occur more than once."""
+    some = np.sort(scores[:: max(1, scores.size // tuning.KEY_ROWS)])
+    return 2 * int(np.count_nonzero(some[1:] != some[:-1])) < some.size
 
 
 class _Found(NamedTuple):

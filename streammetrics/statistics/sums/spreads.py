@@ -23,6 +23,7 @@ from streammetrics.statistics.sums.moments import Moments
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Columns, Floats, ReadColumn
 
 Powers = dict[str, ExactSum]
@@ -83,6 +84,29 @@ class LossSpread(Spreading, LossSum):
         self.powers = each_plus(self.powers, {"values": sums[power], "squares": sums[squared]})
         self.squared_weight = self.squared_weight.plus_rows(len(columns[0]))
 
+    def update_among(
+        self,
+        peers: Sequence[Statistic],
+        found: dict[object, ReadColumn],
+        columns: Columns,
+        weight: Floats | None,
+    ) -> None:
+        """Add the losses of the rows; where they have weights those of peers are summed beside."""
+        if weight is None or columns[0].ndim > 1:
+            super().update_among(peers, found, columns, weight)
+            return
+        mine = self.loss, self.parameter
+        if mine not in found:
+            alike = [peer for peer in peers if isinstance(peer, LossSpread)]
+            try:
+                every = [peer.numbers(*columns) for peer in alike]
+            except FloatingPointError:  # of the square of one of them
+                self.add_whole(columns, weight)
+                return
+            names = [(peer.loss, peer.parameter) for peer in alike]
+            found.update(zip(names, weighted_sums(every, weight), strict=True))
+        self._add_sums(columns, found[mine])
+
     def add_whole(self, columns: Columns, weight: Floats | None) -> None:
         """Add rows that have weights, or squares beyond the normal floats."""
         try:
@@ -91,8 +115,11 @@ class LossSpread(Spreading, LossSum):
             super().add_whole(columns, weight)
             self.spread_by(*powers_of(self._clipped, columns, weight))
             return
-        self.add(columns, found.rows, {"loss": found.total})
-        self.spread_by(found.powers, found.squared)
+        self._add_sums(columns, found)
+
+    def _add_sums(self, columns: Columns, sums: SpreadSums) -> None:
+        self.add(columns, sums.rows, {"loss": sums.total})
+        self.spread_by(sums.powers, sums.squared)
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the losses."""
@@ -136,21 +163,21 @@ def sums_of(terms: Callable[..., Floats], columns: Columns, weight: Floats | Non
     numbers = terms(*columns)
     if numbers.ndim == 1:
         return weighted_sums([numbers], weight)[0]
-    width, step = numbers.shape[1], tuning.WEIGHTED_OUTPUTS
-    every: list[SpreadSums] = []
-    for start in range(0, width, step):
-        some = [numbers[:, k] for k in range(start, min(start + step, width))]
-        every += weighted_sums(some, weight)
-    if width == 1:
-        return every[0]
-    names, (first, *_) = every[0].powers, every
-    powers = {name: ExactSum.row_of([each.powers[name] for each in every]) for name in names}
+    every = weighted_sums([numbers[:, k] for k in range(numbers.shape[1])], weight)
+    first = every[0]
+    if len(every) == 1:
+        return first
+    powers = {name: ExactSum.row_of([each.powers[name] for each in every]) for name in first.powers}
     total = ExactSum.row_of([each.total for each in every])
     return SpreadSums(total, powers, first.rows, first.squared)
 
 
 def weighted_sums(every: Sequence[Floats | LongNumbers], weight: Floats) -> list[SpreadSums]:
-    """Return what each of several numbers (n,) of the same rows adds, from one pass over these."""
+    """Return what each of several numbers (n,) of the same rows adds, a few from one pass."""
+    if len(every) > tuning.WEIGHTED_SUMS:
+        step = tuning.WEIGHTED_SUMS
+        starts = range(0, len(every), step)
+        return [one for k in starts for one in weighted_sums(every[k : k + step], weight)]
     parts = [
         (numbers.head, numbers.tail) if isinstance(numbers, LongNumbers) else (numbers,)
         for numbers in every
