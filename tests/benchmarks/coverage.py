@@ -78,6 +78,18 @@ def scores(share: float, apart: float, places: int | None = None) -> Draw:
     return draw
 
 
+def class_scores(apart: float) -> Draw:
+    """Probabilities of three classes, one of them rare, the true one higher."""
+
+    def draw(rng: np.random.Generator, n: int) -> dict[str, Any]:
+        y, z = rng.choice(3, n, p=[0.6, 0.3, 0.1]), rng.standard_normal((n, 3))
+        z[np.arange(n), y] += apart
+        p = np.exp(z)
+        return {"y_true": y, "y_score": p / p.sum(axis=1, keepdims=True)}
+
+    return draw
+
+
 def weighted(draw: Draw) -> Draw:
     """Rows that each weigh another, more where labels and scores are high."""
 
@@ -164,6 +176,9 @@ LINES = (
     Line(sm.ROCAUC(), scores(0.05, 1.0), (200, 1000), "5 % positives"),
     Line(sm.ROCAUC(), scores(0.05, 2.9), (400, 800, 4000), "AUC 0.98, 5 % positives"),
     Line(sm.ROCAUC(), scores(0.5, 1.0, 0), note="tied scores"),
+    Line(sm.ROCAUC(), class_scores(1.0), note="3 classes"),
+    Line(sm.ROCAUC(), class_scores(2.2), (60, 200, 1000), "AUC 0.98, 3 classes"),
+    Line(sm.ROCAUC(average="weighted"), class_scores(2.2), (200, 1000), "AUC 0.98, 3 classes"),
     Line(sm.Accuracy(), weighted(COMMON), note="weighted"),
     Line(sm.F1(), weighted(COMMON), note="weighted"),
     Line(sm.MatthewsCorrcoef(), weighted(COMMON), note="weighted"),
