@@ -110,8 +110,8 @@ def of_comparison(
     return ModelReports(reports, differences)
 
 
-def of_states(paths: Sequence[str], confidence: float) -> ModelReports:
-    """Compare two saved states of different rows."""
+def of_states(paths: Sequence[str], confidence: float, unit: str | None) -> ModelReports:
+    """Compare two saved states of different rows, as samples of units where one is named."""
     names = [os.path.basename(path) for path in paths]
     if len({*names}) < 2:
         names = list(paths)
@@ -121,7 +121,7 @@ def of_states(paths: Sequence[str], confidence: float) -> ModelReports:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found = compare(*states, confidence=confidence, names=(names[0], names[1]))
+            found = compare(*states, confidence=confidence, names=(names[0], names[1]), unit=unit)
         except (StreamMetricsError, TypeError, ValueError) as error:
             raise CommandError(str(error)) from error
     notes = [*dict.fromkeys(str(warning.message) for warning in caught), UNPAIRED]

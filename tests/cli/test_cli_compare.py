@@ -96,6 +96,20 @@ def test_saved_states_are_compared(command, states):
     assert "left out: 'matrix'" in out
 
 
+def test_saved_states_are_compared_by_unit(command, mistake, tmp_path):
+    suite = sm.MetricSet({"accuracy": sm.Accuracy()}, unit="user")
+    paths = [tmp_path / f"{name}.state" for name in ("a", "b")]
+    for place, path in enumerate(paths):
+        users = np.repeat(np.arange(50), 4) + 50 * place
+        rows = {"y_true": [1] * 200, "y_pred": users % (3 + place) > 0, "user": users}
+        suite.copy().update({**rows, "y_pred": rows["y_pred"].astype(int)}).save(path)
+    done = command("compare", *paths, "--unit", "user", "--json", "-")
+    found = json.loads(done.out)["comparison"]
+    names = ("a.state", "b.state")
+    assert found == sm.compare(*paths, names=names, unit="user").to_dict()
+    assert "units are kept by 'user'" in mistake("compare", *paths, "--unit", "session")
+
+
 def test_what_saved_states_cannot_be_compared(mistake, states, tmp_path):
     sm.Mean().update([1.0]).save(tmp_path / "mean.state")
     assert "only in" in mistake("compare", states[0], tmp_path / "mean.state")

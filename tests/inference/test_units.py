@@ -145,3 +145,42 @@ def test_metrics_that_have_no_limits_by_rows_have_them_by_units():
             sm.NoConfidenceError, match=r"MetricSet\(\.\.\., unit='i.*\) has limits"
         ):
             suite[name].confidence()
+
+
+def test_states_are_compared_as_samples_of_units():
+    rng = np.random.default_rng(5)
+    suite = sm.MetricSet({"mae": sm.MAE(), "r2": sm.R2()}, unit="user")
+
+    def some(first: int) -> sm.MetricSet:
+        target, off = rng.normal(size=2000), np.repeat(rng.normal(size=100), 20)
+        user = np.repeat(np.arange(first, first + 100), 20)
+        return suite.copy().update(y_true=target, y_pred=target + off, user=user)
+
+    a, b = some(0), some(100)
+    found = sm.compare(a, b, unit="user")
+    assert [line.metric for line in found] == ["mae", "r2"]
+    for line in found:
+        one, other = (each[line.metric].confidence(unit="user") for each in (a, b))
+        below = math.hypot(line.value - one.low, other.high - line.other)
+        above = math.hypot(one.high - line.value, line.other - other.low)
+        expected = (line.difference - below, line.difference + above)
+        assert (line.low, line.high) == pytest.approx(expected)
+    with pytest.warns(sm.UndefinedMetricWarning, match="left out: 'r2': R2 has no confidence"):
+        (by_rows,) = sm.compare(a, b)
+    assert found["mae"][0].p > by_rows.p
+    with pytest.raises(ValueError, match="units are kept by 'user'"):
+        sm.compare(a, b, unit="session")
+
+
+def test_users_that_are_alike_are_seldom_told_apart():
+    rng = np.random.default_rng(6)
+    suite = sm.MetricSet({"acc": sm.Accuracy()}, unit="user")
+
+    def some() -> sm.MetricSet:
+        right = rng.random(1500) < np.repeat(rng.beta(2, 1, 100), 15)
+        rows = {"y_true": np.ones(1500, int), "y_pred": right.astype(int)}
+        return suite.copy().update({**rows, "user": np.repeat(np.arange(100), 15)})
+
+    pairs = [(some(), some()) for _ in range(150)]
+    assert np.mean([sm.compare(*pair)[0].p < 0.05 for pair in pairs]) > 0.2
+    assert np.mean([sm.compare(*pair, unit="user")[0].p < 0.05 for pair in pairs]) < 0.1

@@ -133,6 +133,7 @@ def compare_states(
     confidence: Annotated[
         float, typer.Option(help="The level of the limits.", metavar="SHARE", callback=share)
     ] = 0.95,
+    unit: typed.Unit = None,
     json: typed.Json = None,
     markdown: typed.Markdown = None,
     force: typed.Force = False,
@@ -140,4 +141,4 @@ def compare_states(
     """Compare two saved states of different rows. It says which is better, and how sure that is."""
     outputs = outputs_of(json, None, markdown)
     check_outputs(outputs, [one, other], force=force)
-    return finish(of_states([one, other], confidence), outputs)
+    return finish(of_states([one, other], confidence, unit), outputs)

@@ -25,7 +25,9 @@ from streammetrics.inference.comparing.verdicts import verdict
 from streammetrics.inference.distributions import normal_quantile, normal_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from streammetrics.core.confidence import ConfidenceInterval
 
 __all__ = ["compare"]
 
@@ -38,6 +40,7 @@ def compare(
     *,
     confidence: float = 0.95,
     names: tuple[str, str] = ("a", "b"),
+    unit: str | None = None,
 ) -> Differences:
     """Return how two states differ that were fed with different rows.
 
@@ -55,9 +58,12 @@ def compare(
         confidence: The level of the limits; a difference is evidence where p is below
             ``1 - confidence``.
         names: How the two are called.
+        unit: The `unit` of both sets: limits are those of a sample of units, which no unit may be
+            in both of, as the users of an A/B test are not.
 
     Raises:
         IncompatibleMetricsError: They are not of the same metrics.
+        ValueError: They do not keep that unit.
         StreamMetricsError: None of the metrics has confidence limits, see `Metric.confidence`.
 
     Example:
@@ -77,7 +83,7 @@ def compare(
     lines, refused = [], []
     for name, metric in one.items():
         try:
-            lines.append(_line(name, metric, other[name], names, level))
+            lines.append(_line(name, (metric, other[name]), names, level, unit))
         except NoConfidenceError as error:
             refused.append(f"{name!r}: {error}")
     if not lines:
@@ -118,20 +124,28 @@ def _check_same(
 
 
 def _line(
-    name: str, one: Metric, other: Metric, names: tuple[str, str], level: float
+    name: str,
+    pair: tuple[Metric, Metric],
+    names: tuple[str, str],
+    level: float,
+    unit: str | None,
 ) -> Difference:
-    if not all(isinstance(metric.compute(), int | float) for metric in (one, other)):
+    one, other = pair
+    if not all(isinstance(metric.compute(), int | float) for metric in pair):
         raise NoConfidenceError(f"{one._titled()} is several numbers")
     values = float(one.compute()), float(other.compute())
-    estimate = unpaired(one, other, values, level)
+    limits = [metric.confidence(level, unit=unit) for metric in pair]
+    estimate = unpaired(limits, values, level)
     says = verdict(one, names, estimate.difference, estimate.p, 1 - level)
     return Difference(name, *names, *values, *estimate[:4], estimate.p, says, estimate.test)
 
 
-def unpaired(one: Metric, other: Metric, values: tuple[float, float], level: float) -> Estimate:
+def unpaired(
+    limits: Sequence[ConfidenceInterval], values: tuple[float, float], level: float
+) -> Estimate:
     """Return the difference of two independent values by the limits of either."""
     difference = values[0] - values[1]
-    low, high = _limits(one, other, values, level)
+    low, high = _apart(limits, values)
     if not (math.isfinite(difference) and math.isfinite(low) and math.isfinite(high)):
         return Estimate(difference, math.nan, math.nan, math.nan, UNPAIRED)
     # As of a normal number whose limits these are: at levels far beyond, the limits of few rows
@@ -142,11 +156,11 @@ def unpaired(one: Metric, other: Metric, values: tuple[float, float], level: flo
     return Estimate(difference, low, high, p, UNPAIRED)
 
 
-def _limits(
-    one: Metric, other: Metric, values: tuple[float, float], level: float
+def _apart(
+    limits: Sequence[ConfidenceInterval], values: tuple[float, float]
 ) -> tuple[float, float]:
     """Return the difference less and plus the root of the squares of what either may be off by."""
-    (a_low, a_high), (b_low, b_high) = (metric.confidence(level) for metric in (one, other))
+    (a_low, a_high), (b_low, b_high) = limits
     a, b = values
     difference = a - b
     below = math.hypot(a - a_low, b_high - b)
