@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 import types
-from contextlib import suppress
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
@@ -64,6 +63,11 @@ class Option(NamedTuple):
             return isinstance(value, int | float)
         return isinstance(value, get_origin(self.kind) or self.kind)
 
+    def holds(self, value: object) -> bool:
+        """Whether no integer that is meant as a float would be rounded."""
+        meant = self.kind is float or float in get_args(self.kind)
+        return not meant or _is_float(value)
+
     def words(self) -> str:
         """Return what is allowed, as a part of a message."""
         if get_origin(self.kind) is Literal:
@@ -115,16 +119,19 @@ class Parameter:
             if option.allows(canonical):
                 # An integer is a float where a float is meant and an integer is not.
                 whole = type(canonical) is int
+                if not option.holds(canonical):
+                    continue
                 if whole and option.kind is float and all(o.kind is not int for o in self.options):
-                    with suppress(OverflowError):
-                        return float(canonical)
-                elif _is_of_size(canonical, _BEYOND):
+                    return float(canonical)
+                if _is_of_size(canonical, _BEYOND):
                     return canonical
         told = self.words
         if isinstance(canonical, tuple) and not _is_of_size(canonical, _BEYOND):
             told = "integers within the range of float64"
         if canonical != canonical:  # noqa: PLR0124 - the test for nan
             told += ", and nan is none"
+        elif not all(option.holds(canonical) for option in self.options):
+            told += "; float64 would round an integer that is given"
         raise ValueError(f"{cls.__name__}({self.name}={brief(canonical)}): expected {told}")
 
     @property
@@ -188,6 +195,16 @@ def _is_of_size(value: object, beyond: int) -> bool:
     if isinstance(value, tuple):
         return all(_is_of_size(one, _BEYOND_FLOATS) for one in value)
     return type(value) is not int or -beyond <= value < beyond
+
+
+def _is_float(value: object) -> bool:
+    """Whether float64 holds every integer in a value."""
+    if isinstance(value, tuple):
+        return all(map(_is_float, value))
+    try:
+        return type(value) is not int or float(value) == value
+    except OverflowError:
+        return False
 
 
 def _tupled(value: object) -> Any:

@@ -323,3 +323,23 @@ def test_classes_at_positions_are_not_told():
     assert sm.Accuracy(labels=[0, 1]).update(pd.DataFrame(TRUTH), pd.DataFrame(CALLED)).n_rows == 12
     tensor = pytest.importorskip("torch").tensor
     assert sm.Accuracy().update(tensor(TRUTH), tensor(CALLED)).n_rows == 12
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        sm.LabelRankingAveragePrecision(),
+        sm.LabelRankingLoss(),
+        sm.CoverageError(),
+        sm.ROCAUC(multilabel=True),
+        sm.HammingLoss(threshold=2**60),
+        sm.F1(multilabel=True, threshold=2**60, average="macro"),
+    ],
+    ids=str,
+)
+def test_scores_of_labels_that_float64_would_round_are_refused(metric):
+    """They tied, without a word: half of what one row of 1 and 0 has in its order."""
+    scores = np.array([[2**60 + 1, 2**60], [2**60, 2**60 + 1]])
+    with pytest.raises(sm.InvalidBatchError, match=r"y_score holds integers beyond 2\*\*53"):
+        metric.update([[1, 0], [0, 1]], scores)
+    assert metric.update([[1, 0], [0, 1]], scores - 2**60).n_rows == 2

@@ -269,3 +269,24 @@ def test_minus_zero_is_zero(oracle):
         signed = {name: -c if name in names else c for name, c in zero.items()}
         state = oracle.metric.copy().update(**signed)
         assert state.to_bytes() == plain.to_bytes() == sm.from_bytes(state.to_bytes()).to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: sm.F1(threshold=2**53 + 1), r"F1\(threshold=9007199254740993\)"),
+        (lambda: sm.F1(threshold=(2**60 + 1, 0), multilabel=True), r"F1\(threshold=\(1152921504"),
+        (lambda: sm.ConfusionAtThresholds(thresholds=[2**53 + 1]), "ConfusionAtThresholds"),
+        (lambda: sm.HuberLoss(delta=10**400), "HuberLoss"),
+    ],
+)
+def test_integers_that_float64_would_round_are_no_numbers_of_a_parameter(make, told):
+    with pytest.raises(ValueError, match=f"{told}.*; float64 would round an integer"):
+        make()
+
+
+def test_integers_that_fit_a_parameter_stay():
+    assert sm.F1(threshold=2**64).threshold == 2.0**64
+    assert sm.F1(labels=[2**53 + 1, 1], average="macro").labels == (2**53 + 1, 1)
+    with pytest.raises(ValueError, match=r"from 2 to 2\*\*29$"):
+        sm.ROCAUC(max_bins=10**30)

@@ -139,3 +139,28 @@ def test_labels_and_ids_beyond_signed_integers_are_to_be_strings():
         sm.Accuracy().update([1, 2**63], [1, 2])
     with pytest.raises(sm.InvalidBatchError, match=r"query is beyond .* pass .* as strings"):
         sm.MRR().update(np.array([2**64 - 1], np.uint64), [1], [0.5])
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        sm.RelativeAbsoluteError(),
+        sm.D2AbsoluteError(),
+        sm.D2Pinball(alpha=0.3),
+        sm.NRMSE(normalization="range"),
+        sm.R2(spread=True),
+        sm.PearsonCorrelation(spread=True),
+    ],
+    ids=str,
+)
+def test_what_rounded_targets_would_make_wrong_refuses_them(metric):
+    """How far targets are apart, or a sample of rows, cannot be had of rounded ones."""
+    y, p = np.arange(5) + 2**60, np.array([1, 0, 3, 2, 5]) + 2**60
+    with pytest.raises(sm.InvalidBatchError, match=r"y_true holds integers beyond 2\*\*53"):
+        metric.update(y, p)
+    assert metric.update(y - 2**60, p - 2**60).n_rows == 5
+
+
+def test_the_spread_of_a_variance_refuses_long_values():
+    with pytest.raises(sm.InvalidBatchError, match=r"values holds integers beyond 2\*\*53"):
+        sm.Variance(spread=True).update([2**60 + 1, 2**60])

@@ -98,6 +98,8 @@ class Indicators(Field):
 
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Check that indicators are 0 and 1, and that scores are what they are used as."""
+        if self.scores:
+            batch.refuse_long(self.second, "what is computed here")
         for name, values in zip(self.names, taken, strict=True):
             if not (self.scores and name == self.second):
                 self._check_marks(batch, name, values, missing)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from streammetrics.core.columns.long import nearest
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.statistics.joint.sample import RowSample
-from streammetrics.statistics.sums.targets import regression_schema
+from streammetrics.statistics.sums.targets import PRED, TRUE, regression_schema
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats, ReadColumn
@@ -27,12 +26,13 @@ class MomentSample(RowSample):
 
     @property
     def schema(self) -> Schema:
-        """Values, or a target and a prediction: those that the moments are of."""
+        """Values, or a target and a prediction: those that the moments are of, not rounded."""
         if self.of == "values":
-            return Schema((Numbers("values", long=True),), self.nan_policy)
-        return regression_schema(self.nan_policy)
+            return Schema((Numbers("values"),), self.nan_policy)
+        true, pred = Numbers(TRUE, wide=True), Numbers(PRED, wide=True)
+        return regression_schema(self.nan_policy, true=true, pred=pred)
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Take the rows among those kept."""
-        tables = [nearest(column).reshape(len(column), -1) for column in columns]
+        tables = [column.reshape(len(column), -1) for column in columns]
         super().update(*tables, weight=weight)

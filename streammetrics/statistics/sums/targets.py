@@ -99,7 +99,10 @@ def regression_schema(
 
 
 def values_schema(of: str, nan_policy: str, *, long: bool = False) -> Schema:
-    """Return the schema of plain ``"values"``, or else of targets and predictions."""
+    """Return the schema of plain ``"values"``, of ``"targets"``, or of ``"errors"``.
+
+    What is read of targets is how far apart they are, which rounded ones do not tell.
+    """
     if of == "values":
         return Schema((Numbers("values", ordered=True, long=long),), nan_policy)
-    return regression_schema(nan_policy)
+    return regression_schema(nan_policy, true=Numbers(TRUE, wide=True, long=of != "targets"))
