@@ -103,28 +103,32 @@ class Accumulator(Locked):
         Raises:
             InvalidBatchError: A statistic refused rows which its schema had accepted. They have
                 been dropped, and the state is that of all others.
+            Exception: What something else raised meanwhile, as a signal's handler does for a
+                timeout. All rows are in the state.
         """
         state = self._state
         if state.staged is None:
             return state
-        try:
-            return self._change(self.layout.fed)
-        except MemoryError:  # the rows are not to blame
-            raise
-        except Exception:  # of whatever kind: it is a user's statistic
-            return self._sift()
+        with self._lock:
+            try:
+                return self._change(self.layout.fed)
+            except MemoryError:  # the rows are not to blame
+                raise
+            except Exception:  # of whatever kind: it is a user's statistic, or a signal's handler
+                self._sift()
+                raise  # no rows raise it
 
-    def _sift(self) -> State:
+    def _sift(self) -> None:
+        """Bring those kept rows to the statistics that these take; raise where some are not."""
         refused: list[RefusedRows] = []
 
         def sifted(state: State) -> State:
             after, refused[:] = self.layout.sifted(state)
             return after
 
-        state = self._change(sifted)
+        self._change(sifted)
         if refused:
             raise InvalidBatchError("; ".join(map(str, refused))) from refused[0].error
-        return state
 
     def _change_long(self, change: Callable[[State], State]) -> State:
         with self._lock:

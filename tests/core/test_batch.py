@@ -155,6 +155,24 @@ def test_an_exhausted_memory_drops_nothing():
             metric.compute()
 
 
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_a_signals_handler_raises_drops_nothing(read, times, monkeypatch):
+    """A timeout is passed on, and is not taken for what a statistic says of its rows."""
+    metric = PickyCount().update([1.0, 2.0]).update([3.0])
+    due, plain = [TimeoutError("time is up")] * times, Picky.update
+
+    def interrupted(*columns, **weight):
+        if due:
+            raise due.pop()
+        plain(*columns, **weight)
+
+    monkeypatch.setattr(Picky, "update", interrupted)
+    with pytest.raises(TimeoutError, match="time is up"):
+        read(metric) if callable(read) else getattr(metric, read)()
+    assert (metric.compute(), metric.n_rows) == (3.0, 3)
+
+
 def test_dropped_rows_leave_no_trace():
     class PickyLabels(Picky):
         @property

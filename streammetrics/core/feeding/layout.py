@@ -165,22 +165,33 @@ class Layout:
         return State(self._grown(state.agreed, rows), self._updated(state.statistics, rows))
 
     def sifted(self, state: State) -> tuple[State, list[RefusedRows]]:
-        """Return the state with those staged rows that the statistics take, and the others."""
+        """Return the state with those staged rows that the statistics take, and the others.
+
+        Rows are refused that are so twice: once it may have been the handler of a signal.
+        """
         refused = []
         batches = state.staged.batches() if state.staged else []
         for place, rows in enumerate(batches, 1):
-            try:
-                state = state._replace(
-                    feeds=self._grown(state.feeds, rows),
-                    statistics=self._updated(state.statistics, rows),
-                )
-            except MemoryError:  # the rows are not to blame
-                raise
-            except Exception as error:  # of whatever kind: a user's statistic did it
-                refused.append(
-                    RefusedRows(max(read.n for read in rows), place, len(batches), error)
-                )
+            taken = self._tried(state, rows)
+            if isinstance(taken, Exception):
+                taken = self._tried(state, rows)
+            if isinstance(taken, State):
+                state = taken
+            else:
+                n = max(read.n for read in rows)
+                refused.append(RefusedRows(n, place, len(batches), taken))
         return State(state.feeds, state.statistics), refused
+
+    def _tried(self, state: State, rows: Sequence[Rows]) -> State | Exception:
+        try:
+            return state._replace(
+                feeds=self._grown(state.feeds, rows),
+                statistics=self._updated(state.statistics, rows),
+            )
+        except MemoryError:  # the rows are not to blame
+            raise
+        except Exception as error:  # of whatever kind: a user's statistic did it
+            return error
 
     def _updated(
         self, statistics: tuple[Statistic, ...], rows: Sequence[Rows]
