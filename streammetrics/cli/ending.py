@@ -107,8 +107,19 @@ def _of_parser(error: Foreign, message: str, words: Sequence[str]) -> str:
         if word.startswith("-") and os.path.exists(word):  # a file that looks like an option
             message = f"{message.rstrip('.')}; the file {word} is written ./{word}"
     context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "streammetrics"
+    path = context.command_path if context is not None else _command(words)
     return f"{message.rstrip('.')}; see {path} --help"
+
+
+def _command(words: Sequence[str]) -> str:
+    """Return the command that was typed, of which the parser's error does not tell."""
+    path, command = "streammetrics", _parser()
+    for word in words:
+        command = getattr(command, "commands", {}).get(word)
+        if command is None:
+            break
+        path += f" {word}"
+    return path
 
 
 def _mistake(message: str) -> int:

@@ -133,8 +133,12 @@ def _check_replaceable(output: Output, *, force: bool) -> None:
         )
 
 
-def write(path: str, data: bytes) -> None:
-    """Write a file so that at any moment it is the old one or the new one."""
+def write(path: str, content: str | bytes) -> None:
+    """Write a file so that at any moment it is the old one or the new one.
+
+    What UTF-8 has no bytes for, as in a file's name that is not UTF-8, is escaped as JSON does it.
+    """
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     try:
         if _is_device(path):
             with open(path, "wb") as stream:

@@ -62,7 +62,7 @@ def replayed(
     elif outputs[0].is_stdout:
         text = _csv(series)
     else:
-        write(out, _csv(series).encode() if _form(out) == ".csv" else _parquet(series))
+        write(out, _csv(series) if _form(out) == ".csv" else _parquet(series))
         text = drawn(told)
     if not events.n_events:
         return Outcome(text, NO_ROWS, "no rows: nothing was measured")

@@ -74,7 +74,7 @@ def reported_in_one(asked: ReportAsked) -> Outcome:
         if output.is_stdout:
             printed = text
         else:
-            write(output.path, text.encode())
+            write(output.path, text)
     rows = sum(state.n_rows for state in states.values())
     if not rows:
         return Outcome(printed, NO_ROWS, "no rows: nothing was measured")

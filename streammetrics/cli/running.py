@@ -147,7 +147,7 @@ def finish(results: ModelReports, outputs: Sequence[Output]) -> Outcome:
         if output.is_stdout:
             text = form(results)
         else:
-            write(output.path, form(results).encode())
+            write(output.path, form(results))
     if not empty:
         return Outcome(text)
     return Outcome(text, NO_ROWS, _nothing(results, empty))

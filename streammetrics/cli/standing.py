@@ -53,7 +53,7 @@ def firing(target: str, token_env: str | None, out: str | None, *, force: bool) 
         whole = json.dumps(told, indent=2, ensure_ascii=False) + "\n"
         if outputs[0].is_stdout:
             return Outcome(whole, code)
-        write(out, whole.encode())
+        write(out, whole)
     return Outcome(text, code)
 
 

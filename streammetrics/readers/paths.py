@@ -143,6 +143,8 @@ class _Search:
         for name in matching(path):
             if os.path.isdir(name):
                 self._take_folder(name, place)
+            elif name != path and not _is_regular(name):
+                self._leave(name, _SPECIAL)  # a pipe that is not named would be waited for
             else:
                 self._add(name, self.format or _format(name) or _unknown(name), place)
 
@@ -235,6 +237,11 @@ def _walk(folder: str) -> Iterator[tuple[str, str]]:
             yield from _walk(entry.path)
         else:
             yield entry.path, "" if stat.S_ISREG(mode) else _SPECIAL
+
+
+def _is_regular(path: str) -> bool:
+    with seeing(path):
+        return stat.S_ISREG(os.stat(path).st_mode)
 
 
 def _is_hidden(name: str) -> bool:

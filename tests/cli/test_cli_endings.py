@@ -166,6 +166,9 @@ def test_help_is_that_of_the_command(mistake):
     assert mistake("evaluate", "--y-scroe", "x").endswith("; see streammetrics evaluate --help")
     assert mistake("merge", "a").endswith("; see streammetrics merge --help")
     assert mistake("evaluat").endswith("; see streammetrics --help")
+    assert mistake("evaluate", "x", "--task").endswith("; see streammetrics evaluate --help")
+    assert mistake("show", "x", "--json").endswith("; see streammetrics show --help")
+    assert mistake("live", "serve", "--port").endswith("; see streammetrics live serve --help")
 
 
 def test_format_says_which_it_could_be(mistake):

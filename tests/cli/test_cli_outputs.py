@@ -216,3 +216,14 @@ def test_what_somebody_wrote_is_kept(command, mistake, tmp_path, path, option, c
     before = out.read_bytes()
     assert "is there and holds something else" in mistake(*args)
     assert out.read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names there are any bytes")
+def test_a_name_that_is_not_utf8_is_escaped_where_it_is_written(command, tmp_path, path):
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff.csv")
+    shutil.copy(path, name)
+    for option in OPTIONS[:3]:
+        assert command("evaluate", name, *BINARY, option, tmp_path / "out").code == 0
+        (tmp_path / "out").unlink()
+    assert command("evaluate", name, *BINARY, "--json", tmp_path / "out").code == 0
+    assert json.loads((tmp_path / "out").read_text("utf-8"))["files"] == [name]

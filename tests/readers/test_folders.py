@@ -48,6 +48,14 @@ def test_what_a_folder_leaves_out_is_counted_and_named(tmp_path):
     ]
 
 
+def test_a_glob_waits_for_no_pipe(tmp_path):
+    store(TABLE, tmp_path / "a.csv")
+    os.mkfifo(tmp_path / "b.csv")
+    state, said = read(f"{tmp_path}/*.csv")
+    assert state == fed(TABLE)
+    assert said == [f"1 left out, neither files nor folders: {tmp_path}/b.csv"]
+
+
 def test_nothing_is_said_where_all_is_read(tmp_path):
     for name in ("a.parquet", "b.csv.gz", "c.jsonl", "deep/d.arrow"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -33,4 +33,4 @@ def write_report(
     from streammetrics.show.pages.subjects import findings  # noqa: PLC0415 - as few ask for it
 
     found = findings({"model": state}, {"model": {}}, confidence=confidence, rules={"model": rules})
-    write_whole(path, as_page(found, title).encode())
+    write_whole(path, as_page(found, title).encode(errors="backslashreplace"))
