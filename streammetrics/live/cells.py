@@ -14,7 +14,7 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array, Ints
+    from streammetrics.core.types import Array, Ints, Places
 
 _LONG = 1 << 17  # rows from which on an array is long
 _STEP = 1 << 15  # rows by which it grows
@@ -140,7 +140,7 @@ class GrowingColumn:
         self.vocabulary = vocabulary
         return codes[len(mine) :]
 
-    def at(self, rows: Any) -> Column:
+    def at(self, rows: Places | slice) -> Column:
         """Return some rows as a batch has them."""
         values = self.values[rows]
         if self.kind in "iU":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Events(NamedTuple):
     versions: Ints = _NO_VERSIONS  # of labels
 
     @property
-    def form(self) -> tuple[Any, ...]:
+    def form(self) -> tuple[object, ...]:
         """What events have in common that can be taken as one: their kind, columns and types."""
         types = [
             (name, c.values.dtype, c.values.shape[1:], c.vocabulary is None, c.nulls is None)
@@ -52,7 +52,7 @@ class Events(NamedTuple):
 
 def alike(parts: Sequence[Events]) -> list[list[Events]]:
     """Return events in groups that can be taken as one."""
-    groups: dict[tuple[Any, ...], list[Events]] = {}
+    groups: dict[tuple[object, ...], list[Events]] = {}
     for events in parts:
         groups.setdefault(events.form, []).append(events)
     return list(groups.values())

@@ -8,7 +8,7 @@ order gives the same rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.types import Array, Bools, Ints
+    from streammetrics.core.types import Array, Bools, Ints, Places
     from streammetrics.live.config import Config
 
 _WORTH = 4096  # rows that are looked at together
@@ -245,7 +245,7 @@ class Join:
         return twin
 
 
-def _repeated(keys: NDArray[np.uint64]) -> tuple[Any, Any] | None:
+def _repeated(keys: NDArray[np.uint64]) -> tuple[Places, Places] | None:
     """Return the rows of the first of each key and of the others, ``None`` where all differ."""
     order = np.lexsort((keys[:, 1], keys[:, 0]))
     same = (keys[order[1:]] == keys[order[:-1]]).all(axis=1)
@@ -254,7 +254,7 @@ def _repeated(keys: NDArray[np.uint64]) -> tuple[Any, Any] | None:
     return np.sort(order[np.append(True, ~same)]), np.sort(order[np.append(False, same)])
 
 
-def _compared(rows: Ints, labels: LabelRows) -> tuple[Any, Any, Any, Any]:
+def _compared(rows: Ints, labels: LabelRows) -> tuple[Places, Bools, Bools, Bools]:
     """Return the order by row and worth, and what each has in common with the one before."""
     ranks = _codes(labels.values)
     order = np.lexsort((ranks, labels.times, labels.versions, rows))

@@ -62,7 +62,7 @@ class KeyedPiece:
     """A piece, with columns that every row of its file has from the file's path."""
 
     piece: FilePiece
-    values: Mapping[str, Any]  # by the column's title
+    values: Mapping[str, object]  # by the column's title
 
     unit: ClassVar[str] = "file"
 

@@ -105,9 +105,9 @@ def _difference(
     )
 
 
-def _keys(files: Sequence[File], columns: Mapping[str, WantedColumn]) -> list[dict[str, Any]]:
+def _keys(files: Sequence[File], columns: Mapping[str, WantedColumn]) -> list[dict[str, object]]:
     """Return for each file the values that its path gives to columns, typed by those of all."""
-    found: list[dict[str, Any]] = [{} for _ in files]
+    found: list[dict[str, object]] = [{} for _ in files]
     for title, column in columns.items():
         name = column.names[0]
         holders = [place for place, file in enumerate(files) if name in file.keys]

@@ -116,7 +116,7 @@ class KeptSlices(NamedTuple):
         """Return the state of the rows of a slice."""
         return self.groups.state(self.turns[place : place + 1])
 
-    def judged(self, metric: Metric) -> list[tuple[Any, str]]:
+    def judged(self, metric: Metric) -> list[tuple[object, str]]:
         """Return a metric of each slice, and what there is to warn of: all at once, or in turn."""
         forms = self.groups.forms(metric)
         together = None if forms is None else metric._judged_each(*forms)
@@ -126,7 +126,7 @@ class KeptSlices(NamedTuple):
         return [metric._judged(*metric._chosen(state)) for state in states]
 
 
-def sort_key(parts: Parts | None) -> tuple[Any, ...]:
+def sort_key(parts: Parts | None) -> tuple[object, ...]:
     """Return what slices are sorted by: values, then the missing ones, then what is folded."""
     return (1,) if parts is None else (0, *map(order, parts))
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from streammetrics.core.metric import Metric
+    from streammetrics.core.results.values import Interval
     from streammetrics.core.types import Json
     from streammetrics.slices.groups import KeptSlices, SliceKind
 
@@ -127,8 +128,8 @@ class Slices(KeyedSet, Audit):
     def _by_units(self, state: State, level: float) -> SliceTable:
         """Read every slice, and without each group of its units."""
         every: list[Slice] = []
-        limits: dict[str, list[Any]] = {name: [] for name in self._metrics}
-        values: dict[str, list[Any]] = {name: [] for name in self._metrics}
+        limits: dict[str, list[Interval[Any]]] = {name: [] for name in self._metrics}
+        values: dict[str, list[object]] = {name: [] for name in self._metrics}
         for each, rests in (pair for spec in self._specs for pair in self._by_unit(spec, state)):
             every.append(each)
             for name, metric in self._metrics.items():
@@ -217,7 +218,7 @@ class Slices(KeyedSet, Audit):
         self,
         name: str,
         what: str,
-        of: Sequence[Any],
+        of: Sequence[Slice],
         total: int,
         depth: int,
         why: str = "their rows do not define it",

@@ -18,7 +18,7 @@ from streammetrics.statistics.grouped.keys import Bin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from streammetrics.core.types import Foreign
+    from streammetrics.core.types import Array, Foreign
     from streammetrics.statistics.grouped.keys import Part
 
 MISSING, OTHERS = "missing", "(other)"
@@ -160,7 +160,7 @@ def _value(title: str, columns: tuple[str, ...], parts: tuple[Part, ...] | None)
     return str(part) if isinstance(part, Bin) else part
 
 
-def objects(items: Iterable[object]) -> Any:
+def objects(items: Iterable[object]) -> Array:
     """Return an array of any objects."""
     listed = list(items)
     array = np.empty(len(listed), object)
@@ -183,7 +183,7 @@ def _text(part: Part) -> str:
 def limit_columns(name: str, limits: Sequence[Interval[Any]]) -> dict[str, Any]:
     """Return the columns of both limits of one metric, where there is no slice empty ones."""
     low, high = (value_columns(name, [limit[side] for limit in limits]) for side in (0, 1))
-    sides: dict[str, Any] = {}
+    sides: dict[str, Array] = {}
     for (title, lower), upper in zip(low.items(), high.values(), strict=True):
         sides |= {f"{title}_low": lower, f"{title}_high": upper}
     return sides
@@ -211,7 +211,7 @@ def _numbers(values: Sequence[object]) -> object:
     return array if array.dtype.kind in "biuf" else objects(values)
 
 
-def merged_tables(tables: Iterable[Mapping[str, Any]]) -> SliceTable:
+def merged_tables(tables: Iterable[Mapping[str, Array]]) -> SliceTable:
     """Return one table of the columns of several.
 
     Raises:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Array
 
-    NamedAxes = tuple[tuple[str, tuple[Any, ...]], ...]  # of each what it is of, and the labels
+    NamedAxes = tuple[tuple[str, tuple[object, ...]], ...]  # of each what it is of, and the labels
 
 
 class LabelledArray(Result, np.ndarray):
@@ -100,7 +100,7 @@ class LabelledArray(Result, np.ndarray):
         return repr(np.asarray(self))
 
 
-def _nested(values: Any, labels: Sequence[tuple[Any, ...]]) -> Any:
+def _nested(values: Any, labels: Sequence[tuple[object, ...]]) -> Any:
     if not labels:
         return values
     return {

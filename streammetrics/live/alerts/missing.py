@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import timedelta
 
+    from streammetrics.live.alerts.rule import Verdict
     from streammetrics.live.alerts.view import View
     from streammetrics.live.coverage import Coverage as Counted
 
@@ -81,7 +82,7 @@ class Coverage(WindowRule):
         if rows < self.min_rows:
             return Moment(end, "no data", rows=rows, told=told)
         clear = self.least if self.clear is None else self.clear
-        verdict: Any = "bad" if share < self.least else "good" if share >= clear else "between"
+        verdict: Verdict = "bad" if share < self.least else "good" if share >= clear else "between"
         return Moment(end, verdict, share, share, share, rows, told)
 
     def _says(self) -> str:

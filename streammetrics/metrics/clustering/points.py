@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class SampledMetric(InternalMetric):
         """Return an empty sample with this metric's parameters."""
         return PointSample(max_points=self.max_points, seed=self.seed, nan_policy=self.nan_policy)
 
-    def _computed(self, state: State, depth: int = 3) -> Any:
+    def _computed(self, state: State, depth: int = 3) -> float:
         value = super()._computed(state, depth + 1)
         if not self.is_exact(*self._chosen(state)) and not self.__dict__.get("_told", False):
             self.__dict__["_told"] = True

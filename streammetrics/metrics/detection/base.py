@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
 
@@ -125,7 +125,7 @@ class BoxMetric(Metric[float | Floats]):
         pred = {"pred_boxes": pred_boxes, "pred_labels": pred_labels, "pred_scores": pred_scores}
         return self.feed({**true, "true_areas": true_areas, **pred})
 
-    def _averaged(self, labels: list[ClassLabel], values: Floats, truths: Ints) -> Any:
+    def _averaged(self, labels: list[ClassLabel], values: Floats, truths: Ints) -> float | Floats:
         """Return the average of values (n, T), as configured, over classes with true boxes."""
         has_boxes = truths > 0
         if self.average is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -64,12 +64,12 @@ class BoxAveragePrecision(BoxMetric):
         """Return the scores of boxes by outcome."""
         return (BoxScores(**self._matched, max_bins=self.max_bins),)
 
-    def readout(self, held: BoxScores) -> Any:
+    def readout(self, held: BoxScores) -> float | Floats:
         """Return the value; beyond `max_bins` the midpoint of its bounds."""
         labels, truths, low, high = self._read_sides(held)
         return self._averaged(labels, (low + high) / 2, truths)
 
-    def interval(self, held: BoxScores) -> Interval[Any]:
+    def interval(self, held: BoxScores) -> Interval[float | Floats]:
         """Return the range over all orders of boxes within cells."""
         labels, truths, low, high = self._read_sides(held)
         sides = [self._averaged(labels, side, truths) for side in (low, high)]
@@ -173,7 +173,7 @@ class BoxAverageRecall(BoxMetric):
         """Return the counts of boxes and hits."""
         return (BoxHits(**self._matched),)
 
-    def readout(self, held: BoxHits) -> Any:
+    def readout(self, held: BoxHits) -> float | Floats:
         """Return the value."""
         labels, table = held.table()
         truths = table[:, self._place, 0]

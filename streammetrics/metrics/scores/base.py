@@ -237,7 +237,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         """Read the classes and average them."""
         return self._judged(scores)[0]
 
-    def _judged(self, scores: Any, *_: object) -> tuple[float | Floats, str]:
+    def _judged(self, scores: ScoreHistogram, *_: object) -> tuple[float | Floats, str]:
         classes = staircases(scores)
         value, doubt = self._averaged(classes, [self.read(stairs) for stairs in classes])
         return value, doubt or self._why_nan(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import permutations
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
@@ -21,9 +21,11 @@ from streammetrics.metrics.scores.curves import (
 from streammetrics.statistics.scores.versus import VersusHistogram
 
 if TYPE_CHECKING:
+    from streammetrics.core.results.curves import Curves, Points
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Floats
     from streammetrics.metrics.scores.view import Staircase
+    from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 
 __all__ = ["ROCAUC"]
@@ -95,7 +97,7 @@ class ROCAUC(ClassScoreMetric):
     _curve = staticmethod(roc_points)
     _pictured_by = ROCCurve
 
-    def _shape(self, scores: Any, *_: Any) -> Any:
+    def _shape(self, scores: ScoreHistogram, *_: object) -> Points | Curves:
         if self.multi_class == "ovo":
             raise TypeError("ROCAUC of pairs of classes has no picture: multi_class='ovr' has one")
         return super()._shape(scores)

@@ -106,7 +106,7 @@ def _sound(parts: tuple[Part, ...]) -> bool:
     )
 
 
-def order(part: Part) -> tuple[Any, ...]:
+def order(part: Part) -> tuple[object, ...]:
     """Return what parts are sorted by: values of one kind by size, the missing one last."""
     if part is None:
         return (9,)

@@ -160,7 +160,7 @@ def _numbers(batch: Batch, name: str) -> tuple[Floats, Bools | None] | None:
     return values, wrong if wrong.any() else None
 
 
-def _refuse(batch: Batch, name: str, what: str, wrong: Any, query: Column, doc: Any) -> NoReturn:
+def _refuse(batch: Batch, name: str, what: str, wrong: Bools, query: Column, doc: Any) -> NoReturn:
     """Raise, naming the first row, its query and its document."""
     first, count = int(np.argmax(wrong)), int(np.count_nonzero(wrong))
     shown = [f"row {first}"]

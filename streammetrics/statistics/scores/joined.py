@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Floats, ReadColumn
 
 
-def _indicators(labels: Any, *, probabilities: bool = False) -> Indicators:
+def _indicators(
+    labels: tuple[ClassLabel, ...] | None, *, probabilities: bool = False
+) -> Indicators:
     return Indicators("y_score", True, labels, len(labels or ()), probabilities)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from streammetrics.statistics.sums.spreads import Spreading, sums_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Bools, Floats, ReadColumn
+    from streammetrics.core.types import Array, Bools, Floats, ReadColumn
 
 
 class LabelRankingSum(Statistic):
@@ -74,7 +74,7 @@ class LabelRankingSum(Statistic):
         return np.where(some, wrong / pairs, 0.0)
 
 
-def _ranked(marks: Bools, scores: Floats) -> tuple[Any, Any, Bools]:
+def _ranked(marks: Bools, scores: Floats) -> tuple[Array, Array, Bools]:
     """Return of labels, best first, how many rank as high, how many true ones, and which are."""
     order = np.argsort(-scores, axis=1, kind="stable")
     ranked = np.take_along_axis(scores, order, axis=1)
