@@ -11,6 +11,7 @@ from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.slices.bins import Bins, title_of
 from streammetrics.slices.disparity import Disparity, alone, difference, ratio, simultaneous
+from streammetrics.slices.fairness import value_of
 from streammetrics.slices.groups import SliceKind
 from streammetrics.slices.worst import RankedSlice, Slice, beside_rest, beside_units, ranked
 
@@ -96,6 +97,7 @@ class Audit:
             raise ValueError(f"lowest={lowest!r}: expected True, False or None")
         low_is_bad = read.higher_is_better if lowest is None else lowest
         if low_is_bad is None:
+            value_of(metric, read, self._suite._layout.start)  # raises where it is several numbers
             raise ValueError(
                 f"{metric!r} does not say which values are bad: pass lowest=True or lowest=False"
             )
@@ -186,6 +188,7 @@ class Audit:
         if unit is not None:
             self._check_unit(unit, anytime=False)
         read, state = self._metric(metric), self._accumulator.flush()
+        name = "ratio" if reading is ratio else "gap"
         specs = self._chosen_specs(by)
         if len(specs) > 1:
             known = [list(spec.columns) for spec in specs]
@@ -205,7 +208,7 @@ class Audit:
             if left_out:
                 told = f"{len(left_out):,} are left out, first {left_out[0]}, as {metric!r} is nan"
             warnings.warn(
-                f"{reading.__name__} of {len(found) - len(left_out):,} slices: {told}",
+                f"{name} of {len(found) - len(left_out):,} slices: {told}",
                 UndefinedMetricWarning,
                 stacklevel=3,
             )
@@ -213,7 +216,7 @@ class Audit:
         single = alone(found, overall, method)
         if single is not None:
             warnings.warn(
-                f"{reading.__name__} is nan: it takes two slices, and only {single.title} is there",
+                f"{name} is nan: it takes two slices, and only {single.title} is there",
                 UndefinedMetricWarning,
                 stacklevel=3,
             )
@@ -226,7 +229,7 @@ class Audit:
             )
         if apart.confidence is not None and math.isnan(apart.confidence.low):
             warnings.warn(
-                f"{reading.__name__} has limits that are nan: {apart.confidence.method}",
+                f"{name} has limits that are nan: {apart.confidence.method}",
                 UndefinedMetricWarning,
                 stacklevel=3,
             )

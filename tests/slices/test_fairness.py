@@ -123,7 +123,7 @@ def test_what_has_no_answer_says_why():
     several = sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by=["a", "b"])
     with pytest.raises(ValueError, match=r"say between which slices: by=\['a'\]"):
         several.gap("acc")
-    with pytest.warns(sm.UndefinedMetricWarning, match="difference of 0 slices: none has 1 rows"):
+    with pytest.warns(sm.UndefinedMetricWarning, match="gap of 0 slices: none has 1 rows"):
         nothing = several.gap("acc", by="a")
     assert math.isnan(nothing.value)
     ranked = sm.Slices(sm.MetricSet({"max": sm.MaxError()}), by="k")
@@ -135,12 +135,16 @@ def test_what_has_no_answer_says_why():
     plain = sm.Slices(sm.MetricSet({"mean": sm.Mean()}), by="k").update(values=[1.0], k=[1])
     with pytest.raises(ValueError, match="'mean' does not say which values are bad"):
         plain.worst("mean")
+    curves = sm.Slices(sm.MetricSet({"roc": sm.ROCCurve()}), by="k")
+    curves.update(y_true=[0, 1], y_score=[0.1, 0.2], k=[1, 1])
+    with pytest.raises(ValueError, match="'roc' is several numbers, and slices are ranked by one"):
+        curves.worst("roc")
 
 
 def test_one_slice_alone_is_not_apart_from_anything():
     """It was 0, as fairlearn says, with limits as far as those of two such slices."""
     slices = means([0.1, 8.0, 2.0, 3.0], ["a"] * 4)
-    for reading, name in ((slices.gap, "difference"), (slices.ratio, "ratio")):
+    for reading, name in ((slices.gap, "gap"), (slices.ratio, "ratio")):
         for method in ("between_groups", "to_overall"):
             told = f"{name} is nan: it takes two slices, and only k=a is there"
             with pytest.warns(sm.UndefinedMetricWarning, match=told):
