@@ -32,7 +32,7 @@ ArrayLike: TypeAlias = object  # lists, arrays, series, tensors: what core/colum
 ReadColumn: TypeAlias = Any  # as the field of a schema reads it; of what type, its statistic knows
 Columns: TypeAlias = tuple[ReadColumn, ...]  # of validated rows, in the order of the schema
 Options: TypeAlias = dict[str, Any]  # arguments by name, each of a type of its own: for ``**``
-Json: TypeAlias = Any  # a document or a part of it, which may come from anyone
+Json: TypeAlias = Any  # a document or a part of it, of anyone: readers check what shape it has
 Document: TypeAlias = dict[str, Json]
 Foreign: TypeAlias = Any  # an object of a library that need not be there, or says no types
 # A number, a fraction or an array of either: formulas take all alike, and of the union of them mypy

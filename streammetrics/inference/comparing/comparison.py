@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
-    from streammetrics.inference.comparing.models import Columns
+    from streammetrics.inference.comparing.models import ColumnNames
 
 __all__ = ["Comparison"]
 
@@ -74,7 +74,7 @@ class Comparison(MetricSet):
     def __init__(
         self,
         suite: MetricSet | Mapping[str, Metric],
-        models: Mapping[str, Columns | Mapping[str, Columns]],
+        models: Mapping[str, ColumnNames | Mapping[str, ColumnNames]],
         *,
         baseline: str | None = None,
         max_rows: int = MAX_ROWS,

@@ -9,7 +9,7 @@ from streammetrics.core.columns.naming import as_text
 from streammetrics.core.errors import an
 from streammetrics.statistics.joint.schema import OF_MODELS
 
-Columns: TypeAlias = str | Sequence[str]  # a column, or several that are one matrix
+ColumnNames: TypeAlias = str | Sequence[str]  # a column, or several that are one matrix
 
 
 def told_columns(models: Any) -> dict[str, dict[str, str]]:
@@ -23,7 +23,7 @@ def told_columns(models: Any) -> dict[str, dict[str, str]]:
 
 
 def asked_columns(
-    models: Mapping[str, Columns | Mapping[str, Columns]], own: Sequence[str]
+    models: Mapping[str, ColumnNames | Mapping[str, ColumnNames]], own: Sequence[str]
 ) -> dict[str, dict[str, str]]:
     """Return for each model the columns of the inputs that are its own."""
     if not isinstance(models, Mapping):

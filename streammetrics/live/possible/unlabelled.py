@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streammetrics.live.reading import Span
     from streammetrics.live.tiers import Tier
 
-    Columns = Mapping[str, Column]
+    NamedColumns = Mapping[str, Column]
 
 R = TypeVar("R", bound="Remembered")
 
@@ -48,14 +48,14 @@ class Left:
         for panes in self.columns.values():
             panes.advance(newest)
 
-    def add(self, times: Array, columns: Columns) -> None:
+    def add(self, times: Array, columns: NamedColumns) -> None:
         """Take rows that leave."""
         for title, panes in self.columns.items():
             batch = self.batch(title, columns)
             if batch is not None:
                 panes.add(times, batch, known=True)
 
-    def batch(self, title: str, columns: Columns) -> Batch | None:
+    def batch(self, title: str, columns: NamedColumns) -> Batch | None:
         """Return a column as it is read, ``None`` where no rule is known for its rows."""
         column = columns.get(title)
         if column is None or column.values.ndim > 1 or self.weight in columns:
@@ -99,7 +99,7 @@ class Unlabelled(NamedTuple):
     left: Left
     states: Mapping[str, State]  # of those that left
     n_left: int
-    waiting: Columns
+    waiting: NamedColumns
     n_waiting: int
 
     def of(self, asked: R) -> R | None:
