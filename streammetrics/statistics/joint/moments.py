@@ -19,8 +19,6 @@ from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.tables.topk import TopKHits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Columns, Floats, ReadColumn
 
@@ -58,8 +56,8 @@ class JointMoments(JointStatistic):
                 columns = [weight, *(_finite(term * weight) for term in terms)]
             first, sums = ExactSum.moments(columns)
         self.weight = self.weight + first[0]
-        self.totals = self.totals + _stacked(first[1:])
-        self.products = self.products + _stacked([sums[pair] for pair in self._pairs])
+        self.totals = self.totals + ExactSum.row_of(first[1:])
+        self.products = self.products + ExactSum.row_of([sums[pair] for pair in self._pairs])
 
     def product(self, i: int, j: int) -> ExactSum:
         """Return Σ w² t_i t_j, where model 0 is the weight itself: its term is 1."""
@@ -71,12 +69,6 @@ class JointMoments(JointStatistic):
         products = np.asarray(self.products.to_float())
         if self.weight.fraction() < 0 or bool((products[squares] < 0).any()):
             raise StateFormatError("a sum of squares, or of weights, is negative")
-
-
-def _stacked(sums: Sequence[ExactSum]) -> ExactSum:
-    """Return single sums as an array of them."""
-    digits, exponent = ExactSum.aligned(sums)
-    return ExactSum.of_digits(np.stack(digits), exponent)
 
 
 def _finite(terms: Floats) -> Floats:

@@ -129,9 +129,11 @@ class JointTable(JointStatistic):
             cells, group = np.unique(np.stack(places, axis=1), axis=0, return_inverse=True)
             amounts = _amounts(group.reshape(-1), len(cells), weight)
         else:
-            packed, amounts = _packed(
-                (places[0] * size + places[1]) * size + places[2], size, weight
-            )
+            codes = places[0] * size
+            codes += places[1]
+            codes *= size
+            codes += places[2]
+            packed, amounts = _packed(codes, size, weight)
             cells = np.stack([packed // size**2, packed // size % size, packed % size], axis=1)
         used, inverse = np.unique(cells, return_inverse=True)
         cells = inverse.reshape(cells.shape).astype(np.int64)
