@@ -163,6 +163,18 @@ def test_sums_with_weights_and_their_squares_are_those_made_one_by_one(n, kind, 
         assert same_bytes(second, ExactSum.product(column, weight, weight))
 
 
+@pytest.mark.parametrize("n", [1, 2000, 20_000])
+@pytest.mark.parametrize("shape", [(), (1,), (3, 7), (10_000,)])
+def test_sums_of_weights_with_masks_are_those_with_ones_and_zeros(n, shape):
+    rng = np.random.default_rng(n)
+    if len(shape) == 1:
+        n = min(n, 200_000 // shape[0])
+    masks = rng.random((n, *shape)) < 0.3
+    for weight in (rng.exponential(size=n), 10.0 ** rng.uniform(-300, 300, n), np.ones(n)):
+        found = ExactSum.of(masks, weight)
+        assert same_bytes(found, ExactSum.of(masks.astype(float), weight))
+
+
 @pytest.mark.parametrize("n", [5, 2000, 40_000])
 @pytest.mark.parametrize("size", [1, 4, 16, 17])  # with masks, and without
 def test_weights_and_their_squares_in_groups_are_those_made_one_by_one(n, size, few_rows):

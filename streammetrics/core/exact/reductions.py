@@ -79,14 +79,15 @@ def _bits(rows: int, factors: int) -> int:
     return min(50, (53 - (rows - 1).bit_length()) // factors)
 
 
-def _column_sums(values: Floats) -> Floats:
+def _column_sums(values: Floats, by: Floats = ONES) -> Floats:
+    """Return the sums of columns times numbers, of which there may be more than rows."""
     # A product with ones takes half the time of a sum, in pieces so short that BLAS starts no
     # threads, for which it may have to wait.
     rows, width = values.shape
     step = max(1, PIECE // max(width, 1))
     whole = rows - rows % step
-    pieces: Floats = ONES[:step] @ values[:whole].reshape(-1, step, width)
-    total: Floats = pieces.sum(axis=0) + ONES[: rows - whole] @ values[whole:]
+    pieces = by[:whole].reshape(-1, 1, step) @ values[:whole].reshape(-1, step, width)
+    total: Floats = pieces.sum(axis=(0, 1)) + by[whole:rows] @ values[whole:]
     return total
 
 
@@ -103,6 +104,9 @@ def add_sums(totals: Totals, values: Array, weight: Array | None) -> None:
     if values.ndim == 1 and weight is not None:
         add_moments([], {(0, 1): totals}, [values, weight], None)
         return
+    if weight is not None and values.dtype == np.bool_:
+        _add_masked(totals, values, weight)
+        return
     for rows, shape, work in _blocks(values.shape, BLOCK):
         if values.ndim == 1:
             for whole, unit in sums(work.load(values, rows), work):
@@ -111,6 +115,14 @@ def add_sums(totals: Totals, values: Array, weight: Array | None) -> None:
         w = _load_weight(weight, rows, shape, work)
         for fold in _weighted_folds(work.load(values, rows), w, _bits(shape[0], 1), work):
             totals.add(_column_sums(fold.values), fold.unit, fold.shift)
+
+
+def _add_masked(totals: Totals, masks: Array, weight: Array) -> None:
+    """Add the sums of the weights ``(n,)`` of rows that are set in each of the masks ``(n, d)``."""
+    for rows, shape, work in _blocks(weight.shape, PIECE):
+        block = masks[rows].astype(np.float64)
+        for fold in folds(work.load(weight, rows), _bits(shape[0], 1), work, work.take):
+            totals.add(_column_sums(block, fold.values), fold.unit, fold.shift)
 
 
 def add_powers(

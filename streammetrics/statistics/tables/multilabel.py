@@ -80,7 +80,7 @@ class LabelTables(MultilabelStatistic):
             counts = np.stack([_column_sums(marks) for marks in sides])
             amount, rows = Amount.of_counts(counts), Amount.of_counts(np.array([len(truth)]))
         else:
-            marks = np.stack(sides, axis=1).astype(np.float64)
+            marks = np.stack(sides, axis=1).view(np.bool_)
             amount = Amount.of_weights(ExactSum.of(marks, weight))
             rows = Amount.of_weights(ExactSum.of(weight[:, None]))
         self.amount = type(self).amount.plus(self.amount, amount)
