@@ -1,7 +1,9 @@
 """Exact sums of few rows, for which scratch buffers and totals would take longer than adding.
 
 Sums are those of folds (see `core.exact.folds`), products of columns dot products of folds scaled
-to whole numbers. Products with weights are those of Python's integers, as a float64 is an integer
+to whole numbers. Still fewer rows are added up by ``math.fsum``, which gives the float64 nearest to
+the exact sum: taken out of the values and called again, it gives that of what is left, until
+nothing is. Products with weights are those of Python's integers, as a float64 is an integer
 of at most 53 bits times a power of two.
 """
 
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.batch import extent
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.folds import HIGH, LOW, ONES
@@ -35,24 +38,26 @@ _MOST_FOLDS = 5  # of a column: if it needs more, integers are quicker
 _STEPS = [np.array(2.0 ** (bits + 1)) for bits in range(27)]  # quicker than floats
 
 
-def few_sums(table: Floats, least: float, most: float) -> list[tuple[int, int]]:
-    """Return the sum of each row of a table (k, n), an integer and the exponent of its unit.
+def few_sums(columns: Sequence[Floats], least: float, most: float) -> list[tuple[int, int]]:
+    """Return the sum of each column (n,), an integer and the exponent of its unit.
 
-    All rows are split into folds of one unit. `least` and `most` are the `extremes` of the table;
-    a `least` of 0 stands for one that is not known.
+    All are split into folds of one unit. `least` and `most` are the `extremes` of all columns; a
+    `least` of 0 stands for one that is not known.
 
-    >>> (total, unit), = few_sums(np.array([[1e16, 1.25, -1e16]]), 0.0, 1e16)
+    >>> (total, unit), = few_sums([np.array([1e16, 1.25, -1e16])], 0.0, 1e16)
     >>> total * 2.0**unit
     1.25
     """
     if not most < _HIGHEST:
-        return [DigitColumn.of(row).total() for row in table]
-    n = table.shape[1]
+        return [DigitColumn.of(column).total() for column in columns]
+    n = columns[0].size
+    if n <= tuning.FLOAT_ROWS:
+        return [_sum(column.tolist(), least) for column in columns]
     bits = min(50, 53 - (n - 1).bit_length())
     step = bits + 1
     lowest = frexp(least)[1] - 53 if least else -1074  # all are multiples of 2**lowest
     first = unit = frexp(most)[1] - bits
-    ones, rest, parts = ONES[:n], table, []
+    ones, rest, parts = ONES[:n], np.concatenate(columns).reshape(-1, n), []
     while lowest < unit:
         sigma = _sigma(unit)
         head = rest + sigma - sigma
@@ -81,18 +86,36 @@ def few_powers(
     `low` and `high` are the `extremes` of the values.
     """
     exponents = sorted(powers)
-    table = np.empty((len(exponents), values.size))
-    least, most, power = math.inf, 0.0, 1
-    for row, exponent in zip(table, exponents, strict=True):
-        if exponent == 1:
-            row[:] = values
+    columns, least, most, power = [], math.inf, 0.0, 1
+    for exponent in exponents:
         while power < exponent:
-            values, low, high = squares(values, low, high, row)
+            values, low, high = squares(values, low, high)
             power *= 2
+        columns.append(values)
         if 0.0 < low < least:
             least = low
         most = max(most, high)
-    return dict(zip(exponents, few_sums(table, least, most), strict=True))
+    return dict(zip(exponents, few_sums(columns, least, most), strict=True))
+
+
+def _sum(floats: list[float], least: float) -> tuple[int, int]:
+    """Return the sum of a few floats, as `few_sums` does.
+
+    If the next part is no larger than `least`, of whose last bit all are multiples, it is all that
+    is left, and no further pass has to show that.
+    """
+    total, unit = 0, 1
+    part = math.fsum(floats)
+    while part:
+        above, below = part.as_integer_ratio()  # a power of two
+        if below > unit:
+            total, unit = total * (below // unit), below
+        total += above * (unit // below)
+        if -least <= part <= least:
+            break
+        floats.append(-part)
+        part = math.fsum(floats)
+    return total, 1 - unit.bit_length()
 
 
 @functools.cache  # there are 2099 at most
