@@ -135,6 +135,11 @@ class MomentSpread(Spreading, Moments):
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the rows."""
+        if self.names == ("x",) and columns[0] is nearest(columns[0]):  # summed once for both
+            found = sums_of(self.numbers, columns, weight)
+            self.add(columns, found.rows, {"x": found.total})
+            self.spread_by(found.powers, found.squared)
+            return
         super().update(*columns, weight=weight)
         self.spread_by(*powers_of(self.numbers, columns, weight))
 
