@@ -127,21 +127,6 @@ def p_by_unit(difference: float, without: Sequence[float]) -> float:
     return 2 * t_tail(abs(difference) / error, groups - 1)
 
 
-def adjusted(p: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number by Benjamini and Hochberg's rule; nan stays.
-
-    >>> adjusted([0.01, 0.04, 0.03])
-    [0.03, 0.04, 0.04]
-    """
-    known = sorted((value, place) for place, value in enumerate(p) if not math.isnan(value))
-    result, least = list(p), 1.0
-    for rank in range(len(known), 0, -1):
-        value, place = known[rank - 1]
-        least = min(least, value * len(known) / rank)
-        result[place] = least
-    return result
-
-
 def without_each(layout: Layout, states: Sequence[State], wanted: Sequence[bool]) -> list[Any]:
     """Return for each state that is wanted what all the others hold together, else ``None``."""
     rests: list[State | None] = [None] * len(states)

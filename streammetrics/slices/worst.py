@@ -11,9 +11,9 @@ import numpy as np
 
 from streammetrics.core.confidence import unsure
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
+from streammetrics.inference.corrections import benjamini_hochberg
 from streammetrics.slices.fairness import (
     Measured,
-    adjusted,
     measured,
     p_by_unit,
     p_value,
@@ -163,7 +163,7 @@ def ranked(
 ) -> SliceTable:
     """Return the worst slices as a table."""
     p = [row.p for row in rows]
-    adjusted_p = adjusted(p)
+    adjusted_p = benjamini_hochberg(p)
 
     def badness(place: int) -> tuple[bool, float, float]:
         one = rows[place].one

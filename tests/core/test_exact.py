@@ -14,7 +14,7 @@ from thinning import some
 
 from streammetrics.core import tuning
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.exact import floats, totals
+from streammetrics.core.exact import rounding, totals
 from streammetrics.core.exact.digits import canonical, from_integer, is_canonical
 from streammetrics.core.exact.few import few_moments, few_sums
 from streammetrics.core.exact.folds import extremes
@@ -250,9 +250,9 @@ def test_rounding_of_any_digits(exponent, width):
     table[:, -1] >>= 1
     table[::3, -1] -= 1 << 31
     for rows in (table, np.abs(table)):
-        found = floats.rounded(rows, exponent)
+        found = rounding.rounded(rows, exponent)
         exact = [sum(int(x) << 32 * k for k, x in enumerate(row)) for row in rows]
-        assert found.tolist() == [floats.nearest(value, exponent) for value in exact]
+        assert found.tolist() == [rounding.nearest_scaled(value, exponent) for value in exact]
 
 
 @given(hnp.arrays(np.int64, hnp.array_shapes(max_dims=3, min_side=0)))

@@ -18,8 +18,8 @@ from streammetrics.core.exact.digits import (
     small_integers,
     to_integer,
 )
-from streammetrics.core.exact.floats import all_nearest, rounded
 from streammetrics.core.exact.restoring import each_digits, read_digits
+from streammetrics.core.exact.rounding import all_nearest, rounded
 from streammetrics.core.exact.totals import Totals
 from streammetrics.core.state.arrays import Stack
 

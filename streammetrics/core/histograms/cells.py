@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from streammetrics.core import tuning
-from streammetrics.core.exact.floats import rounded
+from streammetrics.core.exact.rounding import rounded
 from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.histograms.keys import (
     INT32_LEVEL,

@@ -17,7 +17,8 @@ from streammetrics.core.stateful import registered_name
 from streammetrics.inference.comparing.base import Side
 from streammetrics.inference.comparing.families import family_of
 from streammetrics.inference.comparing.models import asked_columns, told_columns
-from streammetrics.inference.comparing.verdicts import holm, verdict, widened
+from streammetrics.inference.comparing.verdicts import verdict, widened
+from streammetrics.inference.corrections import holm
 from streammetrics.statistics.joint.schema import OF_MODELS, ModelSchema, alias
 
 if TYPE_CHECKING:

@@ -8,28 +8,10 @@ from typing import TYPE_CHECKING
 from streammetrics.inference.distributions import normal_quantile, normal_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streammetrics.core.metric import Metric
     from streammetrics.inference.comparing.base import Estimate, Side
 
 NO_EVIDENCE = "no evidence"
-
-
-def holm(chances: Sequence[float]) -> list[float]:
-    """Return p-values as Holm (1979) corrects them: any of them small by chance is as rare.
-
-    Those that are undefined count for nothing.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    known = sorted((p, at) for at, p in enumerate(chances) if not math.isnan(p))
-    adjusted, least = list(chances), 0.0
-    for rank, (p, at) in enumerate(known):
-        least = max(least, min(1.0, p * (len(known) - rank)))
-        adjusted[at] = least
-    return adjusted
 
 
 def verdict(
