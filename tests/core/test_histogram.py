@@ -835,3 +835,23 @@ def test_a_state_that_is_merged_with_itself_holds_its_rows_as_often(weight):
         whole.add(scores, codes, (np.ones(16) if weight is None else weight) * 2**doublings)
         whole.add(scores[:3], codes[:3], np.full(3, 2.0**doublings))
         assert image(h.fork()) == image(whole)
+
+
+@pytest.mark.parametrize("level", [0, 1, 20, 40])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        lambda rng, n: rng.normal(size=n),
+        lambda rng, n: rng.random(n).round(2),
+        lambda rng, n: rng.normal(size=n) * 10.0 ** rng.integers(-300, 300, n),
+        lambda rng, n: rng.choice([-np.inf, np.inf, -0.0, 0.0, 5e-324, 1.0, -1e308], n),
+        lambda rng, n: np.append(1e300, 1 + np.finfo(float).eps * rng.integers(0, n, n)),
+    ],
+    ids=["normal", "repeating", "far apart", "ends", "close"],
+)
+def test_positions_sort_scores_by_their_cells(scores, level):
+    given = scores(np.random.default_rng(0), keys.FEW + 1000)
+    order = keys.order_of(given, level)
+    assert np.array_equal(np.sort(order), np.arange(given.size))
+    sorted_by = keys.cell_ids(given, level)[order] if level else given[order]
+    assert (sorted_by[1:] >= sorted_by[:-1]).all()

@@ -191,22 +191,30 @@ def concatenated(chunks: Sequence[ScoredRows]) -> ScoredRows:
 def rows_by_cell(chunks: Sequence[ScoredRows], level: int) -> ScoredRows:
     """Return all rows by ascending cell of a level, in new arrays; -0.0 becomes 0.0."""
     rows = concatenated(chunks)
-    rows = rows.part(_order(rows.scores, level))
+    rows = rows.part(order_of(rows.scores, level))
     return rows._replace(scores=rows.scores + 0.0)
 
 
-def _order(scores: Floats, level: int) -> Places:
-    """Return the positions that sort scores by cell, each packed in one integer with its id."""
+def order_of(scores: Floats, level: int = 0) -> Places:
+    """Return the positions that sort scores by their cells of a level, at 0 by themselves.
+
+    A position is packed in one integer with as much of the cell's id as there is room for, which
+    mostly leaves nothing to be sorted.
+    """
+    if scores.size <= FEW:
+        return np.argsort(scores)
     bits = (scores.size - 1).bit_length()
-    if not level or scores.size <= FEW:
-        return np.argsort(scores)
-    packed = cell_ids(scores, level)
+    packed = cell_ids(scores, level or 1)
     low, high = int(packed.min()), int(packed.max())
-    if (high - low).bit_length() + bits > 63:
-        return np.argsort(scores)
-    packed -= low
+    above = max((high - low).bit_length() + bits - 63, 0)
+    packed -= low  # wraps around only of scores whose ids are shifted, and so sorted once more
+    packed >>= above
     packed <<= bits
     packed |= np.arange(packed.size)
     packed.sort()
     packed &= (1 << bits) - 1
+    if above or not level:
+        near = scores[packed]
+        if (near[1:] < near[:-1]).any():
+            packed = packed[near.argsort(kind="stable")]  # which merges what is in order
     return packed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.histograms.keys import MAX_LEVEL, cell_ids
+from streammetrics.core.histograms.keys import MAX_LEVEL, cell_ids, order_of
 from streammetrics.core.unions import Union
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def ranked(values: Array) -> tuple[Array, Ranks]:
 
 def _sorted(values: Array) -> tuple[Places, Array, Ranks]:
     """Return the order that sorts values, the distinct ones, and in that order their places."""
-    order = np.argsort(values)
+    order = order_of(values) if values.dtype == np.float64 else np.argsort(values)
     ascending = values[order]
     ascending += 0  # turns -0.0 into 0.0
     starts, ranks = _runs(ascending)
