@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
@@ -234,7 +234,12 @@ class Slices(KeyedSet, Audit):
         columns = key_columns(keys, [spec.columns for spec in self._specs])
         return {**columns, "n_rows": np.array([each.n_rows for each in every], np.int64)}
 
-    def __getitem__(self, which: object) -> Any:
+    @overload
+    def __getitem__(self, which: str) -> Metric: ...
+    @overload
+    def __getitem__(self, which: Mapping[str, object]) -> MetricSet: ...
+
+    def __getitem__(self, which: object) -> Metric | MetricSet:
         """Return a slice as a `MetricSet` of its own: ``slices[{"country": "DE"}]``.
 
         ``{}`` is all rows. A metric's name gives a view of the metric over all rows.

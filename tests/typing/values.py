@@ -35,6 +35,11 @@ assert_type(sm.ROCCurve().compute(), ROCPoints | Curves)
 assert_type(sm.PrecisionRecallCurve().compute(), PRPoints | Curves)
 assert_type(sm.CalibrationCurve().compute(), CalibrationPoints | Curves)
 
+# What slices hold: a set for each, a metric of all rows by its name.
+sliced = sm.Slices(sm.MetricSet({"f1": sm.F1()}), by="country")
+assert_type(sliced[{"country": "DE"}], sm.MetricSet)
+assert_type(sliced["f1"], sm.Metric[Any])
+
 
 class Half(sm.Metric[float]):
     """Whose value is said by who writes it; parameters complete, and are checked by their types."""
