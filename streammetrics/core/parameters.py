@@ -178,8 +178,8 @@ def _canonical(value: object) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, np.ndarray):
-        return _tupled(value.tolist())
+    if hasattr(value, "__array__") and not isinstance(value, type):
+        return _tupled(np.asarray(value).tolist())
     return _tupled(value) if isinstance(value, list | range) else value
 
 

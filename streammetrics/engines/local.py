@@ -92,6 +92,10 @@ def _pieces(
         return _of_items(suite, [data], form, delimiter)
     if not isinstance(data, Iterable):
         raise TypeError(f"{an(type(data).__name__)} is neither a path or table nor several of them")
+    if isinstance(data, bytes) or hasattr(data, "read"):
+        raise TypeError(
+            f"{an(type(data).__name__)} is neither a path nor a table: pass a file's name as text"
+        )
     if isinstance(data, Iterator):
         first = next(data, None)
         if first is not None and is_table(first):

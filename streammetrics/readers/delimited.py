@@ -7,7 +7,7 @@ import io
 import re
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 
 import pyarrow as pa
 
@@ -41,7 +41,27 @@ _CONVERSION = re.compile(
 )
 _TORN = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
+_LAST = "\x03"  # each field of the row after the end
 _BLANK = re.compile(r"(?:\r\n|\r|\n)*")
+
+
+class _Ended:
+    """The text of a stream, and after it a row of no file: it is seen unless quotes hide it."""
+
+    closed = False
+
+    def __init__(self, stream: io.BufferedReader, row: bytes) -> None:
+        self._stream, self._row, self._before = stream, row, b""
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes."""
+        data = self._stream.read(size)
+        if data:
+            self._before = data[-1:]
+        elif self._row:
+            data = (b"" if self._before in b"\r\n" else b"\n") + self._row
+            self._row = b""
+        return data
 
 
 class Head(NamedTuple):
@@ -88,27 +108,49 @@ class CsvPiece(FilePiece):
         import pyarrow.csv as pc  # noqa: PLC0415 - only for those who read CSV
 
         types = {**_TYPES, "number": number}
+        last = self._last
+        ended = False
+
+        def skipped(row: pc.InvalidRow) -> Literal["skip", "error"]:
+            nonlocal ended
+            ended = row.text == last
+            return "skip" if ended else "error"
+
+        rows = 0
         with self.source.open() as stream:
             try:
-                yield from pc.open_csv(
-                    stream,
+                for batch in pc.open_csv(
+                    _Ended(stream, f"{last}\n".encode()),  # type: ignore[arg-type]  # it reads, which is all
                     pc.ReadOptions(
                         use_threads=False,
                         block_size=_BLOCK,
                         column_names=list(self.head.names),
                         skip_rows_after_names=self.head.blank + 1,
                     ),
-                    pc.ParseOptions(delimiter=self.head.delimiter, newlines_in_values=True),
+                    pc.ParseOptions(
+                        delimiter=self.head.delimiter,
+                        newlines_in_values=True,
+                        invalid_row_handler=skipped,
+                    ),
                     pc.ConvertOptions(
                         include_columns=needed(self.columns),
                         column_types={n: types[c.kind] for c in self.columns for n in c.names},
                         strings_can_be_null=True,
                         quoted_strings_can_be_null=False,
                     ),
-                )
+                ):
+                    yield batch
+                    rows += batch.num_rows
             except pa.ArrowInvalid as error:
                 self._explain(str(error))
                 raise
+        if not ended:
+            raise InvalidBatchError(
+                f"{self.source}: a double quote opens a field of row {rows - 1}, and none closes "
+                "it: all that follows would be in it",
+                None,
+                rows - 1,
+            )
 
     def _with_numbers(self, batch: pa.RecordBatch, names: Sequence[str], row: int) -> Foreign:
         """Return the batch with the numbers that the texts of some columns spell."""
@@ -125,6 +167,11 @@ class CsvPiece(FilePiece):
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _explain(self, message: str) -> None:
+        if "straddl" in message:
+            raise InvalidBatchError(
+                f"{self.source}: a row is longer than {_BLOCK:,} bytes: maybe a double quote opens "
+                "a field and none closes it"
+            )
         torn = _TORN.match(message)
         if torn:
             line, expected, got = map(int, torn.groups())
@@ -141,6 +188,11 @@ class CsvPiece(FilePiece):
             place, number, value = found.groups()
             self._refuse(self.head.names[int(place)], self._row(int(number)), value)
 
+    @property
+    def _last(self) -> str:
+        """The row after the end, which is one field too long."""
+        return self.head.delimiter.join([_LAST] * (len(self.head.names) + 1))
+
     def _row(self, line: int) -> int:
         """Return which row, of which the first is 0, stands in a line that Arrow counts."""
         return line - 2 - self.head.blank
@@ -149,6 +201,7 @@ class CsvPiece(FilePiece):
         if value is None:
             what = f"is not in UTF-8 in row {row}; save it in UTF-8 or UTF-16"
         else:
+            value = value.partition(self._last)[0]
             what = f"holds {value!r:.60} in row {row}; numbers are needed"
             if _DECIMAL_COMMA.fullmatch(value):
                 what += ", and commas are not read as decimal points"
@@ -163,6 +216,13 @@ class Csv(File):
         with self.source.peek() as stream:
             self.head = _head(stream, self.source)
         return self.head.names
+
+    @property
+    def advice(self) -> str:
+        """What parts the names, where all of them seem to be one."""
+        if len(self.names) > 1 or self.names[0].isidentifier():
+            return ""
+        return "; if these are several, --delimiter, or delimiter= in Python, says what parts them"
 
     def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
         """Text has to be read from the start."""

@@ -107,6 +107,11 @@ class File(ABC):
     def read_names(self) -> Sequence[str]:
         """Return the columns' names from what stands at the file's beginning or end."""
 
+    @property
+    def advice(self) -> str:
+        """What to say beside the names where one that is wanted is not among them."""
+        return ""
+
     def pieces(self, columns: Sequence[WantedColumn], keys: Mapping[str, object]) -> list[Any]:
         """Return the parts that can be read on their own; `keys` are values by title."""
         stored = tuple(column for column in columns if column.title not in keys)

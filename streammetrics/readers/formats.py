@@ -81,7 +81,10 @@ def _columns(
     file: File, asked: Callable[[Iterable[str]], Mapping[str, str]], kinds: Mapping[str, Kind]
 ) -> dict[str, WantedColumn]:
     texts = asked([*file.names, *file.keys])
-    return resolve(texts, kinds, file.names, file.source, keys=file.keys)
+    try:
+        return resolve(texts, kinds, file.names, file.source, keys=file.keys)
+    except InvalidBatchError as error:
+        raise InvalidBatchError(f"{error}{file.advice}") from None
 
 
 def _difference(

@@ -49,8 +49,6 @@ class JsonPiece(FilePiece):
 
     def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - by bytes
         """Parse some lines at a time."""
-        import pyarrow.json as pj  # noqa: PLC0415 - only for those who read JSON
-
         numbers, names = of_kind(self.columns, "number"), needed(self.columns)
         row = 0
         with self.source.open() as stream:
@@ -62,11 +60,7 @@ class JsonPiece(FilePiece):
                 plain = [name for name in names if name not in of_lists]
                 schema = pa.schema([(n, pa.float64() if n in numbers else kinds[n]) for n in plain])
                 try:
-                    read = pj.read_json(
-                        io.BytesIO(lines),
-                        pj.ReadOptions(use_threads=threads),
-                        pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-                    )
+                    read = _parsed(lines, schema, threads=threads)
                 except pa.ArrowInvalid as error:
                     raise InvalidBatchError(
                         f"{self.source}: {_faulty(lines, row, schema, error)}"
@@ -133,6 +127,17 @@ class JsonLines(File):
         """Text has to be read from the start."""
         globs = tuple(column.title for column in columns if is_glob(column.title))
         return [JsonPiece(self.source, columns, None, frozenset(self.names), globs + self.lacking)]
+
+
+def _parsed(lines: bytes, schema: pa.Schema, *, threads: bool) -> pa.Table:
+    import pyarrow.json as pj  # noqa: PLC0415 - only for those who read JSON
+
+    form = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    try:
+        return pj.read_json(io.BytesIO(lines), pj.ReadOptions(use_threads=threads), form)
+    except pa.ArrowInvalid:  # an object may be longer than the parser's own blocks
+        whole = pj.ReadOptions(use_threads=threads, block_size=len(lines))
+        return pj.read_json(io.BytesIO(lines), whole, form)
 
 
 def _blocks(stream: io.BufferedReader, size: int) -> Iterator[bytes]:

@@ -213,6 +213,8 @@ def _matches(pattern: str) -> list[str]:
 
 def _missing(path: str) -> list[str]:
     folder, name = os.path.split(path)
+    if not path:
+        raise ReadError("'' names no file")
     if not os.path.isdir(folder or "."):
         raise ReadError(f"{path}: no such file or folder; there is no folder {folder!r} either")
     raise ReadError(

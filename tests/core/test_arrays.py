@@ -394,7 +394,7 @@ def test_keys_that_share_a_slot_are_told_apart():
         ((i for i in range(3)), ["generator"]),
         (object(), ["object"]),
         (np.array([1, "a"], object), ["strings and numbers"]),
-        (np.array([[1], [2, 3]], object), ["list", "row 0"]),
+        (np.array([[1], [2, 3]], object), ["unequal length", "row 1"]),
         (np.array([1, {}], object), ["dict", "row 1"]),
         (np.array([[1, 2], [3, {}]], object), ["dict", "row 1"]),
         (np.array([1j]), ["complex"]),
@@ -606,7 +606,7 @@ def test_pandas_refused():
     refused(dates[0])
     refused(pd.MultiIndex.from_tuples([(1, 2)]), "tuple")
     refused(pd.Series([1, "a"], dtype=object), "strings and numbers", "row 1")
-    refused(pd.Series([[1, 2], [3]]), "list", "row 0")
+    refused(pd.Series([[1, 2], [3]]), "unequal length", "row 1")
     refused(pd.Series(pd.interval_range(0, 2)), "Interval")
     check(as_column(pd.Series([decimal.Decimal(1)]), "x"), [1])
 
@@ -750,6 +750,26 @@ def test_arrow_lists():
     refused(pa.array([["a", "b"]], pa.list_(pa.string(), 2)), "strings")
 
 
+def test_decimals_of_arrow_beyond_64_bits_are_refused_with_words():
+    """DuckDB's HUGEINT is such."""
+    pa = pytest.importorskip("pyarrow")
+    fits = pa.array([decimal.Decimal(2**53 + 1)], pa.decimal128(38, 0))
+    check(as_column(fits, "x"), [2**53 + 1])
+    refused(
+        pa.array([decimal.Decimal(2**64)], pa.decimal128(38, 0)), "integers beyond 64 bits; pass"
+    )
+
+
+def test_lists_in_a_column_of_objects_are_rows():
+    """As pandas has them: arrays where it has read Parquet, lists where a user made them."""
+    pd = pytest.importorskip("pandas")
+    for rows in ([[1, 2], [3, 4]], [np.array([1, 2]), np.array([3, 4])]):
+        check(as_column(pd.Series(rows), "x"), [[1, 2], [3, 4]])
+    refused(pd.Series([[1, 2], [3]]), "rows of unequal length (1 in row 1, 2 in row 0)")
+    refused(pd.Series([[1, 2], None]), "rows of different or too many dimensions (in row 1)")
+    refused(pd.Series([[[1]], [[2]]]), "a list in row 0")
+
+
 def test_arrow_extension_types_are_what_they_are_stored_as():
     pa = pytest.importorskip("pyarrow")
 
@@ -781,7 +801,7 @@ def test_arrow_refused():
     pa = pytest.importorskip("pyarrow")
     check(as_column(pa.array([decimal.Decimal("1.5"), None]), "x"), [1.5, 0], [False, True])
     check(as_column(pa.array([decimal.Decimal(2**62)]), "x"), [2**62])
-    refused(pa.array([decimal.Decimal(2**70)]), "out of bounds")
+    refused(pa.array([decimal.Decimal(2**70)]), "integers beyond 64 bits")
     refused(pa.array([datetime.date(2020, 1, 1)]), "date32", "cast")
     refused(pa.array([datetime.datetime(2020, 1, 1)]), "timestamp", "cast")
     refused(pa.array([b"a"]), "binary")

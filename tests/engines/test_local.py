@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from itertools import pairwise
@@ -296,3 +297,14 @@ def test_workers_have_no_threads_for_linear_algebra_unless_told(monkeypatch):
         assert os.environ["OMP_NUM_THREADS"] == "3"
     assert "OPENBLAS_NUM_THREADS" not in os.environ
     assert os.environ["OMP_NUM_THREADS"] == "3"
+
+
+@pytest.mark.parametrize("data", [b"t.csv", io.BytesIO(b"label\n1\n")])
+def test_bytes_and_open_files_are_no_names(data):
+    with pytest.raises(TypeError, match="neither a path nor a table: pass a file's name as text"):
+        sm.evaluate(suite(), data)
+
+
+def test_an_empty_name_is_none():
+    with pytest.raises(ReadError, match="^'' names no file$"):
+        sm.evaluate(suite(), "")

@@ -9,6 +9,9 @@ import re
 from typing import get_args, get_type_hints
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from oracles.table import thinned
 from thinning import some
@@ -283,6 +286,12 @@ def test_minus_zero_is_zero(oracle):
 def test_integers_that_float64_would_round_are_no_numbers_of_a_parameter(make, told):
     with pytest.raises(ValueError, match=f"{told}.*; float64 would round an integer"):
         make()
+
+
+def test_a_parameter_of_several_values_takes_any_array():
+    for make in (pd.Series, pd.Index, pl.Series, pa.array):
+        assert sm.F1(labels=make(["b", "a"]), average="macro").labels == ("b", "a")
+        assert sm.ConfusionAtThresholds(thresholds=make([0.1, 0.5])).thresholds == (0.1, 0.5)
 
 
 def test_integers_that_fit_a_parameter_stay():

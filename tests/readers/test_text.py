@@ -287,3 +287,43 @@ def test_lists_in_json_are_lists_as_those_of_python(tmp_path, kind, block, monke
     array = tmp_path / "t.json"
     array.write_text(json.dumps(objects, indent=1))
     assert sm.evaluate(lists, array) == expected
+
+
+def test_a_row_of_json_may_be_of_any_length(tmp_path):
+    lines = [
+        json.dumps({"label": i % 2, "score": i / 8, "t": "x" * (i * 500_000)}) for i in range(8)
+    ]
+    read = state(tmp_path, "\n".join(lines), "t.jsonl")
+    assert read == fed({"label": [i % 2 for i in range(8)], "score": [i / 8 for i in range(8)]})
+
+
+@pytest.mark.parametrize(
+    ("rows", "end"), [(0, ""), (0, "\n"), (1, "\r\n"), (40, ""), (40, "\n"), (600_000, "\n")]
+)
+def test_a_quote_of_csv_that_nothing_closes_is_said(tmp_path, rows, end):
+    """What follows was part of a field that is not read, and so no row, without a word."""
+    body = "label,score,t\n0,0.25,b\n" + '1,0.5,"a\n' + "0,0.25,b\n" * rows
+    told = "a double quote opens a field of row 1, and none" if rows < 1000 else "longer than 4,194"
+    with pytest.raises(sm.InvalidBatchError, match=told):
+        state(tmp_path, body.removesuffix("\n") + end)
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r", "\r\n", "\n\n"])
+def test_quotes_that_are_closed_or_stand_within_a_field_lose_nothing(tmp_path, end):
+    body = 'label,score,t\n1,0.5,"a\nb"\n0,0.25,5" wide\n0,0.75,"say ""hi"""\n1,0.25,"c"'
+    table = {"label": [1, 0, 0, 1], "score": [0.5, 0.25, 0.75, 0.25]}
+    assert state(tmp_path, body + end) == fed(table)
+    one = "label\n" + "1\n0\n" * 3
+    counted = sm.MetricSet({"n": sm.Count()}, columns={"values": "label"})
+    (tmp_path / "one.csv").write_text(one + end)
+    assert sm.evaluate(counted, tmp_path / "one.csv").n_rows == 6
+
+
+@pytest.mark.parametrize("sign", ["^", " ", ":"])
+def test_names_that_nothing_known_parts_are_told_of_the_delimiter(tmp_path, sign):
+    with pytest.raises(
+        sm.InvalidBatchError, match=r"no column 'label'.*--delimiter, or delimiter="
+    ):
+        state(tmp_path, PLAIN.replace(",", sign))
+    with pytest.raises(sm.InvalidBatchError, match="There are: labels$"):
+        state(tmp_path, "labels\n1\n")

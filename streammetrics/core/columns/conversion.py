@@ -135,7 +135,8 @@ def _from_numpy(value: Array, name: str) -> Column:
     dtype = array.dtype
     if dtype.kind == "O":
         width = math.prod(array.shape[1:]) or 1
-        column = from_items(array.ravel(), name, _read, width=width, nested=False)
+        # pandas has lists in a column as objects, of Parquet as arrays
+        column = from_items(array.ravel(), name, _read, width=width, nested=array.ndim == 1)
         return reshaped(column, array.shape, name) if array.ndim > 1 else column
     if dtype.kind in "UT":
         if array.ndim > 1 and array.shape[1:] != (1,):

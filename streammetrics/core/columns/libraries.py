@@ -27,7 +27,7 @@ from streammetrics.core.columns.column import (
     with_nulls,
 )
 from streammetrics.core.columns.distinct import numbered
-from streammetrics.core.columns.lists import from_items, kind_of
+from streammetrics.core.columns.lists import SMALLER, from_items, kind_of
 from streammetrics.core.columns.strings import code_objects, recode
 from streammetrics.core.errors import InvalidBatchError, an
 
@@ -173,9 +173,7 @@ def _from_arrow(value: Foreign, name: str, read: Reader) -> Column:
     if kind == "null":
         return with_nulls(Column(np.zeros(len(value)), None, True), np.ones(len(value)), name)
     if kind.startswith("decimal"):  # by way of its digits, so that the nearest float is found
-        whole = value.type.scale <= 0
-        numbers = value.cast("int64") if whole else value.cast("string").cast("float64")
-        return _from_arrow(numbers, name, read)
+        return _from_arrow(_undecimal(value, name), name, read)
     if hasattr(value, "combine_chunks"):
         value = value.combine_chunks()
     if kind == "dictionary":
@@ -189,6 +187,15 @@ def _from_arrow(value: Foreign, name: str, read: Reader) -> Column:
     if kind in {"list", "large_list", "fixed_size_list"}:
         return _from_arrow_lists(value, kind, name, read)
     return refuse(name, f"{value.type} values", "cast them to float64, int64 or string")
+
+
+def _undecimal(value: Foreign, name: str) -> Foreign:
+    if value.type.scale > 0:
+        return value.cast("string").cast("float64")
+    try:
+        return value.cast("int64")
+    except ValueError:
+        return refuse(name, "integers beyond 64 bits", SMALLER)
 
 
 def _refuse_lengths(lengths: Sequence[int | None], name: str) -> NoReturn:

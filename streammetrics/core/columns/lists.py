@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Items = Sequence[Any] | NDArray[np.object_]
 
-_SMALLER = "pass labels and ids as strings, divide numbers or subtract an offset"
+SMALLER = "pass labels and ids as strings, divide numbers or subtract an offset"
 
 
 @lru_cache(maxsize=512)
@@ -164,14 +164,14 @@ def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> Ar
         return kind_of(item) == "i" and not -EXACT <= int(item) <= EXACT
 
     for row, _ in _found(items, is_far, width):
-        refuse(name, f"an integer beside floats, beyond 2**53 in row {row}", _SMALLER, row)
+        refuse(name, f"an integer beside floats, beyond 2**53 in row {row}", SMALLER, row)
     return array
 
 
 def _unsigned(items: Sequence[Any], name: str, width: int) -> NDArray[np.uint64]:
     """Return integers of which one is beyond 64 signed bits."""
     for row, _ in _found(items, lambda item: not -(2**63) <= int(item) < 2**64, width):
-        refuse(name, f"an integer beyond 64 bits in row {row}", _SMALLER, row)
+        refuse(name, f"an integer beyond 64 bits in row {row}", SMALLER, row)
     for row, _ in _found(items, lambda item: item < 0, width):
         refuse(name, f"a negative integer {BESIDE_UNSIGNED} in row {row}", APART, row)
     return np.array(items, np.uint64)

@@ -45,7 +45,10 @@ def as_text(columns: str | Sequence[str]) -> str:
     if isinstance(columns, str):
         return columns
     if not iterable(columns) or not all(isinstance(name, str) for name in columns):
-        raise TypeError(f"{columns!r} is no column: expected its name, or a list of names")
+        raise TypeError(
+            f"{columns!r} is no column: expected its name, or a list of names; where these are "
+            "numbers or tuples, pass the columns by name, or rename them"
+        )
     odd = [name for name in columns if "," in name or not name.strip()]
     if odd or not columns:
         raise ValueError(
@@ -129,4 +132,4 @@ def _check_alike(glob: str, found: Sequence[str], where: str) -> None:
 
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
-    return f"{', '.join(names[:_LISTED])}{more}"
+    return f"{', '.join(map(str, names[:_LISTED]))}{more}"
