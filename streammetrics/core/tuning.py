@@ -30,7 +30,7 @@ MASKED_GROUPS = (
 )
 WEIGHTED_SUMS = 4  # made together: their folds and those of weights are as many as are kept
 FEW_ROWS = 128  # up to which Python's integers are quicker, twice to four times
-FLOAT_ROWS = 32  # up to which floats are added up sooner one by one than folded
+FLOAT_ROWS = 64  # up to which floats are added up one by one as soon as folded
 FOLDED_ROWS = 1 << 11  # up to which a sum needs no scratch buffers, nor BLAS threads for its folds
 WIDE_ROWS = 64  # of a block, however wide they are
 CLUSTER_ELEMENTS = 1 << 15  # of a block: its folds stay in the cache
