@@ -38,13 +38,15 @@ _MOST_FOLDS = 5  # of a column: if it needs more, integers are quicker
 _STEPS = [np.array(2.0 ** (bits + 1)) for bits in range(27)]  # quicker than floats
 
 
-def few_sums(columns: Sequence[Floats], least: float, most: float) -> list[tuple[int, int]]:
+def few_sums(
+    columns: Sequence[Floats], leasts: Sequence[float], most: float
+) -> list[tuple[int, int]]:
     """Return the sum of each column (n,), an integer and the exponent of its unit.
 
-    All are split into folds of one unit. `least` and `most` are the `extremes` of all columns; a
-    `least` of 0 stands for one that is not known.
+    All are split into folds of one unit. The first of the `extremes` of each is its least, 0 where
+    that is not known; nothing is larger than `most`.
 
-    >>> (total, unit), = few_sums([np.array([1e16, 1.25, -1e16])], 0.0, 1e16)
+    >>> (total, unit), = few_sums([np.array([1e16, 1.25, -1e16])], [0.0], 1e16)
     >>> total * 2.0**unit
     1.25
     """
@@ -52,7 +54,8 @@ def few_sums(columns: Sequence[Floats], least: float, most: float) -> list[tuple
         return [DigitColumn.of(column).total() for column in columns]
     n = columns[0].size
     if n <= tuning.FLOAT_ROWS:
-        return [_sum(column.tolist(), least) for column in columns]
+        return [_sum(column.tolist(), low) for column, low in zip(columns, leasts, strict=True)]
+    least = min(leasts)
     bits = min(50, 53 - (n - 1).bit_length())
     step = bits + 1
     lowest = frexp(least)[1] - 53 if least else -1074  # all are multiples of 2**lowest
@@ -86,16 +89,15 @@ def few_powers(
     `low` and `high` are the `extremes` of the values.
     """
     exponents = sorted(powers)
-    columns, least, most, power = [], math.inf, 0.0, 1
+    columns, leasts, most, power = [], [], 0.0, 1
     for exponent in exponents:
         while power < exponent:
             values, low, high = squares(values, low, high)
             power *= 2
         columns.append(values)
-        if 0.0 < low < least:
-            least = low
+        leasts.append(low or math.inf)  # all of them 0
         most = max(most, high)
-    return dict(zip(exponents, few_sums(columns, least, most), strict=True))
+    return dict(zip(exponents, few_sums(columns, leasts, most), strict=True))
 
 
 def _sum(floats: list[float], least: float) -> tuple[int, int]:

@@ -81,7 +81,7 @@ class ExactSum(ExactNumbers):
         if weight is None and values.ndim == 1 and 0 < values.size <= tuning.FOLDED_ROWS:
             column = np.asarray(values, np.float64)
             low, high = extent(column)
-            (total,) = few_sums([column], 0.0, max(-low, high))
+            (total,) = few_sums([column], [0.0], max(-low, high))
             return cls.single(*total)
         (table,) = tables([values], weight)
         if weight is not None and _are_few(values):
