@@ -248,9 +248,8 @@ def extent(values: Array) -> tuple[float, float]:
     """Return minimum and maximum, both ``nan`` where a value is; ``(inf, -inf)`` of nothing."""
     if values.size == 0:
         return math.inf, -math.inf
-    if (
-        values.size <= tuning.SHORT_COLUMN
-    ):  # cheaper to call; a nan is both extremes to these as well
+    if values.size <= tuning.SHORT_COLUMN:
+        # Cheaper to call; a nan is both extremes to these as well.
         return values.item(values.argmin()), values.item(values.argmax())
     flat = values if values.ndim == 1 else values.reshape(-1)
     return float(np.minimum.reduce(flat)), float(np.maximum.reduce(flat))
